@@ -30,11 +30,14 @@ from lab.harness import Folder, limit, markdown, numbers, seeds, study, words
 from ronda.bench.figures.style import legend_below, look, new_figure, save, tidy
 from ronda.bench.statistics import over_best, paired_ratio, performance_profile
 from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.rows import separable
+from ronda.formulations.allocation.separable import normalise
 from ronda.formulations.clock import Deadline
 from ronda.instances import generate
 from ronda.instances.arrays import Floats
 from ronda.solvers.decision.plan import Question
 from ronda.solvers.exact.catalogue import SOLVERS
+from ronda.solvers.exact.form import Effort, form_of
 from ronda.solvers.registry import policy
 
 GAP, GAPS = 1e-4, (1e-2, 1e-3, 1e-4)
@@ -81,12 +84,10 @@ def answer(asked: Question, solver: str, limit_s: float) -> dict[str, Any]:
             choice.stop,
         )
     else:
-        from ronda.formulations.allocation.pyomo_model import build_case
-
         case = make_case(asked.round, asked.table, asked.values)
-        outcome = SOLVERS[solver].solve(
-            build_case(case), deadline=deadline, gap=GAP, seed=asked.seed
-        )
+        problem, _ = normalise(separable(case, both_limits=True))
+        effort = Effort(deadline=deadline, gap=GAP, seed=asked.seed)
+        outcome = SOLVERS[solver].solve_form(form_of(problem), effort)
         incumbents = tuple((when, worth * case.scale) for when, worth in outcome.incumbents)
         best, bound = (x and x * case.scale for x in (outcome.objective, outcome.bound))
         stop = outcome.stop

@@ -22,8 +22,8 @@ from ronda.instances.job import same_nodes, used_nodes
 from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason, closes
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
-from ronda.solvers.exact.form import Effort, solved
-from ronda.solvers.exact.highs import solve_form
+from ronda.solvers.exact.form import Effort
+from ronda.solvers.exact.read import solve
 from ronda.solvers.greedy.as_one import AsOne
 from ronda.solvers.solve import ROUND
 from ronda.solvers.versions import versions
@@ -170,13 +170,13 @@ def _search(
     built_s = deadline.elapsed()
     # To read and to check the answer takes no longer than to build the model.
     effort = dataclasses.replace(effort, reserve_s=built_s - began_s)
-    outcome, ways = solved(model, solve_form, effort), [quick]
+    outcome, ways = solve(model, effort), [quick]
     if outcome.bound is not None:
         bound = min(bound, outcome.bound)
     if outcome.x is not None:
         if effort.left_s > 0:
             fewest_moves(model)
-            solved(model, solve_form, effort)
+            solve(model, effort)
         ways.append(placements(model))
     known = versions()
     record = SolveRecord(

@@ -1,8 +1,8 @@
 """The allocation MILP of a round, in Pyomo: which option every job gets.
 
-The rows are those of `ronda.formulations.allocation.rows`, in the units of `normalise`
-(`ronda.formulations.allocation.separable`), so that all coefficients are of the order of one. Any
-other `Separable` problem becomes a model in the same way.
+The rows are those of `ronda.formulations.allocation.rows`. This is the model of record, which
+`ronda export` writes; any other `Separable` problem becomes a model in the same way. Solvers get
+the same problem as arrays (`ronda.solvers.exact.form`).
 """
 
 from collections import Counter
@@ -16,10 +16,9 @@ from pyomo.common.gc_manager import PauseGC
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from ronda.formulations.allocation.case import Case, make_case
-from ronda.formulations.allocation.rows import gpus_by_pool, separable
-from ronda.formulations.allocation.separable import Separable, normalise
+from ronda.formulations.allocation.rows import separable
+from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.options.table import SPANS, OptionTable
-from ronda.formulations.watts import awake_for
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.round import Round
 
@@ -40,7 +39,17 @@ def build(round: Round, table: OptionTable, values: Floats) -> Any:
     case = make_case(round, table, values)
     if case.times_s and round.banked_j != 0:
         case = replace(case, times_s=_ends(case))
-    return _built(case, separable(case, both_limits=True), option_names(case))
+    model = build_separable(
+        separable(case, both_limits=True),
+        options=option_names(case),
+        jobs=[state.job.id for state in case.table.jobs],
+        blocks=[
+            *(("awake", c.name) for c in case.classes if case.sleeps),
+            *(("rack_kw", pair) for pair in case.most_rack_kw),
+        ],
+    )
+    model.case = case
+    return model
 
 
 def _ends(case: Case) -> tuple[float, ...]:
@@ -50,14 +59,6 @@ def _ends(case: Case) -> tuple[float, ...]:
     ends = ends[(ends > 0) & (ends <= window_s)]
     few = np.linspace(0, len(ends) - 1, min(ENDS, len(ends))).round().astype(int)
     return tuple(ends[few].tolist())
-
-
-def build_case(case: Case) -> Any:
-    """Return the Pyomo model of a case, with the `Case` as its attribute ``case``."""
-    options = case.rows
-    if case.waking is not None:  # K more for the same option after waking
-        options = options + case.waking.late * len(case.table)
-    return _built(case, normalise(separable(case, both_limits=True))[0], options.tolist())
 
 
 def option_names(case: Case) -> list[Hashable]:
@@ -78,21 +79,6 @@ def option_names(case: Case) -> list[Hashable]:
         times = Counter(named)
         named = [(*x, *(y if times[x] > 1 else ())) for x, y in zip(named, more, strict=True)]
     return list(named)
-
-
-def _built(case: Case, problem: Separable, options: Sequence[Hashable]) -> Any:
-    """Return the model of a case, whose problem is in any units."""
-    model = build_separable(
-        problem,
-        options=options,
-        jobs=[state.job.id for state in case.table.jobs],
-        blocks=[
-            *(("awake", c.name) for c in case.classes if case.sleeps),
-            *(("rack_kw", pair) for pair in case.most_rack_kw),
-        ],
-    )
-    model.case = case
-    return model
 
 
 def build_separable(
@@ -178,29 +164,10 @@ def _index(text: str) -> Hashable:
     return tuple(keys) if len(keys) > 1 else keys[0]
 
 
-def warm_start(model: Any, chosen: Rows) -> None:
-    """Give the variables of `build_case` the values of a choice: the warm start of the next solve.
-
-    `chosen` (J,) is the row of each job, -1 for none; rows not in the model are left out.
-    """
-    case: Case = model.case
-    taken = np.isin(case.rows, chosen[chosen >= 0])
-    for variable, number in zip(model.x.values(), taken.astype(float).tolist(), strict=True):
-        variable.set_value(number, skip_validation=True)
-    if case.sleeps:
-        counts = awake_for(case.classes, gpus_by_pool(case.table, chosen[chosen >= 0]))
-        for variable, count in zip(model.awake.values(), counts, strict=True):
-            variable.set_value(count, skip_validation=True)
-
-
 def answer(model: Any) -> tuple[Rows, Floats]:
     """Return (J,) the option of each job, -1 for none, and (B,) the blocks of a solved model."""
     problem: Separable = model.problem
-    taken = np.array([v.value for v in model.x.values()], dtype=float)
-    options = np.flatnonzero(taken > 0.5)
-    chosen = np.full(problem.jobs, -1, dtype=np.int64)
-    chosen[np.searchsorted(problem.start, options, side="right") - 1] = options
-    return chosen, np.array([v.value for v in model.blocks], dtype=float)
+    return problem.answer(np.array([variable.value for variable in model.all], dtype=float))
 
 
 def chosen_rows(model: Any) -> Rows:

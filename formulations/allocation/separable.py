@@ -121,6 +121,13 @@ class Separable:
                 f"{place}: job {int(empty[0])}", "no option", "at least one: it must run"
             )
 
+    def answer(self, x: Floats) -> tuple[Rows, Floats]:
+        """Return (J,) each job's option, -1 for none, and (B,) the blocks of a point (K + B,)."""
+        options = np.flatnonzero(x[: len(self.value)] > 0.5)
+        chosen = np.full(self.jobs, -1, dtype=np.int64)
+        chosen[np.searchsorted(self.start, options, side="right") - 1] = options
+        return chosen, x[len(self.value) :]
+
     def objective(self, chosen: Rows, blocks: Floats) -> float:
         """Return the value of an answer: (J,) each job's option, -1 for none, and (B,) blocks."""
         rows = chosen[chosen >= 0]

@@ -16,8 +16,8 @@ from lab.fusion.model import build
 from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.exact.form import Outcome
-from ronda.solvers.exact.highs import solve as solve_model
+from ronda.solvers.exact.form import Effort, Outcome
+from ronda.solvers.exact.read import solve as solve_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def solve(
         If no arrays serve every job exactly once.
     """
     model = build(case, arrays_of(case), objective)
-    outcome = solve_model(model, deadline=deadline, gap=gap, seed=seed)
+    outcome = solve_model(model, Effort(deadline=Deadline.of(deadline), gap=gap, seed=seed))
     if outcome.stop is StopReason.INFEASIBLE:
         names = ", ".join(batch.name for batch in case.batches)
         raise InputError("batches", f"no arrays that serve all jobs of {names}", "such numbers")

@@ -107,13 +107,14 @@ def monolithic(problem: Separable, gap: float, limit_s: float, seed: int) -> dic
     """Time the Pyomo model of the same problem in HiGHS, to the same gap."""
     # Pyomo is loaded here: the engine's peak of memory is read without it.
     from ronda.formulations.allocation.pyomo_model import answer, build_separable
-    from ronda.solvers.exact.highs import solve
+    from ronda.solvers.exact.form import Effort
+    from ronda.solvers.exact.read import solve
 
     tell(f"prices: {problem.jobs:,} jobs: monolithic model, at most {limit_s:g} s ...")
     (scaled, units), scale_s, scale_cpu_s = timed(lambda: normalise(problem))
     model, model_s, model_cpu_s = timed(lambda: build_separable(scaled))
     outcome, solve_s, solve_cpu_s = timed(
-        lambda: solve(model, deadline=Deadline(limit_s), gap=gap, seed=seed)
+        lambda: solve(model, Effort(deadline=Deadline(limit_s), gap=gap, seed=seed))
     )
     total_s = scale_s + model_s + solve_s
     bound = None if outcome.bound is None else outcome.bound * units.value

@@ -12,9 +12,11 @@ from ronda.formulations.allocation.separable import Separable, normalise, random
 from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.clock import Deadline
 from ronda.instances.plan import gap_between
+from ronda.solvers.exact.catalogue import SOLVERS
+from ronda.solvers.exact.form import Effort, form_of
+from ronda.solvers.exact.highs import run, silent
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import by_parts, solve_separable
-from ronda.solvers.prices.highs import run, silent
 
 SIZES = np.array([1.0, 2.0, 4.0, 8.0])
 """GPUs that a job may have, of any type."""
@@ -100,15 +102,10 @@ def solved(problem: Separable, solver: str, search: Search) -> dict[str, Any]:
 
 def whole(problem: Separable, solver: str, search: Search) -> tuple[float | None, float | None]:
     """Return the objective and the bound that a solver finds for one model of a problem."""
-    from ronda.formulations.allocation.pyomo_model import answer, build_separable
-    from ronda.solvers.exact.catalogue import SOLVERS
-
     scaled, units = normalise(problem)
-    model = build_separable(scaled)
-    outcome = SOLVERS[solver].solve(
-        model, deadline=search.deadline, gap=search.gap, seed=search.seed
-    )
-    objective = None if outcome.x is None else problem.objective(*answer(model))
+    effort = Effort(deadline=search.deadline, gap=search.gap, seed=search.seed)
+    outcome = SOLVERS[solver].solve_form(form_of(scaled), effort)
+    objective = None if outcome.x is None else problem.objective(*scaled.answer(outcome.x))
     return objective, None if outcome.bound is None else outcome.bound * units.value
 
 

@@ -10,37 +10,41 @@ D less the least loss left out.
 import sys
 from collections.abc import Sequence
 from dataclasses import replace as with_fields
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.case import Case, make_case, restrict
-from ronda.formulations.allocation.rows import separable, shortages, within
-from ronda.formulations.allocation.separable import Part, Separable, independent, random_parts
+from ronda.formulations.allocation.rows import gpus_by_pool, separable, shortages, within
+from ronda.formulations.allocation.separable import (
+    Part,
+    Separable,
+    independent,
+    normalise,
+    random_parts,
+)
 from ronda.formulations.clock import Deadline, OutOfTimeError
 from ronda.formulations.options.table import OptionTable, rows_of, running_rows
+from ronda.formulations.watts import awake_for
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import Choice, Question, Spent, filled, nobody, reserve_s
 from ronda.solvers.exact.catalogue import SOLVERS
+from ronda.solvers.exact.form import Effort, LinearForm, Outcome, form_of
 from ronda.solvers.prices.core import CLIQUES, blind_s
 from ronda.solvers.prices.dual import Jobs, Search, bound_at
 from ronda.solvers.prices.engine import by_parts, first_answer
 
-if TYPE_CHECKING:
-    from ronda.solvers.exact.form import Outcome
-
 SECONDS_PER_OPTION = 2e-5
-"""Seconds per option until a MILP is built."""
+"""Seconds per option until a MILP is built, through Pyomo; arrays take a tenth of it."""
 
 FEWEST = 50
 """Options below which a MILP is not worth the time that is left."""
 
 IMPORT_S = 0.5
-"""Seconds to import Pyomo, and a solver's package, once in a process."""
+"""Seconds to import a solver's package, and Pyomo to reach others by, once in a process."""
 
 
 def decide(
@@ -107,13 +111,11 @@ def _by_shares(
 
     The greedy choice `best` if a part has none, or not in time.
     """
-    from ronda.formulations.allocation.pyomo_model import answer, build_separable
 
     def alone(part: Part, search: Search) -> Rows | None:
-        model = build_separable(part.problem)
         began = search.deadline.elapsed()
-        outcome, _ = solved(model, len(part.options), best, search, began)
-        return None if outcome.x is None else answer(model)[0]
+        outcome, _ = solved(form_of(part.problem), None, len(part.options), best, search, began)
+        return None if outcome.x is None else part.problem.answer(outcome.x)[0]
 
     parts, chosen = random_parts(problem, search.parts, search.seed), np.full_like(best.chosen, -1)
     for part, taken in zip(parts, by_parts(parts, search, alone), strict=True):
@@ -241,7 +243,8 @@ def _affordable(options: int, search: Search) -> int:
 
 def _import_s(search: Search) -> float:
     """Return the seconds that it takes to import what a MILP needs and is not there yet."""
-    needs = filter(None, ("pyomo.environ", SOLVERS[search.solver].needs))
+    solver = SOLVERS[search.solver]
+    needs = filter(None, ("pyomo.environ" * bool(solver.through), solver.needs))
     return IMPORT_S * sum(module not in sys.modules for module in needs)
 
 
@@ -255,14 +258,18 @@ def _core(losses: Floats, size: int) -> tuple[Mask, float]:
 
 
 def solved(
-    model: Any, options: int, best: Choice, search: Search, began: float
-) -> tuple["Outcome", Choice]:
+    form: LinearForm,
+    start: Floats | None,
+    options: int,
+    best: Choice,
+    search: Search,
+    began: float,
+) -> tuple[Outcome, Choice]:
     """Solve a model of some options; return what came of it, and what that took since `began`."""
     deadline, solver = search.deadline, SOLVERS[search.solver]
     reserve_s = search.reserve_s + blind_s(options) + solver.square_s * options**2
-    outcome = solver.solve(
-        model, deadline=deadline, gap=search.gap, seed=search.seed, reserve_s=reserve_s
-    )
+    effort = Effort(deadline=deadline, gap=search.gap, seed=search.seed, reserve_s=reserve_s)
+    outcome = solver.solve_form(form, effort, start)
     return outcome, replace(
         best,
         stop=StopReason.COMPLETE if outcome.stop is StopReason.GAP else outcome.stop,
@@ -280,25 +287,33 @@ def solved(
     )
 
 
+def point_of(case: Case, chosen: Rows) -> Floats:
+    """Return a choice, (J,) rows, as a point of the case's problem: NaN for power within racks."""
+    rows = chosen[chosen >= 0]
+    awake = awake_for(case.classes, gpus_by_pool(case.table, rows)) if case.sleeps else ()
+    unknown = np.full(len(case.most_rack_kw), np.nan)
+    return np.concatenate([np.isin(case.rows, rows).astype(float), awake, unknown])
+
+
 def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search: Search) -> Choice:
     """Solve the MILP over some options; plans outside it are worth `elsewhere` at most."""
-    # Pyomo takes a quarter of a second to import: rounds that need no MILP do not pay for it.
-    from ronda.formulations.allocation.pyomo_model import build_case, chosen_rows, warm_start
-    from ronda.solvers.exact.infeasible import conflicts
-
     deadline = search.deadline
     began = deadline.elapsed()
-    model = build_case(core)
-    warm_start(model, best.chosen)
-    outcome, done = solved(model, len(core.rows), best, search, began)
+    problem, _ = normalise(separable(core, both_limits=True))
+    form = form_of(problem, [state.job.id for state in core.table.jobs])
+    start = point_of(core, best.chosen)
+    outcome, done = solved(form, start, len(core.rows), best, search, began)
     if outcome.stop is StopReason.INFEASIBLE and not best.incumbents:
-        return replace(done, conflicts=tuple(conflicts(model, deadline=deadline)))
+        from ronda.solvers.exact.infeasible import conflicts
+
+        return replace(done, conflicts=tuple(conflicts(form, deadline)))
     if outcome.bound is not None:
         bound = min(best.bound, max(outcome.bound * core.scale, elsewhere))
         done = replace(done, bound=max(bound, best.objective) if best.incumbents else bound)
     if outcome.x is None:
         return done
-    chosen = chosen_rows(model)
+    chosen, _ = problem.answer(outcome.x)
+    chosen[chosen >= 0] = core.rows[chosen[chosen >= 0]]
     objective = float(values[chosen[chosen >= 0]].sum())
     if best.incumbents and objective <= best.objective:
         return done

@@ -250,17 +250,20 @@ def _decomposed(run: _Exact, choice: Choice, problem: Separable, answer: Answer)
 def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choice:
     """Solve the exact model of some ways; plans with others are worth `elsewhere` at most."""
     from ronda.formulations.positions.model import build
+    from ronda.solvers.exact.read import linear_form, load
 
     search = run.search
     deadline, ways = search.deadline, restrict(run.ways, kept)
     began = deadline.elapsed()
     model = build(ways)
-    outcome, done = solved(model, len(kept), choice, search, began)
+    form = linear_form(model)
+    outcome, done = solved(form, None, len(kept), choice, search, began)
     bound = choice.bound
     if outcome.bound is not None:
         bound = min(bound, max(outcome.bound * model.scale + (ways.ties or 0.0), elsewhere))
     if outcome.x is None:
         return replace(done, bound=max(bound, done.objective))
+    load(form, outcome.x)
     found = run.read(model)
     if choice.incumbents and found.worth <= choice.objective:
         return replace(done, bound=max(bound, done.objective))

@@ -11,7 +11,12 @@ from msgspec.structs import replace
 from ronda.formulations.allocation.case import Case, Fidelity, make_case
 from ronda.formulations.allocation.racks import first_fit, stays
 from ronda.formulations.allocation.rows import is_limit, seconds_of, separable, shortages
-from ronda.formulations.allocation.separable import Separable, regrets, surpluses
+from ronda.formulations.allocation.separable import (
+    Separable,
+    normalise,
+    regrets,
+    surpluses,
+)
 from ronda.formulations.allocation.waking import Ready, begin, with_waking
 from ronda.formulations.clock import OutOfTimeError
 from ronda.formulations.options.table import RACK, OptionTable
@@ -183,8 +188,10 @@ def _without(case: Case, answer: Answer, search: Search) -> Choice:
     """Say that there is no answer: for lack of time, or proven, with what conflicts."""
     if answer.stop is not StopReason.INFEASIBLE:
         return nobody(case.table, answer.stop, search)
-    from ronda.formulations.allocation.pyomo_model import build_case
+    from ronda.solvers.exact.form import form_of
     from ronda.solvers.exact.infeasible import conflicts
 
-    found = conflicts(build_case(case), deadline=search.deadline)
+    problem, _ = normalise(separable(case, both_limits=True))
+    form = form_of(problem, [state.job.id for state in case.table.jobs])
+    found = conflicts(form, search.deadline)
     return nobody(case.table, StopReason.INFEASIBLE, search, found)

@@ -19,8 +19,9 @@ from ronda.formulations.positions.choices import Ways
 from ronda.formulations.positions.model import pieces_of
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.violation import ROUNDING
-from ronda.solvers.exact.form import LinearForm, linear_form
+from ronda.solvers.exact.form import LinearForm
 from ronda.solvers.exact.highs import highs_of
+from ronda.solvers.exact.read import linear_form
 
 
 @dataclass(frozen=True, slots=True)

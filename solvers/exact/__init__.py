@@ -1,8 +1,9 @@
-"""Any Pyomo model through a solver: HiGHS, or another one by its name.
+"""Any model through a solver: HiGHS, or another one by its name.
 
-Here stand the arrays of a model and what came of it (``form``), the solvers by name and what each
-can do (``catalogue``), solving with a start and a deadline (``highs``, ``cp_sat``) or through
-Pyomo (``by_pyomo``), files of models and solutions (``model_file``), and named conflicts
-(``infeasible``). What the models say is in `ronda.formulations.allocation`. Modules except for
-``catalogue`` load a solver or Pyomo, so import by module path.
+Here stand the arrays of a model and what came of it (``form``), models of Pyomo (``read``), the
+solvers by name and what each can do (``catalogue``), solving with a start and a deadline
+(``highs``, ``cp_sat``) or through Pyomo (``by_pyomo``), files of models and solutions
+(``model_file``), and named conflicts (``infeasible``). What the models say is in
+`ronda.formulations.allocation`. Modules except ``catalogue`` and ``form`` load a solver or Pyomo,
+so import by module path.
 """

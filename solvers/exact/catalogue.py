@@ -9,18 +9,22 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
+
+if TYPE_CHECKING:
+    from ronda.solvers.exact.form import Effort, LinearForm, Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Solver:
-    """A solver of Pyomo models: ``module.solve(model, deadline=…, gap=…, seed=…, reserve_s=…)``.
+    """A solver of models as arrays: ``module.solve_form(form, effort, start)``.
 
     ``needs`` is the Python module that it loads, ``packages`` are those that records name,
     ``install`` says how to get it, and ``lacks`` what it cannot do through our interface. With
-    ``through`` Pyomo's own interface of that name is used, which `solve` is told as `through`;
+    ``through`` Pyomo's own interface of that name is used, which `solve_form` is told;
     ``square_s`` are the seconds that it takes to translate a model, by the square of its options.
     """
 
@@ -41,12 +45,16 @@ class Solver:
             return False
         return self.through in ("", "scip_direct") or _available(self.through)  # with its licence
 
-    def solve(self, model: Any, **search: Any) -> Any:
-        """Solve a Pyomo model and load the solution; as `ronda.solvers.exact.highs.solve`."""
+    def solve_form(
+        self, form: "LinearForm", effort: "Effort", start: Floats | None = None
+    ) -> "Outcome":
+        """Solve a model as arrays; as `ronda.solvers.exact.highs.solve_form`."""
         told: dict[str, Any] = {"through": self.through} if self.through else {}
         if self.through == "cbc":
             told["program"] = cbc_program()
-        return importlib.import_module(self.module).solve(model, **search, **told)
+        module: Any = importlib.import_module(self.module)
+        found: Outcome = module.solve_form(form, effort, start, **told)
+        return found
 
 
 ROOM, EXTRA = "ronda.solvers.exact", "pip install 'ronda[solvers]'"
@@ -71,7 +79,7 @@ def _of_pyomo(
 
 
 MIP = {
-    "highs": Solver(f"{ROOM}.highs", "highspy", ("pyomo", "highspy"), "pip install ronda"),
+    "highs": Solver(f"{ROOM}.highs", "highspy", ("highspy",), "pip install ronda"),
     # Pyomo 6.10 takes 0.8 s to translate 9,400 options for SCIP, and 12 s for 38,000.
     "scip": _of_pyomo("scip_direct", "pyscipopt", EXTRA, "pyscipopt", square_s=3e-8),
     "cbc": _of_pyomo("cbc", "pulp", EXTRA, "pulp"),
@@ -88,7 +96,7 @@ SOLVERS = MIP | {
     CP_SAT: Solver(
         f"{ROOM}.cp_sat",
         "ortools.sat.python.cp_model",
-        ("pyomo", "ortools"),
+        ("ortools",),
         EXTRA,
         ("continuous",),
     )

@@ -1,4 +1,4 @@
-"""Any Pyomo model of whole numbers through OR-Tools' CP-SAT.
+"""A model of whole numbers through OR-Tools' CP-SAT.
 
 CP-SAT knows only integers. A row of whole numbers stays as it is; another one is multiplied by a
 power of two s and rounded so that no solution of the model is cut off:
@@ -36,9 +36,7 @@ from ronda.solvers.exact.form import (
     Outcome,
     found,
     known_start,
-    nothing,
     proof,
-    solved,
     too_late,
 )
 
@@ -70,10 +68,7 @@ def _cp_model() -> ModuleType:
 
 
 def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) -> Outcome:
-    """Solve a model given as arrays.
-
-    InputError for an integer variable without bounds.
-    """
+    """Solve a model as `ronda.solvers.exact.highs.solve_form`; InputError if one has no bounds."""
     cp_model = _cp_model()
     clock = effort.deadline
     began = clock.elapsed()
@@ -109,7 +104,7 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
     if status in (cp_model.INFEASIBLE, cp_model.MODEL_INVALID):
         invalid = status == cp_model.MODEL_INVALID
         stop = StopReason.ERROR if invalid else StopReason.INFEASIBLE
-        return nothing(form, stop, message, solve_s)
+        return found(form, stop, message=message, solve_s=solve_s)
     x = bound = None
     stop = StopReason.COMPLETE if status == cp_model.OPTIMAL else StopReason.TIME_LIMIT
     if status != cp_model.UNKNOWN:  # otherwise its bound may be 0, whatever the model
@@ -143,7 +138,7 @@ class _Whole:
         self.form = form
         if not np.isfinite(form.lower).all() or not np.isfinite(form.upper).all():
             k = int(np.argmin(np.isfinite(form.lower) & np.isfinite(form.upper)))
-            raise InputError("cp-sat", f"{form.columns[k].name} without bounds", "finite bounds")
+            raise InputError("cp-sat", f"{form.columns[k]} without bounds", "finite bounds")
         self.step = np.where(form.integer, 1.0, (form.upper - form.lower) / GRID)
         self.step[self.step == 0] = 1.0
         self.base = np.where(form.integer, 0.0, form.lower)
@@ -199,8 +194,3 @@ class _Whole:
         error = float(np.abs(rounded - exact * factor) @ self.size[columns])
         error += float(np.abs(exact[loose]).sum()) * factor
         return rounded.astype(np.int64), factor, error
-
-
-def solve(model: Any, **effort: Any) -> Outcome:
-    """Solve a Pyomo model and load the solution; as `ronda.solvers.exact.highs.solve`."""
-    return solved(model, solve_form, Effort(**effort))

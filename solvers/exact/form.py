@@ -1,22 +1,20 @@
-"""A Pyomo model as arrays, which solvers get, and what a solver made of it.
+"""A model as arrays, which solvers get, and what a solver made of it.
 
-The Pyomo model stays the formulation of record.
+A problem of options (`Separable`) becomes arrays here, with the columns and rows of its Pyomo model
+(`ronda.formulations.allocation.pyomo_model`), whose docstrings say what they mean. Any other Pyomo
+model is read by `ronda.solvers.exact.read`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pyomo.common.enums import maximize
-from pyomo.common.errors import InvalidConstraintError, InvalidExpressionError
-from pyomo.core.base.objective import Objective
-from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
+from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Floats, Mask
-from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
 
 
@@ -24,7 +22,7 @@ from ronda.instances.plan import SolutionStatus, StopReason
 class LinearForm:
     """Max or min c'x + offset with lower ≤ Ax ≤ upper and bounds on x (n,), some x integer.
 
-    ``columns`` and ``rows`` are the Pyomo variables and constraints in the order of the arrays.
+    ``columns`` and ``rows`` are what the arrays stand for, in their order; ``str`` names each.
     Row i of A has the coefficients ``value[start[i]:start[i + 1]]`` in the columns ``index[...]``.
     """
 
@@ -47,55 +45,41 @@ class LinearForm:
         return float(self.cost @ x + self.offset)
 
 
-def linear_form(model: Any) -> LinearForm:
-    """Read a Pyomo model with linear constraints and one linear objective.
+def form_of(problem: Separable, jobs: Sequence[str] = ()) -> LinearForm:
+    """Return a problem as arrays: a column for each option, x, and for each block, z.
 
-    Fixed variables count as constants. Variables that appear nowhere are left out; a constraint
-    with two different limits has two rows. InputError if an expression is not linear, a variable is
-    neither continuous nor integer, or there is not exactly one active objective.
+    First come the rows ``one_option`` of those jobs, called by `jobs`, that have options to choose
+    from or must run; then those of the resources, by their names.
     """
-    goals = list(model.component_data_objects(Objective, active=True, descend_into=True))
-    if len(goals) != 1:
-        raise InputError(f"model {model.name}", f"{len(goals)} objectives", "exactly one")
-    try:
-        read = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
-    except (InvalidConstraintError, InvalidExpressionError) as error:
-        raise InputError(f"model {model.name}", str(error), "linear expressions") from error
-    kinds = np.array([row.bound_type for row in read.rows], dtype=int)  # 1: ≤, -1: ≥, 0: =
-    rhs, matrix = np.asarray(read.rhs, dtype=float), read.A.tocsr()
-    lower, upper, integer = _domains(read.columns)
+    counts, options, blocks = np.diff(problem.start), len(problem.value), len(problem.block_value)
+    tied = (counts > 1) | (problem.must & (counts > 0))
+    own, count = np.flatnonzero(tied.repeat(counts)), counts[tied]
+    use = problem.use.plain()
+    slot, option = np.nonzero(use.amount)
+    resource, block = np.nonzero(problem.block_use)
+    row = np.concatenate([use.resource[slot, option], resource]) + len(count)
+    row = np.concatenate([np.arange(len(count)).repeat(count), row])
+    column = np.concatenate([own, option, options + block])
+    value = (np.ones(len(own)), use.amount[slot, option], problem.block_use[resource, block])
+    order = np.lexsort((column, row))
+    called = list(jobs) or range(problem.jobs)
+    rows = (*(f"one_option[{called[j]}]" for j in np.flatnonzero(tied)), *problem.names)
+    none = np.full(len(problem.names), -np.inf)
     return LinearForm(
-        columns=tuple(read.columns),
-        rows=tuple(row.constraint for row in read.rows),
-        maximize=goals[0].sense == maximize,
-        cost=read.c.toarray()[0],
-        offset=float(read.c_offset[0]),
-        lower=lower,
-        upper=upper,
-        integer=integer,
-        start=matrix.indptr,
-        index=matrix.indices,
-        value=matrix.data,
-        row_lower=np.where(kinds <= 0, rhs, -np.inf),
-        row_upper=np.where(kinds >= 0, rhs, np.inf),
+        columns=(*(f"x[{k}]" for k in range(options)), *(f"z[{b}]" for b in range(blocks))),
+        rows=rows,
+        maximize=True,
+        cost=np.concatenate([problem.value, problem.block_value]),
+        offset=0.0,
+        lower=np.zeros(options + blocks),
+        upper=np.concatenate([np.ones(options), problem.block_count]),
+        integer=np.concatenate([np.ones(options, dtype=np.bool_), problem.block_integer]),
+        start=np.searchsorted(row[order], np.arange(len(rows) + 1)).astype(np.int32),
+        index=column[order].astype(np.int32),
+        value=np.concatenate(value)[order],
+        row_lower=np.concatenate([np.where(problem.must[tied], 1.0, -np.inf), none]),
+        row_upper=np.concatenate([np.ones(len(count)), problem.capacity]),
     )
-
-
-def _domains(variables: Sequence[Any]) -> tuple[Floats, Floats, Mask]:
-    """Return bounds and integrality of variables."""
-    lower, upper, integer = [], [], []
-    for variable in variables:
-        low, high = variable.bounds
-        step = variable.domain.get_interval()[2]
-        if step not in (0, 1):
-            raise InputError(
-                f"model: {variable.name}", "a domain of other steps", "reals or integers"
-            )
-        lower.append(-np.inf if low is None else low)
-        upper.append(np.inf if high is None else high)
-        integer.append(step == 1)
-    bounds = np.array(lower, dtype=float), np.array(upper, dtype=float)
-    return *bounds, np.array(integer, dtype=bool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +100,6 @@ class Effort:
         """Return the seconds that a solver has from now on; infinite without a limit."""
         return self.deadline.left() - self.reserve_s
 
-
-SolveForm = Callable[[LinearForm, Effort, Floats | None], "Outcome"]
-"""A solver of models as arrays, from values (n,) of the columns on, NaN where there is none.
-
-A start that lacks an integer does not count.
-"""
 
 PROOF_GAP = 1e-9
 """Gaps below this are rounding: the solution is the optimum, not one within the gap asked for."""
@@ -150,15 +128,9 @@ class Outcome:
     solve_s: float
 
 
-def nothing(form: LinearForm, stop: StopReason, message: str, solve_s: float) -> Outcome:
-    """Return the outcome without a solution."""
-    size = len(form.columns), len(form.rows)
-    return Outcome(stop, SolutionStatus.NONE, None, None, None, *size, 0, (), message, solve_s)
-
-
 def too_late(form: LinearForm) -> Outcome:
     """Return the outcome of a search that has no time to begin."""
-    return nothing(form, StopReason.TIME_LIMIT, "no time left to solve", 0.0)
+    return found(form, StopReason.TIME_LIMIT, message="no time left to solve", solve_s=0.0)
 
 
 def known_start(form: LinearForm, start: Floats | None) -> NDArray[np.int64] | None:
@@ -181,8 +153,8 @@ def proof(form: LinearForm, objective: float, bound: float) -> tuple[float, Stop
 def found(
     form: LinearForm,
     stop: StopReason,
-    x: Floats | None,
-    bound: float | None,
+    x: Floats | None = None,
+    bound: float | None = None,
     *,
     message: str,
     solve_s: float,
@@ -207,14 +179,3 @@ def found(
         message=message,
         solve_s=solve_s,
     )
-
-
-def solved(model: Any, solve_form: SolveForm, effort: Effort) -> Outcome:
-    """Solve a Pyomo model by a solver of arrays, and load the solution into its variables."""
-    form = linear_form(model)
-    start = [np.nan if each.value is None else each.value for each in form.columns]
-    outcome = solve_form(form, effort, np.array(start, dtype=float))
-    if outcome.x is not None:
-        for variable, number in zip(form.columns, outcome.x.tolist(), strict=True):
-            variable.set_value(number, skip_validation=True)
-    return outcome

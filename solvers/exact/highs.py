@@ -1,7 +1,7 @@
-"""Any Pyomo model through HiGHS: solve with a start and a deadline.
+"""A model through HiGHS: solve with a start and a deadline.
 
-HiGHS gets the arrays of a model directly, because Pyomo's own interface has no incumbent callback
-and redirects the process's output. One thread always: two solves in two threads of one process can
+HiGHS gets the arrays directly, because Pyomo's own interface has no incumbent callback and
+redirects the process's output. One thread always: two solves in two threads of one process can
 block each other indefinitely, so nothing here may be called from two threads.
 """
 
@@ -10,7 +10,6 @@ from typing import Any
 import highspy
 import numpy as np
 
-from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
@@ -21,8 +20,6 @@ from ronda.solvers.exact.form import (
     Outcome,
     found,
     known_start,
-    nothing,
-    solved,
     too_late,
 )
 
@@ -32,18 +29,35 @@ PRECISION = 1e-9
 by default 1e-6, with which a bound does not hold where values are of very different size."""
 
 
+def silent(**options: Any) -> highspy.Highs:
+    """Return a HiGHS on one thread that prints nothing, with options by its names."""
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    for name, value in {"output_flag": False, "threads": 1, **options}.items():
+        if solver.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+            raise ValueError(f"HiGHS refuses {name} = {value!r}")
+    return solver
+
+
+def run(solver: highspy.Highs, seconds: float) -> highspy.HighsModelStatus:
+    """Let HiGHS go on for some seconds at most; returns why it stopped."""
+    # HiGHS counts the time of all runs together.
+    solver.setOptionValue("time_limit", solver.getRunTime() + seconds)
+    solver.run()
+    return solver.getModelStatus()
+
+
 def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) -> Outcome:
-    """Solve a model given as arrays."""
+    """Solve a model from values (n,) of the columns on, NaN where there is none.
+
+    A start that lacks an integer does not count.
+    """
     deadline, gap = effort.deadline, effort.gap
-    left_s = effort.left_s
-    if left_s <= 0:
+    if effort.left_s <= 0:
         return too_late(form)
     began = deadline.elapsed()
-    highs = highs_of(form)
-    _set(highs, mip_rel_gap=gap, mip_abs_gap=0.0, random_seed=effort.seed % 2**31)
-    _set(highs, **{f"{what}_feasibility_tolerance": PRECISION for what in PRECISE})
-    if np.isfinite(left_s):
-        _set(highs, time_limit=left_s)
+    precise: dict[str, Any] = {f"{what}_feasibility_tolerance": PRECISION for what in PRECISE}
+    seed = effort.seed % 2**31
+    highs = highs_of(form, mip_rel_gap=gap, mip_abs_gap=0.0, random_seed=seed, **precise)
     known = known_start(form, start)
     if start is not None and known is not None:
         highs.setSolution(len(known), known.astype(np.int32), start[known])
@@ -56,10 +70,9 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
             incumbents.append((deadline.elapsed(), worth))
 
     highs.cbMipImprovingSolution += improved
-    highs.run()
-    if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:
+    if run(highs, effort.left_s) == highspy.HighsModelStatus.kUnboundedOrInfeasible:
         # Presolve cannot tell which; the simplex method can.
-        _set(highs, presolve="off")
+        highs.setOptionValue("presolve", "off")
         highs.run()
     outcome = _read(form, highs, tuple(incumbents), deadline.elapsed() - began)
     highs.disableCallbacks()  # they hold the solver, and it holds them
@@ -67,9 +80,13 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
 
 
 def highs_of(
-    form: LinearForm, *, relaxed: bool = False, names: tuple[list[str], list[str]] | None = None
+    form: LinearForm,
+    *,
+    relaxed: bool = False,
+    names: tuple[list[str], list[str]] | None = None,
+    **options: Any,
 ) -> Any:
-    """Return a silent HiGHS that holds the model."""
+    """Return a silent HiGHS that holds the model, with options by its names."""
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = len(form.cost), len(form.row_lower)
     lp.sense_ = highspy.ObjSense.kMaximize if form.maximize else highspy.ObjSense.kMinimize
@@ -84,18 +101,10 @@ def highs_of(
         lp.integrality_ = [kinds[i] for i in form.integer.astype(int).tolist()]
     if names is not None:
         lp.col_names_, lp.row_names_ = names
-    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    _set(highs, output_flag=False, threads=1)
+    highs = silent(**options)
     if highs.passModel(lp) == highspy.HighsStatus.kError:
         raise InputError("model", "numbers that HiGHS refuses", "finite coefficients")
     return highs
-
-
-def _set(highs: Any, **options: Any) -> None:
-    """Set options; a name that HiGHS does not know is our defect."""
-    for name, given in options.items():
-        if highs.setOptionValue(name, given) != highspy.HighsStatus.kOk:
-            raise ValueError(f"HiGHS refuses {name} = {given!r}")
 
 
 _STOP = {
@@ -116,7 +125,7 @@ def _read(
     stop = _STOP.get(status, StopReason.ERROR)
     feasible = info.primal_solution_status == highspy.kSolutionStatusFeasible
     if stop is StopReason.INFEASIBLE or stop is StopReason.ERROR:
-        return nothing(form, stop, message, solve_s)
+        return found(form, stop, message=message, solve_s=solve_s)
     is_mip = bool(form.integer.any())
     x = objective = bound = None
     if feasible or not len(form.cost):
@@ -138,33 +147,4 @@ def _read(
         solve_s=solve_s,
         nodes=max(0, int(info.mip_node_count)),
         incumbents=incumbents,
-    )
-
-
-def solve(
-    model: Any,
-    *,
-    deadline: Deadline | float | None = None,
-    gap: float = 1e-4,
-    seed: int = 0,
-    reserve_s: float = 0.0,
-) -> Outcome:
-    """Solve a Pyomo model and load the solution into its variables.
-
-    Values that the variables have beforehand are the warm start, if all integer ones have one.
-    Without a solution they are left as they are. The same model, seed and start give the same
-    solution, unless the clock cut the search. InputError if the model is not linear.
-
-    Parameters
-    ----------
-    deadline
-        Seconds until the return, or a `Deadline` that has begun before; None: no limit.
-    gap
-        Relative gap between solution and bound at which to stop.
-    reserve_s
-        Seconds that must be left when HiGHS returns.
-    """
-    until = Deadline.of(deadline)
-    return solved(
-        model, solve_form, Effort(deadline=until, gap=gap, seed=seed, reserve_s=reserve_s)
     )

@@ -1,36 +1,29 @@
-"""Why a model has no solution: few constraints, by name, that cannot be met together."""
+"""Why a model has no solution: few constraints, by name, that cannot be met together.
+
+Where what must run needs more than there is, `ronda.formulations.allocation.rows.shortages` says it
+in words with numbers, and needs no solver.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import highspy
 import numpy as np
 
-from ronda.formulations.allocation.rows import shortages
 from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Rows
 from ronda.instances.plan import Conflict, StopReason
-from ronda.solvers.exact.form import Effort, LinearForm, linear_form
+from ronda.solvers.exact.form import Effort, LinearForm
 from ronda.solvers.exact.highs import highs_of, solve_form
 
 
-def conflicts(model: Any, *, deadline: Deadline | float | None = None) -> list[Conflict]:
+def conflicts(form: LinearForm, deadline: Deadline) -> list[Conflict]:
     """Return sets of named constraints that conflict; empty if the model has a solution.
 
-    First the data are checked (allocation models only): what must run or be drawn in any case
-    against each limit, in words with numbers. If that finds nothing, an irreducible set of
-    constraints is looked for: HiGHS's if the model is infeasible even without integrality,
-    otherwise by leaving out constraints one by one. A set that the deadline cuts short is perhaps
-    not yet irreducible, and says so. InputError if the model is not linear.
+    An irreducible set is HiGHS's if the model is infeasible even without integrality; otherwise it
+    is found by leaving out constraints one by one. A set that the deadline cuts short is perhaps
+    not yet irreducible, and says so.
     """
-    deadline = Deadline.of(deadline)
-    case = getattr(model, "case", None)
-    if case is not None:
-        found = shortages(case)
-        if found:
-            return found
-    form = linear_form(model)
     if _possible(form, np.arange(len(form.rows)), deadline) is not False:
         return []
     relaxed = _irreducible(form)
@@ -42,7 +35,7 @@ def conflicts(model: Any, *, deadline: Deadline | float | None = None) -> list[C
 
 
 def _named(form: LinearForm, rows: list[int], message: str) -> Conflict:
-    return Conflict(tuple(form.rows[i].name for i in rows), message)
+    return Conflict(tuple(str(form.rows[i]) for i in rows), message)
 
 
 def _irreducible(form: LinearForm) -> list[int] | None:

@@ -14,8 +14,9 @@ import numpy as np
 from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.instances.files import storage
-from ronda.solvers.exact.form import LinearForm, linear_form
+from ronda.solvers.exact.form import LinearForm
 from ronda.solvers.exact.highs import highs_of
+from ronda.solvers.exact.read import linear_form, load
 
 COMMENT = {".lp": "\\ ", ".mps": "* "}
 """The suffixes of model files, and how a line of comment begins in each."""
@@ -57,7 +58,7 @@ def export(model: Any, path: str | os.PathLike[str], remarks: Sequence[str] = ()
     form = linear_form(model)
     if target.suffix == ".mps" and form.maximize:
         form = replace(form, maximize=False, cost=-form.cost, offset=-form.offset)
-    names = _names(one.name for one in form.columns), _names(one.name for one in form.rows)
+    names = _names(str(one) for one in form.columns), _names(str(one) for one in form.rows)
     highs = highs_of(form, names=names)
     draft = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
     try:
@@ -101,19 +102,18 @@ def load_solution(
     objective, None if it does not.
     """
     label, form, lines = storage.label(Path(path)), linear_form(model), _lines(path)
-    columns = {name: k for k, name in enumerate(_names(one.name for one in form.columns))}
-    told = _told(lines, label, columns, set(_names(one.name for one in form.rows)))
+    columns = {name: k for k, name in enumerate(_names(str(one) for one in form.columns))}
+    told = _told(lines, label, columns, set(_names(str(one) for one in form.rows)))
     x = np.zeros(len(columns))
     x[list(told)] = list(told.values())
     whole = np.where(form.integer, np.rint(x), x)
     for k in np.flatnonzero(np.abs(x - whole) > WHOLE)[:1]:
-        found = f"{x[k]:g} for {form.columns[k].name}"
+        found = f"{x[k]:g} for {form.columns[k]}"
         raise InputError(label, found, "a whole number: an integer plan")
     follow = {id(variable) for variable in derived}
     own = (k not in told and id(one) in follow for k, one in enumerate(form.columns))
     _feasible(form, whole, np.fromiter(own, np.bool_, len(x)), label)
-    for variable, value in zip(form.columns, whole.tolist(), strict=True):
-        variable.set_value(value, skip_validation=True)
+    load(form, whole)
     said = (match for line in lines if (match := _OBJECTIVE.search(line)))
     return next((_number(match[1]) for match in said), None)
 
@@ -187,7 +187,7 @@ def _feasible(form: LinearForm, x: Floats, free: Mask, label: str) -> None:
     room = SLACK * np.maximum(np.abs(x), 1.0)
     for k in np.flatnonzero((low < form.lower - room) | (high > form.upper + room))[:1]:
         bounds = f"{form.lower[k]:g} to {form.upper[k]:g}"
-        raise InputError(label, f"{x[k]:g} for {form.columns[k].name}", bounds)
+        raise InputError(label, f"{x[k]:g} for {form.columns[k]}", bounds)
     rows = np.repeat(np.arange(len(form.rows)), np.diff(form.start))
     ends = form.value * low[form.index], form.value * high[form.index]
     least, most, size = (
@@ -201,10 +201,10 @@ def _feasible(form: LinearForm, x: Floats, free: Mask, label: str) -> None:
     ):
         for r in np.flatnonzero(broken)[:1]:
             own = form.index[form.start[r] : form.start[r + 1]]
-            names = [form.columns[k].name for k in own if x[k] != 0]
+            names = [str(form.columns[k]) for k in own if x[k] != 0]
             shown = ", ".join([*names[:4], *["..."] * (len(names) > 4)])
             found = f"{used[r]:g} with {shown or 'nothing'}"
-            raise InputError(f"{label}, row {form.rows[r].name}", found, f"{sign} {limits[r]:g}")
+            raise InputError(f"{label}, row {form.rows[r]}", found, f"{sign} {limits[r]:g}")
 
 
 def _lines(path: str | os.PathLike[str]) -> list[str]:

@@ -23,9 +23,9 @@ import numpy as np
 
 from ronda.formulations.allocation.separable import Separable, with_share
 from ronda.instances.arrays import Floats, Ints, Mask, Rows
+from ronda.solvers.exact.highs import run, silent
 from ronda.solvers.prices.dual import Dual, DualFunction, Jobs, Reply, Search, solve_dual
 from ronda.solvers.prices.fill import is_feasible, needed_blocks, without_excess
-from ronda.solvers.prices.highs import run, silent
 
 MANY = 16
 """Resources from which on columns find prices sooner than planes do."""

@@ -42,9 +42,9 @@ from scipy.sparse import csc_array, hstack, vstack
 from ronda.formulations.allocation.separable import Separable, largest
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.plan import StopReason, closes
+from ronda.solvers.exact.highs import run, silent
 from ronda.solvers.prices.dual import Dual, Jobs, Losses, Search
 from ronda.solvers.prices.fill import is_feasible, spend, without_excess
-from ronda.solvers.prices.highs import run, silent
 
 ALONE, LABELS, CORES = "prices alone", "labels", "cores"
 """What may decide the jobs that prices leave open (`CoreSearch.decided_by`)."""

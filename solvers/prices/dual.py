@@ -32,7 +32,7 @@ from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Floats, Ints, Mask, Rows
 from ronda.instances.errors import InputError
-from ronda.solvers.prices.highs import run, silent
+from ronda.solvers.exact.highs import run, silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,8 @@ from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.violation import Violation
 from ronda.solvers import consolidate as module
 from ronda.solvers.consolidate import consolidate
-from ronda.solvers.exact.form import linear_form, too_late
+from ronda.solvers.exact.form import too_late
+from ronda.solvers.exact.read import linear_form
 from ronda.solvers.horizon.state import ClusterState
 
 LIMITS = ({}, {"moves": 2}, {"lost_gpu_s": 80.0}, {"moves": 1})
@@ -158,7 +159,7 @@ def test_without_time_nothing_moves_and_the_bound_holds():
 @pytest.mark.parametrize("seed", range(200, 260))
 def test_emptying_one_by_one_is_an_answer_where_the_search_is_cut(seed, monkeypatch):
     """Without a solution of the model: within the limits, racks' caps too, and below the best."""
-    monkeypatch.setattr(module, "solved", lambda model, solve, effort: too_late(linear_form(model)))
+    monkeypatch.setattr(module, "solve", lambda model, effort: too_late(linear_form(model)))
     round_, limits = scattered(seed), LIMITS[seed % len(LIMITS)]
     found, best = consolidate(round_, **limits), best_moves(round_, "nodes", **limits)
     assert ronda.check(round_, found.plan) == []

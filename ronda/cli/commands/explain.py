@@ -27,11 +27,14 @@ def command(entered: float, source: str, policy: str, time_limit: float, as_json
     deadline = Deadline(time_limit, started=entered)
     round_ = load_round(source)
 
+    from ronda.formulations.allocation.rows import shortages
     from ronda.solvers.decision.by_file import model_of
     from ronda.solvers.exact.infeasible import conflicts
+    from ronda.solvers.exact.read import linear_form
 
     _, question, _ = milp_question(round_, policy)
-    found = conflicts(model_of(question, exact=False), deadline=deadline)
+    model = model_of(question, exact=False)
+    found = shortages(model.case) or conflicts(linear_form(model), deadline)
     if as_json:
         named = [{"constraints": c.constraints, "message": c.message} for c in found]
         emit({"round": round_.name, "feasible": not found, "conflicts": named})

@@ -6,8 +6,8 @@ import pyomo.environ as pyo
 import pytest
 
 from ronda.formulations.allocation.case import charged_w, lasts_s, make_case
-from ronda.formulations.allocation.pyomo_model import build, build_case, chosen_rows
-from ronda.formulations.allocation.rows import shortages
+from ronda.formulations.allocation.pyomo_model import build, chosen_rows
+from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.options.build import build as build_options
 from ronda.formulations.watts import awake_for, may_sleep, node_classes
 from ronda.instances.check.plan import ending
@@ -16,7 +16,9 @@ from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.plan import Plan
 from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
-from ronda.solvers.exact.highs import solve
+from ronda.solvers.exact.form import Effort, form_of
+from ronda.solvers.exact.highs import solve_form
+from ronda.solvers.exact.read import solve
 
 IDLE_W, BUSY_W, HOST_W, SLEEP_W = 50.0, 250.0, 200.0, 10.0
 
@@ -66,7 +68,7 @@ def best(round_, worth):
     """Return the value of the model's optimum and the indices of the jobs that run."""
     table = build_options(round_)
     model = build(round_, table, np.asarray(worth, dtype=float))
-    outcome = solve(model, gap=0)
+    outcome = solve(model, Effort(gap=0))
     assert outcome.x is not None, outcome.message
     rows = chosen_rows(model)
     return sum(worth[k] for k in rows if k >= 0), [j for j, k in enumerate(rows) if k >= 0]
@@ -155,9 +157,10 @@ def test_so_many_nodes_may_be_awake(nodes, worth):
     round_ = make_round([8, 8, 8], sleep_w=SLEEP_W, power_cap_w=1e5)
     table = build_options(round_)
     values = np.array([5.0, 4.0, 1.0])
-    model = build_case(make_case(round_, table, values, awake=nodes))
-    solve(model, gap=0.0)
-    assert sum(values[k] for k in chosen_rows(model) if k >= 0) == worth
+    case = make_case(round_, table, values, awake=nodes)
+    problem = separable(case)
+    chosen, _ = problem.answer(solve_form(form_of(problem), Effort(gap=0.0)).x)
+    assert values[case.rows[chosen[chosen >= 0]]].sum() == worth
 
 
 def test_racks_limit_their_subtree():

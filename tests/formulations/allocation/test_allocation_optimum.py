@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from every_choice import best_choice, rows_by_job
 from ronda.formulations.allocation.case import make_case
-from ronda.formulations.allocation.pyomo_model import build, chosen_rows, warm_start
+from ronda.formulations.allocation.pyomo_model import build, chosen_rows
 from ronda.formulations.allocation.rows import separable, within
 from ronda.formulations.options.build import build as build_options
 from ronda.instances.generate import round as generated
 from ronda.instances.generate import tiny_round
-from ronda.solvers.exact.form import linear_form
-from ronda.solvers.exact.highs import solve
+from ronda.solvers.decision.by_milp import point_of
+from ronda.solvers.exact.form import Effort, form_of
+from ronda.solvers.exact.read import solve
 from ronda.solvers.prices.dual import Jobs
 from ronda.solvers.prices.engine import first_answer
 
@@ -53,7 +54,7 @@ def test_milp_equals_brute_force_and_dynamic_programming(block):
         table = build_options(round_)
         worth = random_values(table, seed)
         model = build(round_, table, worth)
-        outcome = solve(model, gap=0)
+        outcome = solve(model, Effort(gap=0))
         rows = chosen_rows(model)
         found = float(worth[rows[rows >= 0]].sum())
         expected = best_choice(round_, table, worth)
@@ -102,7 +103,7 @@ def test_the_order_of_jobs_changes_nothing(seed, random):
     mixed = build_options(other)
     values = [np.array([worth[k] for k in _keys(t)]) for t in (table, mixed)]
     found = [
-        solve(build(r, t, v), gap=0).objective
+        solve(build(r, t, v), Effort(gap=0)).objective
         for r, t, v in zip((round_, other), (table, mixed), values, strict=True)
     ]
     assert found[0] == pytest.approx(found[1], rel=1e-9, abs=1e-9)
@@ -130,7 +131,7 @@ def test_more_of_a_resource_never_hurts(seed, factor):
     objectives = []
     for r in (round_, more):
         model = build(r, table, worth)
-        solve(model, gap=0)
+        solve(model, Effort(gap=0))
         rows = chosen_rows(model)
         objectives.append(worth[rows[rows >= 0]].sum())
     assert objectives[1] >= objectives[0] - 1e-9
@@ -149,29 +150,29 @@ def test_losses_bound_every_plan(seed):
     losses = np.full(len(table), np.inf)
     losses[case.rows] = Jobs(problem).option_losses(answer.dual.prices)
     model = build(round_, table, worth)
-    assert solve(model, gap=0).x is not None
+    assert solve(model, Effort(gap=0)).x is not None
     rows = chosen_rows(model)
     rows = rows[rows >= 0]
     bound = answer.dual.bound
     assert worth[rows].sum() <= bound - losses[rows].sum() + 1e-9 * abs(bound)
 
 
-def test_warm_start_is_read_back_and_feasible():
-    """A choice put into the model comes out again, and meets every constraint."""
+def test_a_point_is_read_back_and_feasible():
+    """A choice as a point of the problem comes out again, and meets every constraint."""
     for seed in range(30):
         round_ = tiny_round(seed)
         table = build_options(round_)
         worth = np.ones(len(table))
         current = np.full(len(table.jobs), -1)
         current[table.job[table.current]] = np.flatnonzero(table.current)
-        model = build(round_, table, worth)
-        known = np.isin(current, model.case.rows)
-        if not within(model.case, current) or not known[current >= 0].all():
+        case = make_case(round_, table, worth)
+        known = np.isin(current, case.rows)
+        if not within(case, current) or not known[current >= 0].all():
             continue
-        warm_start(model, current)
-        assert chosen_rows(model).tolist() == current.tolist()
-        form = linear_form(model)
-        x = np.array([v.value for v in form.columns], dtype=float)
+        problem, x = separable(case, both_limits=True), point_of(case, current)
+        chosen, _ = problem.answer(x)
+        assert np.where(chosen >= 0, case.rows[chosen], -1).tolist() == current.tolist()
+        form = form_of(problem)
         lhs = np.add.reduceat(np.append(form.value * x[form.index], 0.0), form.start[:-1])
         assert (lhs <= form.row_upper + 1e-9).all()
         assert (lhs >= form.row_lower - 1e-9).all()

@@ -10,7 +10,8 @@ from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.options.build import build as build_options
 from ronda.instances import generate
-from ronda.solvers.exact.highs import solve
+from ronda.solvers.exact.form import Effort
+from ronda.solvers.exact.read import solve
 
 
 def problem_of(jobs, capacity, *, must=None, blocks=(), names=None):
@@ -53,7 +54,7 @@ def test_blocks_provide_and_jobs_wait():
     for whole in (True, False):
         problem = problem_of(jobs, (1,), blocks=[(-0.4, (-2,), 2, whole)])
         model = build_separable(problem)
-        assert solve(model, gap=1e-9).objective == pytest.approx(0.6)
+        assert solve(model, Effort(gap=1e-9)).objective == pytest.approx(0.6)
         chosen, blocks = answer(model)
         assert (chosen >= 0).sum() == 1
         assert blocks.tolist() == pytest.approx([1.0])
@@ -63,7 +64,7 @@ def test_block_in_part_costs_its_part():
     """One job of 2 GPUs, one there, blocks of 2 for 0.4: half a block for 0.2, a whole for 0.4."""
     for whole, worth in ((True, 0.6), (False, 0.8)):
         problem = problem_of([[(1, (2,))]], (1,), blocks=[(-0.4, (-2,), 2, whole)])
-        assert solve(build_separable(problem), gap=1e-9).objective == pytest.approx(worth)
+        assert solve(build_separable(problem), Effort(gap=1e-9)).objective == pytest.approx(worth)
 
 
 @pytest.mark.parametrize(("capacity", "stop"), [(1, "complete"), (-1, "infeasible")])

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from ronda.formulations.allocation.case import make_case, restrict
-from ronda.formulations.allocation.pyomo_model import build_case
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.waking import begin, ready, with_waking
 from ronda.formulations.options.build import build
@@ -14,7 +13,8 @@ from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.job import Allocation, Estimate, Job, JobState
 from ronda.instances.profile import PowerCurve, Profile, Tabular
 from ronda.instances.round import Round
-from ronda.solvers.exact.highs import solve
+from ronda.solvers.exact.form import Effort, form_of
+from ronda.solvers.exact.highs import solve_form
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import solve_separable
 
@@ -127,12 +127,12 @@ def test_choosing_to_wait_keeps_the_job_and_wakes_the_node():
 
 @pytest.mark.parametrize("watts", [1e4, 380.0, 330.0, 230.0])
 def test_the_model_in_one_piece_is_the_same(watts):
-    """Whatever the limit on power, the Pyomo model has the engine's optimum."""
+    """Whatever the limit on power, the whole model has the engine's optimum."""
     round_ = msgspec.structs.replace(two_nodes(second=True), power_cap_w=watts)
     _, case = case_of(round_)
     found = solve_separable(separable(case), Search(gap=1e-9)).objective
-    model = build_case(case)
-    assert solve(model, gap=0).objective * case.scale == pytest.approx(found, rel=1e-7)
+    whole = solve_form(form_of(separable(case, both_limits=True)), Effort(gap=0))
+    assert whole.objective == pytest.approx(found, rel=1e-7)
 
 
 def test_fewer_options_keep_their_delays():

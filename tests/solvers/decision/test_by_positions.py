@@ -23,7 +23,7 @@ from ronda.instances.round import Round
 from ronda.solvers.decision import by_positions
 from ronda.solvers.decision.by_positions import allocate_on_nodes
 from ronda.solvers.decision.explain_job import explain_jobs
-from ronda.solvers.exact.highs import solve
+from ronda.solvers.exact.read import solve
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.registry import policy
 from ronda.testing import without

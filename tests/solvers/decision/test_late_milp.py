@@ -10,7 +10,7 @@ from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.solvers.decision.by_milp import SECONDS_PER_OPTION, allocate
 from ronda.solvers.exact import highs
-from ronda.solvers.exact.form import Effort, linear_form
+from ronda.solvers.exact.form import too_late
 from ronda.solvers.prices.core import CLIQUES
 from ronda.solvers.prices.dual import Search
 
@@ -19,11 +19,12 @@ def test_time_is_left_for_what_highs_does_without_a_look_at_its_clock(monkeypatc
     """Options are fewer the less time there is, and what HiGHS may be late by is kept for it."""
     asked = []
 
-    def solve(model, **given):
-        asked.append((len(model.x), given["deadline"].left(), given["reserve_s"]))
-        return highs.solve_form(linear_form(model), Effort(deadline=Deadline(1e-9)))
+    def solve(form, effort, start):
+        options = sum(name.startswith("x[") for name in form.columns)
+        asked.append((options, effort.deadline.left(), effort.reserve_s))
+        return too_late(form)
 
-    monkeypatch.setattr(highs, "solve", solve)
+    monkeypatch.setattr(highs, "solve_form", solve)
     round_ = generate.round(1024, None, "tight", 7)
     table = build(round_)
     worth = values(round_, table)
@@ -43,6 +44,7 @@ def test_packages_that_are_not_loaded_take_the_time_and_that_is_said(monkeypatch
     monkeypatch.delitem(sys.modules, "pyomo.environ")
     round_ = generate.round(40, None, "tight", 7)
     table = build(round_)
-    choice = allocate(round_, table, values(round_, table), Search(gap=0, deadline=Deadline(0.4)))
+    search = Search(gap=0, deadline=Deadline(0.4), solver="scip")
+    choice = allocate(round_, table, values(round_, table), search)
     assert choice.incumbents
     assert "ronda.warm_up does it before time counts" in choice.spent.message

@@ -17,7 +17,8 @@ from ronda.instances import generate
 from ronda.instances.plan import SolutionStatus
 from ronda.solvers.decision.by_milp import allocate
 from ronda.solvers.decision.plan import Question
-from ronda.solvers.exact.highs import solve
+from ronda.solvers.exact.form import Effort
+from ronda.solvers.exact.read import solve
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import first_answer
 from ronda.solvers.registry import policy
@@ -73,7 +74,7 @@ def test_milp_of_parts_is_the_optimum_of_the_whole(seed):
     plan = decided("milp(gap=0)", round_)
     question = Question.of(round_, "rank")
     given_ = round_, question.table, question.values
-    assert plan.bound == pytest.approx(solve(build(*given_), gap=0).objective, rel=1e-7)
+    assert plan.bound == pytest.approx(solve(build(*given_), Effort(gap=0)).objective, rel=1e-7)
     assert plan.objective == pytest.approx(plan.bound, rel=1e-7)
     assert plan.record.incumbents[-1][1] == pytest.approx(plan.objective, rel=1e-7)
     assert plan.record.solver == "highs"
@@ -87,7 +88,7 @@ def test_parts_without_time_for_a_milp_keep_the_fill(monkeypatch):
     round_ = round_of(3, 0)
     question = Question.of(round_, "rank")
     asked = round_, question.table, question.values
-    search = Search(gap=0.0, deadline=Deadline(0.4))
+    search = Search(gap=0.0, deadline=Deadline(0.4), solver="scip")
     problem = separable(make_case(*asked))
     fill = first_answer(problem, search)
     monkeypatch.delitem(sys.modules, "pyomo.environ", raising=False)

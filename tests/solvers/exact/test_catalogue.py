@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ronda.formulations.allocation.case import make_case
-from ronda.formulations.allocation.pyomo_model import build_case
+from ronda.formulations.allocation.rows import separable
+from ronda.formulations.allocation.separable import normalise
 from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
@@ -20,11 +21,18 @@ from ronda.instances.generate import tiny_round
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.solvers.exact import by_pyomo, catalogue
 from ronda.solvers.exact.catalogue import CP_SAT, MIP, SOLVERS, find
+from ronda.solvers.exact.form import Effort, form_of
+from ronda.solvers.exact.read import linear_form, solve
 from ronda.solvers.registry import policy
 from tests.helpers import knapsacks
 
 HERE = ("highs", "scip", "cbc", CP_SAT)
 STARTED = [name for name in HERE if "warm start" not in SOLVERS[name].lacks]
+
+
+def by(name, model, **effort):
+    """Return what a solver makes of a Pyomo model."""
+    return solve(model, Effort(**effort), name)
 
 
 def knapsack():
@@ -35,7 +43,7 @@ def knapsack():
 @pytest.fixture(scope="module")
 def best():
     """Return the optimum of `knapsack`."""
-    return SOLVERS["highs"].solve(knapsack(), gap=0.0).objective
+    return by("highs", knapsack(), gap=0.0).objective
 
 
 @settings(max_examples=12)
@@ -46,14 +54,16 @@ def test_all_solvers_agree_about_a_round(seed):
     table = build(round_)
     case = make_case(round_, table, values(round_, table))
     found = {}
+    problem, _ = normalise(separable(case, both_limits=True))
+    form = form_of(problem)
     for name in HERE:
-        model = build_case(case)
-        outcome = SOLVERS[name].solve(model, gap=0.0)
+        outcome = SOLVERS[name].solve_form(form, Effort(gap=0.0))
         assert outcome.stop is not StopReason.ERROR, outcome.message
         found[name] = outcome.objective
         if outcome.objective is not None:
             assert outcome.bound >= outcome.objective - 1e-9
-            assert pyo.value(model.value) == pytest.approx(outcome.objective, rel=1e-9)
+            worth = problem.objective(*problem.answer(outcome.x))
+            assert worth == pytest.approx(outcome.objective, rel=1e-9)
     expected = found["highs"]
     for objective in found.values():
         assert objective == (expected if expected is None else pytest.approx(expected, rel=1e-6))
@@ -62,12 +72,12 @@ def test_all_solvers_agree_about_a_round(seed):
 @pytest.mark.parametrize("name", HERE)
 def test_a_gap_and_no_solution_are_told_apart(name):
     """With a wide gap the search stops early, and says so; a broken model has no solution."""
-    outcome = SOLVERS[name].solve(knapsack(), gap=0.05)
+    outcome = by(name, knapsack(), gap=0.05)
     assert (outcome.stop, outcome.status) == (StopReason.GAP, SolutionStatus.OPTIMAL)
     assert outcome.objective < outcome.bound <= 1.06 * outcome.objective
     model = knapsack()
     model.more = pyo.Constraint(expr=sum(model.take.values()) >= 31)
-    outcome = SOLVERS[name].solve(model)
+    outcome = by(name, model)
     assert (outcome.stop, outcome.status) == (StopReason.INFEASIBLE, SolutionStatus.NONE)
     assert outcome.objective is None
     assert model.take[0].value is None
@@ -77,11 +87,11 @@ def test_a_gap_and_no_solution_are_told_apart(name):
 def test_a_start_counts(name, best):
     """With the optimum to start from it is the answer, however wide the gap."""
     model = knapsack()
-    SOLVERS["highs"].solve(model, gap=0.0)
-    alone = SOLVERS[name].solve(knapsack(), gap=0.3)
+    by("highs", model, gap=0.0)
+    alone = by(name, knapsack(), gap=0.3)
     assert alone.objective < best
     assert alone.incumbents[-1][1] == pytest.approx(alone.objective, rel=1e-6)
-    outcome = SOLVERS[name].solve(model, gap=0.3)
+    outcome = by(name, model, gap=0.3)
     assert outcome.objective == pytest.approx(best, rel=1e-9)
 
 
@@ -89,7 +99,7 @@ def test_a_start_counts(name, best):
 def test_without_time_there_is_no_solution(name):
     """A limit that is over stops each before it begins; values stay as they are."""
     model = knapsack()
-    outcome = SOLVERS[name].solve(model, deadline=Deadline(1.0), reserve_s=2.0)
+    outcome = by(name, model, deadline=Deadline(1.0), reserve_s=2.0)
     assert (outcome.stop, outcome.status) == (StopReason.TIME_LIMIT, SolutionStatus.NONE)
     assert outcome.bound is None
     assert model.take[0].value is None
@@ -101,7 +111,7 @@ def test_a_program_that_does_not_stop_is_stopped(monkeypatch, tmp_path):
     program.write_text('#!/bin/sh\n[ "$1" = -stop ] || exec sleep 3600\n')
     program.chmod(0o755)
     given = {"through": "cbc", "program": str(program)}
-    outcome = by_pyomo.solve(knapsack(), **given, deadline=Deadline(0.2))
+    outcome = by_pyomo.solve_form(linear_form(knapsack()), Effort(deadline=Deadline(0.2)), **given)
     assert (outcome.stop, outcome.status) == (StopReason.TIME_LIMIT, SolutionStatus.NONE)
 
 
@@ -116,7 +126,7 @@ def test_minima_with_fractions_and_offsets_are_the_same_for_all():
         model.z = pyo.Var(bounds=(0.25, 4))
         model.least = pyo.Constraint(expr=model.x + 2 * model.z >= 3.3)
         model.cost = pyo.Objective(expr=10 + 0.1 * model.x + model.z)
-        outcome = SOLVERS[name].solve(model, gap=0.0)
+        outcome = by(name, model, gap=0.0)
         off = 4e-6 if "continuous" in SOLVERS[name].lacks else 0
         assert outcome.objective == pytest.approx(10.85, abs=1e-6 + off)
         assert 10.85 - 2 * off - 1e-6 <= outcome.bound <= outcome.objective + 1e-9
@@ -128,7 +138,7 @@ def test_rounding_cuts_off_no_solution():
     model.x = pyo.Var([1, 2], domain=pyo.Binary)
     model.room = pyo.Constraint(expr=0.1 * model.x[1] + 0.2 * model.x[2] <= 0.3)
     model.worth = pyo.Objective(expr=model.x[1] / 3 + model.x[2] / 7, sense=pyo.maximize)
-    outcome = SOLVERS[CP_SAT].solve(model, gap=0.0)
+    outcome = by(CP_SAT, model, gap=0.0)
     assert outcome.objective == 1 / 3 + 1 / 7
     assert outcome.objective <= outcome.bound <= outcome.objective * (1 + 1e-9)
 
@@ -139,7 +149,7 @@ def test_the_grid_cuts_off_no_solution():
     model.x, model.z = pyo.Var(domain=pyo.Binary), pyo.Var(bounds=(0, 1))
     model.third = pyo.Constraint(expr=3 * model.z == 1)
     model.worth = pyo.Objective(expr=model.x + model.z, sense=pyo.maximize)
-    outcome = SOLVERS[CP_SAT].solve(model, gap=0.0)
+    outcome = by(CP_SAT, model, gap=0.0)
     assert outcome.objective == pytest.approx(4 / 3, abs=2**-20)
     assert outcome.bound >= 4 / 3
 
@@ -150,18 +160,17 @@ def test_numbers_without_an_end_are_refused():
     model.x = pyo.Var(domain=pyo.NonNegativeIntegers)
     model.cost = pyo.Objective(expr=model.x)
     with pytest.raises(InputError, match="x without bounds"):
-        SOLVERS[CP_SAT].solve(model)
+        by(CP_SAT, model)
 
 
 def test_what_pyomo_reaches_is_solved_through_it(monkeypatch, best):
     """Pyomo's own interface, here to HiGHS: a solution and a bound, and nothing made up."""
     named = by_pyomo.Options("mip_rel_gap", "random_seed", "threads")
     monkeypatch.setitem(by_pyomo.OPTIONS, "appsi_highs", named)
-    model = knapsack()
-    outcome = by_pyomo.solve(model, through="appsi_highs", gap=0.0)
+    form = linear_form(knapsack())
+    outcome = by_pyomo.solve_form(form, Effort(gap=0.0), through="appsi_highs")
     assert outcome.stop is StopReason.COMPLETE
     assert outcome.objective == pytest.approx(best, rel=1e-9)
-    assert pyo.value(model.worth) == pytest.approx(best, rel=1e-9)
     assert outcome.bound == pytest.approx(best, rel=1e-6)
     assert (outcome.nodes, outcome.incumbents) == (0, ())
     assert MIP["gurobi"].lacks == ("warm start", "incumbents", "nodes")
@@ -227,12 +236,12 @@ def test_highs_can_be_loaded_after_cp_sat():
     import subprocess
 
     lines = (
-        "from ronda.solvers.exact import cp_sat",
+        "from ronda.solvers.exact import read",
         "import pyomo.environ as pyo",
         "m = pyo.ConcreteModel()",
         "m.x = pyo.Var(domain=pyo.Binary)",
         "m.o = pyo.Objective(expr=m.x)",
-        "cp_sat.solve(m)",
+        "read.solve(m, solver='cp-sat')",
         "import highspy",
         "highspy.Highs()",
     )

@@ -13,9 +13,10 @@ from ronda.formulations.clock import Deadline
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.exact.form import Effort, linear_form
-from ronda.solvers.exact.highs import solve, solve_form
+from ronda.solvers.exact.form import Effort
+from ronda.solvers.exact.highs import solve_form
 from ronda.solvers.exact.infeasible import components, conflicts
+from ronda.solvers.exact.read import linear_form, solve
 from tests.helpers import knapsacks
 
 
@@ -39,7 +40,7 @@ def hard(items=150, rows=12):
 def test_solution_is_loaded_into_the_model():
     """Of items worth 6, 5, 4 and sizes 4, 3, 2 in a room of 5 the last two are taken."""
     model = knapsack([6, 5, 4], [4, 3, 2], 5)
-    outcome = solve(model, gap=0)
+    outcome = solve(model, Effort(gap=0))
     assert [v.value for v in model.take.values()] == [0, 1, 1]
     assert (outcome.objective, outcome.bound) == (9, 9)
     assert (outcome.stop, outcome.status) == (StopReason.COMPLETE, SolutionStatus.OPTIMAL)
@@ -63,7 +64,7 @@ def test_minimum_equals_brute_force(items):
         for xs in product((0, 1), repeat=n)
         if total // 3 <= 1 + sum(s for (_, s), x in zip(items, xs, strict=True) if x) <= total
     ]
-    outcome = solve(model, gap=0)
+    outcome = solve(model, Effort(gap=0))
     if not costs:
         assert outcome.stop is StopReason.INFEASIBLE
     else:
@@ -98,7 +99,7 @@ def test_fixed_and_repeated_variables_count_as_they_should():
     assert [column.name for column in form.columns] == ["x[2]", "x[3]"]
     assert form.value.tolist() == [3.0, 3.0]
     assert form.row_upper.tolist() == [3.0]
-    assert solve(model, gap=0).objective == 12
+    assert solve(model, Effort(gap=0)).objective == 12
 
 
 def test_statuses_say_why_and_what():
@@ -131,7 +132,7 @@ def test_models_that_are_not_linear_are_refused():
 
 def test_a_gap_is_a_reason_to_stop():
     """With a gap of 5 % the search stops early, with bound and solution that far apart at most."""
-    outcome = solve(hard(), gap=0.05)
+    outcome = solve(hard(), Effort(gap=0.05))
     assert outcome.stop is StopReason.GAP
     assert outcome.status is SolutionStatus.OPTIMAL
     assert outcome.objective < outcome.bound <= outcome.objective * 1.05
@@ -140,7 +141,7 @@ def test_a_gap_is_a_reason_to_stop():
 def test_time_limit_is_a_success_with_a_gap():
     """HiGHS stops in time with solution, bound and a trace of incumbents that rise."""
     deadline, began = Deadline(1.0), time.process_time()
-    outcome = solve(hard(), gap=0, deadline=deadline, reserve_s=0.1)
+    outcome = solve(hard(), Effort(gap=0, deadline=deadline, reserve_s=0.1))
     assert time.process_time() - began < 3.0  # without the limit it takes minutes
     assert outcome.stop is StopReason.TIME_LIMIT
     assert outcome.status is SolutionStatus.FEASIBLE
@@ -153,7 +154,7 @@ def test_time_limit_is_a_success_with_a_gap():
 
 def test_no_time_left_is_said():
     """If the reserve is all that is left nothing is solved."""
-    outcome = solve(hard(), deadline=Deadline(0.05), reserve_s=0.06)
+    outcome = solve(hard(), Effort(deadline=Deadline(0.05), reserve_s=0.06))
     assert outcome.stop is StopReason.TIME_LIMIT
     assert outcome.status is SolutionStatus.NONE
     assert outcome.x is None
@@ -162,20 +163,20 @@ def test_no_time_left_is_said():
 def test_warm_start_is_the_first_incumbent():
     """Values of the variables are where the search starts."""
     model = hard()
-    solve(model, gap=0.01)
+    solve(model, Effort(gap=0.01))
     known = [v.value for v in model.take.values()]
     worth = pyo.value(model.worth)
     again = hard()
     for variable, value in zip(again.take.values(), known, strict=True):
         variable.set_value(value)
-    outcome = solve(again, gap=0, deadline=Deadline(0.5))
+    outcome = solve(again, Effort(gap=0, deadline=Deadline(0.5)))
     assert outcome.incumbents[0][1] == pytest.approx(worth)
-    assert solve(hard(), gap=0, deadline=Deadline(0.5)).incumbents[0][1] < worth
+    assert solve(hard(), Effort(gap=0, deadline=Deadline(0.5))).incumbents[0][1] < worth
 
 
 def test_same_seed_same_solution():
     """Two runs with one seed take the same way, to the last incumbent."""
-    first, second = (solve(hard(items=50, rows=5), gap=4e-3, seed=3) for _ in range(2))
+    first, second = (solve(hard(items=50, rows=5), Effort(gap=4e-3, seed=3)) for _ in range(2))
     assert first.x.tolist() == second.x.tolist()
     assert first.nodes == second.nodes
     assert [w for _, w in first.incumbents] == [w for _, w in second.incumbents]
@@ -194,7 +195,8 @@ def conflicting():
 
 def test_conflicts_are_named():
     """Exactly the constraints that cannot hold together are named."""
-    (found,) = conflicts(conflicting())
+    model = conflicting()
+    (found,) = conflicts(linear_form(model), Deadline())
     assert set(found.constraints) == {"must[a]", "must[b]", "gpus"}
     assert "cannot all hold" in found.message
 
@@ -207,7 +209,7 @@ def test_conflicts_of_whole_numbers_are_named_as_well():
     model.odd = pyo.Constraint(expr=2 * model.x[1] + 2 * model.x[2] == 3)
     model.also_fine = pyo.Constraint(expr=model.x[3] <= 4)
     model.worth = pyo.Objective(expr=model.x[4])
-    (found,) = conflicts(model)
+    (found,) = conflicts(linear_form(model), Deadline())
     assert found.constraints == ("odd",)
     assert "whole numbers" in found.message
 
@@ -222,12 +224,12 @@ def test_a_conflict_lies_within_one_component():
     model.worth = pyo.Objective(expr=model.x[1])
     form = linear_form(model)
     assert sorted(map(len, components(form))) == [1, 2]
-    assert conflicts(model)[0].constraints == ("odd",)
+    assert conflicts(form, Deadline())[0].constraints == ("odd",)
 
 
 def test_models_with_a_solution_have_no_conflict():
     """Nothing is named if nothing conflicts."""
-    assert conflicts(knapsack([1], [1], 1)) == []
+    assert conflicts(linear_form(knapsack([1], [1], 1)), Deadline()) == []
 
 
 def test_many_solves_do_not_pile_up():

@@ -5,8 +5,9 @@ import pyomo.environ as pyo
 import pytest
 
 from ronda.instances.errors import InputError
-from ronda.solvers.exact.highs import solve
+from ronda.solvers.exact.form import Effort
 from ronda.solvers.exact.model_file import export, load_solution
+from ronda.solvers.exact.read import solve
 
 
 @pytest.mark.parametrize("suffix", [".lp", ".mps"])
@@ -31,7 +32,7 @@ def test_exported_models_have_the_same_optimum_and_names(tmp_path, suffix):
     assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
     highs.run()
     sign = -1 if suffix == ".mps" else 1
-    assert sign * highs.getObjectiveValue() == pytest.approx(solve(model, gap=0).objective)
+    assert sign * highs.getObjectiveValue() == pytest.approx(solve(model, Effort(gap=0)).objective)
     assert suffix == ".lp" or "MAX" not in path.read_text()
     row, columns = highs.getLp().row_names_[0], list(highs.getLp().col_names_)
     assert (row, columns) == ("gpus(default_V100)", ["x(a_b)", "x(c_d#1)"])

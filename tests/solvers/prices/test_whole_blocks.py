@@ -8,7 +8,8 @@ from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.clock import Deadline
 from ronda.instances.plan import StopReason
-from ronda.solvers.exact.highs import solve
+from ronda.solvers.exact.form import Effort
+from ronda.solvers.exact.read import solve
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import solve_separable
 
@@ -70,7 +71,7 @@ def test_same_optimum_as_in_one_piece(first):
     for seed in range(first, first + 10):
         problem = random_problem(seed)
         answer = solve_separable(problem, Search(gap=1e-9))
-        assert solve(build_separable(problem), gap=0).objective == pytest.approx(
+        assert solve(build_separable(problem), Effort(gap=0)).objective == pytest.approx(
             answer.objective, rel=1e-7
         )
         assert answer.bound >= answer.objective * (1 - 1e-12)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ronda.instances.errors import InputError
-from ronda.solvers.exact.highs import solve
+from ronda.solvers.exact.form import Effort
+from ronda.solvers.exact.read import solve
 from ronda.solvers.policies.sleeping.lot_sizing import cost, least_cost
 from sleep_models import build
 
@@ -40,7 +41,7 @@ def test_the_milp_has_the_same_optimum(case):
     """HiGHS on the Pyomo model."""
     least, most, price, before = case
     model = build(np.array(least), np.array(most), price, before)
-    solved = solve(model, gap=0.0)
+    solved = solve(model, Effort(gap=0.0))
     plan = least_cost(np.array(least), np.array(most), price, before)
     assert solved.objective == pytest.approx(cost(plan, price, before))
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.solvers.exact.highs import solve
+from ronda.solvers.exact.form import Effort
+from ronda.solvers.exact.read import solve
 from ronda.solvers.policies.sleeping.lot_sizing import (
     cost,
     costs,
@@ -53,7 +54,8 @@ def test_the_milp_has_the_same_optimum(case):
     """HiGHS on the Pyomo model of a step, with the chance constraint's floor."""
     paths, price, low = case
     table = costs(np.array(paths)[:, None], parts(len(paths)), price)[0]
-    solved = solve(build_two_stage(np.array(paths), parts(len(paths)), price, low), gap=0.0)
+    model = build_two_stage(np.array(paths), parts(len(paths)), price, low)
+    solved = solve(model, Effort(gap=0.0))
     best = table[low:].min() if low < len(table) else None
     if best is not None:
         assert solved.objective == pytest.approx(best)
