@@ -3,7 +3,7 @@
 Its parts as the paper has them: `genome`, a schedule and the operators on it; `reorder`, which
 packs a schedule with few moves; `limits`, the rules of batch-size limits; `progress`, the Beta
 posterior of training progress, and `learn`, its training online; `tick`, scores and one generation;
-`deploy`, when the best schedule is carried out; `policy`, one tick from round to plan. `board` has
-the jobs of a round and `memory` what is carried between ticks. `artifact` has the slips of the
-authors' prototype (kurisusnowdeng/ones_sc21), from which all rules were read. See docs/ones.md.
+`deploy`, when the best schedule is carried out; `policy`, one tick from round to plan. `subproblem`
+has the GPUs and jobs of a pool and `memory` what is carried between ticks. All rules were read from
+the authors' prototype (kurisusnowdeng/ones_sc21). See docs/ones.md.
 """

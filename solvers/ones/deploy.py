@@ -9,6 +9,7 @@ power, which ONES itself does not know, are kept.
 from collections.abc import Iterator
 
 import numpy as np
+from msgspec.structs import replace
 
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.placement.nodes import Placement
@@ -16,10 +17,10 @@ from ronda.formulations.placement.rack_power import keeps_limits
 from ronda.instances.arrays import Ints
 from ronda.instances.job import Allocation, same_nodes
 from ronda.instances.round import Round
-from ronda.solvers.ones.board import Board
 from ronda.solvers.ones.genome import IDLE
-from ronda.solvers.ones.limits import Seat, halved
-from ronda.solvers.ones.memory import OnesMemory
+from ronda.solvers.ones.limits import Candidate, halved
+from ronda.solvers.ones.memory import OnesMemory, Speeds, noted
+from ronda.solvers.ones.subproblem import Subproblem
 
 EPOCHS = 1
 """Epochs that a job completes before it is changed again (update_interval)."""
@@ -27,16 +28,16 @@ EPOCHS = 1
 Allocations = dict[str, Allocation]
 
 
-def update(board: Board, genome: Ints, found: list[Seat]) -> tuple[Ints, bool]:
+def update(problem: Subproblem, genome: Ints, found: list[Candidate]) -> tuple[Ints, bool]:
     """Return the genome to run from now on, and whether it is the whole of the new (best) one."""
-    target = board.placements(genome)
+    target = problem.placements(genome)
     if all(
-        seat.epochs - seat.known.placed >= EPOCHS
-        for j, seat in enumerate(found)
-        if seat.job.gpus and not same_nodes(seat.job.held, target.get(j, ()))
+        each.epochs - each.known.placed >= EPOCHS
+        for j, each in enumerate(found)
+        if each.job.gpus and not same_nodes(each.job.held, target.get(j, ()))
     ):
         return genome, True
-    deployed = board.deployed.copy()
+    deployed = problem.deployed.copy()
     for j in target:
         genes = genome == j
         if not found[j].job.gpus and (deployed[genes] == IDLE).all():
@@ -45,34 +46,37 @@ def update(board: Board, genome: Ints, found: list[Seat]) -> tuple[Ints, bool]:
 
 
 def account(
-    board: Board, genome: Ints, found: list[Seat], memory: OnesMemory, *, whole: bool
-) -> None:
-    """Enter what a deployment does into the memory.
+    problem: Subproblem, genome: Ints, found: list[Candidate], memory: OnesMemory, *, whole: bool
+) -> OnesMemory:
+    """Return the memory with what a deployment does.
 
     A change of a running job ends its epoch early: its speed is noted. At every deployment of a
     `whole` genome that changes anything, the limits of jobs that wait to be resumed and are left
     out are halved.
     """
-    target = board.placements(genome)
-    changed = [j for j, job in enumerate(board.jobs) if not same_nodes(job.held, target.get(j, ()))]
-    for j in changed:
-        job, seat = board.jobs[j], found[j]
+    jobs, speeds = {each.job.id: each.known for each in found}, dict[str, Speeds]()
+    target, changes = problem.placements(genome), False
+    for j, each in enumerate(found):
+        job, known, held = each.job, each.known, each.job.state.allocation
+        if same_nodes(job.held, target.get(j, ())):
+            continue
+        changes = True
         gpus = sum(count for _, count in target.get(j, ()))
-        if job.state.allocation is not None:
-            memory.measure(job.id, job.gpus, job.speed(job.state.allocation))
+        if held is not None:
+            speeds[job.id] = noted(memory.speeds.get(job.id, {}), job.gpus, job.speed(held))
         if gpus:
-            memory.change(job.id, placed=seat.epochs, limit=max(seat.known.limit, gpus))
-        if gpus and job.gpus and gpus != job.gpus:
-            memory.change(job.id, scaled=seat.epochs)
-    if not (whole and changed):
-        return
-    for j, (job, seat) in enumerate(zip(board.jobs, found, strict=True)):
-        if j not in target and not job.gpus and job.state.started:
-            memory.change(job.id, limit=halved(seat.known.limit, seat.start))
+            scaled = each.epochs if job.gpus and gpus != job.gpus else known.scaled
+            limit = max(known.limit, gpus)
+            jobs[job.id] = replace(known, placed=each.epochs, limit=limit, scaled=scaled)
+    for j, each in enumerate(found if whole and changes else ()):
+        if j not in target and not each.job.gpus and each.job.state.started:
+            limit = halved(each.known.limit, each.start)
+            jobs[each.job.id] = replace(each.known, limit=limit)
+    return replace(memory, jobs=memory.jobs | jobs, speeds=memory.speeds | speeds)
 
 
 def affordable(
-    round: Round, board: Board, genome: Ints, others: Allocations
+    round: Round, problem: Subproblem, genome: Ints, others: Allocations
 ) -> tuple[Ints, Allocations]:
     """Return the (C,) genome to run, and what its jobs run on, next to `others`.
 
@@ -80,14 +84,14 @@ def affordable(
     of which there is power enough, in the genome's order. Jobs that are not worth a start on their
     nodes are left out.
     """
-    genome, wanted = _possible(round, board, genome)
+    genome, wanted = _possible(round, problem, genome)
     if keeps_limits(round, others | wanted):
         return genome, wanted
-    kept, given = _possible(round, board, board.deployed)
+    kept, given = _possible(round, problem, problem.deployed)
     for j in dict.fromkeys(genome[genome != IDLE].tolist()):
         checkpoint()
         genes = genome == j
-        name = board.jobs[j].id
+        name = problem.jobs[j].id
         if name in given or (kept[genes] != IDLE).any():
             continue
         if keeps_limits(round, others | given | {name: wanted[name]}):
@@ -96,7 +100,7 @@ def affordable(
     return kept, given
 
 
-def _possible(round: Round, board: Board, genome: Ints) -> tuple[Ints, Allocations]:
+def _possible(round: Round, problem: Subproblem, genome: Ints) -> tuple[Ints, Allocations]:
     """Return the genome as it can run, and its allocations.
 
     ONES packs jobs regardless of where nodes and racks end: a job that is not worth a start there
@@ -104,28 +108,28 @@ def _possible(round: Round, board: Board, genome: Ints) -> tuple[Ints, Allocatio
     """
     found, left = Allocations(), genome.copy()
     again = dict[int, int]()
-    for j, placement in board.placements(genome).items():
+    for j, placement in problem.placements(genome).items():
         checkpoint()
-        given = board.jobs[j].on(round, placement)
+        given = problem.jobs[j].on(round, placement)
         if given is None:
             left[left == j] = IDLE
             again[j] = sum(count for _, count in placement)
         else:
-            found[board.jobs[j].id] = given
+            found[problem.jobs[j].id] = given
     for j, gpus in again.items():
         checkpoint()
-        placements = _in_one_rack(round, board, left, gpus)
-        given = next(filter(None, (board.jobs[j].on(round, p) for p in placements)), None)
+        placements = _in_one_rack(round, problem, left, gpus)
+        given = next(filter(None, (problem.jobs[j].on(round, p) for p in placements)), None)
         if given is not None:
-            found[board.jobs[j].id] = given
+            found[problem.jobs[j].id] = given
             for node, count in given.placement:
-                left[np.flatnonzero((board.node == node) & (left == IDLE))[:count]] = j
+                left[np.flatnonzero((problem.node == node) & (left == IDLE))[:count]] = j
     return left, found
 
 
-def _in_one_rack(round: Round, board: Board, genome: Ints, gpus: int) -> Iterator[Placement]:
+def _in_one_rack(round: Round, problem: Subproblem, genome: Ints, gpus: int) -> Iterator[Placement]:
     """Yield where a genome has idle GPUs in each rack with enough, on as few nodes as possible."""
-    nodes, free = np.unique(board.node[genome == IDLE], return_counts=True)
+    nodes, free = np.unique(problem.node[genome == IDLE], return_counts=True)
     rack = round.cluster.topology.node_rack[nodes]
     for own in (np.flatnonzero(rack == each) for each in np.unique(rack)):
         order = own[np.argsort(-free[own], kind="stable")]

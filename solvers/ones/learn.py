@@ -30,42 +30,32 @@ TRAINING = 0.8
 """Share of the time left that a training may take if an earlier one can serve instead."""
 
 
-Kind = type[ProgressPredictor]
+def trained(memory: OnesMemory, refit: float, deadline: Deadline) -> Trained:
+    """Return the training that serves this tick, and the next ones.
 
-
-def predictor(
-    memory: OnesMemory, refit: float, deadline: Deadline, kind: Kind
-) -> ProgressPredictor:
-    """Return the predictor for this tick; the memory keeps it for the next ones.
-
-    It is trained from scratch once the share `refit` of jobs (0: any) has been added since. If
-    there is no time for that the last one serves until the next share has.
+    The predictor is trained from scratch once the share `refit` of jobs (0: any) has been added
+    since. If there is no time for that the last one serves until the next share has.
     """
     kept = memory.predictor
     if kept and memory.ended - kept.ended < max(1.0, refit * (JOBS + kept.ended)):
-        return _known(kept, kind)
+        return kept
     try:
         with ending(deadline.share(TRAINING if kept else 1.0).end):
-            made = _fit(memory, kind)
+            rows, progress = history()
+            rows = np.array([*rows, *(row for log in memory.past.values() for row in log.rows)])
+            done = [share for log in memory.past.values() for share in log.done]
+            made = ProgressPredictor.fit(rows, np.append(progress, done), seed=SEED)
     except OutOfTimeError:
         if not kept:
             raise
-        memory.predictor = replace(kept, ended=memory.ended)
-        return _known(kept, kind)
+        return replace(kept, ended=memory.ended)
     parts = (getattr(made, name).tolist() for name in ("weights", "shift", "scale"))
-    memory.predictor = Trained(memory.ended, *parts)
-    return made
+    return Trained(memory.ended, *parts)
 
 
-def _known(kept: Trained, kind: Kind) -> ProgressPredictor:
-    return kind(np.array(kept.weights), np.array(kept.shift), np.array(kept.scale))
-
-
-def _fit(memory: OnesMemory, kind: Kind) -> ProgressPredictor:
-    rows, progress = history()
-    rows = np.array([*rows, *(row for log in memory.past.values() for row in log.rows)])
-    done = [share for log in memory.past.values() for share in log.done]
-    return kind.fit(rows, np.append(progress, done), seed=SEED)
+def predictor(kept: Trained) -> ProgressPredictor:
+    """Return a predictor as it was trained."""
+    return ProgressPredictor(*map(np.array, (kept.weights, kept.shift, kept.scale)))
 
 
 @lru_cache(maxsize=1)

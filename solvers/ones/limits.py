@@ -4,6 +4,7 @@ A job's limit R starts at one GPU, doubles when the job has run on as many, is h
 to be resumed, and the dominant job gives way when it has run for long.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import floor
 from statistics import median
@@ -11,8 +12,8 @@ from statistics import median
 from msgspec.structs import replace
 
 from ronda.formulations.clock import checkpoint
-from ronda.solvers.ones.board import Board, OnesJob
-from ronda.solvers.ones.memory import JobMemory, OnesMemory
+from ronda.solvers.ones.memory import JobMemory
+from ronda.solvers.ones.subproblem import OnesJob, Subproblem
 
 EXECUTED = 2
 """Epochs after which a job counts as executed (num_epochs_before_next_scaling)."""
@@ -42,11 +43,11 @@ def halved(limit: int, least: int = 1) -> int:
 
 
 @dataclass(slots=True)
-class Seat:
-    """A job of a board for the length of a tick: how far it is, and its least and most GPUs.
+class Candidate:
+    """A job of a subproblem for the length of a tick: how far it is, and its least and most GPUs.
 
     `epochs` are those completed; `start` is what it begins with; `target` is ones_max, the GPUs
-    that it may keep or come back to.
+    that it may keep or come back to. Its limit grows in what is `known` of it.
     """
 
     job: OnesJob
@@ -67,40 +68,32 @@ class Seat:
         return self.job.gpus == 0 and not self.executed
 
 
-def seats(board: Board, memory: OnesMemory) -> list[Seat]:
-    """Return the seats of a board's jobs; limits grow in memory too, the dominant job's shrinks."""
-    found = []
-    capacity = len(board.node)
-    for job in board.jobs:
+def candidates(problem: Subproblem, known: Mapping[str, JobMemory]) -> list[Candidate]:
+    """Return the candidates of a subproblem; limits have grown, the dominant job's target shrinks.
+
+    A running job grows once it has completed two epochs since it was last scaled. The largest such
+    job is scaled down if it has half of the GPUs and ran for longer than the median.
+    """
+    found, eligible = list[Candidate](), list[Candidate]()
+    capacity = len(problem.node)
+    for job in problem.jobs:
         checkpoint()
-        known, sizes, asked = memory.jobs[job.id], job.sizes, job.state.job
+        own, sizes, asked = known[job.id], job.sizes, job.state.job
         most = int(sizes[min(capacity, len(sizes) - 1)])
         start = int(sizes[sizes > 0].min(initial=capacity + 1))
         if not asked.preemptible:
             start = int(sizes[min(max(asked.gpus, start), len(sizes) - 1)])
-        target = job.gpus or known.limit * job.state.started
-        found.append(Seat(job, known, known.epochs(job.epoch), most, start, target))
-    _scale(found, capacity)
-    memory.jobs |= {seat.job.id: seat.known for seat in found}
-    return found
-
-
-def _scale(found: list[Seat], capacity: int) -> None:
-    """Let executed running jobs grow; scale down the largest if it dominates and has run long.
-
-    A job grows once it has completed two epochs since it was last scaled.
-    """
-    eligible = [
-        seat for seat in found if seat.job.gpus and seat.epochs - seat.known.scaled >= EXECUTED
-    ]
-    for seat in eligible:
-        limit = grown(seat.known.limit, seat.job.gpus, seat.most)
-        seat.known = replace(seat.known, limit=limit)
-        seat.target = max(seat.job.gpus, limit)
+        target, epochs = job.gpus or own.limit * job.state.started, own.epochs(job.epoch)
+        found.append(Candidate(job, own, epochs, most, start, target))
+        if job.gpus and epochs - own.scaled >= EXECUTED:
+            limit = grown(own.limit, job.gpus, most)
+            found[-1].known, found[-1].target = replace(own, limit=limit), max(job.gpus, limit)
+            eligible.append(found[-1])
     if not eligible:
-        return
-    largest = max(eligible, key=lambda seat: seat.job.gpus)
+        return found
+    largest = max(eligible, key=lambda each: each.job.gpus)
     gpus, ran_s = largest.job.gpus, largest.known.ran_s
-    middle = median(seat.known.ran_s for seat in found if seat.job.state.started or seat.executed)
+    middle = median(each.known.ran_s for each in found if each.job.state.started or each.executed)
     if 2 * gpus >= capacity and ran_s > middle > 0:
         largest.target = min(gpus, max(shrunk(gpus, ran_s, middle), largest.start))
+    return found

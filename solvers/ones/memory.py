@@ -1,17 +1,16 @@
 """What ONES remembers of each live job from tick to tick, and how it brings it up to date."""
 
-from collections.abc import Collection, Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar
 
 from msgspec.structs import replace
 
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.models.learning import epochs_over
 from ronda.instances.base import Record
-from ronda.instances.job import Allocation
 from ronda.instances.plan import PlanMemory
-from ronda.solvers.ones.board import OnesJob
 from ronda.solvers.ones.progress import features
+from ronda.solvers.ones.subproblem import OnesJob
 
 MEASUREMENTS = 5
 """The last measurements at a size that count (the artifact's num_monitored_throughputs)."""
@@ -63,13 +62,16 @@ class Population(Record, frozen=True):
     genomes: list[list[int]]
 
 
-class OnesMemory(PlanMemory, frozen=False):  # type: ignore[misc]  # a tick changes it
+Speeds = dict[int, list[float]]
+"""Samples per second of a job's last epochs, by number of GPUs."""
+
+
+class OnesMemory(PlanMemory, frozen=True):
     """What is carried from tick to tick, written at `now_s`.
 
-    `ended` counts the jobs that ended with a log. By job id: live `jobs`; `speeds`, samples per
-    second of the last epochs by number of GPUs; `rows`, features of the predictor after each epoch,
-    and samples; `past`, of the jobs that ended, in this order. By pool: the last `population`, and
-    what was `deployed` of it.
+    `ended` counts the jobs that ended with a log. By job id: live `jobs`; their `speeds`; `rows`,
+    features of the predictor after each epoch, and samples; `past`, of the jobs that ended, in this
+    order. By pool: the last `population`, and what was `deployed` of it.
     """
 
     key: ClassVar[str] = "ones"
@@ -77,61 +79,60 @@ class OnesMemory(PlanMemory, frozen=False):  # type: ignore[misc]  # a tick chan
     now_s: float = 0.0
     ended: int = 0
     jobs: dict[str, JobMemory] = {}
-    speeds: dict[str, dict[int, list[float]]] = {}
+    speeds: dict[str, Speeds] = {}
     rows: dict[str, list[list[float]]] = {}
     past: dict[str, FinishedLog] = {}
     predictor: Trained | None = None
     population: dict[int, Population] = {}
     deployed: dict[int, list[list[str]]] = {}
 
-    def measure(self, job_id: str, gpus: int, samples_per_s: float) -> None:
-        """Note the speed of an epoch, or of the part of one that a change of GPUs ended."""
-        known = self.speeds.setdefault(job_id, {})
-        known[gpus] = [*known.get(gpus, ()), samples_per_s][-MEASUREMENTS:]
+    def at(self, now_s: float, live: Mapping[str, OnesJob]) -> "OnesMemory":
+        """Return the memory brought up to date with the live jobs.
 
-    def change(self, job_id: str, **fields: Any) -> None:
-        """Change fields of a job."""
-        self.jobs[job_id] = replace(self.jobs[job_id], **fields)
-
-    def look(self, live: Mapping[str, OnesJob], now_s: float) -> None:
-        """Bring the memory up to date with the live jobs."""
-        self._bury(live.keys())
-        passed_s, self.now_s = now_s - self.now_s, now_s
+        The samples of running jobs are counted, and the epoch is logged that they may have
+        completed; logs of jobs that are gone become history.
+        """
+        jobs, speeds, rows = dict[str, JobMemory](), dict[str, Speeds](), dict(self.rows)
+        past = self.past | {i: log for i in self.jobs if i not in live and (log := self._log(i))}
         for job_id, job in live.items():
             checkpoint()
-            allocation = job.state.allocation
-            if job_id not in self.jobs:
+            known, held, done = self.jobs.get(job_id), job.state.allocation, _done(job, now_s)
+            if job_id in self.speeds:
+                speeds[job_id] = self.speeds[job_id]
+            if known is None:
                 least = int(job.sizes[job.sizes > 0].min(initial=1))
-                done = _done(job, now_s)
-                self.jobs[job_id] = JobMemory(max(least, job.gpus), samples=done, done=done)
-            elif allocation is not None:
-                self._progress(job, allocation, passed_s)
+                jobs[job_id] = JobMemory(max(least, job.gpus), samples=done, done=done)
+                continue
+            jobs[job_id] = known
+            if held is None:
+                continue
+            done = max(known.done, done)
+            samples = known.samples + (done - known.done) / job.worth(held.option.batch)
+            ran_s = known.ran_s + now_s - self.now_s
+            jobs[job_id] = replace(known, samples=samples, done=done, ran_s=ran_s)
+            if jobs[job_id].epochs(job.epoch) > known.epochs(job.epoch):
+                speeds[job_id] = noted(speeds.get(job_id, {}), held.option.gpus, job.speed(held))
+                rows[job_id] = [*rows.get(job_id, ()), [*seen(job, samples), samples]]
+        return replace(
+            self,
+            now_s=now_s,
+            ended=self.ended + len(past) - len(self.past),
+            jobs=jobs,
+            speeds=speeds,
+            rows={job_id: own for job_id, own in rows.items() if job_id in live},
+            past=dict(list(past.items())[-PAST:]),
+        )
 
-    def _bury(self, live: Collection[str]) -> None:
-        """Turn the logs of jobs that are gone into history."""
-        for job_id in [i for i in self.jobs if i not in live]:
-            total = self.jobs.pop(job_id).samples
-            self.speeds.pop(job_id, None)
-            rows = self.rows.pop(job_id, [])
-            shares = [samples / total for *_, samples in rows if samples < total]
-            if shares:
-                self.ended += 1
-                kept = [row[:-1] for row in rows[: len(shares)]]
-                self.past[job_id] = FinishedLog(kept, shares)
-        for job_id in list(self.past)[:-PAST]:
-            del self.past[job_id]
+    def _log(self, job_id: str) -> FinishedLog | None:
+        """Return what the log of a job that is gone teaches; None if nothing."""
+        rows, total = self.rows.get(job_id, []), self.jobs[job_id].samples
+        shares = [samples / total for *_, samples in rows if samples < total]
+        return FinishedLog([row[:-1] for row in rows[: len(shares)]], shares) if shares else None
 
-    def _progress(self, job: OnesJob, held: Allocation, passed_s: float) -> None:
-        """Count the samples of a running job, and log the epoch that it may have completed."""
-        known = self.jobs[job.id]
-        done = max(known.done, _done(job, self.now_s))
-        samples = known.samples + (done - known.done) / job.worth(held.option.batch)
-        now = replace(known, samples=samples, done=done, ran_s=known.ran_s + passed_s)
-        self.jobs[job.id] = now
-        if now.epochs(job.epoch) > known.epochs(job.epoch):
-            self.measure(job.id, held.option.gpus, job.speed(held))
-            row = [*seen(job, samples), samples]
-            self.rows.setdefault(job.id, []).append(row)
+
+def noted(known: Speeds, gpus: int, samples_per_s: float) -> Speeds:
+    """Return speeds with that of an epoch more, or of the part that a change of GPUs ended."""
+    return known | {gpus: [*known.get(gpus, ()), samples_per_s][-MEASUREMENTS:]}
 
 
 def _done(job: OnesJob, now_s: float) -> float:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.random import Generator
 
 from ronda.formulations.clock import Deadline
@@ -15,17 +16,13 @@ from ronda.instances.plan import Plan, SolveRecord
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.ones.artifact import ArtifactPredictor, forget_scaling
-from ronda.solvers.ones.board import Board, boards
 from ronda.solvers.ones.deploy import account, affordable, update
 from ronda.solvers.ones.genome import IDLE
-from ronda.solvers.ones.learn import predictor
-from ronda.solvers.ones.limits import seats
+from ronda.solvers.ones.learn import predictor, trained
+from ronda.solvers.ones.limits import candidates
 from ronda.solvers.ones.memory import OnesMemory, Population
-from ronda.solvers.ones.progress import ProgressPredictor
+from ronda.solvers.ones.subproblem import Subproblem, subproblems
 from ronda.solvers.ones.tick import first_population, generation, tick_of
-
-VARIANTS = {"intended": ProgressPredictor, "artifact": ArtifactPredictor}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +40,6 @@ class Ones:
         Probability that two parents exchange a gene.
     mutation
         Probability that a genome loses a job.
-    variant
-        "artifact" brings back three slips of the artifact (`ronda.solvers.ones.artifact`);
-        "intended": without them.
     refit
         The predictor is retrained once this share of jobs has been added to those that it was
         trained on; 0: whenever a job ends, as in the artifact.
@@ -59,7 +53,6 @@ class Ones:
     population: int = 16
     crossover: float = 0.5
     mutation: float = 0.3
-    variant: str = "intended"
     refit: float = 0.25
 
     def __post_init__(self) -> None:
@@ -69,8 +62,6 @@ class Ones:
         for key in ("crossover", "mutation", "refit"):
             if not 0 <= getattr(self, key) <= 1:
                 raise InputError(f"ones: {key}", f"{getattr(self, key):g}", "a number in 0..1")
-        if self.variant not in VARIANTS:
-            raise InputError("ones: variant", repr(self.variant), f"one of {', '.join(VARIANTS)}")
 
     @in_time
     def plan(
@@ -81,7 +72,7 @@ class Ones:
         if any(s.since_s > round.now_s for s in round.running):
             # ONES waits until all workers of a deployment run.
             return Plan(policy=self.name, allocations=round.held, memory=memory.noted())
-        allocations = self._decide(round, memory, deadline, np.random.default_rng(seed))
+        allocations, memory = self._decide(round, memory, deadline, np.random.default_rng(seed))
         plan = Plan(
             policy=self.name,
             allocations=allocations,
@@ -91,43 +82,46 @@ class Ones:
         return woken(round, plan)
 
     def _decide(
-        self, round: Round, memory: OnesMemory, deadline: Deadline, rng: Generator
-    ) -> dict[str, Allocation]:
-        """Return what runs from now on, pool by pool; the memory is brought up to date."""
-        found = list(boards(round, memory.deployed))
-        memory.look({job.id: job for board in found for job in board.jobs}, round.now_s)
-        if self.variant == "artifact":
-            forget_scaling(memory)
-        learnt = predictor(memory, self.refit, deadline, VARIANTS[self.variant])
-        last, memory.population, memory.deployed = memory.population, {}, {}
+        self, round: Round, last: OnesMemory, deadline: Deadline, rng: Generator
+    ) -> tuple[dict[str, Allocation], OnesMemory]:
+        """Return what runs from now on, decided pool by pool, and what is remembered."""
+        problems = list(subproblems(round, last.deployed))
+        memory = last.at(round.now_s, {job.id: job for each in problems for job in each.jobs})
+        training = trained(memory, self.refit, deadline)
+        memory = replace(memory, predictor=training, population={}, deployed={})
+        expected = predictor(training)
         allocations = round.held  # until its pool is decided, what runs may have to go on
-        for board in found:
-            known = seats(board, memory)
-            tick = tick_of(board, known, memory, learnt, rng)
-            genomes = _renumbered(board, last.get(board.index))
+        for problem in problems:
+            found = candidates(problem, memory.jobs)
+            tick = tick_of(problem, found, memory, expected, rng)
+            genomes = _renumbered(problem, last.population.get(problem.index))
             if genomes is None or len(genomes) != self.population:
                 genomes = first_population(tick, self.population, rng)
             else:
                 crossed, mutated = self.crossover, self.mutation
                 genomes, _ = generation(genomes, tick, rng, crossed=crossed, mutated=mutated)
-            genome, whole = update(board, genomes[0], known)
-            ids = [job.id for job in board.jobs]
+            genome, whole = update(problem, genomes[0], found)
+            ids = [job.id for job in problem.jobs]
             others = {i: held for i, held in allocations.items() if i not in ids}
-            run, given = affordable(round, board, genome, others)
+            run, given = affordable(round, problem, genome, others)
             allocations = others | given
-            account(board, run, known, memory, whole=whole and bool((run == genome).all()))
-            memory.population[board.index] = Population(ids, genomes.tolist())
-            memory.deployed[board.index] = board.written(run)
-        return allocations
+            whole = whole and bool((run == genome).all())
+            kept, runs = Population(ids, genomes.tolist()), problem.written(run)
+            memory = replace(
+                account(problem, run, found, memory, whole=whole),
+                population=memory.population | {problem.index: kept},
+                deployed=memory.deployed | {problem.index: runs},
+            )
+        return allocations, memory
 
 
-def _renumbered(board: Board, known: Population | None) -> Ints | None:
+def _renumbered(problem: Subproblem, known: Population | None) -> Ints | None:
     """Return the last population with this tick's job numbers; jobs that ended leave gaps.
 
     None if there is none, or if it is of another number of GPUs.
     """
-    if known is None or len(known.genomes[0]) != len(board.node):
+    if known is None or len(known.genomes[0]) != len(problem.node):
         return None
-    number = {job.id: j for j, job in enumerate(board.jobs)}
+    number = {job.id: j for j, job in enumerate(problem.jobs)}
     names = [number.get(job_id, IDLE) for job_id in known.ids]
     return np.array([*names, IDLE])[np.array(known.genomes, dtype=np.int64)]

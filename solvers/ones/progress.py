@@ -8,13 +8,13 @@ L-BFGS takes the place of its Adam, and features are standardised.
 
 from dataclasses import dataclass
 from math import log
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
-from scipy.special import betaincinv, betaln, digamma
+from scipy.special import betaln, digamma
 
 from ronda.formulations.clock import checkpoint
 from ronda.instances.arrays import Floats
@@ -33,6 +33,9 @@ SMALLEST = 1e-9
 """Samples of rho are kept this far from 0 and 1, where the work to come is infinite or none."""
 
 HIDDEN = 64
+
+ITERATIONS = 30
+"""Of L-BFGS; on held-out jobs more are no better."""
 
 MAX_ROWS = 2000
 """No more are trained on, drawn at random without replacement."""
@@ -85,28 +88,14 @@ class BetaProgress:
         """Return (J,) E[rho] = a / (a + b)."""
         return self.a / (self.a + self.b)
 
-    def quantile(self, q: ArrayLike) -> Floats:
-        """Return the progress that rho is below with probability `q`: (J,), or (Q, J) for (Q,)."""
-        return np.asarray(betaincinv(self.a, self.b, np.asarray(q, dtype=float)[..., None]))
+    def work_left(self, rng: Generator) -> Floats:
+        """Draw (J,) 1/rho - 1: the work to come per work done.
 
-    def sample(self, rng: Generator, n: int = 1) -> Floats:
-        """Draw (n, J) progress, strictly within (0, 1), of all jobs."""
-        return np.clip(rng.beta(self.a, self.b, (n, len(self.a))), SMALLEST, 1.0 - SMALLEST)
-
-    def work_left(self, rng: Generator, n: int = 1) -> Floats:
-        """Return (J,) 1/rho - 1: the work to come per work done, averaged over `n` common draws.
-
-        SRUF is linear in this factor, so one average serves every schedule. With one draw it is the
-        score on progress sampled once, as the artifact does each tick (a Thompson-like
-        exploration); the noise of the average falls with sqrt(n).
+        SRUF is linear in this factor. The artifact draws it once a tick, a Thompson-like
+        exploration.
         """
-        return np.asarray((1.0 / self.sample(rng, n) - 1.0).mean(axis=0))
-
-    def expected_work_left(self) -> Floats:
-        """Return (J,) E[1/rho - 1] = b / (a - 1), infinite for a <= 1: the average's limit."""
-        more = self.a - 1.0
-        left = np.full(len(self.a), np.inf)
-        return np.asarray(np.divide(self.b, more, out=left, where=more > 0))
+        rho = np.clip(rng.beta(self.a, self.b), SMALLEST, 1.0 - SMALLEST)
+        return np.asarray(1.0 / rho - 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,9 +109,6 @@ class ProgressPredictor:
     weights: Floats
     shift: Floats
     scale: Floats
-
-    iterations: ClassVar[int] = 30
-    """Of L-BFGS; on held-out jobs more are no better."""
 
     @classmethod
     def fit(cls, rows: ArrayLike, progress: ArrayLike, *, seed: int) -> Self:
@@ -141,36 +127,22 @@ class ProgressPredictor:
         if len(x) > MAX_ROWS:
             taken = rng.choice(len(x), MAX_ROWS, replace=False)
             x, y = x[taken], y[taken]
-        first = cls._start(x, y, rng)
-        data = ((x - first.shift) / first.scale, y, cls._scored_with(x[:, EPOCHS], rng))
-        found = minimize(
-            loss, first.weights, data, "L-BFGS-B", True, options={"maxiter": cls.iterations}
-        )
-        return cls(found.x, first.shift, first.scale)
-
-    @classmethod
-    def _start(cls, x: Floats, y: Floats, rng: Generator) -> Self:
-        """Return the network before training: its ReLU opens at the mean of the epochs to come."""
         inner = rng.standard_normal(5 * HIDDEN) / np.sqrt(5)
         outer = rng.standard_normal(HIDDEN) / np.sqrt(HIDDEN)
-        to_come = np.mean(x[:, EPOCHS] * (1.0 / y - 1.0))
-        weights = np.concatenate((inner, np.zeros(HIDDEN), outer, [to_come]))
-        deviation = x.std(axis=0)
-        return cls(weights, x.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
-
-    @staticmethod
-    def _scored_with(a: Floats, rng: Generator) -> Floats:
-        """Return (N, P) the epochs done with which the b of each row is scored: its own."""
-        return a[:, None]
+        a = x[:, EPOCHS]
+        to_come = np.mean(a * (1.0 / y - 1.0))  # at which the ReLU opens
+        start = np.concatenate((inner, np.zeros(HIDDEN), outer, [to_come]))
+        shift, deviation = x.mean(axis=0), x.std(axis=0)
+        scale = np.where(deviation > 0, deviation, 1.0)
+        data = ((x - shift) / scale, y, a)
+        found = minimize(loss, start, data, "L-BFGS-B", True, options={"maxiter": ITERATIONS})
+        return cls(found.x, shift, scale)
 
     def predict(self, rows: ArrayLike) -> BetaProgress:
         """Return the posterior of jobs with (J, 5) features; InputError for those out of range."""
         x = checked(rows)
-        standard = (self._seen(x) - self.shift) / self.scale
-        return BetaProgress(x[:, EPOCHS], 1.0 + np.maximum(_forward(self.weights, standard)[1], 0))
-
-    def _seen(self, x: Floats) -> Floats:
-        return x
+        _, out = _forward(self.weights, (x - self.shift) / self.scale)
+        return BetaProgress(x[:, EPOCHS], 1.0 + np.maximum(out, 0))
 
 
 def _parts(weights: Floats) -> list[Floats]:
@@ -191,7 +163,7 @@ def _forward(weights: Floats, x: Floats) -> tuple[Floats, Floats]:
 
 
 def loss(weights: Floats, x: Floats, y: Floats, a: Floats) -> tuple[float, Floats]:
-    """Return the mean of -log Beta(y; a, b) over (N, P) a, with weight decay, and its gradient.
+    """Return the mean of -log Beta(y; a, b) over (N,) rows, with weight decay, and its gradient.
 
     Terms that do not depend on b are left out. The derivative in b is ``digamma(b) -
     digamma(a + b) - log(1 - y)``.
@@ -199,8 +171,8 @@ def loss(weights: Floats, x: Floats, y: Floats, a: Floats) -> tuple[float, Float
     checkpoint()
     hidden, out = _forward(weights, x)
     b, left = 1.0 + np.maximum(out, 0.0), -np.log1p(-y)
-    value = np.mean(betaln(a, b[:, None]).mean(axis=1) + (b - 1.0) * left)
-    slope = digamma(b) - digamma(a + b[:, None]).mean(axis=1) + left
+    value = np.mean(betaln(a, b) + (b - 1.0) * left)
+    slope = digamma(b) - digamma(a + b) + left
     slope = np.where(out > 0, slope, 0.0) / len(x)
     inner = slope[:, None] * _parts(weights)[2] * (1.0 - hidden * hidden)
     to_w1, to_w2 = np.einsum("nf,nh->fh", x, inner), np.einsum("n,nh->h", slope, hidden)

@@ -12,7 +12,7 @@ path. The artifact's earlier rule (jobs in the order of the deployed genome, the
 in where the programme does worse, so that the result never does.
 
 P genomes are made together. The K jobs with GPUs of each are numbered 0 .. K - 1 (`slots`): `job`
-(P, K) is their number on the board and `size` (P, K) their GPUs, 0 where a genome has fewer jobs.
+(P, K) is their number in the subproblem, `size` (P, K) their GPUs, 0 where a genome has fewer jobs.
 """
 
 from functools import lru_cache

@@ -13,12 +13,12 @@ from numpy.random import Generator
 
 from ronda.formulations.clock import checkpoint
 from ronda.instances.arrays import Floats, Ints, Mask
-from ronda.solvers.ones.board import Board
 from ronda.solvers.ones.genome import IDLE, counts, crossover, mutate, pad, refresh, scores
-from ronda.solvers.ones.limits import Seat
+from ronda.solvers.ones.limits import Candidate
 from ronda.solvers.ones.memory import OnesMemory, seen
 from ronda.solvers.ones.progress import ProgressPredictor
 from ronda.solvers.ones.reorder import reorder
+from ronda.solvers.ones.subproblem import Subproblem
 
 SLOWEST = 1e-3
 """Lines that fall are not followed below this share of the slowest measurement."""
@@ -48,15 +48,15 @@ class Tick:
 
 
 def tick_of(
-    board: Board,
-    found: list[Seat],
+    problem: Subproblem,
+    found: list[Candidate],
     memory: OnesMemory,
     predictor: ProgressPredictor,
     rng: Generator,
 ) -> Tick:
     """Return what a generation needs; the progress of each executed job is sampled once."""
-    capacity, gpus = len(board.node), np.arange(len(board.node) + 1)
-    executed = [j for j, seat in enumerate(found) if seat.executed]
+    capacity, gpus = len(problem.node), np.arange(len(problem.node) + 1)
+    executed = [j for j, each in enumerate(found) if each.executed]
     weights = np.zeros((len(found), capacity + 1))
     remaining_s = np.zeros(len(executed))
     if executed:
@@ -68,16 +68,16 @@ def tick_of(
             samples = found[j].known.samples * to_come[k]
             weights[j, 1:] = samples * gpus[1:] / speed[1:]
             remaining_s[k] = samples / speed[1]
-    start = _integers(seat.start for seat in found)
+    start = _integers(each.start for each in found)
     return Tick(
-        deployed=board.deployed,
-        ones_max=_integers(min(seat.target, seat.most) for seat in found),
-        train_max=np.maximum(_integers(min(seat.known.limit, seat.most) for seat in found), start),
+        deployed=problem.deployed,
+        ones_max=_integers(min(each.target, each.most) for each in found),
+        train_max=np.maximum(_integers(min(each.known.limit, each.most) for each in found), start),
         start=start,
-        sizes=np.array([job.sizes[np.minimum(gpus, len(job.sizes) - 1)] for job in board.jobs]),
+        sizes=np.array([job.sizes[np.minimum(gpus, len(job.sizes) - 1)] for job in problem.jobs]),
         new=_integers(j for j, s in enumerate(found) if s.new and s.start <= capacity),
         executed=_integers(executed)[np.argsort(remaining_s, kind="stable")],
-        protected=np.array([not seat.executed for seat in found]),
+        protected=np.array([not each.executed for each in found]),
         weights=weights,
     )
 
@@ -86,14 +86,14 @@ def _integers(numbers: Iterable[int]) -> Ints:
     return np.fromiter(numbers, dtype=np.int64)
 
 
-def _speeds(seat: Seat, memory: OnesMemory, most: int) -> Floats:
+def _speeds(of: Candidate, memory: OnesMemory, most: int) -> Floats:
     """Return (most + 1,) the speeds that are expected of a job."""
-    known = memory.speeds.get(seat.job.id)
+    known = memory.speeds.get(of.job.id)
     if known:
         return speeds(known, most)
     # It was executed before ONES took over: what it runs on, or would start on, is measured.
-    gpus = seat.job.gpus or seat.start
-    return speeds({gpus: (seat.job.samples_per_s(gpus),)}, most)
+    gpus = of.job.gpus or of.start
+    return speeds({gpus: (of.job.samples_per_s(gpus),)}, most)
 
 
 def speeds(measured: Mapping[int, Sequence[float]], most: int) -> Floats:

@@ -4,9 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, OutOfTimeError
-from ronda.solvers.ones.learn import JOBS, history, predictor
+from ronda.solvers.ones.learn import JOBS, history, predictor, trained
 from ronda.solvers.ones.memory import FinishedLog, OnesMemory
-from ronda.solvers.ones.progress import ProgressPredictor
 
 
 def after(ended, kept=None):
@@ -16,26 +15,24 @@ def after(ended, kept=None):
     return OnesMemory(past={"a": log}, ended=ended, predictor=kept)
 
 
-def trained(memory, limit_s=None):
-    """Return the weights that serve this tick."""
-    return predictor(memory, 0.25, Deadline(limit_s), ProgressPredictor).weights.tolist()
+def serving(memory, limit_s=None):
+    """Return the training that serves this tick."""
+    return trained(memory, 0.25, Deadline(limit_s))
 
 
 def test_the_last_training_serves_where_there_is_no_time_for_another():
     """Nor is it tried again at every tick: not until as many jobs more have ended."""
-    memory = OnesMemory()
-    first = trained(memory)
-    later = after(JOBS, memory.predictor)
-    assert trained(later, 1e-9) == first
-    assert later.predictor == replace(memory.predictor, ended=JOBS)
-    again = after(JOBS, memory.predictor)
-    new = trained(again)
-    assert new != first
-    assert trained(again, 1e-9) == new
-    assert again.predictor.weights == new
+    first = serving(OnesMemory())
+    later = serving(after(JOBS, first), 1e-9)
+    assert later == replace(first, ended=JOBS)
+    assert serving(after(JOBS, later)) == later
+    new = serving(after(JOBS, first))
+    assert new.weights != first.weights
+    assert serving(after(JOBS, new), 1e-9) == new
+    assert predictor(new).weights.tolist() == new.weights
 
 
 def test_without_any_training_the_tick_is_cut():
     """What runs then goes on."""
     with pytest.raises(OutOfTimeError):
-        trained(after(1), 1e-9)
+        serving(after(1), 1e-9)

@@ -13,7 +13,6 @@ from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Job, Truth
 from ronda.instances.learning import LearningCurve
-from ronda.instances.plan import Plan
 from ronda.instances.profile import NoiseCurve, Parametric, Profile
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import problems
@@ -22,12 +21,11 @@ from ronda.instances.traces.ones_models import LONGHORN_NODE
 from ronda.instances.traces.rigid import make_cluster
 from ronda.solvers.horizon.driver import run
 from ronda.solvers.horizon.state import ClusterState
-from ronda.solvers.ones.artifact import forget_scaling
-from ronda.solvers.ones.board import Board, OnesJob, boards
 from ronda.solvers.ones.deploy import account, update
 from ronda.solvers.ones.genome import IDLE
-from ronda.solvers.ones.limits import Seat, seats
+from ronda.solvers.ones.limits import Candidate, candidates
 from ronda.solvers.ones.memory import JobMemory, OnesMemory
+from ronda.solvers.ones.subproblem import OnesJob, Subproblem, subproblems
 from ronda.solvers.registry import policy
 from ronda.solvers.solve import solve
 
@@ -116,7 +114,6 @@ def test_pools_share_the_power():
         ("ones(mutation=-0.1)", "ones: mutation"),
         ("ones(refit=2)", "ones: refit"),
         ("ones(population=3)", "ones: population"),
-        ("ones(variant=paper)", "ones: variant"),
     ],
 )
 def test_parameters_out_of_range(spec, place):
@@ -139,15 +136,6 @@ def test_it_waits_while_a_job_pauses(schedule):
     plan = policy("ones").plan(paused, deadline=Deadline(None), seed=0, initial=first)
     assert list(plan.allocations) == [running[0].job.id]
     assert check(paused, plan) == []
-
-
-def test_artifact_and_intended_differ():
-    """The slips change the schedule; both are valid."""
-    instance = small(5)
-    intended = run(instance, "ones", seed=1, time_limit_s=None)
-    artifact = run(instance, "ones(variant=artifact)", seed=1, time_limit_s=None)
-    assert artifact.jobs != intended.jobs
-    assert measure(instance, artifact, wall_s=0.0).metrics["violations"] == 0
 
 
 # -- limits and deployment, by hand ---------------------------------------------------------------
@@ -193,10 +181,10 @@ def _round():
     return made
 
 
-def _board(genome):
-    """Return a board of 8 GPUs that runs a genome (-1 idle, else the number of a job)."""
+def _problem(genome):
+    """Return a subproblem of 8 GPUs that runs a genome (-1 idle, else the number of a job)."""
     round_ = _round()
-    (empty,) = boards(round_, {})
+    (empty,) = subproblems(round_, {})
     running = empty.placements(np.array(genome))
     jobs = [
         OnesJob(
@@ -209,7 +197,7 @@ def _board(genome):
         )
         for j, job in enumerate(empty.jobs)
     ]
-    return Board(0, empty.node, tuple(jobs), np.array(genome))
+    return Subproblem(0, empty.node, tuple(jobs), np.array(genome))
 
 
 def _memory(**samples):
@@ -226,100 +214,77 @@ o = IDLE
 
 
 @pytest.mark.parametrize(
-    ("epochs", "scaled", "artifact", "limit", "target"),
+    ("epochs", "scaled", "limit", "target"),
     [
-        (1, 0, False, 2, 2),  # executed for one epoch only
-        (2, 0, False, 4, 4),  # doubled
-        (3, 2, False, 2, 2),  # one epoch since it was scaled
-        (3, 2, True, 4, 4),  # which the artifact does not see
+        (1, 0, 2, 2),  # executed for one epoch only
+        (2, 0, 4, 4),  # doubled
+        (3, 2, 2, 2),  # one epoch since it was scaled
     ],
 )
-def test_doubling_needs_two_epochs(epochs, scaled, artifact, limit, target):
+def test_doubling_needs_two_epochs(epochs, scaled, limit, target):
     """Job 0 runs on R = 2 GPUs; a waiting job that never ran has nothing to keep."""
-    board = _board([0, 0, o, o, o, o, o, o])
+    problem = _problem([0, 0, o, o, o, o, o, o])
     memory = _memory(
         j0=(10.0 * epochs, 2, 50.0, 0, scaled),
         **dict.fromkeys(("j1", "j2", "j3"), (0.0, 1, 0.0, 0, 0)),
     )
-    if artifact:
-        forget_scaling(memory)
-    found = seats(board, memory)
-    assert (memory.jobs["j0"].limit, found[0].target) == (limit, target)
-    assert [seat.target for seat in found[1:]] == [0, 0, 0]
-    assert [seat.new for seat in found] == [False, True, True, True]
-
-
-@pytest.mark.parametrize(
-    ("variant", "limit", "raw"), [("intended", 2, False), ("artifact", 4, True)]
-)
-def test_the_policy_has_the_slips_of_its_variant(variant, limit, raw):
-    """Job 0 was scaled an epoch ago; the artifact's network does not standardise its features."""
-    round_, board = _round(), _board([0, 0, o, o, o, o, o, o])
-    round_ = msgspec.structs.replace(
-        round_, running=(board.jobs[0].state,), waiting=round_.waiting[1:]
-    )
-    memory = _memory(
-        j0=(30.0, 2, 50.0, 0, 2), **dict.fromkeys(("j1", "j2", "j3"), (0.0, 1, 0.0, 0, 0))
-    )
-    before = Plan(policy="ones", allocations=round_.held, memory=memory.noted())
-    plan = policy(f"ones(variant={variant})").plan(
-        round_, deadline=Deadline(None), seed=0, initial=before
-    )
-    assert OnesMemory.recall(plan).jobs["j0"].limit == limit
-    assert (OnesMemory.recall(plan).predictor.shift == [0.0] * 5) is raw
+    found = candidates(problem, memory.jobs)
+    assert (found[0].known.limit, found[0].target) == (limit, target)
+    assert [each.target for each in found[1:]] == [0, 0, 0]
+    assert [each.new for each in found] == [False, True, True, True]
 
 
 def test_the_dominant_job_is_scaled_down():
     """Job 0 has 6 of 8 GPUs and ran 300 s, the median is 100 s: floor(12 / 4) = 3, made even: 4."""
-    board = _board([0, 0, 0, 0, 0, 0, 1, 2])
+    problem = _problem([0, 0, 0, 0, 0, 0, 1, 2])
     memory = _memory(
         j0=(50.0, 8, 300.0, 0, 0),
         j1=(50.0, 1, 100.0, 0, 0),
         j2=(50.0, 1, 50.0, 0, 0),
         j3=(0.0, 1, 0.0, 0, 0),
     )
-    found = seats(board, memory)
-    assert [seat.target for seat in found] == [4, 2, 2, 0]
+    found = candidates(problem, memory.jobs)
+    assert [each.target for each in found] == [4, 2, 2, 0]
 
 
-def _seats(board, epochs, placed):
-    """Return seats by epochs now and when last placed."""
+def _candidates(problem, epochs, placed):
+    """Return candidates by epochs now and when last placed."""
     return [
-        Seat(job, JobMemory(limit=4, samples=10.0 * e, placed=p), e, most=8, start=1)
-        for job, e, p in zip(board.jobs, epochs, placed, strict=True)
+        Candidate(job, JobMemory(limit=4, samples=10.0 * e, placed=p), e, most=8, start=1)
+        for job, e, p in zip(problem.jobs, epochs, placed, strict=True)
     ]
 
 
 def test_the_whole_genome_waits_for_an_epoch_of_every_job_that_changes():
     """Job 0 would shrink: after an epoch all is deployed; before, only 3 starts on idle GPUs."""
-    board = _board([0, 0, 1, 1, o, o, 2, 2])
+    problem = _problem([0, 0, 1, 1, o, o, 2, 2])
     wanted = np.array([0, 1, 1, 1, 3, 3, 2, 2])
-    ready = _seats(board, [3, 3, 9, 0], [2, 2, 9, 0])
-    genome, whole = update(board, wanted, ready)
+    ready = _candidates(problem, [3, 3, 9, 0], [2, 2, 9, 0])
+    genome, whole = update(problem, wanted, ready)
     assert whole
     assert genome.tolist() == wanted.tolist()
-    early = _seats(board, [2, 3, 9, 0], [2, 2, 9, 0])
-    genome, whole = update(board, wanted, early)
+    early = _candidates(problem, [2, 3, 9, 0], [2, 2, 9, 0])
+    genome, whole = update(problem, wanted, early)
     assert not whole
     assert genome.tolist() == [0, 0, 1, 1, 3, 3, 2, 2]
 
 
 def test_a_deployment_halves_the_limits_of_those_that_wait_to_resume():
     """Job 1 waits with R = 4; job 0 moves from 2 to 1 GPU; job 2, never started, keeps R."""
-    board = _board([0, 0, o, o, o, o, o, o])
-    jobs = list(board.jobs)
+    problem = _problem([0, 0, o, o, o, o, o, o])
+    jobs = list(problem.jobs)
     jobs[1] = OnesJob(msgspec.structs.replace(jobs[1].state, started=True), jobs[1].of)
-    board = Board(0, board.node, tuple(jobs), board.deployed)
-    found = _seats(board, [5, 4, 0, 0], [1, 1, 0, 0])
-    memory = OnesMemory(jobs={f"j{k}": seat.known for k, seat in enumerate(found)})
-    account(board, np.array([0, o, o, o, 3, o, o, o]), found, memory, whole=True)
-    limits = [memory.jobs[f"j{k}"].limit for k in range(4)]
+    problem = Subproblem(0, problem.node, tuple(jobs), problem.deployed)
+    found = _candidates(problem, [5, 4, 0, 0], [1, 1, 0, 0])
+    memory = OnesMemory(jobs={f"j{k}": each.known for k, each in enumerate(found)})
+    wanted = np.array([0, o, o, o, 3, o, o, o])
+    after = account(problem, wanted, found, memory, whole=True)
+    limits = [after.jobs[f"j{k}"].limit for k in range(4)]
     assert limits == [4, 2, 4, 4]
-    assert (memory.jobs["j0"].scaled, memory.jobs["j0"].placed) == (5, 5)
+    assert (after.jobs["j0"].scaled, after.jobs["j0"].placed) == (5, 5)
     # The part of an epoch that the change ended: 2 samples in 1 s on 2 GPUs, batch 2.
-    assert memory.speeds["j0"] == {2: [2.0]}
-    part = OnesMemory(jobs={f"j{k}": seat.known for k, seat in enumerate(found)})
-    account(board, np.array([0, o, o, o, 3, o, o, o]), found, part, whole=False)
+    assert after.speeds["j0"] == {2: [2.0]}
+    part = account(problem, wanted, found, memory, whole=False)
     assert part.jobs["j1"].limit == 4  # not the whole genome
 
 
@@ -328,11 +293,11 @@ def test_jobs_lie_within_a_node_as_they_were_deployed():
 
     On the second node job 2 had one GPU more than it has.
     """
-    board = _board([0, 0, 1, 1, 2, 2, o, o])
-    states = tuple(job.state for job in board.jobs)
+    problem = _problem([0, 0, 1, 1, 2, 2, o, o])
+    states = tuple(job.state for job in problem.jobs)
     round_ = msgspec.structs.replace(_round(), running=states[:3], waiting=states[3:])
     last = {0: [["0", "j1", "j0", "j0", "j1"], ["1", "j2", "", "j2", "j2"]]}
-    (found,) = boards(round_, last)
+    (found,) = subproblems(round_, last)
     assert found.deployed.tolist() == [1, 0, 0, 1, 2, 2, o, o]
     assert found.written(found.deployed) == [
         ["0", "j1", "j0", "j0", "j1"],
@@ -342,11 +307,11 @@ def test_jobs_lie_within_a_node_as_they_were_deployed():
 
 def test_an_epoch_is_logged_with_its_speed():
     """Two GPUs, batch 2: 2 samples in a second, so 10 samples an epoch are done after 5 s."""
-    (job, *_) = _board([0, 0, o, o, o, o, o, o]).jobs
+    (job, *_) = _problem([0, 0, o, o, o, o, o, o]).jobs
     memory = _memory(j0=(8.0, 2, 0.0, 0, 0))
-    memory.look({"j0": job}, job.state.since_s + 0.9)
+    memory = memory.at(job.state.since_s + 0.9, {"j0": job})
     assert memory.speeds == {}
-    memory.look({"j0": job}, job.state.since_s + 2.0)
+    memory = memory.at(job.state.since_s + 2.0, {"j0": job})
     assert memory.speeds == {"j0": {2: [2.0]}}
     assert len(memory.rows["j0"]) == 1
 

@@ -135,7 +135,7 @@ def _sizes(of: Application, low: int, high: int, batch: float | None) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class Subproblem:
     """GPUs and jobs of the pool of this `index`.
 
     `node` (C,) is the node of each GPU, ascending, without GPUs of jobs that may not be preempted,
@@ -166,11 +166,11 @@ class Board:
         return list(found.values())
 
 
-def boards(round: Round, last: dict[int, list[list[str]]]) -> Iterator[Board]:
-    """Yield the board of every pool that any job may use.
+def subproblems(round: Round, last: dict[int, list[list[str]]]) -> Iterator[Subproblem]:
+    """Yield the subproblem of every pool that any job may use.
 
     A waiting job belongs to the first pool that suits it; ONES knows equal GPUs only. `last` has,
-    by pool, the last tick's deployed genome as `Board.written`: in which order jobs lie
+    by pool, the last tick's deployed genome as `Subproblem.written`: in which order jobs lie
     within a node, as long as the nodes still agree.
     """
     topology = round.cluster.topology
@@ -190,7 +190,7 @@ def boards(round: Round, last: dict[int, list[list[str]]]) -> Iterator[Board]:
         _wake(round, nodes, free, jobs)
         slots: Ints = np.repeat(nodes, free[nodes])
         if len(slots):
-            yield Board(index, slots, tuple(jobs), _deployed(slots, jobs, last.get(index, [])))
+            yield Subproblem(index, slots, tuple(jobs), _deployed(slots, jobs, last.get(index, [])))
 
 
 def _in_pool(round: Round, state: JobState) -> OnesJob | None:
