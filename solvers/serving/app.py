@@ -25,7 +25,13 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 JSON, TEXT = b"application/json", b"text/plain; version=0.0.4; charset=utf-8"
-ROUTES = {"/plan": "POST", "/healthz": "GET", "/metrics": "GET", "/openapi.json": "GET"}
+ROUTES = {
+    "/plan": ("POST",),
+    "/hosts/": ("PUT", "POST", "DELETE"),
+    "/healthz": ("GET",),
+    "/metrics": ("GET",),
+    "/openapi.json": ("GET",),
+}
 OPEN = ("/healthz",)
 """What may be asked without the token."""
 
@@ -47,6 +53,8 @@ class App:
 
     def __init__(self, limits: ServerLimits, lanes: Lanes) -> None:
         self.limits, self.lanes = limits, lanes
+        self._hosts: dict[str, bytes] = {}  # those that are followed, as they rest
+        self._turns: dict[str, asyncio.Lock] = {}  # messages of a host, one after another
         self._registry = registry = CollectorRegistry()
         labels = ("route", "status")
         self._requests = Counter("ronda_requests", "Requests.", labels, registry=registry)
@@ -68,7 +76,7 @@ class App:
         """Answer one request."""
         if scope["type"] != "http":
             return
-        path = scope["path"] if scope["path"] in ROUTES else "other"
+        path = route_of(scope["path"])
         kind, ended = JSON, False
 
         async def hear() -> Message:
@@ -107,11 +115,12 @@ class App:
 
     async def _answer(self, scope: Message, receive: Receive) -> tuple[bytes, Response]:
         """Return the type and the answer; RefusedError for what gets none."""
-        path, headers = scope["path"], dict(scope["headers"])
-        if path not in ROUTES:
-            raise RefusedError(404, f"no {path}: there are {', '.join(ROUTES)}")
-        if scope["method"] != ROUTES[path]:
-            raise RefusedError(405, f"{scope['method']} {path}: use {ROUTES[path]}")
+        path, headers = route_of(scope["path"]), dict(scope["headers"])
+        if path == "other":
+            raise RefusedError(404, f"no {scope['path']}: there are {', '.join(ROUTES)}")
+        if scope["method"] not in ROUTES[path]:
+            use = " or ".join(ROUTES[path])
+            raise RefusedError(405, f"{scope['method']} {path}: use {use}")
         if path not in OPEN:
             self._admit(headers)
         if path == "/healthz":
@@ -120,6 +129,8 @@ class App:
             return TEXT, Response(200, generate_latest(self._registry))
         if path == "/openapi.json":
             return JSON, Response(200, msgspec.json.encode(document()))
+        if path == "/hosts/":
+            return JSON, await self._host(scope, headers, receive)
         return JSON, await self._plan(scope, headers, receive)
 
     def _admit(self, headers: Mapping[bytes, bytes]) -> None:
@@ -135,15 +146,51 @@ class App:
         """Decide the round in a request's body."""
         began, loop = time.perf_counter(), asyncio.get_running_loop()
         policy, seed, limit_s = self._asked(scope["query_string"])
-        if self.lanes.waiting >= self.limits.queue:
-            raise RefusedError(429, f"{self.lanes.waiting} rounds wait already: ask again later")
+        self._queue()
         end_s = loop.time() + limit_s
         body = await self._body(headers, receive)
         try:
-            answer = await self.lanes.decide(body, policy, seed, end_s)
+            answer = await self.lanes.do("plan", body, policy, seed, end_s=end_s)
         except LateError:
             self._fallbacks.inc()
             answer = kept(body, policy, f"no answer within {limit_s:g} s")
+        self._seconds.observe(time.perf_counter() - began)
+        return answer
+
+    def _queue(self) -> None:
+        """Refuse who would have to wait behind too many."""
+        if self.lanes.waiting >= self.limits.queue:
+            raise RefusedError(429, f"{self.lanes.waiting} rounds wait already: ask again later")
+
+    async def _host(
+        self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
+    ) -> Response:
+        """Follow a host: begin, take a message, or end; a late or failed answer changes nothing."""
+        name, method, hosts = scope["path"].removeprefix("/hosts/"), scope["method"], self._hosts
+        began, loop = time.perf_counter(), asyncio.get_running_loop()
+        policy, _, limit_s = self._asked(scope["query_string"])
+        self._queue()
+        body = await self._body(headers, receive)
+        if method == "PUT" and name not in hosts and len(hosts) >= self.limits.hosts:
+            raise RefusedError(429, f"{len(hosts)} hosts are followed already: end one")
+        try:
+            async with self._turns.setdefault(name, asyncio.Lock()):
+                if method != "PUT" and name not in hosts:
+                    raise RefusedError(404, f"no host {name!r}: PUT what it has first")
+                if method == "DELETE":
+                    del hosts[name]
+                    return Response(200, b"{}")
+                work = ("begin", body, policy) if method == "PUT" else ("follow", hosts[name], body)
+                answer = await self.lanes.do(*work, end_s=loop.time() + limit_s)
+                if answer.status == 200:
+                    hosts[name] = answer.state
+        except LateError:
+            self._fallbacks.inc()
+            why = f"no answer within {limit_s:g} s: nothing that was told counts"
+            raise RefusedError(503, why) from None
+        finally:
+            if name not in hosts:
+                self._turns.pop(name, None)
         self._seconds.observe(time.perf_counter() - began)
         return answer
 
@@ -186,6 +233,13 @@ class App:
         except TimeoutError:
             raise RefusedError(408, f"the body took more than {self.limits.body_s:g} s") from None
         return b"".join(parts)
+
+
+def route_of(path: str) -> str:
+    """Return the route of a path."""
+    if path.startswith("/hosts/") and path.count("/") == 2 and len(path) > len("/hosts/"):
+        return "/hosts/"
+    return path if path in ROUTES and path != "/hosts/" else "other"
 
 
 async def tell(

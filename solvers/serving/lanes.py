@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,6 +18,7 @@ from ronda.instances.files.canonical import encode
 from ronda.instances.files.json import decode
 from ronda.instances.round import Round
 from ronda.solvers.process.host import Process, ProcessDiedError
+from ronda.solvers.serving.hosts import begin, follow
 from ronda.solvers.solve import solve_valid
 from ronda.solvers.warm_up import warm_up
 
@@ -26,10 +27,11 @@ AGAIN_S = 1.0
 
 
 class Response(NamedTuple):
-    """An HTTP status with its body."""
+    """An HTTP status with its body, and the state of a host that is followed."""
 
     status: int
     body: bytes
+    state: bytes = b""
 
 
 class LateError(Exception):
@@ -39,19 +41,27 @@ class LateError(Exception):
 def answering(_: bytes) -> Callable[[bytes], bytes]:
     """Pay for imports, and return what decides; in a lane's process."""
     warm_up()
-    return lambda asked: msgspec.msgpack.encode(decide(*msgspec.msgpack.decode(asked)))
+    return lambda asked: msgspec.msgpack.encode(done(*msgspec.msgpack.decode(asked)))
 
 
-def decide(body: bytes, policy: str, seed: int, limit_s: float) -> Response:
-    """Decide a round; what is wrong with it is the answer."""
-    deadline = Deadline(limit_s)
+def done(work: str, *given: Any) -> Response:
+    """Do some work; what is wrong with what is given is the answer."""
     try:
-        round_ = decode(body, "round")
-        if not isinstance(round_, Round):
-            raise InputError("round", f"a {type(round_).__name__.lower()}", "a round")
-        return Response(200, encode(solve_valid(round_, policy, deadline=deadline, seed=seed)))
+        return Response(200, *WORK[work](*given))
     except RondaError as error:
         return Response(400 if isinstance(error, InputError) else 422, str(error).encode())
+
+
+def plan(body: bytes, policy: str, seed: int, limit_s: float) -> tuple[bytes]:
+    """Return the plan of a round."""
+    deadline, round_ = Deadline(limit_s), decode(body, "round")
+    if not isinstance(round_, Round):
+        raise InputError("round", f"a {type(round_).__name__.lower()}", "a round")
+    return (encode(solve_valid(round_, policy, deadline=deadline, seed=seed)),)
+
+
+WORK: dict[str, Callable[..., tuple[bytes, ...]]] = {"plan": plan, "begin": begin, "follow": follow}
+"""What a process does, by name: of what is given, and the seconds that are left."""
 
 
 class Lanes:
@@ -82,15 +92,15 @@ class Lanes:
         """The ids of the processes."""
         return [lane.pid for lane in self._all]
 
-    async def decide(self, body: bytes, policy: str, seed: int, end_s: float) -> Response:
-        """Decide in the first process that is free; LateError if there is no answer by then.
+    async def do(self, work: str, *given: Any, end_s: float) -> Response:
+        """Do some work in the first process that is free; LateError if there is no answer by then.
 
         `end_s` is on the clock of the running loop.
         """
         loop = asyncio.get_running_loop()
         async with self._taken(end_s) as lane:
             left_s = max(end_s - loop.time(), 1e-3)
-            asked = msgspec.msgpack.encode((body, policy, seed, left_s))
+            asked = msgspec.msgpack.encode((work, *given, left_s))
             try:
                 said = await loop.run_in_executor(self._threads, lane.ask, asked, left_s)
             except ProcessDiedError:

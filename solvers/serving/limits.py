@@ -30,6 +30,8 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
         Seconds for a request's header, and for its body.
     queue
         Requests that may wait for a process.
+    hosts
+        Hosts that may be followed.
     """
 
     host: str = "127.0.0.1"
@@ -42,6 +44,7 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     header_s: float = 10.0
     body_s: float = 10.0
     queue: int = 64
+    hosts: int = 16
 
     def __post_init__(self) -> None:
         """Refuse an open door."""

@@ -7,6 +7,7 @@ import msgspec
 
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.solvers.serving.hosts import HostAnswer, HostNews, HostSettings
 
 REFUSALS = {
     "400": "What is wrong with the request or the round",
@@ -14,7 +15,7 @@ REFUSALS = {
     "408": "The header or the body took too long",
     "413": "The body is too large",
     "422": "No plan keeps every limit",
-    "429": "Too many rounds wait",
+    "429": "Too many rounds wait, or hosts are followed",
     "431": "The header is too large",
 }
 
@@ -22,8 +23,9 @@ REFUSALS = {
 @cache
 def document() -> dict[str, Any]:
     """Return the document."""
-    (round_, plan), parts = msgspec.json.schema_components(
-        (Round, Plan), ref_template="#/components/schemas/{name}"
+    kinds = (Round, Plan, HostSettings, HostNews, HostAnswer)
+    (round_, plan, settings, news, told), parts = msgspec.json.schema_components(
+        kinds, ref_template="#/components/schemas/{name}"
     )
 
     def json(schema: dict[str, Any]) -> dict[str, Any]:
@@ -50,11 +52,26 @@ def document() -> dict[str, Any]:
         "requestBody": {"required": True, "content": json(round_)},
         "responses": {"200": {"description": "The plan", "content": json(plan)}} | refusals,
     }
+    name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+
+    def host(about: str, body: Any = None, answer: Any = None) -> dict[str, Any]:
+        ok = {"description": about, "content": json(answer or {"type": "object"})}
+        other = {"404": "No such host", "503": "No answer in time: nothing that was told counts"}
+        said = REFUSALS | (other if body is not settings else {})
+        what = {s: {"description": w, "content": json(error)} for s, w in said.items()}
+        asked = {} if body is None else {"requestBody": {"required": True, "content": json(body)}}
+        return {"summary": about, "parameters": [name], "responses": {"200": ok} | what} | asked
+
     return {
         "openapi": "3.1.0",
         "info": {"title": "ronda", "version": "1"},
         "paths": {
             "/plan": {"post": plan_of},
+            "/hosts/{name}": {
+                "put": host("Begin to follow a host", settings),
+                "post": host("Take what has happened, and say what to change", news, told),
+                "delete": host("End to follow a host"),
+            },
             "/healthz": get("Whether it is there, and how many rounds wait", "application/json"),
             "/metrics": get("Counters for Prometheus", "text/plain"),
         },

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 import signal
 import socket
@@ -11,15 +12,21 @@ import threading
 import time
 from http.client import HTTPConnection
 
+import msgspec
 import psutil
 import pytest
 
 from ronda.instances import generate
 from ronda.instances.check.answer import check
+from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.errors import InputError
 from ronda.instances.files.canonical import encode
 from ronda.instances.files.json import decode
 from ronda.instances.plan import Plan, SolutionStatus
+from ronda.instances.profile import NoiseScale
+from ronda.solvers.embedding.embedded import Embedded
+from ronda.solvers.embedding.records import StepTime
+from ronda.solvers.embedding.unmeasured import unmeasured_profile
 from ronda.solvers.serving.app import kept
 from ronda.solvers.serving.limits import ServerLimits
 from ronda.solvers.serving.serve import serve
@@ -41,7 +48,7 @@ def server():
     """Run a server of one process in a thread of its own; returns its port."""
     port, ready, ends = free_port(), threading.Event(), []
     limits = ServerLimits(
-        port=port, token=TOKEN, body_mib=1, body_s=0.3, header_s=0.3, policy="fifo"
+        port=port, token=TOKEN, body_mib=1, body_s=0.3, header_s=0.3, policy="fifo", hosts=2
     )
 
     async def run():
@@ -233,7 +240,98 @@ def test_what_it_counts_and_what_it_offers(server):
     assert float(memory.split()[1]) > 2e7
     offered = json.loads(ask(server, "GET", "/openapi.json")[1])
     assert {"Round", "Plan"} <= set(offered["components"]["schemas"])
-    assert set(offered["paths"]) == {"/plan", "/healthz", "/metrics"}
+    assert {"HostSettings", "HostNews", "HostAnswer"} <= set(offered["components"]["schemas"])
+    assert set(offered["paths"]) == {"/plan", "/hosts/{name}", "/healthz", "/metrics"}
+
+
+CLUSTER = uniform_cluster(GpuType(name="A100", memory_gib=40), 3, 8)
+RATES = {"gpus": [1, 2, 4, 8, 16], "rate": [1.0, 1.9, 3.6, 6.5, 9.0]}
+MESSAGES = (
+    {
+        "now_s": 0.0,
+        "added": [
+            {"id": "a", "work": 5e4, "gpus": 2, "max_gpus": 16, "rates": RATES},
+            {"id": "b", "gpus": 4, "rates": RATES},
+            {"id": "c", "profile": "net", "gpus": 2, "max_gpus": 8},
+        ],
+        "power_cap_w": 1e6,
+    },
+    {
+        "now_s": 60.0,
+        "nodes": {"nodes-0": "lost", "nodes-9": "lost"},
+        "nodes_added": {"new": "nodes"},
+        "progress": {"a": 300.0, "b": -1.0},
+        "changed": [{"id": "b", "gpus": 8, "deadline_s": 9000.0}],
+        "power_cap_w": "none",
+    },
+    {
+        "now_s": 120.0,
+        "nodes": {"nodes-0": "back"},
+        "measured": {"c": {"compute_s": 0.3, "local_batch": 16.0}, "b": {"gpus": 8}},
+        "noise": {"c": {"batches": [32.0], "scale": [900.0]}},
+        "removed": ["a"],
+    },
+)
+REFUSED = ([], [("nodes", "nodes-9"), ("progress", "b")], [("measured", "b")])
+
+
+def tell(port, name, message, method="POST", query="", token=TOKEN):
+    """Send a message of a host; return status and answer."""
+    body = msgspec.json.encode(message)
+    status, said = ask(port, method, f"/hosts/{name}{query}", body, token)
+    return status, json.loads(said)
+
+
+def test_a_host_is_followed_as_in_a_process_of_its_own(server):
+    """The same messages, refusals and changes as with `Embedded`, and no other host's."""
+    net = unmeasured_profile("net", CLUSTER, base_batch=32, max_batch=256)
+    settings = {"policy": "prices", "profiles": {"net": net}, "speeds": "learnt"}
+    assert tell(server, "one", settings | {"cluster": CLUSTER}, "PUT")[0] == 200
+    assert tell(server, "other", {"cluster": CLUSTER}, "PUT")[0] == 200
+    here = Embedded("prices", CLUSTER, profiles={"net": net}, speeds="learnt")
+    for message, refused in zip(MESSAGES, REFUSED, strict=True):
+        status, said = tell(server, "one", message, query="?time_limit=5")
+        assert status == 200
+        assert [(each["argument"], each["item"]) for each in said["refused"]] == refused
+        told = dict(message)
+        if told.get("power_cap_w") == "none":
+            told["power_cap_w"] = math.inf
+        if "noise" in told:
+            told["noise"] = {"c": NoiseScale(batches=(32.0,), scale=(900.0,))}
+            step = StepTime(compute_s=0.3, local_batch=16.0)
+            told["measured"] = told["measured"] | {"c": step}
+        here.update(**told, errors="return")
+        changes = here.decide(5.0)
+        for word in ("start", "stop", "resize", "retune"):
+            here_said = json.loads(msgspec.json.encode(getattr(changes, word)))
+            assert said["changes"].get(word, type(here_said)()) == here_said, word
+    assert tell(server, "other", {"removed": ["b"]})[1]["refused"]
+    assert tell(server, "third", {"cluster": CLUSTER}, "PUT")[0] == 429
+    assert ask(server, "DELETE", "/hosts/one")[0] == 200
+    assert tell(server, "one", {})[0] == 404
+    assert tell(server, "third", {"cluster": CLUSTER}, "PUT")[0] == 200
+    for name in ("other", "third"):
+        ask(server, "DELETE", f"/hosts/{name}")
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "status", "said"),
+    [
+        ("PUT", {"cluster": 3}, 400, "cluster"),
+        ("PUT", {"cluster": CLUSTER, "policy": "./mine.py:Mine"}, 400, "ronda's own"),
+        ("PUT", {"cluster": CLUSTER, "odd": 3}, 400, "odd"),
+        ("POST", {"now_s": -1.0}, 400, "now_s"),
+        ("POST", {"ad": []}, 400, "ad"),
+        ("GET", {}, 405, "PUT or POST or DELETE"),
+    ],
+)
+def test_a_message_that_cannot_be_taken_gets_a_reason(server, method, body, status, said):
+    """And changes nothing."""
+    assert tell(server, "host", {"cluster": CLUSTER}, "PUT")[0] == 200
+    found, answer = tell(server, "host", body, method)
+    assert (found, said in answer["error"]) == (status, True)
+    assert tell(server, "host", {"added": [{"id": "a", "gpus": 8}]})[1]["changes"]["start"]
+    ask(server, "DELETE", "/hosts/host")
 
 
 @pytest.mark.parametrize(
@@ -290,6 +388,21 @@ def test_a_process_that_crashes_costs_one_answer(command):
     )
     (other,) = psutil.Process(process.pid).children()
     assert other.pid != worker.pid
+
+
+def test_a_process_that_crashes_costs_no_history(command):
+    """The message that it had counts for nothing, and may be sent again."""
+    process, port = command
+    assert tell(port, "one", {"cluster": CLUSTER}, "PUT", token=None)[0] == 200
+    first = {"added": [{"id": "a", "gpus": 8, "rates": RATES}]}
+    assert tell(port, "one", first, token=None)[1]["changes"]["start"]
+    (worker,) = psutil.Process(process.pid).children()
+    worker.send_signal(signal.SIGSEGV)
+    more = {"now_s": 60.0, "added": [{"id": "b", "gpus": 8, "rates": RATES}]}
+    assert tell(port, "one", more, token=None)[0] == 503
+    wait_until(lambda: (said := tell(port, "one", more, token=None))[0] == 200 and said[1])
+    (told,) = tell(port, "one", more, token=None)[1]["refused"]  # it has been taken, once
+    assert "a live job" in told["message"]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
