@@ -1,7 +1,8 @@
 """The contract between the host of a round and the policy that decides it."""
 
 from enum import Flag, auto
-from typing import Protocol, runtime_checkable
+from functools import wraps
+from typing import Any, Protocol, runtime_checkable
 
 from ronda.formulations.clock import Deadline
 from ronda.instances.errors import RondaError
@@ -52,6 +53,43 @@ class Policy(Protocol):
         `initial` is the previous plan, or any other to start from.
         """
         ...
+
+
+class MadePolicy(Policy, Protocol):
+    """A policy that was made by its name: its deadline may be given in seconds, or left out."""
+
+    def plan(
+        self,
+        round: Round,
+        *,
+        deadline: Deadline | float | None = None,
+        seed: int = 0,
+        initial: Plan | None = None,
+    ) -> Plan:
+        """Decide a round."""
+        ...
+
+
+def in_seconds(cls: Any) -> None:
+    """Let a class's `plan` take seconds for a deadline, or none."""
+    plan = cls.plan
+    if hasattr(plan, "in_seconds"):
+        return
+
+    @wraps(plan)
+    def timed(
+        self: Any,
+        round: Round,
+        *,
+        deadline: Deadline | float | None = None,
+        seed: int = 0,
+        initial: Plan | None = None,
+    ) -> Plan:
+        found: Plan = plan(self, round, deadline=Deadline.of(deadline), seed=seed, initial=initial)
+        return found
+
+    timed.in_seconds = True  # type: ignore[attr-defined]
+    cls.plan = timed
 
 
 class FaultError(RondaError):

@@ -73,7 +73,12 @@ class Isolated:
         self._running().ready(Deadline(STARTS_S))
 
     def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+        self,
+        round: Round,
+        *,
+        deadline: Deadline | float | None = None,
+        seed: int = 0,
+        initial: Plan | None = None,
     ) -> Plan:
         """Decide a round, in the other process.
 
@@ -84,7 +89,7 @@ class Isolated:
         ProcessDiedError
             If the process dies, or gives no answer in time: then another one is started.
         """
-        running = self._running()
+        deadline, running = Deadline.of(deadline), self._running()
         try:
             running.ready(deadline)
             limit_s = None if deadline.limit_s is None else max(deadline.left(), 1e-6)

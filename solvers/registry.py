@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -18,7 +18,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.rules.diagnose import mismatch
 from ronda.instances.rules.problem import one_of
 from ronda.solvers import own
-from ronda.solvers.contract import Capability, Policy
+from ronda.solvers.contract import Capability, MadePolicy, Policy, in_seconds
 
 POLICIES = {
     "fifo": "ronda.solvers.policies.rigid.queues:Fifo",
@@ -78,8 +78,10 @@ _SPEC = re.compile(rf"\s*({own.IN_FILE}|[A-Za-z][\w+-]*)\s*(?:\((.*)\))?\s*", re
 
 
 @checked
-def policy(spec: str, **parameters: Any) -> Policy:
+def policy(spec: str, **parameters: Any) -> MadePolicy:
     """Make a policy from its name and parameters, ``"milp(objective=rank, gap=1e-4)"`` or keywords.
+
+    Its `plan` takes a deadline in seconds as well.
 
     Raises
     ------
@@ -91,14 +93,15 @@ def policy(spec: str, **parameters: Any) -> Policy:
     cls = policy_class(name)
     if given.pop(own.CODE, own.code(cls)) != own.code(cls):
         raise InputError(f"--policy {name}", "a file that has changed", "the one of this run")
+    in_seconds(cls)
     known = parameters_of(name, given.get("objective"))
     refuse_unknown(name, given, known)
     fields = own.parameters(cls)
     if not dataclasses.is_dataclass(cls):
-        return own.make(cls, name, given)
+        return cast(MadePolicy, own.make(cls, name, given))
     if OF_OBJECTIVE in fields:
         given[OF_OBJECTIVE] = {key: given.pop(key) for key in given.keys() - fields.keys()}
-    made: Policy = converted(spec, cls, given, name, known)
+    made: MadePolicy = converted(spec, cls, given, name, known)
     if sys.flags.optimize > 1 and "pyomo" in getattr(made, "packages", ()):
         expected = "python or python -O: Pyomo needs docstrings"
         raise InputError(f"--policy {name}", "python -OO", expected)

@@ -83,6 +83,16 @@ def test_deadlines_too_short_for_anything_stop_nobody(made, limit_s):
         assert len(plan.allocations) >= len(round_.held)
 
 
+def test_a_deadline_may_be_given_in_seconds(made):
+    """Or left out: the same plan as by a `Deadline`, and no negative one."""
+    round_ = rounds()["several pools"]
+    given = made.plan(round_, deadline=Deadline(1e6), seed=0)
+    assert made.plan(round_, deadline=1e6).allocations == given.allocations
+    assert made.plan(round_).allocations == given.allocations
+    with pytest.raises(InputError, match="limit_s"):
+        made.plan(round_, deadline=-1.0)
+
+
 def test_plans_are_read_as_they_were_written(made, tmp_path):
     """Details, too, are what a file can hold: what a policy remembers must not change with it."""
     plan = contract_of(made).plan("tight")

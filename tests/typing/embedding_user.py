@@ -5,6 +5,8 @@ from typing import assert_type
 import ronda
 
 cluster = ronda.uniform_cluster(ronda.GpuType(name="A100", memory_gib=40), nodes=3, gpus_per_node=8)
+round_ = ronda.make_round(cluster, [{"id": "a", "gpus": 8}])
+assert_type(ronda.policy("fifo").plan(round_, deadline=0.5), ronda.Plan)
 host = ronda.Embedded("prices", cluster, costs=ronda.Costs(restart_s=30.0))
 rates = {"gpus": [8, 16], "rate": [1.0, 1.8]}
 host.update(now_s=0.0, added=[{"id": "a", "gpus": 8, "rates": rates}])
