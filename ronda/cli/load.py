@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+Subject = Instance | Round | Demand
+"""What a command can be about."""
 
-def question(source: str) -> Instance | Round | Demand:
+
+def question(source: str) -> Subject:
     """Return the instance, the round or the demand series that an argument names."""
     found = read("-") if source == "-" else document(source)
     if isinstance(found, Instance | Round | Demand):
@@ -66,7 +69,7 @@ def kind_of(found: object) -> str:
     return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
-def written(made: Instance | Round | Demand, out: Path, *, as_json: bool, **more: Any) -> None:
+def written(made: Subject, out: Path, *, as_json: bool, **more: Any) -> None:
     """Write what a command made, and say so, as JSON with more fields."""
     write(made, out)
     if isinstance(made, Demand):

@@ -117,16 +117,23 @@ TARGET, DOCUMENT, FIGURE = Target(lambda path: [path]), Target(_packed), Target(
 """Any file; one that ronda reads again; a picture, and its numbers."""
 
 
+def _instances() -> Iterator[str]:
+    return (entry.name for entry in entries())
+
+
 class Source(click.ParamType[str]):
-    """A packaged name or a file; completes both."""
+    """A packaged name, by default of an instance, or a file; completes both."""
 
     name = "name or file"
+
+    def __init__(self, packaged: Callable[[], Iterable[str]] = _instances) -> None:
+        self.packaged = packaged
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Offer the packaged names, then the shell's own file names."""
-        names = [entry.name for entry in entries() if entry.name.startswith(incomplete)]
+        names = [name for name in self.packaged() if name.startswith(incomplete)]
         return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]
 
 

@@ -20,9 +20,11 @@ def options_of(
     bare: bool = False,
     unset: bool = False,
     metavar: str | None = None,
-    **types: click.ParamType[Any],
+    **types: Any,
 ) -> Callable[[Command], Command]:
     """Return a decorator that adds options for the fields of a record, or a function's parameters.
+
+    A parameter that is a record has the options of its fields.
 
     Parameters
     ----------
@@ -40,6 +42,9 @@ def options_of(
 
     def add(command: Command) -> Command:
         for field in reversed(fields):
+            if (record := _record(hints[field.name])) is not None:
+                command = options_of(record, bare=bare, unset=unset, **types)(command)
+                continue
             default = None if unset or field.default is field.empty else field.default
             option = click.option(
                 f"--{_flag(field.name, bare=bare)}",
@@ -56,11 +61,25 @@ def options_of(
     return add
 
 
-def taken(record: type[Any], given: dict[str, Any]) -> Any:
-    """Return the record of the given values, which are taken out of them; errors name options."""
-    own = {name: given.pop(name) for name in inspect.signature(record).parameters}
+def taken(source: Callable[..., Any], given: dict[str, Any]) -> Any:
+    """Return what a record or function makes of the given values, which are taken out of them.
+
+    Errors name options.
+    """
+    hints, own = get_type_hints(source), {}
+    for name in inspect.signature(source).parameters:
+        if (record := _record(hints[name])) is not None:
+            own[name] = taken(record, given)
+        elif name in given:
+            own[name] = given.pop(name)
     with named(own):
-        return record(**own)
+        return source(**own)
+
+
+def _record(hint: Any) -> type | None:
+    """Return the record that a parameter takes, if it takes one."""
+    kinds = [kind for kind in get_args(hint) or [hint] if hasattr(kind, "__match_args__")]
+    return kinds[0] if kinds else None
 
 
 @contextmanager

@@ -67,3 +67,24 @@ def test_without_units_and_defaults():
 def test_every_field_of_a_record_has_words(record):
     """What a record's options say stands in its docstring."""
     assert set(described(record)) == set(signature(record).parameters)
+
+
+def test_a_record_among_parameters():
+    """It has the options of its fields, and is made of them; what no option says is left out."""
+
+    def make(number: int, like: Made | None = None, apart: int = 7) -> tuple[int, Made | None, int]:
+        """Make it.
+
+        Parameters
+        ----------
+        number
+            How many.
+        apart
+            Not asked.
+        """
+        return number, like, apart
+
+    command = click.command(options_of(make, skip=("apart",))(lambda **given: given))
+    given = parsed(command, "--number", "3", "--least", "2")
+    assert taken(make, given) == (3, Made(least=2), 7)
+    assert given == {}

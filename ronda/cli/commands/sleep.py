@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ronda.cli.command import taught
-from ronda.cli.options import FOLDER, Source, json_option
+from ronda.cli.command import FORCED, taught
+from ronda.cli.options import FOLDER, Source, force_option, json_option
 from ronda.cli.records import options_of, taken
 from ronda.instances.errors import InputError
 from ronda.solvers.policies.sleeping.outcome import NodeDraw
@@ -41,13 +41,12 @@ TABLE = "table.md"
 @click.option(
     "--out", type=FOLDER, metavar="FOLDER", help="For the table and pictures with their numbers."
 )
-@click.option("--force", is_flag=True, help="Replace what an earlier command wrote.")
+@force_option
 @json_option
 def command(
     source: str,
     policies: tuple[str, ...],
     out: Path | None,
-    force: bool,
     as_json: bool,
     **draw: float,
 ) -> None:
@@ -80,11 +79,13 @@ def command(
     from ronda.instances.files.storage import label
     from ronda.solvers.policies.sleeping.controllers import controller
 
-    if out is None and force:
-        raise InputError("--force", "no --out", "what it is to replace")
     if out is not None and out.exists() and not out.is_dir():
         raise InputError(label(out), "a file", "a folder, or a new name")
-    if out is not None and (out / TABLE).exists() and not force:
+    if (
+        out is not None
+        and (out / TABLE).exists()
+        and FORCED not in click.get_current_context().meta
+    ):
         raise InputError(label(out), "results of before", "a new folder, or --force")
     series, node = demand(source), taken(NodeDraw, draw)
     for policy in policies:

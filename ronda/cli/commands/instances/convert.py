@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from inspect import signature
 from math import inf, isfinite
 from pathlib import Path
@@ -28,10 +29,8 @@ from ronda.cli.records import options_of
 from ronda.instances.arguments import described
 from ronda.instances.base import Name, NonNegative, Positive
 from ronda.instances.cluster import GpuType
-from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError, need, printable
 from ronda.instances.files.storage import store
-from ronda.instances.instance import Instance
 from ronda.instances.traces.columns import NAMED, Columns, Dropped, Filters, columns_of
 from ronda.instances.traces.rigid import A100_NODE, P100_NODE, T4_NODE, V100_NODE, Machine
 
@@ -70,40 +69,31 @@ _name_option = click.option("--name", help="Name of the instance; otherwise that
 
 
 def _rows(given: dict[str, Any], usual: Filters) -> Filters:
+    """Return the usual filters with those that were given, which are taken out."""
     asked = {name: value for name in _ROWS if (value := given.pop(name)) is not None}
     return replace(usual, **asked)
 
 
-def _converter(
-    name: str, metavar: str, *options: Callable[[Command], Command]
-) -> Callable[[Callable[..., Instance | Demand]], click.Command]:
-    """Return a decorator that makes a command of what reads a trace, with options of its own.
+def _add(trace: str, metavar: str, about: str, *options: Callable[[Command], Command]) -> None:
+    """Add the command that reads a trace, by ``read_TRACE`` of its module."""
 
-    One with filters is given what counts the rows that they drop.
-    """
+    def carry_out(source: Path, out: Path, name: str | None, as_json: bool, **given: Any) -> None:
+        module, dropped = import_module(f"ronda.instances.traces.{trace}"), Dropped()
+        read = getattr(module, f"read_{trace}")
+        if (filters := signature(read).parameters.get("filters")) is not None:
+            given |= {"filters": _rows(given, filters.default), "dropped": dropped}
+        made = read(source, **given)
+        if name:
+            made = msgspec.structs.replace(made, name=name)
+        if not as_json:
+            _show(dropped)
+        written(made, out, as_json=as_json, **({"dropped": dropped} if dropped else {}))
 
-    def add(read: Callable[..., Instance | Demand]) -> click.Command:
-        def carry_out(
-            source: Path, out: Path, name: str | None, as_json: bool, **given: Any
-        ) -> None:
-            dropped = Dropped()
-            if _row_options in options:
-                given["dropped"] = dropped
-            made = read(source, **given)
-            if name:
-                made = msgspec.structs.replace(made, name=name)
-            if not as_json:
-                _show(dropped)
-            told = {"dropped": dropped} if dropped else {}
-            written(made, out, as_json=as_json, **told)
-
-        source = click.argument("source", metavar=metavar, type=click.Path(path_type=Path))
-        function: Any = carry_out
-        for option in (write_options, _name_option, *reversed(options), source):
-            function = option(function)
-        return command.command(name=name, cls=Taught, help=read.__doc__)(function)
-
-    return add
+    source = click.argument("source", metavar=metavar, type=click.Path(path_type=Path))
+    function: Any = carry_out
+    for option in (write_options, _name_option, *reversed(options), source):
+        function = option(function)
+    command.command(name=trace, cls=Taught, help=about)(function)
 
 
 def _seed(default: int, help: str) -> Callable[[Command], Command]:
@@ -119,78 +109,63 @@ def _some(example: str) -> Callable[[Command], Command]:
     return click.option("--nodes", type=NODES, required=True, help=f"As in {example}.")
 
 
-@_converter("helios", "CSV", _some("133, or vcvGl=20,vcvLy=2"), _row_options)
-def helios(source: Path, **given: Any) -> Instance:
+_add(
+    "helios",
+    "CSV",
     """Read a log of SenseTime Helios: rigid jobs on nodes of 8 V100.
 
     With --nodes by virtual cluster only their jobs are read, each in a partition of its own.
     The literature takes September 2020, each virtual cluster for itself.
-    """
-    from ronda.instances.traces.helios import read_helios
-
-    filters = _rows(given, Filters())
-    return read_helios(source, filters=filters, **given)
-
-
-@_converter("philly", "CSV", _some("321, or ee9e8c=60,6214e9=40"), _row_options)
-def philly(source: Path, **given: Any) -> Instance:
+    """,
+    _some("133, or vcvGl=20,vcvLy=2"),
+    _row_options,
+)
+_add(
+    "philly",
+    "CSV",
     """Read Microsoft's Philly trace: rigid jobs on nodes of 8 GPUs.
 
     Times count from 2017-09-04 00:00; days 21 to 97 are the dense part. Without filters, Pollux's
     and Sia's are used: 60 s or more, less than 1000 GPU-hours.
-    """
-    from ronda.instances.traces.philly import POLLUX_FILTERS, read_philly
-
-    filters = _rows(given, POLLUX_FILTERS)
-    return read_philly(source, filters=filters, **given)
-
-
-_cluster = click.option("--cluster", required=True, help="Which one, as in 195job or cluster01.")
-
-
-@_converter("itp", "CSV", _cluster, _sixteen("Of 8 A100."), _row_options)
-def itp(source: Path, **given: Any) -> Instance:
+    """,
+    _some("321, or ee9e8c=60,6214e9=40"),
+    _row_options,
+)
+_add(
+    "itp",
+    "CSV",
     """Read a cluster of Microsoft's ITP trace: rigid jobs, with deadlines where it has them.
 
     ElasticFlow takes 195job on 16 nodes, and cluster01 to cluster10 on 4 to 16.
-    """
-    from ronda.instances.traces.itp import read_itp
-
-    filters = _rows(given, Filters())
-    return read_itp(source, filters=filters, **given)
-
-
-_workload = click.option(
-    "--workload", default="workloads", show_default=True, help="As workloads-2.0."
+    """,
+    click.option("--cluster", required=True, help="Which one, as in 195job or cluster01."),
+    _sixteen("Of 8 A100."),
+    _row_options,
 )
-
-
-@_converter("pollux", "FOLDER", _seed(1, "Which workload."), _workload, _sixteen("Of 4 T4."))
-def pollux(source: Path, **given: Any) -> Instance:
-    """Read a workload of Pollux's simulator: elastic jobs with measured step times."""
-    from ronda.instances.traces.pollux import read_pollux
-
-    return read_pollux(source, **given)
-
-
-@_converter("ones", "CSV", _seed(0, "Of the epochs needed."), _sixteen("Of 4 GPUs."))
-def ones(source: Path, **given: Any) -> Instance:
-    """Read a trace of the ONES artifact: elastic jobs whose batch may change."""
-    from ronda.instances.traces.ones import read_ones
-
-    return read_ones(source, **given)
-
-
-@_converter("demand", "CSV")
-def demand(source: Path) -> Demand:
+_add(
+    "pollux",
+    "FOLDER",
+    "Read a workload of Pollux's simulator: elastic jobs with measured step times.",
+    _seed(1, "Which workload."),
+    click.option("--workload", default="workloads", show_default=True, help="As workloads-2.0."),
+    _sixteen("Of 4 T4."),
+)
+_add(
+    "ones",
+    "CSV",
+    "Read a trace of the ONES artifact: elastic jobs whose batch may change.",
+    _seed(0, "Of the epochs needed."),
+    _sixteen("Of 4 GPUs."),
+)
+_add(
+    "demand",
+    "CSV",
     """Read how many nodes were in use: columns time, needed and total, in equal steps.
 
     The headers of the Helios artifact (running, pred) are understood as well; forecast and active
     may be missing.
-    """
-    from ronda.instances.traces.demand import read_demand
-
-    return read_demand(source)
+    """,
+)
 
 
 MACHINES = {"v100": V100_NODE, "p100": P100_NODE, "a100": A100_NODE, "t4": T4_NODE}

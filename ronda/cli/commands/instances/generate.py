@@ -1,20 +1,19 @@
 """``ronda instances generate``: seeded rounds and horizons of any size, severity and structure."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
 from ronda.bench.suites import makers
 from ronda.cli.command import Taught, TaughtGroup
-from ronda.cli.load import written
+from ronda.cli.load import Subject, written
 from ronda.cli.options import Command, write_options
-from ronda.cli.records import named, options_of, taken
+from ronda.cli.records import options_of, taken
 from ronda.instances import generate
-from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
-from ronda.instances.round import Round
 
 
 @click.group(
@@ -42,52 +41,11 @@ def command() -> None:
     """
 
 
-def _generator(
-    name: str, *options: Callable[[Command], Command]
-) -> Callable[[Callable[..., Instance | Round | Demand]], click.Command]:
-    """Return a decorator that makes a command of what makes a document from options."""
-
-    def add(make: Callable[..., Instance | Round | Demand]) -> click.Command:
-        def function(out: Any, as_json: bool, **given: Any) -> None:
-            with named(given):
-                made = make(**given)
-            written(made, out, as_json=as_json)
-
-        for option in (write_options, *reversed(options)):
-            function = option(function)
-        return command.command(name=name, cls=Taught, help=make.__doc__)(function)
-
-    return add
-
-
-_SEVERITY = click.Choice(tuple(generate.SEVERITIES))
-_structure = options_of(generate.Structure)
-
-
-@_generator(
-    "round", options_of(generate.round, skip=("structure",), severity=_SEVERITY), _structure
-)
-def round_(**given: Any) -> Round:
-    """Generate one round of elastic jobs, some of which run."""
-    structure = taken(generate.Structure, given)
-    return generate.round(**given, structure=structure)
-
-
-@_generator(
-    "horizon",
-    options_of(generate.horizon, skip=("structure",), severity=_SEVERITY),
-    _structure,
-    options_of(generate.Breakage),
-)
-def horizon(**given: Any) -> Instance:
-    """Generate an instance: elastic and rigid jobs that arrive at random.
-
-    By default nothing breaks; what does is drawn ahead and listed in the file.
-    """
+def _horizon(given: dict[str, Any]) -> Instance:
+    """Generate a horizon, and break it."""
     _refuse_idle(given)
-    structure, breakage = (taken(kind, given) for kind in (generate.Structure, generate.Breakage))
-    sound = generate.horizon(**given, structure=structure)
-    return generate.broken(sound, breakage, given["seed"])
+    breakage, seed = taken(generate.Breakage, given), given["seed"]
+    return generate.broken(taken(generate.horizon, given), breakage, seed)
 
 
 _CAUSES = {
@@ -111,30 +69,62 @@ def _refuse_idle(given: Mapping[str, Any]) -> None:
             raise InputError(f"--{name.replace('_', '-')}", "no such faults", f"{words} with it")
 
 
-@_generator(
-    "sweep",
-    options_of(generate.sweep, skip=("like",)),
-    options_of(generate.Trials, fusible=click.Choice(("", *generate.SHARED))),
+def _add(
+    name: str,
+    about: str,
+    make: Callable[..., Subject],
+    *more: Callable[[Command], Command],
+    made: Callable[[dict[str, Any]], Subject] | None = None,
+    **how: Any,
+) -> None:
+    """Add a command with the parameters of `make` as options, and `more`; `made` calls it."""
+
+    def function(out: Path, as_json: bool, **given: Any) -> None:
+        written(made(given) if made else taken(make, given), out, as_json=as_json)
+
+    for option in (write_options, *reversed(more), options_of(make, **how)):
+        function = option(function)
+    command.command(name=name, cls=Taught, help=about)(function)
+
+
+_SEVERITY = click.Choice(tuple(generate.SEVERITIES))
+
+_add(
+    "round",
+    "Generate one round of elastic jobs, some of which run.",
+    generate.round,
+    severity=_SEVERITY,
 )
-def sweep(**given: Any) -> Instance:
-    """Generate a search for hyper-parameters: trials submitted at once, and their losses."""
-    like = taken(generate.Trials, given)
-    return generate.sweep(**given, like=like)
+_add(
+    "horizon",
+    """Generate an instance: elastic and rigid jobs that arrive at random.
 
-
-@_generator("ones", options_of(makers.ones))
-def ones(**given: Any) -> Instance:
-    """Generate an instance of the ONES workload (SC'21): short trainings, minutes apart at most."""
-    return makers.ones(**given)
-
-
-@_generator("mixed", options_of(generate.mixed))
-def mixed(**given: Any) -> Instance:
-    """Generate sweeps of hyper-parameters, whose trials may share GPUs, among ordinary jobs."""
-    return generate.mixed(**given)
-
-
-@_generator("demand", options_of(generate.demand, skip=("step_s",)))
-def demand(**given: Any) -> Demand:
-    """Generate a demand series, for ronda sleep: how many nodes jobs need, every ten minutes."""
-    return generate.demand(**given)
+    By default nothing breaks; what does is drawn ahead and listed in the file.
+    """,
+    generate.horizon,
+    options_of(generate.Breakage),
+    made=_horizon,
+    severity=_SEVERITY,
+)
+_add(
+    "sweep",
+    "Generate a search for hyper-parameters: trials submitted at once, and their losses.",
+    generate.sweep,
+    fusible=click.Choice(("", *generate.SHARED)),
+)
+_add(
+    "ones",
+    "Generate an instance of the ONES workload (SC'21): short trainings, minutes apart at most.",
+    makers.ones,
+)
+_add(
+    "mixed",
+    "Generate sweeps of hyper-parameters, whose trials may share GPUs, among ordinary jobs.",
+    generate.mixed,
+)
+_add(
+    "demand",
+    "Generate a demand series, for ronda sleep: how many nodes jobs need, every ten minutes.",
+    generate.demand,
+    skip=("step_s",),
+)

@@ -2,16 +2,18 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
 from ronda.cli.command import taught
+from ronda.cli.commands.profile.list import errors_table
 from ronda.cli.options import FIGURE, seed_option, write_options
+from ronda.cli.output import display, emit, note, tell
+from ronda.cli.progress import Bars
 from ronda.instances.errors import InputError
-
-if TYPE_CHECKING:
-    from ronda.instances.learnt import Fit, Fits
+from ronda.instances.files.fits import write as keep
+from ronda.instances.learnt import Fits
 
 
 def _fixed(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
@@ -115,54 +117,42 @@ def command(
     Errors are relative; each row was also left out once and predicted from the others. What the
     rows cannot tell is fixed, with a warning that has a name.
     """  # noqa: D301  (click wants the character)
-    from ronda.cli.output import emit, tell
-    from ronda.instances.files import fits as profiles
-
     most = options["max_local_batch"]
     if most is not None and not math.isfinite(most):
         raise InputError("--max-local-batch", f"{most:g}", "a number of samples")
-    fits = _fit(source, kind, options)
-    profiles.write(fits, out)
+    from ronda.solvers.fitting.data import Reading
+    from ronda.solvers.fitting.fit import fit_table
+
+    how = {"known": options.pop("fixed"), "shared": not options.pop("own_shapes")}
+    with Bars() as bars:
+        fits = fit_table(
+            source,
+            kind=kind,
+            seed=options.pop("seed"),
+            progress=lambda name, share: bars.update("fitting", share, name),
+            reading=Reading(**options),
+            **how,
+        )
+    keep(fits, out)
     if figure is not None:
         from ronda.bench.figures.fit import draw_fits
 
         draw_fits(fits.fits, figure.with_suffix(""))
+    show(fits, out, as_json=as_json)
+
+
+def show(fits: Fits, out: Path, *parts: Any, as_json: bool) -> None:
+    """Print the errors of fits and other parts, and the warnings on stderr; or all for programs."""
     if as_json:
         emit({"out": str(out), "fits": fits.fits})
-    else:
-        show(fits.fits)
-        tell(f"{out}: {len(fits.fits)} {'fit' if len(fits.fits) == 1 else 'fits'}")
-
-
-def _fit(source: Path, kind: Literal["throughput", "power"] | None, options: Any) -> "Fits":
-    """Fit the table, with a progress bar."""
-    from ronda.cli.progress import Bars
-    from ronda.solvers.fitting.data import Reading
-    from ronda.solvers.fitting.fit import fit_table
-
-    words = ("model", "gpu_type", "gpus_per_node", "max_local_batch", "skip_zero")
-    with Bars() as bars:
-        return fit_table(
-            source,
-            Reading(**{word: options[word] for word in words}),
-            kind=kind,
-            known=options["fixed"],
-            shared=not options["own_shapes"],
-            seed=options["seed"],
-            progress=lambda name, share: bars.update("fitting", share, name),
-        )
-
-
-def show(fits: "tuple[Fit, ...]") -> None:
-    """Print the errors of some fits, and their warnings on stderr."""
-    from ronda.cli.commands.profile.list import errors_table
-    from ronda.cli.output import display, note
-
-    display(errors_table(fits))
+        return
+    display(errors_table(fits.fits))
     warned: dict[str, list[str]] = {}
-    for fit in fits:
+    for fit in fits.fits:
         for remark in fit.remarks:
             warned.setdefault(f"{remark.code}: {remark.message}", []).append(fit.name)
     for message, names in warned.items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         note(f"warning: {names[0]}{more}: {message}")
+    display(*parts)
+    tell(f"{out}: {len(fits.fits)} {'fit' if len(fits.fits) == 1 else 'fits'}")

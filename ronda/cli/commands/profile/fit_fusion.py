@@ -1,15 +1,17 @@
 """``ronda profile fit-fusion``: time and memory of models that share a GPU."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ronda.cli.command import taught
+from ronda.cli.commands.profile.fit import show
 from ronda.cli.options import FIGURE, write_options
-
-if TYPE_CHECKING:
-    from ronda.instances.learnt import Fits
+from ronda.cli.output import table
+from ronda.instances.files.fits import write as keep
+from ronda.instances.learnt import Fit, Fits
+from ronda.instances.profile import AffineTime
 
 
 @taught(
@@ -79,28 +81,19 @@ def command(
     A step may be an iteration or an epoch, in any unit of time: the curve has the same. Errors are
     relative; each row was also left out once and predicted from the others.
     """  # noqa: D301  (click wants the character)
-    from ronda.cli.commands.profile.fit import show
-    from ronda.cli.output import display, emit, tell
-    from ronda.instances.files import fits as profiles
     from ronda.solvers.fitting.sharing import fit_sharing
 
     fits = fit_sharing(source, model, gpu_type, least=least)
-    profiles.write(fits, out)
+    keep(fits, out)
     if figure is not None:
         from ronda.bench.figures.sharing import draw_sharing
 
         draw_sharing(fits, figure.with_suffix(""))
-    if as_json:
-        emit({"out": str(out), "fits": fits.fits})
-        return
-    show(fits.fits)
-    display(_laws(fits))
-    tell(f"{out}: {len(fits.fits)} {'fit' if len(fits.fits) == 1 else 'fits'}")
+    show(fits, out, _laws(fits), as_json=as_json)
 
 
-def _laws(fits: "Fits") -> Any:
+def _laws(fits: Fits) -> Any:
     """Return the laws, and the most that each mode gains over one model after another."""
-    from ronda.cli.output import table
     from ronda.solvers.fitting.sharing import best_speed_up
 
     made = table("name", "law", "models", "best", "speed-up", left=2)
@@ -112,12 +105,11 @@ def _laws(fits: "Fits") -> Any:
     return made
 
 
-def law(fit: Any) -> str:
+def law(fit: Fit) -> str:
     """Write the law of a fit of sharing or memory with its numbers."""
-    from ronda.instances.profile import AffineTime
-
     if fit.memory is not None:
         return f"m(k) = {fit.memory.base_gib:.4g} + {fit.memory.model_gib:.4g} k GiB"
+    assert fit.sharing is not None
     time = fit.sharing.time
     if not isinstance(time, AffineTime):
         known = zip(time.models, time.step_s, strict=True)

@@ -1,16 +1,18 @@
 """``ronda profile list``: the packaged models and their errors."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from statistics import median
+from typing import Any
 
 import click
 
 from ronda.bench.figures.table import percent
 from ronda.cli.command import taught
 from ronda.cli.options import json_option
-
-if TYPE_CHECKING:
-    from ronda.instances.learnt import Fit
+from ronda.cli.output import display, emit, table
+from ronda.instances.errors import InputError
+from ronda.instances.files.fits import fitted
+from ronda.instances.learnt import Fit
 
 
 @taught("list", "ronda profile list", "ronda profile list zeus-resnet50-V100")
@@ -22,10 +24,6 @@ def command(word: str, as_json: bool) -> None:
     Without WORD the batch sizes of a power curve stand in one line: errors are the median over
     them.
     """
-    from ronda.cli.output import display, emit
-    from ronda.instances.errors import InputError
-    from ronda.instances.files.fits import fitted
-
     found = fitted(word)
     if not found:
         raise InputError("WORD", repr(word), "a part of a name that `ronda profile list` shows")
@@ -35,10 +33,8 @@ def command(word: str, as_json: bool) -> None:
         display(errors_table(found) if word else families_table(found))
 
 
-def errors_table(fits: "Sequence[Fit]") -> Any:
+def errors_table(fits: Sequence[Fit]) -> Any:
     """Return the errors of fits, one a line."""
-    from ronda.cli.output import table
-
     made = table("name", "rows", "error", "largest", "left out", "ratio", "warnings")
     made.columns[-1].justify = "left"
     for fit in fits:
@@ -55,7 +51,7 @@ def errors_table(fits: "Sequence[Fit]") -> Any:
     return made
 
 
-def families(fits: "Sequence[Fit]") -> "dict[str, list[Fit]]":
+def families(fits: Sequence[Fit]) -> dict[str, list[Fit]]:
     """Return fits by name, the batch sizes of one application and GPU together."""
     found: dict[str, list[Fit]] = {}
     for fit in fits:
@@ -63,12 +59,8 @@ def families(fits: "Sequence[Fit]") -> "dict[str, list[Fit]]":
     return found
 
 
-def families_table(fits: "Sequence[Fit]") -> Any:
+def families_table(fits: Sequence[Fit]) -> Any:
     """Return the errors of fits, one line for all batch sizes of an application and GPU."""
-    from statistics import median
-
-    from ronda.cli.output import table
-
     made = table("name", "kind", "fits", "rows", "error", "largest mean", "left out", left=2)
     for name, group in families(fits).items():
         out = [f.errors.held_out_mape for f in group if f.errors.held_out_mape is not None]

@@ -1,40 +1,23 @@
 """``ronda profile show``: a model, its parameters, and how far to trust it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from ronda.cli.command import taught
-from ronda.cli.options import json_option
-
-if TYPE_CHECKING:
-    from ronda.instances.learnt import Fit
-
-
-class ProfileName(click.ParamType[str]):
-    """A packaged profile or a file; completes both."""
-
-    name = "name or file"
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Offer the packaged names, then the shell's own file names."""
-        from ronda.instances.files.fits import fitted
-
-        names = [fit.name for fit in fitted() if fit.name.startswith(incomplete)]
-        return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]
+from ronda.cli.commands.profile.fit_fusion import law
+from ronda.cli.commands.profile.list import in_percent
+from ronda.cli.options import Source, json_option
+from ronda.cli.output import display, emit, facts, table
+from ronda.instances.files.fits import find, fitted
+from ronda.instances.learnt import Fit
 
 
 @taught("show", "ronda profile show zeus-resnet50-V100-b256", "ronda profile show profile.json")
-@click.argument("source", metavar="NAME", type=ProfileName())
+@click.argument("source", metavar="NAME", type=Source(lambda: (fit.name for fit in fitted())))
 @json_option
 def command(source: str, as_json: bool) -> None:
     """Show NAME, a packaged model or a file that `ronda profile fit` wrote."""
-    from ronda.cli.output import display, emit
-    from ronda.instances.files.fits import find
-
     fits = find(source)
     if as_json:
         emit({"fits": fits})
@@ -43,14 +26,8 @@ def command(source: str, as_json: bool) -> None:
         display(*_tables(fit))
 
 
-def _tables(fit: "Fit") -> tuple[Any, Any]:
+def _tables(fit: Fit) -> tuple[Any, Any]:
     """Return the tables of facts and of parameters."""
-    from ronda.cli.commands.profile.fit_fusion import law
-    from ronda.cli.commands.profile.list import in_percent
-    from ronda.cli.output import table
-
-    facts = table("", "", left=2)
-    facts.show_header = False
     e = fit.errors
     spans = ", ".join(f"{axis} {low:g} to {high:g}" for axis, (low, high) in fit.measured.items())
     pairs = {
@@ -67,20 +44,15 @@ def _tables(fit: "Fit") -> tuple[Any, Any]:
         "licence": fit.licence,
         "citation": fit.citation,
     }
-    for name, text in pairs.items():
-        if text:
-            facts.add_row(name, text)
     parameters = table("parameter", "value", "± std error", "", left=1)
     parameters.columns[-1].justify = "left"
     for p in fit.parameters:
         error = "" if p.std_error is None else f"{p.std_error:.2g}"
         parameters.add_row(p.name, f"{p.value:.6g}", error, p.state)
-    return facts, parameters
+    return facts((name, text) for name, text in pairs.items() if text), parameters
 
 
-def _held_out(fit: "Fit") -> str:
-    from ronda.cli.commands.profile.list import in_percent
-
+def _held_out(fit: Fit) -> str:
     e = fit.errors
     times = "" if e.ratio is None else f", {e.ratio:.2f} times the fitted error"
     known = e.held_out_mape is not None
