@@ -17,7 +17,7 @@ from ronda.solvers.greedy.counted import Counted, RowUses, Step, climb
 
 
 @dataclass(frozen=True, slots=True)
-class StepLadder:
+class Steps:
     """The steps that jobs can climb; -1 for none."""
 
     start: Rows  # (J,) row at which each job starts
@@ -25,7 +25,7 @@ class StepLadder:
     up: Rows  # (2, K) row one step up in the same pool: first by GPUs, then by clock
 
 
-def ladder(table: OptionTable, left_s: Floats, energy_j: Floats) -> StepLadder:
+def steps_of(table: OptionTable, left_s: Floats, energy_j: Floats) -> Steps:
     """Return the steps of all jobs.
 
     GPUs are powers of two, of one GPU or of a node, and the job's fewest and most; jobs that have
@@ -61,7 +61,7 @@ def ladder(table: OptionTable, left_s: Floats, energy_j: Floats) -> StepLadder:
     _link(up[0], rows[kept], (turned // sizes)[kept])
     checkpoint()
     kept = np.sort(kept)
-    return StepLadder(*_starts(table, rows[kept], left_s, energy_j), up)
+    return Steps(*_starts(table, rows[kept], left_s, energy_j), up)
 
 
 def _at_an_end(table: OptionTable) -> Mask:
@@ -129,7 +129,7 @@ def _worth(up: Rows, gain: Floats, more: Floats) -> Floats:
     return np.where((up >= 0) & (gain > 0), worth, -np.inf)
 
 
-def admit(left: Counted, uses: RowUses, queue: Rows) -> Rows:
+def admitted(left: Counted, uses: RowUses, queue: Rows) -> Rows:
     """Return the rows of a queue for which there is room, each in its turn, and take them."""
     fit: Mask = np.array(
         [left.take(*_of(uses, row)) for row in watched(queue.tolist())], dtype=bool

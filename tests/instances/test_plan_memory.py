@@ -69,6 +69,7 @@ def test_each_kind_has_a_key_of_its_own_and_defaults():
     assert len({kind.key for kind in found}) == len(found)
     for kind in found:
         assert kind.recall(None).noted() == {kind.key: {}}
+        assert kind.__struct_config__.frozen, kind
         text = str(msgspec.json.schema(kind)) + str(kind.__annotations__)
         assert "tuple" not in text, kind
         assert "set[" not in text, kind

@@ -24,7 +24,7 @@ from ronda.solvers.contract import Capability
 from ronda.solvers.decision.plan import Choice, Placing, Question, Spent, to_plan, waiting_alone
 from ronda.solvers.greedy.counted import Counted, RowUses, uses
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.marginal import StepLadder, admit, climbed, ladder, priced, relative
+from ronda.solvers.greedy.marginal import Steps, admitted, climbed, priced, relative, steps_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class MarginalCase:
     energy_j: Floats  # (K,) joules of a job's GPUs until it is complete
     left: Counted  # what the round has
     uses: RowUses  # what options take of it
-    ladder: StepLadder
+    steps: Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class MarginalGreedy(ABC):
         table, values = question.table, question.values
         seen = outlook_of(round, table, self.objective, self.parameters)
         energy_j = table.power_w * seen.left_s
-        steps = ladder(table, seen.left_s, energy_j)
+        steps = steps_of(table, seen.left_s, energy_j)
         case = MarginalCase(seen, values, energy_j, Counted.of(round), uses(round, table), steps)
         chosen = _climbed(case, self.worth(case))
         spent = Spent(solve_s=deadline.elapsed() - question.options_s, solver="greedy")
@@ -113,7 +113,7 @@ class Powerflow(MarginalGreedy):
     by predicted throughput and energy under a budget; network packing and buddy allocation avoid
     fragmentation. **From a third party's port** (chikoneuru/hasagi-parallelism): the priority
     above, that a step which costs no energy goes first, and that climbing ends when GPUs or budget
-    do. **Ours**: powers of two (see `ladder`), steps to the next clock level, the clock of least
+    do. **Ours**: powers of two (see `steps_of`), steps to the next clock level, the clock of least
     energy to start at, the order in which jobs are admitted, the second climb from what runs, the
     budget as mean power over the round's window, and that empty nodes are powered off by what a
     watt earns on average.
@@ -126,7 +126,7 @@ class Powerflow(MarginalGreedy):
 
     def worth(self, case: MarginalCase) -> Floats:
         """Return (2, K) the relative priority of each step."""
-        return relative(case.ladder.up, case.outlook.left_s, case.energy_j)
+        return relative(case.steps.up, case.outlook.left_s, case.energy_j)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +164,7 @@ class PowerflowPrices(MarginalGreedy):
             each_w = np.array([steps[-1] / max(1, len(steps) - 1) for steps in left.node_w])
             watts = case.uses.watts[:, tightest] + table.gpus * each_w[table.pool]
             cost = cost + watts / left.watts[tightest]
-        return priced(case.ladder.up, case.values, cost)
+        return priced(case.steps.up, case.values, cost)
 
 
 def _climbed(case: MarginalCase, worth: Floats) -> Rows:
@@ -173,7 +173,7 @@ def _climbed(case: MarginalCase, worth: Floats) -> Rows:
     A climb from small alone ends elsewhere for small reasons, and every job that it changes
     restarts.
     """
-    steps = case.ladder
+    steps = case.steps
     small = (steps.start, steps.frugal)
     starts = (_start(case, (running_rows(case.outlook.table), *small)), _start(case, small))
     climbs = [climbed(left, case.uses, start, steps.up, worth) for start, left in starts]
@@ -188,14 +188,14 @@ def _start(case: MarginalCase, choices: Iterable[Rows]) -> tuple[Rows, Counted]:
     table, left = case.outlook.table, case.left.rest()
     now = np.full(len(table.jobs), -1, dtype=np.int64)
     must = np.flatnonzero(table.must_run)
-    now[must] = case.ladder.start[must]
+    now[must] = case.steps.start[must]
     for row in now[must].tolist():
         watts = case.uses.watts[row].tolist()
         left.take(int(table.pool[row]), int(table.gpus[row]), watts, anyhow=True)
     for rows in choices:
         jobs = np.flatnonzero((now < 0) & (rows >= 0))
         queue = rows[jobs][np.argsort(_urgency(case, rows[jobs]), kind="stable")]
-        fit = admit(left, case.uses, queue)
+        fit = admitted(left, case.uses, queue)
         now[table.job[fit]] = fit
     return now, left
 

@@ -10,7 +10,7 @@ from ronda.formulations.objectives.outlook import horizon_s, outlook
 from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.solvers.greedy.counted import Counted, RowUses, uses
-from ronda.solvers.greedy.marginal import admit, climbed, ladder, priced, relative
+from ronda.solvers.greedy.marginal import admitted, climbed, priced, relative, steps_of
 
 
 def snapshot_of(round_):
@@ -18,7 +18,7 @@ def snapshot_of(round_):
     table = build(round_, prune=False, mind_power=True)
     left_s = outlook(round_, table, horizon_s(round_)).left_s
     energy_j = table.power_w * left_s
-    return table, left_s, energy_j, ladder(table, left_s, energy_j)
+    return table, left_s, energy_j, steps_of(table, left_s, energy_j)
 
 
 def some(gpus, watts=np.inf, node_w=None):
@@ -98,19 +98,19 @@ def test_nodes_that_wake_take_watts():
     node_w = np.array([0.0, 5.0, 5.0, 10.0, 10.0])
     for watts, count in ((6.9, 1), (7.0, 2), (12.9, 2), (13.0, 3)):
         left = some(4, watts, node_w)
-        assert len(admit(left, using((1, 1), (1, 1), (1, 1)), np.arange(3))) == count
+        assert len(admitted(left, using((1, 1), (1, 1), (1, 1)), np.arange(3))) == count
 
 
 def test_who_does_not_fit_is_passed_over():
     """Of 4, 3 and 1 GPUs on 5, the first and the last are admitted."""
-    assert admit(some(5), using((4, 0), (3, 0), (1, 0)), np.arange(3)).tolist() == [0, 2]
+    assert admitted(some(5), using((4, 0), (3, 0), (1, 0)), np.arange(3)).tolist() == [0, 2]
 
 
 def test_long_queues_look_at_the_clock():
     """Neither who is admitted nor who may climb is asked once the time is over."""
     used = using((1, 0), (1, 0), (1, 0))
     with ending(0.0), pytest.raises(OutOfTimeError):
-        admit(some(1), used, np.arange(3))
+        admitted(some(1), used, np.arange(3))
     with ending(0.0), pytest.raises(OutOfTimeError):
         climbed(some(1), used, np.arange(3), np.full((2, 3), -1), np.zeros((2, 3)))
 
@@ -145,7 +145,7 @@ def test_the_climb_keeps_the_limits_and_leaves_no_step_that_fits(seed, severity)
     table, left_s, energy_j, steps = snapshot_of(round_)
     whole, used = Counted.of(round_), uses(round_, table)
     left = whole.rest()
-    fit = admit(left, used, steps.start)
+    fit = admitted(left, used, steps.start)
     start = np.full(len(table.jobs), -1)
     start[table.job[fit]] = fit
     for worth in (

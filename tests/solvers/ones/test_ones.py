@@ -24,7 +24,7 @@ from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.ones.deploy import account, update
 from ronda.solvers.ones.genome import IDLE
 from ronda.solvers.ones.limits import Candidate, candidates
-from ronda.solvers.ones.memory import JobMemory, OnesMemory
+from ronda.solvers.ones.memory import PAST, FinishedLog, JobMemory, OnesMemory
 from ronda.solvers.ones.subproblem import OnesJob, Subproblem, subproblems
 from ronda.solvers.registry import policy
 from ronda.solvers.solve import solve
@@ -212,6 +212,8 @@ def _memory(**samples):
 
 o = IDLE
 
+FIRST = [9.9, 2.0, 1.0, 0.5, 0.7]
+
 
 @pytest.mark.parametrize(
     ("epochs", "scaled", "limit", "target"),
@@ -276,14 +278,15 @@ def test_a_deployment_halves_the_limits_of_those_that_wait_to_resume():
     jobs[1] = OnesJob(msgspec.structs.replace(jobs[1].state, started=True), jobs[1].of)
     problem = Subproblem(0, problem.node, tuple(jobs), problem.deployed)
     found = _candidates(problem, [5, 4, 0, 0], [1, 1, 0, 0])
-    memory = OnesMemory(jobs={f"j{k}": each.known for k, each in enumerate(found)})
+    known = {f"j{k}": each.known for k, each in enumerate(found)}
+    memory = OnesMemory(jobs=known, speeds={"j2": {1: [3.0]}})
     wanted = np.array([0, o, o, o, 3, o, o, o])
     after = account(problem, wanted, found, memory, whole=True)
     limits = [after.jobs[f"j{k}"].limit for k in range(4)]
     assert limits == [4, 2, 4, 4]
     assert (after.jobs["j0"].scaled, after.jobs["j0"].placed) == (5, 5)
     # The part of an epoch that the change ended: 2 samples in 1 s on 2 GPUs, batch 2.
-    assert after.speeds["j0"] == {2: [2.0]}
+    assert after.speeds == {"j0": {2: [2.0]}, "j2": {1: [3.0]}}
     part = account(problem, wanted, found, memory, whole=False)
     assert part.jobs["j1"].limit == 4  # not the whole genome
 
@@ -314,6 +317,22 @@ def test_an_epoch_is_logged_with_its_speed():
     memory = memory.at(job.state.since_s + 2.0, {"j0": job})
     assert memory.speeds == {"j0": {2: [2.0]}}
     assert len(memory.rows["j0"]) == 1
+
+
+def test_a_job_that_ends_is_history():
+    """Its logs but the last teach progress: 10 of 20 samples. The oldest history is forgotten."""
+    before = OnesMemory(
+        ended=300,
+        jobs={"a": JobMemory(limit=1, samples=20.0)},
+        rows={"a": [[*FIRST, 10.0], [*FIRST, 20.0]]},
+        past={f"p{k}": FinishedLog([], []) for k in range(PAST)},
+    )
+    after = before.at(5.0, {})
+    assert (after.ended, after.jobs, after.rows) == (301, {}, {})
+    assert after.past["a"] == FinishedLog([FIRST], [0.5])
+    assert len(after.past) == PAST
+    assert "p0" not in after.past
+    assert list(before.jobs) == ["a"]
 
 
 def test_batches_beyond_what_is_offered_are_frozen():
