@@ -18,6 +18,7 @@ import pandas as pd
 from msgspec.structs import replace
 
 from lab.harness import Folder, limit, markdown, numbers, option, seeds, study
+from ronda.bench.figures.table import percent
 from ronda.formulations.consolidation.holdings import holdings
 from ronda.formulations.consolidation.one_by_one import one_by_one
 from ronda.instances.check.answer import check
@@ -138,7 +139,7 @@ def table_of(runs: pd.DataFrame) -> str:
         rows.append(
             [
                 f"{nodes:,.0f}",
-                f"{100 * used:.0f} %",
+                f"{percent(used, '.0f')} %",
                 f"{round(moves * nodes):,}" if moves else "any",
                 *(f"{own[name].mean():,.1f}" for name in ("jobs", "in_use", "saved", "bound")),
                 *(f"{own[name].mean():,.1f}" for name in ("moved", "greedy", "greedy_moved")),

@@ -7,15 +7,13 @@ limit by the clock.
 """
 
 import json
-import os
-import subprocess
-import sys
 from itertools import product
 from typing import Any
 
 import pandas as pd
 
 from lab.harness import Folder, limit, markdown, numbers, seeds, study, words
+from lab.program import apart
 from ronda.instances.errors import InputError
 
 SOLVERS = ("prices", "highs", "cp-sat", "simplex", "ipm", "pdlp", "pop-4", "pop-16")
@@ -30,10 +28,8 @@ def measure(
 ) -> dict[str, Any]:
     """Return what one solver found for one round; nothing but the seconds if it was killed."""
     asked = {"jobs": jobs, "types": types, "solver": solver, "gap": gap, "seed": seed}
-    command = [sys.executable, "-m", "lab.speed", "pools", "--here", "--limit", f"{limit_s}"]
-    command += [word for key, value in asked.items() for word in (f"--{key}", f"{value}")]
-    one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=os.environ | one, stdout=subprocess.PIPE, check=False)
+    more = [word for key, value in asked.items() for word in (f"--{key}", f"{value}")]
+    done = apart("-m", "lab.speed", "pools", "--here", "--limit", f"{limit_s}", *more)
     if done.returncode > 0:
         raise InputError("--solvers", solver, "a solver that solves the round")
     line = json.loads(done.stdout) if done.returncode == 0 else {}

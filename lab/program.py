@@ -1,11 +1,15 @@
 """Click commands as programs, as those of `ronda` are."""
 
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
+from ronda.bench.runs.worker import ONE_THREAD
 from ronda.cli.program import finish
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -54,3 +58,11 @@ def run_program(command: click.Command, name: str, arguments: Sequence[str] | No
     """Run a command and return its exit code; an error is one line on stderr."""
     words = None if arguments is None else list(arguments)
     return finish(lambda: command.main(words, name, standalone_mode=False))
+
+
+def apart(*words: str) -> "subprocess.CompletedProcess[str]":
+    """Run Python with some words in a process of its own, on one thread, and keep its output."""
+    command = (sys.executable, *words)
+    return subprocess.run(
+        command, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, text=True, check=False
+    )

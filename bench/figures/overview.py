@@ -39,7 +39,7 @@ def overview(results: Sequence[Result], path: Path) -> None:
         if common:
             means = np.array([points[name][:2] for name in common])
             ms, ratio = geometric_mean(means, axis=0).tolist()
-            told = f"{label}: {100 * (ratio - 1):.0f} % at {ms:.2g} ms"
+            told = f"{label}: {percent(ratio - 1, '.0f')} % at {ms:.2g} ms"
             axes.plot(ms, ratio, **look, markersize=11, alpha=0.85, mec="white", label=told)
             rows.append((label, MEAN, ms, ratio - 1, 0.0))
     _finish(axes, f"Quality against solve time on {len(names)} instances", legend=bool(common))

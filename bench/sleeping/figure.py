@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from ronda.bench.figures.style import colour, legend_below, new_figure, save, tidy
+from ronda.bench.figures.table import percent
 from ronda.bench.sleeping.lines import KNOWS, ControllerLine
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.demand import DAY_S, Demand
@@ -96,7 +97,7 @@ def _fan(axes: Axes, hours: Floats, foretold: Floats, forecast: DemandForecast) 
     for k in range(len(foretold) - 1):
         low, high = forecast.levels[k : k + 2]
         strength = 0.65 * (1 - k / len(foretold))
-        label = f"{low * 100:g} to {high * 100:g} %"
+        label = f"{percent(low, 'g')} to {percent(high, 'g')} %"
         band = axes.fill_between(hours, foretold[k], foretold[k + 1], label=label)
         band.set(color=colour(0), alpha=strength, linewidth=0)
 

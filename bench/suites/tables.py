@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import isnan, nan
 from pathlib import Path
-from statistics import stdev
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,7 +114,7 @@ class TableRow:
         own = self.figures(shown.metric.key)
         if not shown.is_ratio:
             known = own[~np.isnan(own)]
-            half = stdev(known.tolist()) if len(known) > 1 and shown.kind else nan
+            half = float(known.std(ddof=1)) if len(known) > 1 and shown.kind else nan
             mean = float(known.mean()) if len(known) else nan
             return Interval(mean, mean - half, mean + half)
         assert self.ratio is not None

@@ -2,8 +2,6 @@
 
 import importlib
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,10 +9,9 @@ from typing import Any
 
 import click
 
-from lab.program import CONTEXT, Listed, run_program
+from lab.program import CONTEXT, Listed, apart, run_program
 from lab.speed.cases import CASES, FIELDS, OPTIONS, SpeedCase, line_of
 from ronda.bench.runs.specs import parse_seeds
-from ronda.bench.runs.worker import ONE_THREAD
 from ronda.instances.errors import InputError
 
 MODULES = "engine pools decisions deadlines placement imports embedding living pollux serve"
@@ -54,15 +51,17 @@ def _measure_apart(name: str, case: SpeedCase, jobs: int, options: dict[str, Any
 
     Returns the exit code; a process that is killed, as for want of memory, is an InputError.
     """
-    words = [sys.executable, "-m", "lab.speed", name, "--here"]
+    words = ["-m", "lab.speed", name, "--here"]
     words += ["--jobs", f"{jobs}"] if case.jobs else []
     for key, value in options.items():
         if value not in (None, False):
             words += [_flag(key)] if value is True else [_flag(key), str(value)]
-    code = subprocess.run(words, env=os.environ | ONE_THREAD, check=False).returncode
-    if code < 0:
-        raise InputError("--jobs", f"{jobs}: killed by signal {-code}", "fewer, or more memory")
-    return code
+    done = apart(*words)
+    click.echo(done.stdout, nl=False)
+    if done.returncode < 0:
+        killed = f"{jobs}: killed by signal {-done.returncode}"
+        raise InputError("--jobs", killed, "fewer, or more memory")
+    return done.returncode
 
 
 def _flag(key: str) -> str:

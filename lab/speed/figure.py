@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from ronda.bench.figures.style import colour, new_figure, save_picture, tidy
+from ronda.bench.figures.table import seconds
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import load
 
@@ -55,7 +56,7 @@ def draw_growth(results: Path, out: Path) -> None:
     axes.plot(jobs, straight, color="0.6", ls=":", lw=1.2, label="proportional to jobs")
     axes.plot(jobs, total_s, color=colour(0), marker="o", label="price engine", zorder=3)
     for at in zip(jobs, total_s, strict=True):
-        _note(axes, _seconds(at[1]), at, (4, -13), color=colour(0))
+        _note(axes, f"{seconds(at[1])} s", at, (4, -13), color=colour(0))
     measured = [p for p in points if p["baseline_s"]]
     for stopped, marker, ls, label in (
         (False, "s", "--", "one Pyomo model in HiGHS"),
@@ -66,9 +67,9 @@ def draw_growth(results: Path, out: Path) -> None:
         if own:
             look: dict[str, Any] = {"color": colour(1), "marker": marker, "ls": ls, "label": label}
             axes.plot([p["jobs"] for p in own], times, **look)
-        for p, seconds in zip(own, times, strict=True):
-            note = f"{_seconds(seconds)}, {'> ' * stopped}{seconds / p['total_s']:.0f}×"
-            _note(axes, note, (p["jobs"], seconds), (-5, 6), color=colour(1), ha="right")
+        for p, time_s in zip(own, times, strict=True):
+            note = f"{seconds(time_s)} s, {'> ' * stopped}{time_s / p['total_s']:.0f}×"
+            _note(axes, note, (p["jobs"], time_s), (-5, 6), color=colour(1), ha="right")
     all_s = total_s + [p["baseline_s"] for p in measured]
     axes.set_ylim(min(all_s) / 2.5, max(all_s) * 3)
     axes.set_xlim(jobs[0] / 3.5, jobs[-1] * 2.2)
@@ -86,8 +87,8 @@ def draw_stages(results: Path, out: Path) -> None:
     figure, axes = _logarithmic(lines)
     for number, (stage, label) in enumerate(STAGES.items()):
         look = {"lw": 2.2, "color": "0.15"} if not number else {"color": colour(number - 1)}
-        jobs, seconds = zip(*((line["jobs"], line[stage]) for line in lines), strict=True)
-        axes.plot(jobs, seconds, marker="o", ms=4, label=label, **look)
+        points = [(line["jobs"], line[stage]) for line in lines]
+        axes.plot(*zip(*points, strict=True), marker="o", ms=4, label=label, **look)
     axes.set_title("From a round to a checked plan, stage by stage", fontsize=11)
     axes.legend(fontsize=8.5, frameon=False, loc="upper left")
     tidy(axes, "jobs (some 37 options each)", "seconds of processor time, one thread", grid=True)
@@ -111,8 +112,3 @@ def _note(
     axes: Axes, text: str, at: tuple[float, float], away: tuple[int, int], **look: Any
 ) -> None:
     axes.annotate(text, at, away, textcoords="offset points", fontsize=8, **look)
-
-
-def _seconds(value: float) -> str:
-    """Write seconds with two digits, or all that stand before the point."""
-    return f"{value:.0f} s" if value >= 10 else f"{value:.2g} s"

@@ -1,10 +1,9 @@
 """Speed of the import of ronda."""
 
-import subprocess
-import sys
 from statistics import median
 from typing import Any
 
+from lab.program import apart
 from lab.speed.cases import case
 
 
@@ -19,5 +18,4 @@ def measure_import(jobs: int) -> dict[str, Any]:
 def _import_s(name: str) -> float:
     """Return the seconds that an import takes in a fresh process."""
     code = f"import time; t = time.perf_counter(); import {name}; print(time.perf_counter() - t)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return float(done.stdout)
+    return float(apart("-c", code).stdout)

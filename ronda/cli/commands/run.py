@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ronda.bench.figures.columns import COLUMNS, SEARCHES
+from ronda.bench.figures.columns import COLUMNS, METRICS, SEARCHES
 from ronda.bench.runs.single import RunFigures, drive, drive_in_folder
 from ronda.bench.runs.specs import RunCase, cases
 from ronda.cli.command import taught
@@ -118,18 +118,8 @@ def _measured(instance: Instance, case: RunCase, out: Path | None, isolated: boo
 def _show(metrics: dict[str, Any]) -> None:
     names = ("instance", "policy", "seed", "jobs")
     rows = [(name, v if isinstance(v := metrics[name], str) else f"{v:,}") for name in names]
-    shown = (*COLUMNS, *SEARCHES)
+    bound = ["bound_mean_jct_s"] * bool(metrics["bound_mean_jct_s"])
+    last = ("size_error", "size_coverage", "rate_error", *bound, "violations", "wall_s")
+    shown = (*COLUMNS, *SEARCHES, *(METRICS[key] for key in last))
     rows += [(c.title, c.write(metrics[c.key])) for c in shown if c.key in metrics]
-    titles = {
-        "size_error": "error of believed sizes (%)",
-        "size_coverage": "sizes within 10-90 % as believed (%)",
-        "rate_error": "error of believed speeds (%)",
-    }
-    rows += [
-        (title, f"{100 * metrics[key]:.1f}") for key, title in titles.items() if key in metrics
-    ]
-    if metrics["bound_mean_jct_s"]:
-        rows.append(("bound on mean JCT (s)", f"{metrics['bound_mean_jct_s']:,.1f}"))
-    rows.append(("violations", str(metrics["violations"])))
-    rows.append(("wall time (s)", f"{metrics['wall_s']:.2f}"))
     display(facts(rows, right=True))

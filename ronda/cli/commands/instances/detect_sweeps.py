@@ -94,12 +94,13 @@ def command(
 
 def _table(found: Mapping[tuple[str, str], float]) -> Any:
     """Return the shares of GPU-hours with those of HFTA's study."""
+    from ronda.bench.figures.table import percent
     from ronda.cli.output import table
     from ronda.instances.traces.sweeps import VECTOR
 
     made = table("GPU-hours of", "GPUs", "share", "Vector Institute", left=2)
     for (kind, size), share in found.items():
         known = VECTOR.get((kind, size))
-        cell = "" if known is None else f"{100 * known:.1f} %"
-        made.add_row(f"{kind} jobs", size, f"{100 * share:.1f} %", cell)
+        cell = "" if known is None else f"{percent(known)} %"
+        made.add_row(f"{kind} jobs", size, f"{percent(share)} %", cell)
     return made
