@@ -71,8 +71,11 @@ FUSED_BASES = ("prices", "milp", "evolve")
 
 POLICIES |= {f"{base}+fused": f"ronda.solvers.policies.fused.fused:{base}" for base in FUSED_BASES}
 
-OF_OBJECTIVE = "parameters"
-"""Field of policies that have an objective: its parameters, which `policy` takes like others."""
+OF_OBJECTIVE, OF_SOLVER = "parameters", "options"
+"""Fields of policies that have an objective or a solver: its parameters and options, which `policy`
+takes like others. Options of a solver have a point in their names: ``highs.presolve``."""
+
+_KEY = re.compile(r"[^\W\d]\w*|[\w-]+\.\S+")
 
 _SPEC = re.compile(rf"\s*({own.IN_FILE}|[A-Za-z][\w+-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
@@ -94,13 +97,14 @@ def policy(spec: str, **parameters: Any) -> MadePolicy:
     if given.pop(own.CODE, own.code(cls)) != own.code(cls):
         raise InputError(f"--policy {name}", "a file that has changed", "the one of this run")
     in_seconds(cls)
-    known = parameters_of(name, given.get("objective"))
+    known, fields = parameters_of(name, given.get("objective")), own.parameters(cls)
+    options = {key: given.pop(key) for key in [*given] if "." in key and OF_SOLVER in fields}
     refuse_unknown(name, given, known)
-    fields = own.parameters(cls)
     if not dataclasses.is_dataclass(cls):
         return cast(MadePolicy, own.make(cls, name, given))
     if OF_OBJECTIVE in fields:
         given[OF_OBJECTIVE] = {key: given.pop(key) for key in given.keys() - fields.keys()}
+    given |= {OF_SOLVER: options} if options else {}
     made: MadePolicy = converted(spec, cls, given, name, known)
     if sys.flags.optimize > 1 and "pyomo" in getattr(made, "packages", ()):
         expected = "python or python -O: Pyomo needs docstrings"
@@ -138,7 +142,7 @@ def parse(spec: str) -> tuple[str, dict[str, Any]]:
     given: dict[str, Any] = {}
     for part in filter(None, split(inside or "", f"--policy {spec}")):
         key, equals, value = part.partition("=")
-        if not equals or not key.strip().isidentifier() or not value.strip():
+        if not equals or not _KEY.fullmatch(key.strip()) or not value.strip():
             raise InputError(f"--policy {spec}", repr(part), "key=value")
         given[key.strip()] = _value(value.strip())
     return name, given
@@ -210,6 +214,7 @@ def parameters_of(name: str, objective: str | None = None) -> dict[str, Any]:
     Those of its objective, by default its own, are among them.
     """
     known = own.parameters(policy_class(name))
+    known.pop(OF_SOLVER, None)
     if known.pop(OF_OBJECTIVE, None) is not None:
         from ronda.formulations.objectives.forms import parameters
 
@@ -218,12 +223,15 @@ def parameters_of(name: str, objective: str | None = None) -> dict[str, Any]:
 
 
 def config_of(made: Policy) -> dict[str, Any]:
-    """Return a policy's effective parameters, as they go into records; its objective's as well.
+    """Return a policy's effective parameters, as they go into records.
+
+    Those of its objective, and options of its solver, are among them.
 
     Where the policy is asked, in a process of its own or here, does not matter.
     """
     known = own.values(inspect.unwrap(made))  # type: ignore[arg-type]
-    return known | dict(known.pop(OF_OBJECTIVE, {}))
+    inner = [dict(known.pop(each, {})) for each in (OF_OBJECTIVE, OF_SOLVER)]
+    return known | inner[0] | inner[1]
 
 
 def seed_may_matter(made: Policy) -> bool:

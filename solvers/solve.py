@@ -10,6 +10,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.solvers.contract import Policy
+from ronda.solvers.exact.catalogue import LOG, Writer
 from ronda.solvers.horizon.guard import answer
 from ronda.solvers.registry import as_policy
 
@@ -24,6 +25,7 @@ def solve(
     seed: Index = 0,
     deadline: Deadline | Positive | None = None,
     initial: Plan | None = None,
+    log: Writer | None = None,
 ) -> Plan:
     """Decide one round, which is validated first, with one policy.
 
@@ -40,10 +42,12 @@ def solve(
         By when to return: in so many seconds, or a `Deadline` that has begun; None: no limit.
     initial
         A plan to start the search from.
+    log
+        Where the solver of a model writes its own words while it runs, as ``sys.stderr``.
     """
     deadline, made = Deadline.of(deadline), as_policy(policy)
     valid = validate(round)  # within the deadline
-    return solve_valid(valid, made, seed=seed, deadline=deadline, initial=initial)
+    return solve_valid(valid, made, seed=seed, deadline=deadline, initial=initial, log=log)
 
 
 def solve_valid(
@@ -53,7 +57,12 @@ def solve_valid(
     seed: int = 0,
     deadline: Deadline,
     initial: Plan | None = None,
+    log: Writer | None = None,
 ) -> Plan:
     """Decide a round as `solve`; one from a file was validated when it was read."""
     made, ledger = as_policy(policy), Ledger(round.cluster)
-    return answer(made, round, ledger, deadline=deadline, seed=seed, initial=initial)
+    kept = LOG.set(log)
+    try:
+        return answer(made, round, ledger, deadline=deadline, seed=seed, initial=initial)
+    finally:
+        LOG.reset(kept)

@@ -9,7 +9,7 @@ D less the least loss left out.
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace as with_fields
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -47,26 +47,18 @@ IMPORT_S = 0.5
 """Seconds to import a solver's package, and Pyomo to reach others by, once in a process."""
 
 
-def decide(
-    question: Question,
-    gap: float,
-    deadline: Deadline,
-    initial: Plan | None,
-    solver: str,
-    parts: int = 1,
-) -> Choice:
-    """Choose for a question, from what runs and what was planned last; or by random `parts`."""
+def decide(question: Question, search: Search, initial: Plan | None) -> Choice:
+    """Choose for a question, from what runs and what was planned last; or by random parts."""
     starts = [running_rows(question.table)]
     if initial is not None:
         starts.append(rows_of(question.table, initial))
-    search = with_fields(search_of(question, gap, deadline, solver), parts=parts)
     return allocate(question.round, question.table, question.values, search, starts)
 
 
-def search_of(question: Question, gap: float, deadline: Deadline, solver: str = "highs") -> Search:
-    """Return how a question is searched by models."""
+def search_of(question: Question, gap: float, deadline: Deadline, **fields: Any) -> Search:
+    """Return how a question is searched by models, with more fields of the search."""
     kept_s = reserve_s(question.table)
-    return Search(gap=gap, deadline=deadline, seed=question.seed, reserve_s=kept_s, solver=solver)
+    return Search(gap=gap, deadline=deadline, seed=question.seed, reserve_s=kept_s, **fields)
 
 
 def allocate(
@@ -268,7 +260,13 @@ def solved(
     """Solve a model of some options; return what came of it, and what that took since `began`."""
     deadline, solver = search.deadline, SOLVERS[search.solver]
     reserve_s = search.reserve_s + blind_s(options) + solver.square_s * options**2
-    effort = Effort(deadline=deadline, gap=search.gap, seed=search.seed, reserve_s=reserve_s)
+    effort = Effort(
+        deadline=deadline,
+        gap=search.gap,
+        seed=search.seed,
+        reserve_s=reserve_s,
+        options=search.options,
+    )
     outcome = solver.solve_form(form, effort, start)
     return outcome, replace(
         best,

@@ -6,7 +6,9 @@ program that does not stop by itself a second after that.
 """
 
 import logging
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
+from io import TextIOBase
 from math import floor, isfinite
 from subprocess import TimeoutExpired
 from typing import Any
@@ -14,11 +16,13 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
+from pyomo.common.tee import capture_output
 from pyomo.core.expr.numeric_expr import LinearExpression
 from pyomo.opt import TerminationCondition
 
 from ronda.instances.arrays import Floats
 from ronda.instances.plan import StopReason
+from ronda.solvers.exact.catalogue import LOG
 from ronda.solvers.exact.form import (
     Effort,
     LinearForm,
@@ -60,6 +64,43 @@ _STOP = {
 }
 
 
+class _Passed(TextIOBase):
+    """A log without a file's number, which Pyomo would take for the output that it catches."""
+
+    def __init__(self, log: Any) -> None:
+        self.log = log
+
+    def write(self, text: str) -> int:
+        """Pass a piece of text on at once."""
+        self.log.write(text)
+        self.log.flush()
+        return len(text)
+
+
+def defaults(through: str, program: str | None = None) -> dict[str, Any]:
+    """Return SCIP's parameters that are left to users, with their defaults; of others none."""
+    if through != "scip_direct":
+        return {}
+    from pyscipopt import Model
+
+    rondas = (OPTIONS[through].gap, OPTIONS[through].seed, "limits/time")
+    return {name: each for name, each in Model().getParams().items() if name not in rondas}
+
+
+def takes(name: str, value: Any, through: str, program: str | None = None) -> bool:
+    """Return whether SCIP takes a value of a parameter of its type; others are not asked."""
+    if through != "scip_direct":
+        return True
+    from pyscipopt import Model
+
+    try:
+        with capture_output(capture_fd=True):  # SCIP writes where it refuses
+            Model().setParam(name, value)
+    except ValueError:
+        return False
+    return True
+
+
 def solve_form(
     form: LinearForm,
     effort: Effort,
@@ -83,9 +124,13 @@ def solve_form(
     solver.options[named.gap], solver.options[named.seed] = effort.gap, effort.seed % 2**31
     if named.threads:
         solver.options[named.threads] = 1
+    solver.options.update(effort.options)
     limit = {"timelimit": left_s} if isfinite(left_s) else {}
+    asked = LOG.get()
+    log = None if asked is None else _Passed(asked)
     try:
-        told = solver.solve(model, load_solutions=False, **limit)
+        with redirect_stdout(log) if log else nullcontext():
+            told = solver.solve(model, load_solutions=False, tee=log is not None, **limit)
     except TimeoutExpired:
         message = f"did not stop in time (Pyomo's {through})"
         stop = StopReason.TIME_LIMIT

@@ -5,11 +5,13 @@ Whatever a solver does not tell is left out of its outcome. This module loads no
 
 import importlib
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
@@ -45,16 +47,79 @@ class Solver:
             return False
         return self.through in ("", "scip_direct") or _available(self.through)  # with its licence
 
+    def options(self, given: Mapping[str, Any], place: str) -> None:
+        """Refuse options ``SOLVER.NAME`` that the solver does not have.
+
+        InputError for another solver's, for a name that it does not know or that ronda sets, and
+        for a value that it does not take. Who tells no names is asked when it solves.
+        """
+        known = self._module.defaults(**self._told) if given else {}
+        for key, value in given.items():
+            prefix, _, name = key.partition(".")
+            where = f"{place}: {key}"
+            if SOLVERS.get(prefix) is not self:
+                own = next(name for name, solver in SOLVERS.items() if solver is self)
+                raise InputError(where, f"an option of {prefix!r}", f"{own}.NAME")
+            if known and name not in known:
+                near = get_close_matches(name, known, n=5, cutoff=0.4)
+                expected = (
+                    f"an option that ronda leaves to you{', as ' * bool(near)}{', '.join(near)}"
+                )
+                raise InputError(where, f"no option {name!r} of {prefix}", expected)
+            if known and not _like(value, known[name]):
+                expected = f"{_KINDS.get(type(known[name]), 'a word')}, as {known[name]!r}"
+                raise InputError(where, repr(value), expected)
+            if not self._module.takes(name, value, **self._told):
+                raise InputError(where, repr(value), f"a value that {prefix} takes")
+
+    @property
+    def _module(self) -> Any:
+        return importlib.import_module(self.module)
+
+    @property
+    def _told(self) -> dict[str, Any]:
+        """What the functions of the module are told besides."""
+        if self.through == "cbc":
+            return {"through": self.through, "program": cbc_program()}
+        return {"through": self.through} if self.through else {}
+
     def solve_form(
         self, form: "LinearForm", effort: "Effort", start: Floats | None = None
     ) -> "Outcome":
         """Solve a model as arrays; as `ronda.solvers.exact.highs.solve_form`."""
-        told: dict[str, Any] = {"through": self.through} if self.through else {}
-        if self.through == "cbc":
-            told["program"] = cbc_program()
-        module: Any = importlib.import_module(self.module)
-        found: Outcome = module.solve_form(form, effort, start, **told)
+        found: Outcome = self._module.solve_form(form, effort, start, **self._told)
         return found
+
+
+class Writer(Protocol):
+    """What a log is written to, such as ``sys.stderr``."""
+
+    def write(self, text: str, /) -> object:
+        """Take a piece of text."""
+
+    def flush(self) -> object:
+        """Pass on what was written."""
+
+
+LOG: ContextVar[Writer | None] = ContextVar("LOG", default=None)
+"""Where solvers write their own words while they run; None: nowhere."""
+
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
+"""How values of options are called, by the type of their defaults."""
+
+
+def bare(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options ``SOLVER.NAME`` by the solver's own names."""
+    return {key.partition(".")[2]: value for key, value in options.items()}
+
+
+def _like(value: Any, default: Any) -> bool:
+    """Return whether a value is of the type of a default; words stand for what has names."""
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(value, bool) and isinstance(default, bool)
+    if isinstance(default, float):
+        return isinstance(value, float | int)
+    return isinstance(value, int if isinstance(default, int) else str)
 
 
 ROOM, EXTRA = "ronda.solvers.exact", "pip install 'ronda[solvers]'"

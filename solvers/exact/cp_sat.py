@@ -30,6 +30,7 @@ import numpy as np
 from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
+from ronda.solvers.exact.catalogue import LOG
 from ronda.solvers.exact.form import (
     Effort,
     LinearForm,
@@ -67,6 +68,37 @@ def _cp_model() -> ModuleType:
     return cp_model
 
 
+RONDAS = ("relative_gap_limit", "random_seed", "max_time_in_seconds", "catch_sigint_signal")
+"""Parameters that ronda sets from what a search is asked for."""
+
+
+def defaults() -> dict[str, Any]:
+    """Return the parameters that are left to users, with their defaults; enumerations by name."""
+    parameters = _cp_model().CpSolver().parameters
+    kind = type(parameters)
+    names = [name for name in dir(kind) if isinstance(getattr(kind, name), property)]
+    found = {name: getattr(parameters, name) for name in names if name not in RONDAS}
+    told = {name: getattr(value, "name", value) for name, value in found.items()}
+    return {
+        name: value for name, value in told.items() if isinstance(value, bool | int | float | str)
+    }
+
+
+def takes(name: str, value: Any) -> bool:
+    """Return whether CP-SAT takes a value of a parameter, whose type is right."""
+    parameters = _cp_model().CpSolver().parameters
+    try:
+        setattr(parameters, name, _told(parameters, value))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _told(parameters: Any, value: Any) -> Any:
+    """Return a value as CP-SAT takes it: the member of an enumeration by its name."""
+    return getattr(parameters, value, value) if isinstance(value, str) else value
+
+
 def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) -> Outcome:
     """Solve a model as `ronda.solvers.exact.highs.solve_form`; InputError if one has no bounds."""
     cp_model = _cp_model()
@@ -83,6 +115,11 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
     parameters.num_workers, parameters.catch_sigint_signal = 1, False
     parameters.cp_model_presolve = False
     parameters.relative_gap_limit, parameters.random_seed = effort.gap, effort.seed % 2**31
+    for name, value in effort.options.items():
+        setattr(parameters, name, _told(parameters, value))
+    if log := LOG.get():
+        parameters.log_search_progress, parameters.log_to_stdout = True, False
+        solver.log_callback = lambda line: log.write(f"{line}\n")
     left_s = effort.left_s
     if left_s <= 0:
         return too_late(form)

@@ -5,7 +5,7 @@ A problem of options (`Separable`) becomes arrays here, with the columns and row
 model is read by `ronda.solvers.exact.read`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,13 +87,14 @@ class Effort:
     """How long to search, and how far.
 
     ``reserve_s`` seconds of the ``deadline`` are left on return; ``gap`` is the relative one
-    between solution and bound at which to stop.
+    between solution and bound at which to stop. ``options`` are the solver's, by its own names.
     """
 
     deadline: Deadline = field(default_factory=Deadline)
     gap: float = 1e-4
     seed: int = 0
     reserve_s: float = 0.0
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def left_s(self) -> float:

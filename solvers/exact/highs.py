@@ -13,6 +13,7 @@ import numpy as np
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
+from ronda.solvers.exact.catalogue import LOG
 from ronda.solvers.exact.form import (
     PROOF_GAP,
     Effort,
@@ -55,9 +56,13 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
     if effort.left_s <= 0:
         return too_late(form)
     began = deadline.elapsed()
-    precise: dict[str, Any] = {f"{what}_feasibility_tolerance": PRECISION for what in PRECISE}
-    seed = effort.seed % 2**31
-    highs = highs_of(form, mip_rel_gap=gap, mip_abs_gap=0.0, random_seed=seed, **precise)
+    precise = {f"{what}_feasibility_tolerance": PRECISION for what in PRECISE}
+    seed, told = effort.seed % 2**31, precise | dict(effort.options)
+    highs = highs_of(form, mip_rel_gap=gap, mip_abs_gap=0.0, random_seed=seed, **told)
+    if log := LOG.get():
+        highs.setOptionValue("output_flag", True)
+        highs.setOptionValue("log_to_console", False)
+        highs.cbLogging += lambda event: log.write(event.message)
     known = known_start(form, start)
     if start is not None and known is not None:
         highs.setSolution(len(known), known.astype(np.int32), start[known])
@@ -77,6 +82,29 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
     outcome = _read(form, highs, tuple(incumbents), deadline.elapsed() - began)
     highs.disableCallbacks()  # they hold the solver, and it holds them
     return outcome
+
+
+RONDAS = (
+    "mip_rel_gap",
+    "mip_abs_gap",
+    "random_seed",
+    "time_limit",
+    "output_flag",
+    "log_to_console",
+)
+"""Options that ronda sets from what a search is asked for."""
+
+
+def defaults() -> dict[str, Any]:
+    """Return the options that are left to users, with their defaults."""
+    solver = silent()
+    names = [name for name in dir(highspy.HighsOptions) if not name.startswith("_")]
+    return {name: solver.getOptionValue(name)[1] for name in names if name not in RONDAS}
+
+
+def takes(name: str, value: Any) -> bool:
+    """Return whether HiGHS takes a value of an option, whose type is right."""
+    return bool(silent().setOptionValue(name, value) == highspy.HighsStatus.kOk)
 
 
 def highs_of(

@@ -53,6 +53,7 @@ class Search:
     tolerance: float = 1e-8  # of the prices, relative
     reserve_s: float = 0.0  # seconds of the deadline that are left on return
     solver: str = "highs"  # of models of a whole round; cores of prices are HiGHS's
+    options: Mapping[str, object] = field(default_factory=dict)  # that solver's, by its names
     parts: int = 1  # of the jobs, drawn by the seed, that get models of their own (`milp` alone)
 
     def __post_init__(self) -> None:

@@ -1,5 +1,6 @@
 """``ronda solve``: decide one round."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,7 @@ ROWS = 40
     "ronda solve round.json --policy milp --time-limit 1",
     "ronda solve round.json --policy 'genetic(generations=50)' --seed 3 --out plan.json",
     "ronda solve round.json --policy prices --explain j03",
+    "ronda solve round.json --policy 'milp(highs.mip_heuristic_effort=0.2)' --verbose",
     "ronda solve - < round.json > plan.json",
 )
 @round_argument
@@ -53,6 +55,7 @@ ROWS = 40
     metavar="JOB",
     help="Say by prices why a job got what it got (again for more jobs).",
 )
+@click.option("--verbose", is_flag=True, help="Show the solver's own log on stderr as it runs.")
 @plan_option
 @force_option
 @json_option
@@ -64,6 +67,7 @@ def command(
     time_limit: float,
     seed: int,
     explain: tuple[str, ...],
+    verbose: bool,
     out: Path | None,
     as_json: bool,
 ) -> int:
@@ -78,7 +82,8 @@ def command(
     round_ = load_round(source)
     made = explainable(round_, policy, explain)
     deadline = Deadline(time_limit, started=entered)
-    plan = solve_valid(round_, made, deadline=deadline, seed=seed)
+    log = sys.stderr if verbose else None
+    plan = solve_valid(round_, made, deadline=deadline, seed=seed, log=log)
     why = why_of(round_, plan, made, explain)
     if out is not None:
         write(plan, out)

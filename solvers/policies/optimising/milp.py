@@ -1,7 +1,8 @@
 """The exact policies: `milp`, `cp-sat` on the same model, and `sia-like` with its objective."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
@@ -13,7 +14,8 @@ from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.by_milp import decide, search_of
 from ronda.solvers.decision.by_positions import again_on_nodes, allocate_on_nodes
 from ronda.solvers.decision.plan import AGGREGATE, Choice, Optimising, Question
-from ronda.solvers.exact.catalogue import CP_SAT, MIP, find
+from ronda.solvers.exact.catalogue import CP_SAT, MIP, bare, find
+from ronda.solvers.prices.dual import Search
 
 PLACEMENTS = ("nodes", "exact", AGGREGATE)
 """How much of the nodes the model sees."""
@@ -46,6 +48,9 @@ class Milp(Optimising):
     parts
         Into how many random parts jobs are cut, each with an equal share of everything and a model
         of its own (POP: `ronda.formulations.allocation.separable.random_parts`). 1: one model.
+    options
+        The solver's own, by their names behind its name: ``{"highs.mip_heuristic_effort": 0.2}``;
+        in a spec ``milp(highs.mip_heuristic_effort=0.2)``.
     """
 
     name: ClassVar[str] = "milp"
@@ -54,11 +59,12 @@ class Milp(Optimising):
     placement: str = "nodes"
     solver: str = "highs"
     parts: int = 1
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Refuse a fidelity or parts that there are not, and a solver that is not installed."""
+        """Refuse a fidelity, parts or options that there are not, and a solver that is missing."""
         super().__post_init__()
-        find(self.solver, "milp: solver")
+        find(self.solver, "milp: solver").options(self.options, self.name)
         if self.placement not in PLACEMENTS:
             raise InputError("milp: placement", repr(self.placement), ", ".join(PLACEMENTS))
         if self.parts < 1 or (self.exact and self.parts > 1):
@@ -79,10 +85,15 @@ class Milp(Optimising):
 
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose by MILP, from what runs and what was planned last."""
+        search = self.search(question, deadline)
         if self.exact:
-            search = search_of(question, self.gap, deadline, self.solver)
             return allocate_on_nodes(question.round, question.table, question.values, search)
-        return decide(question, self.gap, deadline, initial, self.solver, self.parts)
+        return decide(question, search, initial)
+
+    def search(self, question: Question, deadline: Deadline) -> Search:
+        """Return how a question is searched."""
+        fields = {"solver": self.solver, "parts": self.parts, "options": bare(self.options)}
+        return search_of(question, self.gap, deadline, **fields)
 
     def on_nodes(
         self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
@@ -90,8 +101,7 @@ class Milp(Optimising):
         """Choose again with the nodes in the model, but not by parts."""
         if self.placement != "nodes" or self.parts > 1:
             return None
-        search = search_of(question, self.gap, deadline, self.solver)
-        return again_on_nodes(question, choice, plan, search)
+        return again_on_nodes(question, choice, plan, self.search(question, deadline))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,19 +121,28 @@ class CpSat(Optimising):
         Whether jobs may get other GPU counts, batches and clocks than they asked for.
     parameters
         The objective's, by name.
+    options
+        CP-SAT's own, by their names behind its name, as ``cp-sat.linearization_level``.
     """
 
     name: ClassVar[str] = CP_SAT
     packages: ClassVar[tuple[str, ...]] = ("numpy", "pyomo", "highspy", "ortools")
 
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
     def __post_init__(self) -> None:
-        """Refuse to be made without OR-Tools."""
+        """Refuse to be made without OR-Tools, and options that there are not."""
         super().__post_init__()
-        find(CP_SAT, "cp-sat", (CP_SAT,))
+        find(CP_SAT, "cp-sat", (CP_SAT,)).options(self.options, self.name)
 
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose by CP-SAT, from what runs and what was planned last."""
-        return decide(question, self.gap, deadline, initial, CP_SAT)
+        return decide(question, self.search(question, deadline), initial)
+
+    def search(self, question: Question, deadline: Deadline) -> Search:
+        """Return how a question is searched."""
+        fields = {"solver": CP_SAT, "options": bare(self.options)}
+        return search_of(question, self.gap, deadline, **fields)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,6 +46,15 @@ class Mine:
 """
 
 
+def test_the_solver_is_heard_on_stderr_alone(folder, ronda):
+    """With --verbose its log comes there, and stdout has the JSON; without it nothing comes."""
+    words = ["solve", "round.json", "--policy", "milp(highs.presolve=off, gap=0)", "--json"]
+    quiet, loud = ronda(*words), ronda(*words, "--verbose")
+    assert (quiet.exit_code, loud.exit_code, quiet.stderr) == (0, 0, "")
+    assert "rows; " in loud.stderr
+    assert json.loads(loud.stdout)["objective"] == json.loads(quiet.stdout)["objective"]
+
+
 def test_a_refusal_is_told_once(folder, ronda):
     """On stderr, beside the plan in its place; programs find it in the JSON as well."""
     (folder / "mine.py").write_text(REFUSED)
