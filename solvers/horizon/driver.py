@@ -15,11 +15,13 @@ from typing import Any
 import msgspec
 
 from ronda.formulations.clock import Deadline
+from ronda.formulations.fusion.sharing import narrowed
 from ronda.instances.arguments import checked
 from ronda.instances.base import Index, Positive
 from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
+from ronda.instances.job import Allocation, used_nodes
 from ronda.instances.learnt import Predictor
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -30,7 +32,6 @@ from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.horizon.fallback import restore
 from ronda.solvers.horizon.guard import Passed, guarded
 from ronda.solvers.horizon.journal import FORMAT, Change, Decision, Header, Journal
-from ronda.solvers.horizon.late import still
 from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.registry import as_policy, config_of
 from ronda.solvers.versions import versions
@@ -394,3 +395,47 @@ class Driver:
             end_s=state.now_s,
             versions=versions(),
         )
+
+
+def still(state: ClusterState, plan: Plan) -> Plan:
+    """Return a plan for an earlier round without what can no longer be done.
+
+    Jobs that have ended are left out. One that finds too few GPUs in service where it is to go
+    stays where it runs if nobody else has come there, or waits.
+    """
+    left: list[int] = state.cluster.topology.node_gpus.tolist()
+
+    taken: set[object] = set()
+
+    def take(allocation: Allocation) -> bool:
+        array = allocation.array and (allocation.array, allocation.placement)
+        if array in taken:
+            return True
+        if any(left[node] < gpus for node, gpus in allocation.placement):
+            return False
+        if array is not None:
+            taken.add(array)
+        for node, gpus in allocation.placement:
+            left[node] -= gpus
+        return True
+
+    held, kept = state.held(), dict[str, Allocation]()
+    wanted = {i: a for i, a in plan.allocations.items() if i in state.lives}
+    for job_id, allocation in wanted.items():
+        now = held.get(job_id)
+        if now is not None and now.goes_on(allocation) and take(now):
+            kept[job_id] = now
+    for job_id, allocation in wanted.items():
+        if job_id not in kept:
+            for choice in (allocation, held.get(job_id)):
+                if choice is not None and take(choice):
+                    kept[job_id] = choice
+                    break
+    jobs = {i: state.lives[i].job for i in kept}
+    kept |= narrowed(kept, jobs, state.instance.profiles, state.instance.cluster)
+    used = used_nodes(kept.values())
+    asleep = plan.asleep
+    if asleep is not None:
+        asleep = tuple(n for n in asleep if n not in state.nodes.off and n not in used)
+    gone = tuple(i for i in plan.discarded if i in state.lives)
+    return msgspec.structs.replace(plan, allocations=kept, asleep=asleep, discarded=gone)

@@ -20,9 +20,8 @@ from ronda.instances.plan import Plan
 from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.schedule import Failure
 from ronda.solvers.contract import Capability
-from ronda.solvers.horizon.driver import run
+from ronda.solvers.horizon.driver import run, still
 from ronda.solvers.horizon.journal import Change
-from ronda.solvers.horizon.late import still
 from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.policies.rigid.queues import Fifo
 from ronda.solvers.registry import POLICIES, policy
