@@ -4,7 +4,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -252,9 +252,17 @@ def was_given(option: str) -> bool:
     return source is ParameterSource.COMMANDLINE
 
 
-def write_options(command: Command) -> Command:
-    """Add the options of a command that writes one file."""
-    return file_option(force_option(json_option(command)))
+def stacked(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Return a decorator that adds arguments and options, which the help lists in this order."""
+
+    def add(command: Command) -> Command:
+        return reduce(lambda made, option: option(made), reversed(options), command)
+
+    return add
+
+
+write_options = stacked(file_option, force_option, json_option)
+"""Of a command that writes one file."""
 
 
 def policies_option(default: str) -> Callable[[Command], Command]:

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
-from ronda.cli.options import SEED, Command
+from ronda.cli.options import SEED, Command, stacked
 from ronda.instances.arguments import described
 from ronda.instances.errors import InputError
 
@@ -40,25 +40,21 @@ def options_of(
     words, hints = described(source), get_type_hints(source)
     fields = [p for p in inspect.signature(source).parameters.values() if p.name not in skip]
 
-    def add(command: Command) -> Command:
-        for field in reversed(fields):
-            if (record := _record(hints[field.name])) is not None:
-                command = options_of(record, bare=bare, unset=unset, **types)(command)
-                continue
-            default = None if unset or field.default is field.empty else field.default
-            option = click.option(
-                f"--{_flag(field.name, bare=bare)}",
-                field.name,
-                type=types.get(field.name) or _type(field.name, hints[field.name]),
-                default=default,
-                metavar=metavar,
-                show_default=default not in (None, ""),
-                help=_help(words[field.name], {p.name for p in fields}, bare=bare),
-            )
-            command = option(command)
-        return command
+    def option_of(field: inspect.Parameter) -> Callable[[Command], Command]:
+        if (record := _record(hints[field.name])) is not None:
+            return options_of(record, bare=bare, unset=unset, **types)
+        default = None if unset or field.default is field.empty else field.default
+        return click.option(
+            f"--{_flag(field.name, bare=bare)}",
+            field.name,
+            type=types.get(field.name) or _type(field.name, hints[field.name]),
+            default=default,
+            metavar=metavar,
+            show_default=default not in (None, ""),
+            help=_help(words[field.name], {p.name for p in fields}, bare=bare),
+        )
 
-    return add
+    return stacked(*map(option_of, fields))
 
 
 def taken(source: Callable[..., Any], given: dict[str, Any]) -> Any:

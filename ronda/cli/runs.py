@@ -25,6 +25,7 @@ from ronda.cli.options import (
     out_option,
     policies_option,
     seeds_option,
+    stacked,
     time_limit_option,
     timeout_option,
 )
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 def horizon_options(out: str) -> Callable[[Command], Command]:
     """Return the arguments and options of commands that compare policies on whole instances."""
-    found = (
+    return stacked(
         instances_argument,
         policies_option("fifo,srtf,milp,genetic"),
         levels_option,
@@ -52,13 +53,6 @@ def horizon_options(out: str) -> Callable[[Command], Command]:
         figures_option,
         json_option,
     )
-
-    def add(command: Command) -> Command:
-        for option in reversed(found):
-            command = option(command)
-        return command
-
-    return add
 
 
 @dataclass(frozen=True)

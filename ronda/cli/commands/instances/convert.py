@@ -20,6 +20,7 @@ from ronda.cli.options import (
     TARGET,
     Command,
     Parsed,
+    stacked,
     was_given,
     write_options,
 )
@@ -90,10 +91,8 @@ def _add(trace: str, metavar: str, about: str, *options: Callable[[Command], Com
         written(made, out, as_json=as_json, **({"dropped": dropped} if dropped else {}))
 
     source = click.argument("source", metavar=metavar, type=click.Path(path_type=Path))
-    function: Any = carry_out
-    for option in (write_options, _name_option, *reversed(options), source):
-        function = option(function)
-    command.command(name=trace, cls=Taught, help=about)(function)
+    added = stacked(source, *options, _name_option, write_options)
+    command.command(name=trace, cls=Taught, help=about)(added(carry_out))
 
 
 def _seed(default: int, help: str) -> Callable[[Command], Command]:

@@ -9,7 +9,7 @@ import click
 from ronda.bench.suites import makers
 from ronda.cli.command import Taught, TaughtGroup
 from ronda.cli.load import Subject, written
-from ronda.cli.options import Command, write_options
+from ronda.cli.options import Command, stacked, write_options
 from ronda.cli.records import options_of, taken
 from ronda.instances import generate
 from ronda.instances.errors import InputError
@@ -82,9 +82,8 @@ def _add(
     def function(out: Path, as_json: bool, **given: Any) -> None:
         written(made(given) if made else taken(make, given), out, as_json=as_json)
 
-    for option in (write_options, *reversed(more), options_of(make, **how)):
-        function = option(function)
-    command.command(name=name, cls=Taught, help=about)(function)
+    options = stacked(options_of(make, **how), *more, write_options)
+    command.command(name=name, cls=Taught, help=about)(options(function))
 
 
 _SEVERITY = click.Choice(tuple(generate.SEVERITIES))

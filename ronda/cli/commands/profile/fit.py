@@ -8,7 +8,7 @@ import click
 
 from ronda.cli.command import taught
 from ronda.cli.commands.profile.list import errors_table
-from ronda.cli.options import FIGURE, seed_option, write_options
+from ronda.cli.options import FIGURE, Parsed, seed_option, write_options
 from ronda.cli.output import display, emit, note, tell
 from ronda.cli.progress import Bars
 from ronda.instances.errors import InputError
@@ -16,18 +16,14 @@ from ronda.instances.files.fits import write as keep
 from ronda.instances.learnt import Fits
 
 
-def _fixed(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
-    """Read parameters with their values, as ``phi=0.8``."""
-    found = {}
-    for value in values:
-        name, equals, text = value.partition("=")
-        try:
-            found[name.strip()] = float(text)
-        except ValueError:
-            found[name.strip()] = math.nan
-        if not (name and equals and math.isfinite(found[name.strip()])):
-            raise InputError("--fix", repr(value), "NAME=VALUE, as phi=0.8")
-    return found
+def _known(text: str) -> tuple[str, float] | None:
+    """Read a parameter with its value."""
+    name, _, number = text.partition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        return None
+    return (name.strip(), value) if name and math.isfinite(value) else None
 
 
 @taught(
@@ -68,7 +64,7 @@ def _fixed(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> di
 @click.option(
     "--fix",
     "fixed",
-    callback=_fixed,
+    type=Parsed("pair", "NAME=VALUE, as phi=0.8", _known),
     multiple=True,
     metavar="NAME=VALUE",
     help="A parameter that is known, as phi=0.8; not fitted. Can be repeated.",
@@ -82,6 +78,9 @@ def _fixed(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> di
 def command(
     source: Path,
     kind: Literal["throughput", "power"] | None,
+    fixed: tuple[tuple[str, float], ...],
+    own_shapes: bool,
+    seed: int,
     out: Path,
     figure: Path | None,
     as_json: bool,
@@ -123,15 +122,15 @@ def command(
     from ronda.solvers.fitting.data import Reading
     from ronda.solvers.fitting.fit import fit_table
 
-    how = {"known": options.pop("fixed"), "shared": not options.pop("own_shapes")}
     with Bars() as bars:
         fits = fit_table(
             source,
+            Reading(**options),
             kind=kind,
-            seed=options.pop("seed"),
+            known=dict(fixed),
+            shared=not own_shapes,
+            seed=seed,
             progress=lambda name, share: bars.update("fitting", share, name),
-            reading=Reading(**options),
-            **how,
         )
     keep(fits, out)
     if figure is not None:
