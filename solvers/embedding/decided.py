@@ -91,7 +91,7 @@ def tell(round: Round, changes: Changes, at_s: Sequence[float], hook: Hook | Non
     )
     if plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE) and not found.cancelled:
         why = record.message or "no time was left"
-        LOG.warning("the plan is none of the policy's (%s): %s", plan.status.value, why)
+        LOG.warning("what runs goes on (%s): %s", plan.status.value, why)
     if hook is not None:
         try:
             hook(found)

@@ -19,18 +19,18 @@ Placement = tuple[tuple[int, int], ...]
 def placement_of(
     given: object, cluster: Cluster, number: Mapping[str, int], place: str
 ) -> Placement:
-    """Return a placement from GPUs by node: ``{node: GPUs}``, pairs, or a node for each GPU.
+    """Return a placement from GPUs by node: ``{node: GPUs}``, or a node for each GPU.
 
     Nodes are names (`number` has their index) or indices.
     """
+    pairs: Iterable[tuple[Any, Any]]
     if isinstance(given, Mapping):
-        pairs: Iterable[Any] = given.items()
+        pairs = given.items()
     else:
-        listed = list(given) if isinstance(given, Iterable) else [given]
-        pairs = [pair if isinstance(pair, tuple | list) else (pair, 1) for pair in listed]
+        several = isinstance(given, Iterable) and not isinstance(given, str)
+        pairs = [(node, 1) for node in (given if several else [given])]  # type: ignore[attr-defined]
     gpus: dict[int, int] = {}
-    for pair in pairs:
-        node, n = map(plain, pair if len(pair) == 2 else (pair, 1))
+    for node, n in (map(plain, pair) for pair in pairs):
         index = number.get(node, -1) if isinstance(node, str) else node
         if type(index) is not int or not 0 <= index < len(cluster.topology.node_gpus):
             raise InputError(f"{place}, nodes", show(node), "a node of the cluster")

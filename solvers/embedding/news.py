@@ -37,7 +37,7 @@ from ronda.solvers.embedding.live import (
     tracked,
 )
 from ronda.solvers.embedding.plain import amount, by_name, ids_of, plain, rows_of
-from ronda.solvers.embedding.rates import Host, Tables, told_tables
+from ronda.solvers.embedding.rates import Host, Tables, by_job, tables
 from ronda.solvers.embedding.records import Settings, State, StepTime
 
 REMEMBERED = 1000
@@ -130,7 +130,7 @@ class Reader:
         settings = self.settings
         rows = [{"submit_s": state.now_s} | row for row in rows_of(added, "added")]
         new, profiles = list[Tracked](), dict[str, Profile]()
-        told = told_tables(self._host, rates, "rates")
+        told = tables(self._host, by_job(rates, "rates"))
         made = given_jobs(rows, self._host, settings.profiles, told)
         for k, given in enumerate(made):
             job = given.job
@@ -150,7 +150,7 @@ class Reader:
     def measure(self, state: State, measured: object) -> list[Seen]:
         """Read new rates; return the steps that were measured."""
         steps, rates = _steps(measured)
-        for job, speeds in told_tables(self._host, rates, "measured").items():
+        for job, speeds in tables(self._host, by_job(rates, "measured")).items():
             of = _known(state, job, "measured")
             state.jobs[job] = self._again(state, of.given._replace(speeds=speeds))
             self._share(state, of.given.application, speeds)

@@ -6,14 +6,16 @@ run so; None instead of rates, that they are not known yet.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.options.application import PoolShape, pool_shapes
 from ronda.instances.arguments import checked
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.arrays import Rows
 from ronda.instances.base import Count
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
@@ -75,23 +77,6 @@ def rates_from(
     return found
 
 
-class RateRows(NamedTuple):
-    """Rows of rates: whose (an index), on which GPU type (an index), and how (R,) each."""
-
-    job: Rows
-    kind: Rows
-    gpus: Floats
-    nodes: Floats
-    clock: Floats
-    batch: Floats
-    rate: Floats
-    watts: Floats  # NaN: not told
-
-    def at(self, rows: Rows) -> "RateRows":
-        """Return some of the rows."""
-        return RateRows(*[column[rows] for column in self])  # type: ignore[arg-type]
-
-
 class Host:
     """What a cluster offers, for reading rates: GPU types, idle watts and sizes of nodes."""
 
@@ -112,48 +97,41 @@ def _largest(cluster: Cluster) -> dict[str, PoolShape]:
     return found
 
 
-def told_tables(host: Host, rates: object, place: str) -> dict[str, Tables]:
-    """Return the tables of jobs by id, from columns by id, or columns with one named ``job``."""
-    if rates is None:
-        return {}
-    if is_frame(rates) or (isinstance(rates, Mapping) and "job" in rates):
-        columns = columns_of(rates, place, ("job", "gpus", "rate"), COLUMNS)
-        names, job = np.unique(columns.pop("job").astype(str), return_inverse=True)
-        return _tables(host, names.tolist(), _ways(host, job, columns, place))
-    return tables(host, by_name(rates, place))
+def by_job(rates: object, place: str) -> dict[Any, Any]:
+    """Return the columns of jobs by id, from these or from columns with one named ``job``."""
+    if not is_frame(rates) and not (isinstance(rates, Mapping) and "job" in rates):
+        return by_name(rates, place)
+    columns = columns_of(rates, place, ("job", "gpus", "rate"), COLUMNS)
+    job = columns.pop("job").astype(str)
+    order = np.argsort(job, kind="stable")
+    names, starts = np.unique(job[order], return_index=True)
+    rows = np.split(order, starts[1:])
+    return {
+        name: {column: values[own] for column, values in columns.items()}
+        for name, own in zip(names.tolist(), rows, strict=True)
+    }
 
 
-def tables(host: Host, rates: Mapping[str, object]) -> dict[str, Tables]:
+def tables(host: Host, rates: Mapping[Any, object]) -> dict[str, Tables]:
     """Return the tables of jobs, by id, from their columns; those of None are left out.
 
     InputError names the job and the column.
     """
     given = {str(job): own for job, own in rates.items() if own is not None}
-    parts = []
-    for index, (job_id, own) in enumerate(given.items()):
-        at = f"rates of job {job_id!r}"
-        columns = columns_of(own, at, ("gpus", "rate"), COLUMNS)
-        parts.append(_ways(host, np.full(len(columns["gpus"]), index), columns, at))
-    if not parts:
-        return {}
-    ways = RateRows(*[np.concatenate(column) for column in zip(*parts, strict=True)])
-    found = _tables(host, list(given), ways)
-    for job_id in given:
-        if job_id not in found:
-            raise InputError(f"rates of job {job_id!r}", "no rate above 0", "a way to run it")
-    return found
+    return {job: _tables(host, own, f"rates of job {job!r}") for job, own in given.items()}
 
 
-def _ways(host: Host, job: Rows, columns: Columns, place: str) -> RateRows:
-    """Return checked rows; those of a rate of 0 are left out."""
+def _tables(host: Host, own: object, place: str) -> Tables:
+    """Return the checked rows of a job by GPU type, without those of a rate of 0."""
+    columns = columns_of(own, place, ("gpus", "rate"), COLUMNS)
     gpus, rate = numbers(columns, "gpus", place, whole=True), numbers(columns, "rate", place)
-    kind, ones = _kinds(host, columns, len(job), place), np.ones(len(job))
+    kind, ones = _kinds(host, columns, len(gpus), place), np.ones(len(gpus))
     nodes = np.ceil(gpus / host.size[kind])
     if "nodes" in columns:
         nodes = numbers(columns, "nodes", place, whole=True)
     clock = numbers(columns, "clock", place) if "clock" in columns else ones
     batch = numbers(columns, "batch", place) if "batch" in columns else ones
-    watts = np.full(len(job), np.nan)
+    watts = np.full(len(gpus), np.nan)
     if "watts" in columns:
         watts = numbers(columns, "watts", place, missing=True)
     idle_w = gpus * host.idle_w[kind]
@@ -168,7 +146,22 @@ def _ways(host: Host, job: Rows, columns: Columns, place: str) -> RateRows:
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(f"{place}, column {name}, row {row}", f"{column[row]:g}", expected)
-    return RateRows(job, kind, gpus, nodes, clock, batch, rate, watts).at(np.flatnonzero(rate > 0))
+    told = ~np.isnan(watts)
+    values = (kind, gpus, clock, batch, nodes, rate, np.where(told, watts, idle_w), told)
+    rows = sorted(zip(*(column[rate > 0].tolist() for column in values), strict=True))
+    if not rows:
+        raise InputError(place, "no rate above 0", "a way to run it")
+    for one, other in pairwise(rows):
+        if one[:5] == other[:5]:
+            twice = f"{one[1]:g} GPUs on {one[4]:g} nodes twice"
+            raise InputError(place, twice, "each way once")
+    found: Tables = {}
+    for index, ways in groupby(rows, itemgetter(0)):
+        _, n, clocks, batches, m, rates, power_w, some = zip(*ways, strict=True)
+        whole = {"gpus": tuple(map(int, n)), "nodes": tuple(map(int, m))}
+        table = Rated(**whole, batch=batches, clock=clocks, rate=rates)
+        found[host.names[index]] = replace(table, power_w=power_w) if any(some) else table
+    return found
 
 
 def _kinds(host: Host, columns: Columns, rows: int, place: str) -> Rows:
@@ -185,32 +178,3 @@ def _kinds(host: Host, columns: Columns, rows: int, place: str) -> Rows:
         name = columns["gpu_type"][row]
         raise InputError(f"{place}, column gpu_type, row {row}", show(name), one_of(host.names))
     return np.array(found, dtype=np.int64)
-
-
-def _tables(host: Host, jobs: Sequence[str], ways: RateRows) -> dict[str, Tables]:
-    """Return the rows of each job and GPU type as a table; jobs without rows have none."""
-    if not len(ways.job):
-        return {}
-    w = ways.at(np.lexsort((ways.nodes, ways.batch, ways.clock, ways.gpus, ways.kind, ways.job)))
-    key = np.array([w.job, w.kind, w.gpus, w.clock, w.batch, w.nodes])
-    same = key[:, 1:] == key[:, :-1]
-    again = same.all(axis=0)
-    if again.any():
-        row = int(np.argmax(again))
-        twice = f"{w.gpus[row]:g} GPUs on {w.nodes[row]:g} nodes twice"
-        raise InputError(f"rates of job {jobs[int(w.job[row])]!r}", twice, "each way once")
-    starts = np.flatnonzero(np.append(True, ~same[:2].all(axis=0)))
-    told = ~np.isnan(w.watts)
-    some_told = np.logical_or.reduceat(told, starts).tolist()
-    watts = np.where(told, w.watts, host.idle_w[w.kind] * w.gpus)
-    gpus, nodes = w.gpus.astype(np.int64), w.nodes.astype(np.int64)
-    columns = [c.tolist() for c in (gpus, nodes, w.batch, w.clock, w.rate, watts)]
-    found: dict[str, Tables] = {}
-    ends = [*starts[1:].tolist(), len(gpus)]
-    for a, b, with_watts in zip(starts.tolist(), ends, some_told, strict=True):
-        own = [tuple(column[a:b]) for column in columns]
-        table = Rated(gpus=own[0], nodes=own[1], batch=own[2], clock=own[3], rate=own[4])
-        if with_watts:
-            table = replace(table, power_w=own[5])
-        found.setdefault(jobs[int(w.job[a])], {})[host.names[int(w.kind[a])]] = table
-    return found

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from ronda.instances.errors import InputError
-from ronda.solvers.embedding.plain import by_name, columns_of, ids_of, is_frame, rows_of
-from ronda.solvers.embedding.rates import COLUMNS
+from ronda.solvers.embedding.plain import by_name, ids_of, is_frame, rows_of
+from ronda.solvers.embedding.rates import by_job
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,11 +43,8 @@ def _parts(argument: str, given: Any) -> list[tuple[str, Any]]:
     if argument in ("added", "changed"):
         rows = rows_of(given, argument) if is_frame(given) else ids_of(given, argument)
         return [(str(r.get("id", "")) if isinstance(r, Mapping) else "", [r]) for r in rows]
-    if argument == "measured" and (is_frame(given) or "job" in by_name(given, argument)):
-        columns = columns_of(given, argument, ("job",), COLUMNS)
-        job = columns.pop("job").astype(str)
-        own = ((name, job == name) for name in np.unique(job).tolist())
-        return [(n, {n: {c: v[mask] for c, v in columns.items()}}) for n, mask in own]
+    if argument == "measured":
+        given = by_job(given, argument)
     if argument in ("removed", "completed") and not isinstance(given, Mapping):
         return [(str(job), [job]) for job in ids_of(given, argument)]
     return [(str(name), {name: each}) for name, each in by_name(given, argument).items()]

@@ -207,7 +207,7 @@ def test_a_resized_job_that_finds_no_room_stops_and_keeps_its_history():
 
 def test_a_job_of_unknown_speed_is_resized():
     """It has what its user asks for, and keeps the GPU-seconds of which its size is guessed."""
-    found = host()
+    found = host(costs=Costs(restart_s=30.0))
     found.update(added=[{"id": "a", "gpus": 4, "application": "net"}])
     found.decide()
     found.update(now_s=60.0, changed=[{"id": "a", "gpus": 8}])
@@ -217,7 +217,8 @@ def test_a_job_of_unknown_speed_is_resized():
     found.update(now_s=70.0, changed=[{"id": "a", "gpus": 2}])
     found.update(changed=[{"id": "a", "gpus": 8}])  # and back, before anybody decided
     changes = found.decide()
-    assert (changes.stop, changes.start) == ((), {})
+    assert (changes.stop, changes.start, changes.resize) == ((), {}, {})
+    assert found.round().running[0].since_s == 90.0  # as if nothing had been said
 
 
 def test_a_job_that_may_not_be_stopped_stays_where_it_may_not_run_any_more():
@@ -272,7 +273,9 @@ def test_what_cannot_be_taken_is_refused_item_by_item(caplog):
     assert set(states) == {"a", "b", "d"}
     assert (states["a"].done, states["b"].job.weight) == (50.0, 2.0)
     assert found.running["a"].placement == ((2, 4),)
-    found.update(now_s=61.0, errors="return")
+    rows = (row for row in ({"id": "new", "gpus": 1}, {"id": "a"}))  # read once, taken by item
+    (refusal,) = found.update(now_s=61.0, added=rows, errors="return")
+    assert (refusal.item, "new" in found.jobs) == ("a", True)
     with pytest.raises(InputError, match="now_s"):  # the time is nobody's alone
         found.update(now_s=1.0, removed=["a"], errors="return")
     assert "a" in found.jobs
@@ -317,7 +320,7 @@ def test_a_cluster_lives(policy, seed):
 
 
 def test_each_decision_is_told_to_a_hook_and_the_log(caplog):
-    """With seconds by stage that add up, one line, and a warning of a plan not the policy's."""
+    """With seconds by stage that add up, one line, and a warning of a decision without time."""
     seen = []
     found = host(on_decision=seen.append)
     found.update(added=[{"id": name, "work": 1e4, "rates": ONE_NODE} for name in "ab"])
@@ -337,7 +340,7 @@ def test_each_decision_is_told_to_a_hook_and_the_log(caplog):
     again = ronda.Embedded.restore(found.save(), on_decision=seen.append)
     with caplog.at_level(logging.WARNING, logger="ronda"):
         again.decide(deadline_s=1e-6)
-    assert "none of the policy's" in caplog.messages[-1]
+    assert "what runs goes on (fallback)" in caplog.messages[-1]
     assert len(seen) == 3
 
 
