@@ -11,6 +11,7 @@ from .instances.plan import Plan, PlanMemory
 from .instances.profile import Profile
 from .instances.round import Round
 from .instances.schedule import Schedule
+from .solvers.alternatives import alternatives
 from .solvers.consolidate import consolidate
 from .solvers.contract import Policy
 from .solvers.embedding.changes import Changes, Place
@@ -51,6 +52,7 @@ __all__ = [
     "Round",
     "Schedule",
     "StepTime",
+    "alternatives",
     "check",
     "consolidate",
     "load",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ronda.cli.alternatives import NUMBER, SHARE, files, show
 from ronda.cli.command import taught
 from ronda.cli.explanation import explainable, explained, why_of
 from ronda.cli.load import round_ as load_round
@@ -55,6 +56,21 @@ ROWS = 40
     metavar="JOB",
     help="Say by prices why a job got what it got (again for more jobs).",
 )
+@click.option(
+    "--alternatives",
+    type=NUMBER,
+    metavar="N",
+    help="Find the N best different plans instead of one (milp, cp-sat, sia-like): at least one "
+    "job has another option. With --out plan.json the second is plan-2.json, and so on.",
+)
+@click.option(
+    "--within",
+    type=SHARE,
+    default=0.01,
+    show_default=True,
+    metavar="SHARE",
+    help="By which share of the best plan's objective alternatives may fall short.",
+)
 @click.option("--verbose", is_flag=True, help="Show the solver's own log on stderr as it runs.")
 @plan_option
 @force_option
@@ -67,6 +83,8 @@ def command(
     time_limit: float,
     seed: int,
     explain: tuple[str, ...],
+    alternatives: int | None,
+    within: float,
     verbose: bool,
     out: Path | None,
     as_json: bool,
@@ -83,6 +101,15 @@ def command(
     made = explainable(round_, policy, explain)
     deadline = Deadline(time_limit, started=entered)
     log = sys.stderr if verbose else None
+    if alternatives is not None:
+        from ronda.solvers.alternatives import alternatives_valid  # loads HiGHS
+
+        names = files(out, alternatives, explain)
+        plans = alternatives_valid(round_, made, alternatives, within, seed, deadline, log)
+        for name, each in zip(names, plans, strict=False):
+            write(each, name)
+        if plans:
+            return show(round_, plans, as_json=as_json)
     plan = solve_valid(round_, made, deadline=deadline, seed=seed, log=log)
     why = why_of(round_, plan, made, explain)
     if out is not None:
