@@ -12,7 +12,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.solvers.contract import Policy
-from ronda.solvers.exact.catalogue import LOG, Writer
+from ronda.solvers.exact.catalogue import Writer, logged
 from ronda.solvers.greedy.as_one import seen_by
 from ronda.solvers.policies.optimising.milp import CpSat, Milp
 from ronda.solvers.registry import as_policy
@@ -75,13 +75,12 @@ def alternatives_valid(
         raise InputError("alternatives", f"policy {made.name}", " or ".join(ABLE))
     if isinstance(made, Milp) and (made.exact or made.parts > 1):
         raise InputError("alternatives", "placement=exact or parts", "one model of options")
-    seen, kept = seen_by(made, round), LOG.set(log)
+    seen = seen_by(made, round)
     try:
         with ending(deadline.end):
             question = made.question(seen.round, deadline, seed)
-        search = made.search(question, deadline)
-        return [seen.told(plan) for plan in best_plans(question, search, number, within)]
     except OutOfTimeError:
         return []
-    finally:
-        LOG.reset(kept)
+    with logged(log):
+        search = made.search(question, deadline)
+        return [seen.told(plan) for plan in best_plans(question, search, number, within)]

@@ -10,7 +10,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.solvers.contract import Policy
-from ronda.solvers.exact.catalogue import LOG, Writer
+from ronda.solvers.exact.catalogue import Writer, logged
 from ronda.solvers.horizon.guard import answer
 from ronda.solvers.registry import as_policy
 
@@ -61,8 +61,5 @@ def solve_valid(
 ) -> Plan:
     """Decide a round as `solve`; one from a file was validated when it was read."""
     made, ledger = as_policy(policy), Ledger(round.cluster)
-    kept = LOG.set(log)
-    try:
+    with logged(log):
         return answer(made, round, ledger, deadline=deadline, seed=seed, initial=initial)
-    finally:
-        LOG.reset(kept)

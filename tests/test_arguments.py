@@ -44,6 +44,7 @@ def update(**given):
 
 STEPS = tuple({"a": ronda.StepTime(compute_s=x, sync_s=y)} for x, y in [("x", 0), (0, 0), (1, -1)])
 NO_DICT = (3, "x", [3], object())
+NO_LOG = (3, "log.txt", object())
 CASES = {
     ronda.solve: (
         {"round": ROUND, "policy": "fifo"},
@@ -53,6 +54,19 @@ CASES = {
             "seed": NO_SEED,
             "deadline": NO_POSITIVE,
             "initial": (*NO_RECORD, ROUND),
+            "log": NO_LOG,
+        },
+    ),
+    ronda.alternatives: (
+        {"round": ROUND},
+        {
+            "round": (*NO_RECORD, None, INSTANCE),
+            "policy": (*NO_POLICY, "fifo", "milp(placement=exact)"),
+            "number": (0, -1, 1001, 0.5, None, "2", object()),
+            "within": NO_AMOUNT,
+            "seed": NO_SEED,
+            "deadline": NO_POSITIVE,
+            "log": NO_LOG,
         },
     ),
     ronda.consolidate: (

@@ -19,6 +19,7 @@ from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.allocation.separable import Separable, normalise
 from ronda.formulations.allocation.uses import Uses
+from ronda.formulations.clock import OutOfTimeError
 from ronda.formulations.options.table import rows_of
 from ronda.instances.arrays import Rows
 from ronda.instances.check.answer import check
@@ -63,10 +64,13 @@ def best_plans(question: Question, search: Search, number: int, within: float) -
             incumbents=((deadline.elapsed(), worth),),
             placing=Placing(fill=False),
         ).judged(search.gap)
-        plan = to_plan(question, choice, deadline)
+        try:
+            plan = to_plan(question, choice, deadline)
+        except OutOfTimeError:
+            break
         if (rows_of(question.table, plan) == rows).all() and not check(question.round, plan):
             plans.append(plan)
-    return plans
+    return sorted(plans, key=lambda plan: -(plan.objective or 0.0))  # but for the gap they are
 
 
 def _without(problem: Separable, before: list[Rows]) -> Separable:

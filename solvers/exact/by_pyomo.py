@@ -6,11 +6,11 @@ program that does not stop by itself a second after that.
 """
 
 import logging
+import subprocess
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from io import TextIOBase
 from math import floor, isfinite
-from subprocess import TimeoutExpired
 from typing import Any
 
 import numpy as np
@@ -87,8 +87,16 @@ def defaults(through: str, program: str | None = None) -> dict[str, Any]:
     return {name: each for name, each in Model().getParams().items() if name not in rondas}
 
 
+_REFUSALS = ("No match for", "Possible options", "is illegal", "valid range")
+"""What CBC says of an option that it does not have, or of a value that it does not take."""
+
+
 def takes(name: str, value: Any, through: str, program: str | None = None) -> bool:
-    """Return whether SCIP takes a value of a parameter of its type; others are not asked."""
+    """Return whether SCIP, or CBC, takes a value of an option; others are not asked."""
+    if program is not None:
+        words = [program, f"-{name}", str(value), "-stop"]
+        said = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+        return not any(refusal in said for refusal in _REFUSALS)
     if through != "scip_direct":
         return True
     from pyscipopt import Model
@@ -131,7 +139,7 @@ def solve_form(
     try:
         with redirect_stdout(log) if log else nullcontext():
             told = solver.solve(model, load_solutions=False, tee=log is not None, **limit)
-    except TimeoutExpired:
+    except subprocess.TimeoutExpired:
         message = f"did not stop in time (Pyomo's {through})"
         stop = StopReason.TIME_LIMIT
         return found(form, stop, message=message, solve_s=deadline.elapsed() - began)

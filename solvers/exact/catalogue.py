@@ -5,7 +5,8 @@ Whatever a solver does not tell is left out of its outcome. This module loads no
 
 import importlib
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -103,6 +104,21 @@ class Writer(Protocol):
 
 LOG: ContextVar[Writer | None] = ContextVar("LOG", default=None)
 """Where solvers write their own words while they run; None: nowhere."""
+
+
+@contextmanager
+def logged(log: Writer | None) -> Iterator[None]:
+    """Let solvers write to a log; InputError for what nothing can be written to."""
+    if log is not None and not (hasattr(log, "write") and hasattr(log, "flush")):
+        raise InputError(
+            "log", f"a {type(log).__name__} object", "a stream, as sys.stderr, or None"
+        )
+    kept = LOG.set(log)
+    try:
+        yield
+    finally:
+        LOG.reset(kept)
+
 
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
 """How values of options are called, by the type of their defaults."""

@@ -49,6 +49,15 @@ def test_they_are_those_of_brute_force(seed, spec):
     assert plans[0].bound >= plans[0].objective
 
 
+@pytest.mark.parametrize("seed", [3, 7, 13])
+def test_none_is_missed_where_the_order_is_rough(seed):
+    """With a gap of half a plan may come before one that does the same and more: it stays."""
+    round_ = generate.tiny_round(seed)
+    plans = ronda.alternatives(round_, "milp(gap=0.5)", number=1000, within=1)
+    expected = by_brute_force(round_, 1000)
+    assert [plan.objective for plan in plans] == pytest.approx(expected, rel=1e-7)
+
+
 def test_none_is_farther_from_the_best_than_was_asked():
     """With a share between the third and the fourth there are three; the first is the best."""
     round_ = generate.tiny_round(4)

@@ -49,6 +49,9 @@ def test_options_reach_the_solver(name):
         ("cp-sat(cp-sat.linearisation_level=2)", "as linearization_level"),
         ("cp-sat(cp-sat.linearization_level=true)", "found True; expected a whole number"),
         ("cp-sat(cp-sat.search_branching=FIXED)", "a value that cp-sat takes"),
+        ("milp(solver=cbc, cbc.maxNoodes=3)", "cbc.maxNoodes: found 3; expected a value that cbc"),
+        ("milp(solver=cbc, cbc.cuts=offf)", "found 'offf'"),
+        ("milp(solver=cbc, cbc.maxNodes=2.5)", "found 2.5"),
         ("fifo(highs.threads=1)", "parameter 'highs.threads'"),
     ],
 )
