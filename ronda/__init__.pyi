@@ -27,6 +27,7 @@ from .solvers.isolated import Isolated
 from .solvers.registry import policy
 from .solvers.solve import solve
 from .solvers.warm_up import warm_up
+from .solvers.whatif.answer import whatif
 
 __version__: str
 __all__ = [
@@ -66,5 +67,6 @@ __all__ = [
     "uniform_cluster",
     "unmeasured_profile",
     "warm_up",
+    "whatif",
     "write",
 ]

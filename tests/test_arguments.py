@@ -10,6 +10,7 @@ import ronda
 from ronda.instances import generate
 from ronda.instances.arguments import checked
 from ronda.solvers.adapters import Blox, Gavel, Pollux, Rubick, Sia
+from ronda.solvers.whatif import Gpus
 
 CLUSTER = ronda.uniform_cluster(ronda.GpuType(name="A100", memory_gib=40), 3, 8)
 INSTANCE, ROUND = ronda.load("two-jobs"), generate.round(3, seed=0)
@@ -79,6 +80,18 @@ CASES = {
             "gap": NO_AMOUNT,
             "deadline": NO_POSITIVE,
             "seed": NO_SEED,
+        },
+    ),
+    ronda.whatif: (
+        {"round": ROUND, "changes": [Gpus("A100", 8)]},
+        {
+            "round": (*NO_RECORD, None, INSTANCE),
+            "changes": (3, None, [], [3], ["x"], "x", object()),
+            "policy": NO_POLICY,
+            "seed": NO_SEED,
+            "time_limit_s": NO_POSITIVE,
+            "initial": (*NO_RECORD, ROUND),
+            "progress": (3, "x"),
         },
     ),
     ronda.run: (

@@ -68,13 +68,16 @@ class Form:
     ``parameters`` holds the default of each and the least and greatest value that it may take,
     all finite: results are kept as JSON.
     Forms that mind power need a table built with ``mind_power=True``. What it loses to stop a
-    running job is added to its values unless the form counts ``stops`` by itself.
+    running job is added to its values unless the form counts ``stops`` by itself. With `priced`
+    values are a number of the job times the rate, so that a round can be valued on another one's
+    scale (`ronda.formulations.objectives.frozen`).
     """
 
     value: Callable[..., Floats]
     parameters: Mapping[str, Range] = field(default_factory=dict)
     minds_power: bool = False
     stops: bool = False
+    priced: bool = False
 
 
 def values(
@@ -120,7 +123,7 @@ def parameters(
     InputError
         For an unknown objective or parameter, or a parameter out of its range.
     """
-    known = {**_form(objective).parameters, "horizon_s": HORIZON_S}
+    known = {**form_of(objective).parameters, "horizon_s": HORIZON_S}
     chosen = {name: default for name, (default, _, _) in known.items()}
     for name, value in given.items():
         if name not in known:
@@ -148,16 +151,16 @@ def values_of(
     """Return the values of an outlook, which has its horizon, with `parameters` of the form."""
     chosen = parameters(objective, given)
     del chosen["horizon_s"]
-    form = _form(objective)
-    return _with_others(form, seen, form.value(seen, **chosen))
+    form = form_of(objective)
+    worth = form.value(seen, **chosen)
+    return with_stops(form, seen, worth, less_reserved(seen, worth, reservation(seen, worth)))
 
 
-def _with_others(form: Form, seen: Outlook, worth: Floats) -> Floats:
-    """Return (K,) the values with what is lost by stops, and by gangs that go on waiting.
+def with_stops(form: Form, seen: Outlook, worth: Floats, kept: Floats) -> Floats:
+    """Return (K,) what is kept of the values `worth`, with what is lost by stops.
 
-    What a stop loses is added to all rows of jobs that run.
+    That is added to all rows of jobs that run.
     """
-    kept = less_reserved(seen, worth)
     return kept if form.stops else kept + seen.by_row(loss_of_a_stop(seen, worth))
 
 
@@ -170,18 +173,18 @@ class Reservation(NamedTuple):
     worth: float
 
 
-def less_reserved(o: Outlook, values: Floats) -> Floats:
+def less_reserved(o: Outlook, values: Floats, head: Reservation | None) -> Floats:
     """Return (K,) values less what options take from the gang at the head, if there is one."""
-    stays = np.array([not state.job.preemptible for state in o.table.jobs], dtype=bool)
-    if not stays.any():
-        return values
-    head = reservation(o, values)
     if head is None:
         return values
     t = o.table
-    takes = stays[t.job] & ~t.must_run[t.job] & (t.pool == head.pool) & (t.job != head.job)
+    takes = _stays(o)[t.job] & ~t.must_run[t.job] & (t.pool == head.pool) & (t.job != head.job)
     beyond = np.maximum(0.0, 1.0 - head.in_s / np.maximum(o.left_s, head.in_s))
     return np.where(takes, values - head.worth * t.gpus * beyond, values)
+
+
+def _stays(o: Outlook) -> Mask:
+    return np.array([not state.job.preemptible for state in o.table.jobs], dtype=bool)
 
 
 def reservation(o: Outlook, values: Floats) -> Reservation | None:
@@ -189,6 +192,8 @@ def reservation(o: Outlook, values: Floats) -> Reservation | None:
 
     None if every job does, or enough end in time. A gang counts by its narrowest options.
     """
+    if not _stays(o).any():
+        return None
     t = o.table
     staying = t.must_run[t.job] & t.current
     held = np.bincount(t.pool[staying], t.gpus[staying], minlength=len(t.pools))
@@ -218,10 +223,11 @@ def _never(o: Outlook, rows: Mask) -> Mask:
 
 def minds_power(objective: str) -> bool:
     """Return whether an objective looks at watts: build its table with ``mind_power=True`` then."""
-    return _form(objective).minds_power
+    return form_of(objective).minds_power
 
 
-def _form(objective: str) -> Form:
+def form_of(objective: str) -> Form:
+    """Return an objective by its name."""
     try:
         return OBJECTIVES[objective]
     except (KeyError, TypeError):
@@ -355,9 +361,9 @@ AGEING: Mapping[str, Range] = {"patience": (PATIENCE, 0.0, MOST), ALONE_S: (None
 
 
 OBJECTIVES: Mapping[str, Form] = {
-    "rank": Form(rank_values, AGEING),
-    "gittins": Form(gittins_rank, AGEING),
-    "density": Form(density, AGEING),
+    "rank": Form(rank_values, AGEING, priced=True),
+    "gittins": Form(gittins_rank, AGEING, priced=True),
+    "density": Form(density, AGEING, priced=True),
     "snapshot": Form(snapshot, stops=True),
     "weighted-goodput": Form(
         weighted_goodput, {"power": (-0.5, -10.0, 10.0), "waiting": (1.1, 0.0, MOST)}
@@ -367,8 +373,8 @@ OBJECTIVES: Mapping[str, Form] = {
         {"power": (-0.5, -10.0, 10.0), "waiting": (1.1, 0.0, MOST), "delay_s": (30.0, 0.0, MOST)},
         stops=True,
     ),
-    "makespan": Form(makespan),
-    "finish-time-fairness": Form(finish_time_fairness, {"power": (2.0, 0.0, 100.0)}),
+    "makespan": Form(makespan, priced=True),
+    "finish-time-fairness": Form(finish_time_fairness, {"power": (2.0, 0.0, 100.0)}, priced=True),
     "deadlines": Form(deadlines, {"best_effort": (0.1, 0.0, 1.0)}),
     "energy": Form(energy, {"eta": (0.5, 0.0, 1.0)}, minds_power=True),
     "thrifty-rank": Form(

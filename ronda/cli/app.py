@@ -28,6 +28,7 @@ COMMANDS = {
     "export": "Write a round's model for other solvers.",
     "import-solution": "Make a plan of another solver's solution.",
     "explain": "Say which limits of a round conflict.",
+    "whatif": "Say what other machines or jobs would change.",
     "consolidate": "Move running jobs so that nodes become empty.",
     "instances": "List, check, convert, make instances.",
     "profile": "Fit models of speed and power.",

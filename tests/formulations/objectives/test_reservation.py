@@ -18,7 +18,7 @@ def lessened(*states, gpus=8):
     o = outlook(round_, table, horizon_s(round_))
     values = np.full(len(table), 2.0)
     head = reservation(o, values)
-    lost = values - less_reserved(o, values)
+    lost = values - less_reserved(o, values, head)
     names = [state.job.id for state in table.jobs]
     by_job = {n: lost[table.job == j].max() for j, n in enumerate(names)}
     return head and (names[head.job], head.in_s), by_job
