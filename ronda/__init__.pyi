@@ -1,4 +1,6 @@
 from .formulations.clock import Deadline
+from .formulations.options.own import Limit, Term
+from .formulations.options.table import OptionTable, option, rows_of
 from .instances.check.answer import check
 from .instances.cluster import Cluster, GpuType, NodeGroup, uniform_cluster
 from .instances.errors import InputError
@@ -25,6 +27,7 @@ from .solvers.embedding.unmeasured import unmeasured_profile
 from .solvers.horizon.driver import run
 from .solvers.isolated import Isolated
 from .solvers.registry import policy
+from .solvers.ruled import broken_rules, option_table
 from .solvers.solve import solve
 from .solvers.warm_up import warm_up
 from .solvers.whatif.answer import whatif
@@ -43,7 +46,9 @@ __all__ = [
     "Isolated",
     "Job",
     "JobState",
+    "Limit",
     "NodeGroup",
+    "OptionTable",
     "Place",
     "Plan",
     "PlanMemory",
@@ -53,14 +58,19 @@ __all__ = [
     "Round",
     "Schedule",
     "StepTime",
+    "Term",
     "alternatives",
+    "broken_rules",
     "check",
     "consolidate",
     "load",
     "make_round",
+    "option",
+    "option_table",
     "policy",
     "rates_from",
     "read",
+    "rows_of",
     "run",
     "solve",
     "summarise",

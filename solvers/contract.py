@@ -25,12 +25,13 @@ class Capability(Flag):
     SLEEPS = auto()  # it powers nodes off and wakes them
     OBJECTIVE = auto()  # its plans carry an objective that others can be compared on
     PRICES = auto()  # its plans carry prices, by which each job's choice can be explained
+    RULES = auto()  # it keeps rules of the user's own (its parameter `extra`)
     ARRAYS = auto()  # it decides which jobs share GPUs; others see each array as one job
 
 
-OPTIMISING = ~Capability.ARRAYS
+OPTIMISING = ~(Capability.ARRAYS | Capability.RULES)
 """Policies that optimise an objective over all options of a round, by its prices, can do all but
-that."""
+these two."""
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ import sys
 from functools import lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 from ronda.instances.errors import InputError
@@ -39,13 +40,12 @@ def names() -> list[str]:
 def find(name: str) -> type | None:
     """Return the class of a policy in a file or an installed package; None if there is none."""
     if re.fullmatch(IN_FILE, name):
-        path, _, class_name = name.rpartition(":")
-        return _from_file(path, class_name, checksum(_text(path, name)))
+        return _from_file(name)
     for point in entry_points(group=GROUP, name=name):
         try:
             found = point.load()
         except (Exception, SystemExit) as error:
-            raise _failed(name, error) from error
+            raise _failed(f"--policy {name}", error) from error
         return _named(found, name)
     return None
 
@@ -58,45 +58,56 @@ def code(cls: type) -> str:
 _CODE = "__ronda_code__"
 
 
-def _text(path: str, name: str) -> bytes:
-    """Return what a policy's file holds."""
-    try:
-        with Path(path).open("rb") as file:
-            text = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"--policy {name}", str(error.strerror), "a Python file") from None
-    if len(text) > MOST_BYTES:
-        raise InputError(f"--policy {name}", "more than 16 MiB", "a Python file")
-    return text
-
-
-@lru_cache(maxsize=16)
-def _from_file(path: str, class_name: str, _code: str) -> type:
-    """Import a file; its name among modules is its own."""
-    name = f"{path}:{class_name}"
-    spec = importlib.util.spec_from_file_location(f"ronda_policy_{_code}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses and pickle look for it
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[spec.name]
-        raise _failed(name, error) from error
+def _from_file(name: str) -> type:
+    """Return a class of a file."""
+    path, _, class_name = name.rpartition(":")
+    module, its_code = imported(path, f"--policy {name}")
     if class_name not in vars(module):
         there = [each for each, found in vars(module).items() if hasattr(found, "plan")]
         expected = "one of " + ", ".join(there) if there else "a class with a method plan"
         raise InputError(f"--policy {name}", f"no {class_name} in {path}", expected)
     found = _named(vars(module)[class_name], name)
-    setattr(found, _CODE, _code)
+    setattr(found, _CODE, its_code)
     return found
 
 
-def _failed(name: str, error: BaseException) -> InputError:
+def imported(path: str, place: str) -> tuple[ModuleType, str]:
+    """Return the module of a file of the user's, and the checksum of that.
+
+    InputError, at a place, if it cannot be read or imported.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            text = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise InputError(place, str(error.strerror), "a Python file") from None
+    if len(text) > MOST_BYTES:
+        raise InputError(place, "more than 16 MiB", "a Python file")
+    its_code = checksum(text)
+    return _module(path, its_code, place), its_code
+
+
+@lru_cache(maxsize=16)
+def _module(path: str, its_code: str, place: str) -> ModuleType:
+    """Import a file; its name among modules is its own."""
+    name = f"ronda_own_{its_code}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(place, "another suffix", "a Python file, NAME.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where dataclasses and pickle look for it
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise _failed(place, error) from error
+    return module
+
+
+def _failed(place: str, error: BaseException) -> InputError:
     told = " ".join(str(error).split())
     found = f"{type(error).__name__}: {told}" if told else type(error).__name__
-    return InputError(f"--policy {name}", found, "code that can be imported")
+    return InputError(place, found, "code that can be imported")
 
 
 def _named(found: Any, name: str) -> type:

@@ -19,6 +19,7 @@ from ronda.instances.rules.diagnose import mismatch
 from ronda.instances.rules.problem import one_of
 from ronda.solvers import own
 from ronda.solvers.contract import Capability, MadePolicy, Policy, in_seconds
+from ronda.solvers.rules import EXTRA, NO_RULES, rules
 
 POLICIES = {
     "fifo": "ronda.solvers.policies.rigid.queues:Fifo",
@@ -102,6 +103,8 @@ def policy(spec: str, **parameters: Any) -> MadePolicy:
     refuse_unknown(name, given, known)
     if not dataclasses.is_dataclass(cls):
         return cast(MadePolicy, own.make(cls, name, given))
+    if EXTRA in fields:
+        given |= {EXTRA: rules(given.get(EXTRA, NO_RULES))}
     if OF_OBJECTIVE in fields:
         given[OF_OBJECTIVE] = {key: given.pop(key) for key in given.keys() - fields.keys()}
     given |= {OF_SOLVER: options} if options else {}
@@ -198,7 +201,7 @@ def composed(
         plain = policy_class(base)
         members = {
             "name": f"{base}+{name}",
-            "capabilities": plain.capabilities | adds,  # type: ignore[attr-defined]
+            "capabilities": plain.capabilities & ~Capability.RULES | adds,  # type: ignore[attr-defined]
             "__doc__": f"`{base}`, {about}.\n\n{face.__doc__}",
             "__module__": face.__module__,
             "__qualname__": base,
@@ -230,6 +233,8 @@ def config_of(made: Policy) -> dict[str, Any]:
     Where the policy is asked, in a process of its own or here, does not matter.
     """
     known = own.values(inspect.unwrap(made))  # type: ignore[arg-type]
+    if EXTRA in known:
+        known[EXTRA] = str(known[EXTRA])
     inner = [dict(known.pop(each, {})) for each in (OF_OBJECTIVE, OF_SOLVER)]
     return known | inner[0] | inner[1]
 

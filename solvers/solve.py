@@ -13,6 +13,8 @@ from ronda.solvers.contract import Policy
 from ronda.solvers.exact.catalogue import Writer, logged
 from ronda.solvers.horizon.guard import answer
 from ronda.solvers.registry import as_policy
+from ronda.solvers.ruled import refuse_bad
+from ronda.solvers.rules import rules_of, with_rules
 
 ROUND = "a round (ronda.read reads one; ronda.run drives an instance)"
 
@@ -26,6 +28,7 @@ def solve(
     deadline: Deadline | Positive | None = None,
     initial: Plan | None = None,
     log: Writer | None = None,
+    extra: object = (),
 ) -> Plan:
     """Decide one round, which is validated first, with one policy.
 
@@ -44,8 +47,17 @@ def solve(
         A plan to start the search from.
     log
         Where the solver of a model writes its own words while it runs, as ``sys.stderr``.
+    extra
+        Rules of the user's own, which the plan keeps (docs/own_rules.md): functions of the round
+        and its `OptionTable` that return a `Limit`, a `Term` or several; or the path of a file of
+        them. For `milp` and `prices`.
+
+    Raises
+    ------
+    InputError
+        If the round is not valid, or a rule is none: it raises, or returns something else.
     """
-    deadline, made = Deadline.of(deadline), as_policy(policy)
+    deadline, made = Deadline.of(deadline), with_rules(as_policy(policy), extra, "extra")
     valid = validate(round)  # within the deadline
     return solve_valid(valid, made, seed=seed, deadline=deadline, initial=initial, log=log)
 
@@ -61,5 +73,7 @@ def solve_valid(
 ) -> Plan:
     """Decide a round as `solve`; one from a file was validated when it was read."""
     made, ledger = as_policy(policy), Ledger(round.cluster)
+    if own := rules_of(made):
+        refuse_bad(own, round)
     with logged(log):
         return answer(made, round, ledger, deadline=deadline, seed=seed, initial=initial)

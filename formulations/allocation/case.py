@@ -72,8 +72,14 @@ class Case:
 
     @cached_property
     def scale(self) -> float:
-        """The largest value: one unit of the model's objective."""
+        """The largest value."""
         return float(np.abs(self.value).max(initial=0.0)) or 1.0
+
+    @cached_property
+    def unit(self) -> float:
+        """The largest value, or price of a soft limit: one unit of a normalised model."""
+        own = self.table.own
+        return self.scale if own is None else max([self.scale, *own.penalty[own.soft].tolist()])
 
     @cached_property
     def job(self) -> Rows:
@@ -184,7 +190,8 @@ def make_case(
 
     Options that cannot be in a best allocation get no variable: those worth no more than not to
     run, those that a limit does not bear all alone (`unbearable`; what they would be worth is no
-    measure of anything), and those that another one of the same job beats (`unbeaten`). Only
+    measure of anything), and those that another one of the same job beats (`unbeaten`). What gives
+    a limit of the user's own what it asks for may be worth less than not to run. Only
     options of jobs that must run stay in any case. By their rates, options of a table hardly ever
     beat each other: they are compared only where values mind watts, or where spans no longer
     count. `awake` is as in `Case`.
@@ -193,7 +200,9 @@ def make_case(
     from ronda.formulations.allocation.rows import unbearable
 
     rigid = bool(table.must_run.any())
-    good = np.isfinite(values) & (values > 0)
+    good, own = np.isfinite(values) & (values > 0), table.own
+    if own is not None:  # what a limit asks for may be needed, whatever it is worth
+        good |= np.isfinite(values) & (own.use < 0).any(axis=0)
     if rigid:
         must = table.must_run[table.job]
         good &= ~must
@@ -210,6 +219,8 @@ def make_case(
         if round.energy_j is not None:
             lasting = np.minimum(lasts_s(round, table)[rows], round.window_s)
             costs.append(table.extra_w[rows] * lasting)
+        if own is not None:
+            costs += [*own.use[:, rows]]
         rows = rows[unbeaten(fidelity.groups(table, rows), values[rows], np.array(costs))]
     if rigid:
         rows = np.sort(np.concatenate([rows, must.nonzero()[0]]))

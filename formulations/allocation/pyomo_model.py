@@ -16,7 +16,7 @@ from pyomo.common.gc_manager import PauseGC
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from ronda.formulations.allocation.case import Case, make_case
-from ronda.formulations.allocation.rows import separable
+from ronda.formulations.allocation.rows import named_blocks, separable
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.options.table import SPANS, OptionTable
 from ronda.instances.arrays import Floats, Rows
@@ -43,10 +43,7 @@ def build(round: Round, table: OptionTable, values: Floats) -> Any:
         separable(case, both_limits=True),
         options=option_names(case),
         jobs=[state.job.id for state in case.table.jobs],
-        blocks=[
-            *(("awake", c.name) for c in case.classes if case.sleeps),
-            *(("rack_kw", pair) for pair in case.most_rack_kw),
-        ],
+        blocks=named_blocks(case),
     )
     model.case = case
     return model

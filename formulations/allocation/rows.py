@@ -33,7 +33,7 @@ Where all nodes have 2^L GPUs, ⌊n / 2^l⌋ 2^l ≤ n makes every level a conse
 is needed, and GPUs of the pool suffice.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -83,6 +83,10 @@ KILO = 1e3
 
 CAP, WINDOW, BY = "power_cap", "energy_window", "energy_by["
 """How the rows are called that limit the power and the energy of the whole cluster."""
+
+
+RULE = "rule"
+"""Family of the limits of the user's own."""
 
 
 def is_limit(name: str) -> bool:
@@ -282,6 +286,20 @@ def _uses(case: Case, p: int, weights: Sequence[Floats | Rows]) -> list[Floats]:
     return uses
 
 
+def rules(case: Case) -> Iterator[Row]:
+    """Σ_k a_rk x_k − s_r ≤ c_r for each limit r of the user's own; s_r = 0 unless it is soft.
+
+    Only those that any option has a part in, or that cost something in any case.
+    """
+    own = case.table.own
+    if own is None:
+        return
+    for r, name in enumerate(own.names):
+        use = own.use[r, case.rows]
+        if use.any() or (r in own.soft and own.capacity[r] < 0):
+            yield Row(f"{RULE}[{name}]", use, float(own.capacity[r]))
+
+
 FAMILIES = (
     gpus,
     whole_nodes,
@@ -292,15 +310,42 @@ FAMILIES = (
     energy,
     rack_share,
     rack_power,
+    rules,
 )
+
+
+def named_blocks(case: Case) -> list[tuple[str, Hashable]]:
+    """Return the blocks of a case's problem: the family and the index of each.
+
+    Nodes awake by class where some may sleep, kilowatts of pools in racks, and excesses over soft
+    limits of the user's own.
+    """
+    own = case.table.own
+    return [
+        *(("awake", c.name) for c in case.classes if case.sleeps),
+        *(("rack_kw", pair) for pair in case.most_rack_kw if case.racks),
+        *(("excess", name) for name in (() if own is None else own.soft_names)),
+    ]
+
+
+def _most_excess(case: Case) -> tuple[Floats, Floats]:
+    """Return (S,) by how much jobs can exceed each soft limit at most, and what a unit costs."""
+    own = case.table.own
+    if own is None:
+        return np.zeros(0), np.zeros(0)
+    use = np.maximum(own.use[own.soft][:, case.rows], 0.0)
+    first = np.flatnonzero(np.diff(case.job, prepend=-1))
+    most = np.maximum.reduceat(use, first, axis=1).sum(axis=1) if len(first) else use.sum(axis=1)
+    return np.maximum(0.0, most - own.capacity[own.soft]), own.penalty[own.soft]
 
 
 def separable(case: Case, *, both_limits: bool = False) -> Separable:
     """Return all rows of a round as arrays, except for those that nothing can break.
 
     Option k of the problem is the table's row ``case.rows[k]``; its blocks are the classes of nodes
-    if some may sleep, and the kilowatts of pools in racks. Limits on power and energy that others
-    imply have no row, unless `both_limits` is set.
+    if some may sleep, the kilowatts of pools in racks, and what exceeds soft limits of the user's
+    own (`named_blocks`). Limits on power and energy that others imply have no row, unless
+    `both_limits` is set.
     """
     found = [row for family in FAMILIES for row in family(case)]
     if not both_limits:
@@ -308,16 +353,22 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
         found = [row for row in found if row.name not in looser]
     counts = np.array([c.count for c in case.classes], dtype=float)
     most_kw = case.most_rack_kw if case.racks else {}
+    most_excess, penalty = _most_excess(case)
+    soft = [name for family, name in named_blocks(case) if family == "excess"]
     rows = []
     for row in found:
         nodes = np.array(row.nodes or np.zeros(len(counts)))
         capacity = row.capacity if case.sleeps else row.capacity - float(nodes @ counts)
-        blocks = [*(nodes if case.sleeps else ()), *(row.racks.get(pair, 0.0) for pair in most_kw)]
-        if capacity < 0 or max(blocks, default=0.0) > 0 or (row.use > 0).any():
-            rows.append((row, capacity, blocks))
+        own = [
+            *(nodes if case.sleeps else ()),
+            *(row.racks.get(pair, 0.0) for pair in most_kw),
+            *(-float(row.name == f"{RULE}[{name}]") for name in soft),
+        ]
+        if capacity < 0 or max(own, default=0.0) > 0 or (row.use > 0).any():
+            rows.append((row, capacity, own))
     if case.awake is not None:
         counts = np.array(most_awake(case.classes, case.awake), dtype=float)
-    counts = np.array([*(counts if case.sleeps else ()), *most_kw.values()])
+    counts = np.array([*(counts if case.sleeps else ()), *most_kw.values(), *most_excess])
     return Separable(
         start=np.searchsorted(case.rows, case.table.start),
         value=case.value,
@@ -325,10 +376,10 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
         capacity=np.array([capacity for _, capacity, _ in rows], dtype=float),
         names=tuple(row.name for row, _, _ in rows),
         must=case.table.must_run,
-        block_value=np.zeros(len(counts)),
-        block_use=np.array([blocks for _, _, blocks in rows]).reshape(len(rows), len(counts)),
+        block_value=np.append(np.zeros(len(counts) - len(soft)), -penalty),
+        block_use=np.array([own for _, _, own in rows]).reshape(len(rows), len(counts)),
         block_count=counts,
-        block_integer=np.arange(len(counts)) < len(counts) - len(most_kw),
+        block_integer=np.arange(len(counts)) < len(counts) - len(most_kw) - len(soft),
     )
 
 
@@ -376,7 +427,9 @@ def within(case: Case, chosen: Rows) -> bool:
     nothing = np.zeros(len(rows))
     problem = separable(replace(case, rows=rows, value=nothing, racks=(), most_rack_kw={}))
     awake = awake_for(case.classes, gpus_by_pool(case.table, rows)) if case.sleeps else ()
-    excess = problem.excess(np.arange(len(rows)), np.array(awake, dtype=float))
+    own = case.table.own
+    beyond = () if own is None else own.excess(rows)[own.soft]
+    excess = problem.excess(np.arange(len(rows)), np.array([*awake, *beyond], dtype=float))
     kept = bool((excess <= TOLERANCE * np.abs(problem.capacity)).all())
     return kept and (not case.times_s or tightest_by(case, rows)[1])
 
@@ -403,16 +456,42 @@ def tightest_by(case: Case, rows: Rows, asleep: Sequence[int] | None = None) -> 
 
 
 def shortages(case: Case) -> list[Conflict]:
-    """Return the limits that jobs which must run, or the idle cluster, break by themselves."""
-    table = case.table
+    """Return the limits that jobs which must run, or the idle cluster, break by themselves.
+
+    And limits of the user's own that ask for more than all options together have.
+    """
+    table, found = case.table, [*_out_of_reach(case)]
     if not table.must_run.any() and case.round.watts is None and not case.racks:
-        return []
+        return found
     must = replace(case, rows=np.flatnonzero(table.must_run[table.job]), waking=None)
-    return [*_few_gpus(must), *_over_power(must), *_over_rack(must)]
+    return [*found, *_few_gpus(must), *_over_power(must), *_over_rack(must)]
 
 
 def _owners(case: Case, rows: Rows) -> tuple[str, ...]:
     return tuple(f"one_option[{case.table.jobs[j].job.id}]" for j in case.table.job[rows].tolist())
+
+
+def _out_of_reach(case: Case) -> Iterator[Conflict]:
+    """Yield the limits of the user's own that no choice of options keeps."""
+    own, table = case.table.own, case.table
+    if own is None:
+        return
+    for r in np.flatnonzero(np.isinf(own.penalty)).tolist():
+        least = np.zeros(len(table.jobs))
+        np.minimum.at(least, case.job, own.use[r, case.rows])
+        must = np.flatnonzero(table.must_run[case.job])  # one option each
+        least[case.job[must]] = own.use[r, case.rows[must]]
+        if least.sum() <= own.capacity[r] + TOLERANCE * max(1.0, abs(own.capacity[r])):
+            continue
+        name = f"{RULE}[{own.names[r]}]"
+        if own.turned[r]:
+            what = f"all options together have at most {-least.sum():g}"
+            message = f"{what}; {name} asks for at least {-own.capacity[r]:g}"
+        else:
+            what = f"jobs that must run have at least {least.sum():g}"
+            message = f"{what}; {name} allows at most {own.capacity[r]:g}"
+        held = case.rows[must][own.use[r, case.rows[must]] > 0]
+        yield Conflict((*_owners(case, held), name), message)
 
 
 def _few_gpus(must: Case) -> Iterator[Conflict]:

@@ -26,6 +26,7 @@ from ronda.formulations.options.ways import Grid, RatedJob, Terms, grids, rated_
 from ronda.formulations.per_record import Remembered
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.job import JobState
+from ronda.instances.plan import Plan
 from ronda.instances.profile import NoiseScale
 from ronda.instances.round import Round
 
@@ -83,7 +84,34 @@ def build(
     checkpoint()
     order = np.argsort(offer.job, kind="stable")
     checkpoint()
-    job, way = offer.job[order], offer.way[order]
+    offer = Offer(offer.job[order], offer.way[order], offer.rate[order])
+    checkpoint()
+    return _table(round, offer, ways, current[order], minds_power=minds_power)
+
+
+def table_of(round: Round, plan: Plan) -> OptionTable:
+    """Return the options of a plan alone, one for each job that runs: none other is in the table.
+
+    What a running job keeps has the rate that its real nodes give, as in `build`.
+    """
+    states = [state for state in round.jobs if state.job.id in plan.allocations]
+    given = [plan.allocations[state.job.id].option for state in states]
+    job = np.array([j for j, s in enumerate(round.jobs) if s.job.id in plan.allocations], dtype=int)
+    held = [state.allocation for state in states]
+    current = np.array(
+        [h is not None and h.option.same_way(o) for h, o in zip(held, given, strict=True)], bool
+    )
+    columns = columns_of(given)
+    runs = [state for state, same in zip(states, current.tolist(), strict=True) if same]
+    columns[RATE, current] = _current_rates(round, runs)
+    return _table(round, Offer(job, np.arange(len(job)), columns[RATE]), columns, current)
+
+
+def _table(
+    round: Round, offer: Offer, ways: Floats, current: Mask, *, minds_power: bool = False
+) -> OptionTable:
+    """Return rows, sorted by job, as a table."""
+    jobs, (job, way, rate) = round.jobs, offer
     pool, gpus, span, width = (column[way] for column in ways[:FLOATS_FROM].astype(np.int64))
     checkpoint()
     return OptionTable(
@@ -97,9 +125,9 @@ def build(
         width=width,
         clock=ways[CLOCK][way],
         batch=ways[BATCH][way],
-        rate=offer.rate[order],
+        rate=rate,
         power_w=ways[WATTS][way],
-        current=current[order],
+        current=current,
         must_run=np.array([_must_run(state) for state in jobs], dtype=bool),
         minds_power=minds_power,
     )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.clock import checkpoint
+from ronda.formulations.options.own import OwnRows
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.cluster import Pool
 from ronda.instances.job import JobState, Option
@@ -57,6 +58,8 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
         (J,) whether the job may not be stopped or changed (its only row is the current one).
     minds_power
         Whether rows are kept for values that fall with watts, whatever the limits.
+    own
+        The limits of the user's own over these options; None: there are none.
     """
 
     jobs: tuple[JobState, ...]
@@ -74,6 +77,7 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
     current: NDArray[np.bool_]
     must_run: NDArray[np.bool_]
     minds_power: bool = False
+    own: OwnRows | None = None
 
     def __len__(self) -> int:
         """Return the number of options (rows)."""
@@ -84,6 +88,15 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
         """(K,) the watts that each option adds to those of its GPUs idle."""
         idle_w = np.array([pool.gpu_type.idle_w for pool in self.pools])
         return np.asarray(self.power_w - self.gpus * idle_w[self.pool])
+
+    def worth(self, values: Floats, chosen: Rows) -> float:
+        """Return what rows are worth together, -1 for none, less what soft limits of theirs cost.
+
+        `values` (K,) is what each is worth.
+        """
+        rows = chosen[chosen >= 0]
+        lost = 0.0 if self.own is None else self.own.lost(rows)
+        return float(values[rows].sum()) - lost
 
 
 def option(table: OptionTable, k: int) -> Option:

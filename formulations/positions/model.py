@@ -31,7 +31,7 @@ import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
 from ronda.formulations.allocation.pyomo_model import build_separable
-from ronda.formulations.allocation.rows import KILO, separable
+from ronda.formulations.allocation.rows import KILO, named_blocks, separable
 from ronda.formulations.allocation.separable import normalise
 from ronda.formulations.positions.choices import Group, Nodes, Ways, largest, nodes_of
 from ronda.formulations.positions.cuts import add_cuts, at_least, in_use, room
@@ -53,10 +53,7 @@ def build(found: Ways, *, units_of_its_own: bool = True) -> Any:
         model = build_separable(
             problem,
             jobs=[state.job.id for state in case.table.jobs],
-            blocks=[
-                *(("awake", c.name) for c in case.classes if case.sleeps),
-                *(("rack_kw", pair) for pair in case.most_rack_kw),
-            ],
+            blocks=named_blocks(case),
         )
         model.ways, model.nodes, model.scale = found, nodes_of(found), scale
         _variables(model)

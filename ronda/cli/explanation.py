@@ -9,6 +9,7 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.registry import POLICIES, policy_class
 from ronda.solvers.registry import policy as make_policy
+from ronda.solvers.rules import rules_of
 
 if TYPE_CHECKING:
     from ronda.solvers.decision.explain_job import Explanation, Weighed
@@ -64,16 +65,17 @@ def why_of(round_: Round, plan: Plan, made: Policy, jobs: tuple[str, ...]) -> "l
         jobs,
         elastic=getattr(made, "elastic", True),
         parameters=getattr(made, "parameters", None),
+        extra=rules_of(made),
     )
 
 
 def explained(found: "Explanation") -> list[Any]:
     """Return what to display: sentences and a table."""
-    made = table(
-        "", "pool", "GPUs", "clock", "batch", "worth", "GPUs cost", "power", "surplus", left=2
-    )
+    ruled = any(option.rule_cost for option in found.options)
+    costs = ["GPUs cost", "power", *["rules"] * ruled]
+    made = table("", "pool", "GPUs", "clock", "batch", "worth", *costs, "surplus", left=2)
     for option in found.options:
-        made.add_row(*_row(option))
+        made.add_row(*_row(option, ruled=ruled))
     return ["\n".join(map(printable, sentences(found))), made]
 
 
@@ -165,11 +167,11 @@ def _regret(regret: float) -> str:
     return f"Anything else would be at least {regret:.4g} worse for it (its regret)."
 
 
-def _row(option: "Weighed") -> tuple[str, ...]:
+def _row(option: "Weighed", *, ruled: bool) -> tuple[str, ...]:
     words = (("chosen", option.chosen), ("now", option.current), ("after waking", option.late))
     mark = " ".join(word for word, on in words if on)
     if not option.gpus:
-        return (mark, "not to run", "", "", "", "0", "", "", "0")
+        return (mark, "not to run", "", "", "", "0", "", "", *[""] * ruled, "0")
     return (
         mark,
         option.pool,
@@ -179,5 +181,6 @@ def _row(option: "Weighed") -> tuple[str, ...]:
         f"{option.worth:z.4g}",
         f"{option.gpu_cost:z.4g}",
         f"{option.power_cost:z.4g}",
+        *[f"{option.rule_cost:z.4g}"] * ruled,
         f"{option.surplus:z.4g}",
     )

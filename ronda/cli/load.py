@@ -84,17 +84,19 @@ def written(made: Subject, out: Path, *, as_json: bool, **more: Any) -> None:
         tell(f"{out}: {kind_of(made)} of {words}")
 
 
-def milp_question(round: Round, spec: str) -> tuple["AsOne", "Question", "Milp"]:
+def milp_question(round: Round, spec: str, extra: str = "") -> tuple["AsOne", "Question", "Milp"]:
     """Return the question whose model ``--policy milp(...)`` solves, and the policy.
 
-    It is about the (valid) round with each array as one job, which is returned first.
+    It is about the (valid) round with each array as one job, which is returned first. `extra` is a
+    file of rules, or empty.
     """
     from ronda.formulations.clock import Deadline
     from ronda.solvers.greedy.as_one import AsOne
     from ronda.solvers.policies.optimising.milp import Milp
     from ronda.solvers.registry import policy
+    from ronda.solvers.rules import with_rules
 
-    made = policy(spec)
+    made = with_rules(policy(spec), extra, "--with")
     if not isinstance(made, Milp):
         raise InputError("--policy", f"{made.name!r}, which has no model", "milp(...)")
     seen = AsOne(round)

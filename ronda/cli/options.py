@@ -159,6 +159,14 @@ policy_option = _shown(
     help=f"Who decides: {', '.join(POLICIES)}; parameters as 'milp(gap=1e-3)'; a class of your own "
     "as './mine.py:Mine'.",
 )
+with_option = click.option(
+    "--with",
+    "extra",
+    metavar="FILE.py",
+    default="",
+    help="Rules of your own that the plan keeps: functions of the round and its options "
+    "(docs/own_rules.md). For milp and prices.",
+)
 seed_option = _shown("--seed", type=SEED, default=0, help="Same seed, same result.")
 _LEVELS = get_args(Knowledge)
 _KNOWLEDGE = (

@@ -49,7 +49,8 @@ def best_plans(question: Question, search: Search, number: int, within: float) -
         if outcome.x is None:
             break
         chosen, _ = problem.answer(outcome.x)
-        worth, rows = float(problem.value[chosen[chosen >= 0]].sum()), taken(chosen, case.rows)
+        rows = taken(chosen, case.rows)
+        worth = question.table.worth(question.values, rows)
         if not before and outcome.bound is not None:
             bound = outcome.bound * units.value
         if plans and worth < (1.0 - within) * (plans[0].objective or 0.0):

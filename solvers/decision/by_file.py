@@ -56,7 +56,7 @@ def allocate_by_file(
         worth = best.objective
     else:
         chosen = chosen_rows(model)
-        worth = float(question.values[chosen[chosen >= 0]].sum())
+        worth = question.table.worth(question.values, chosen)
         best = replace(best, chosen=chosen, placing=Placing(fill=False))
     return replace(
         best,

@@ -87,7 +87,8 @@ def _allocated(case: Case, values: Floats, search: Search, starts: Sequence[Rows
         prices = answer.dual.prices
         losses = Jobs(problem).option_losses(prices)
         try:
-            if parts := independent(problem):
+            # A limit of the user's own would be one of each part.
+            if parts := [] if case.table.own else independent(problem):
                 best = _apart(case, values, best, prices, losses, parts, search)
             else:
                 best = _searched(case, values, best, losses, search)
@@ -115,7 +116,7 @@ def _by_shares(
             return replace(best, stop=StopReason.TIME_LIMIT)
         runs = taken >= 0
         chosen[part.jobs[runs]] = case.rows[part.options[taken[runs]]]
-    worth, when = float(values[chosen[chosen >= 0]].sum()), search.deadline.elapsed()
+    worth, when = case.table.worth(values, chosen), search.deadline.elapsed()
     spent = replace(best.spent, solver=search.solver, message=f"{len(parts)} random parts")
     return replace(
         best,
@@ -182,7 +183,7 @@ def _started(case: Case, values: Floats, greedy: Choice, starts: Sequence[Rows])
     """
     best = greedy
     for chosen in starts if not case.racks else ():
-        worth = float(values[chosen[chosen >= 0]].sum())
+        worth = case.table.worth(values, chosen)
         if (not best.incumbents or worth > best.objective) and within(case, chosen):
             best = replace(
                 best,
@@ -222,7 +223,7 @@ def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: 
     dual = best.bound
     best = _improved(restrict(case, matter | chosen), values, best, dual - left_out, search)
     if np.isfinite(left_out) and not best.closed(search.gap):
-        return replace(best, stop=StopReason.TIME_LIMIT)
+        return replace(best, stop=StopReason.TIME_LIMIT, conflicts=())
     return best
 
 
@@ -289,8 +290,9 @@ def point_of(case: Case, chosen: Rows) -> Floats:
     """Return a choice, (J,) rows, as a point of the case's problem: NaN for power within racks."""
     rows = chosen[chosen >= 0]
     awake = awake_for(case.classes, gpus_by_pool(case.table, rows)) if case.sleeps else ()
-    unknown = np.full(len(case.most_rack_kw), np.nan)
-    return np.concatenate([np.isin(case.rows, rows).astype(float), awake, unknown])
+    unknown, own = np.full(len(case.most_rack_kw), np.nan), case.table.own
+    over = () if own is None else own.excess(rows)[own.soft]
+    return np.concatenate([np.isin(case.rows, rows).astype(float), awake, unknown, over])
 
 
 def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search: Search) -> Choice:
@@ -306,16 +308,16 @@ def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search
 
         return replace(done, conflicts=tuple(conflicts(form, deadline)))
     if outcome.bound is not None:
-        bound = min(best.bound, max(outcome.bound * core.scale, elsewhere))
+        bound = min(best.bound, max(outcome.bound * core.unit, elsewhere))
         done = replace(done, bound=max(bound, best.objective) if best.incumbents else bound)
     if outcome.x is None:
         return done
     chosen, _ = problem.answer(outcome.x)
     chosen[chosen >= 0] = core.rows[chosen[chosen >= 0]]
-    objective = float(values[chosen[chosen >= 0]].sum())
+    objective = core.table.worth(values, chosen)
     if best.incumbents and objective <= best.objective:
         return done
-    newer = [(when, worth * core.scale) for when, worth in outcome.incumbents]
+    newer = [(when, worth * core.unit) for when, worth in outcome.incumbents]
     return replace(
         done,
         chosen=chosen,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.allocation.case import Case, Fidelity, make_case, restrict
 from ronda.formulations.allocation.racks import ANYWHERE
-from ronda.formulations.allocation.rows import seconds_of, separable, times_of
+from ronda.formulations.allocation.rows import RULE, seconds_of, separable, times_of
 from ronda.formulations.allocation.separable import Separable, regrets, surpluses
 from ronda.formulations.allocation.waking import ready, with_waking
 from ronda.formulations.options.table import OptionTable, option, rows_of
@@ -21,6 +21,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.decision.plan import Question
 from ronda.solvers.greedy.as_one import AsOne
+from ronda.solvers.rules import NO_RULES, Rules
 
 SHAPES, MORE = 5, 3
 """Alternatives that are named: the best option of this many sizes, and this many more."""
@@ -72,6 +73,7 @@ class Weighed:
     worth: float
     gpu_cost: float
     power_cost: float
+    rule_cost: float
     surplus: float
     chosen: bool
     current: bool
@@ -105,12 +107,13 @@ def explain_jobs(
     *,
     elastic: bool = True,
     parameters: Mapping[str, float] | None = None,
+    extra: Rules = NO_RULES,
 ) -> list[Explanation]:
     """Explain the lots of some jobs of a plan by its prices and the name of its objective.
 
-    `elastic` and `parameters` (of the objective) are as the policy had them. Of a policy that minds
-    how long waking takes, the plan must be its first: only nodes that sleep now are not ready. Of a
-    job in an array the lot is that of the array.
+    `elastic`, `parameters` (of the objective) and `extra` rules are as the policy had them. Of a
+    policy that minds how long waking takes, the plan must be its first: only nodes that sleep now
+    are not ready. Of a job in an array the lot is that of the array.
 
     Raises
     ------
@@ -127,7 +130,7 @@ def explain_jobs(
     objective = plan.details.objective
     own = {**(parameters or {}), **plan.details.parameters}
     seen = AsOne(round)
-    question = Question.of(seen.round, objective, elastic=elastic, parameters=own)
+    question = Question.of(seen.round, objective, elastic=elastic, parameters=own, extra=extra)
     place = {state.job.id: j for j, state in enumerate(seen.round.jobs)}
     asked = [place[seen.stands_for(job)] for job in jobs]
     plan = seen.shown(plan)
@@ -164,6 +167,7 @@ class _Scales:
     chosen: Rows  # (J,) row of the table
     gpu_cost: Floats
     power_cost: Floats
+    rule_cost: Floats
 
     @classmethod
     def of(
@@ -192,22 +196,27 @@ class _Scales:
         problem = separable(case)
         prices = _in_order(problem, plan)
         of_gpus = np.array([n.startswith(OF_GPUS) for n in problem.names], bool)
+        of_rules = np.array([n.startswith(f"{RULE}[") for n in problem.names], bool)
         cost = prices[:, None] * problem.use.dense()
-        gpu_cost, power_cost = cost[of_gpus].sum(axis=0), cost[~of_gpus].sum(axis=0)
-        return cls(
-            plan, round, table, problem, prices, rows, late, unbeaten, chosen, gpu_cost, power_cost
-        )
+        kinds = (of_gpus, ~(of_gpus | of_rules), of_rules)
+        costs = [cost[kind].sum(axis=0) for kind in kinds]
+        return cls(plan, round, table, problem, prices, rows, late, unbeaten, chosen, *costs)
+
+    def surplus(self, own: Rows) -> Floats:
+        """Return what options are worth less what they cost."""
+        cost = self.gpu_cost[own] + self.power_cost[own] + self.rule_cost[own]
+        return np.asarray(self.problem.value[own] - cost)
 
     def explain(self, j: int, objective: str) -> Explanation:
         """Explain the lot of job j."""
         table, plan, job = self.table, self.plan, self.table.jobs[j].job.id
         own = np.flatnonzero(table.job[self.rows] == j)
-        surplus = self.problem.value[own] - self.gpu_cost[own] - self.power_cost[own]
+        surplus = self.surplus(own)
         regret, must = self._regret(j, own, surplus), bool(table.must_run[j])
         shown = [self._weighed(k, int(self.rows[k]) == self.chosen[j]) for k in self._shown(own, j)]
         if not must:
             waits = bool(self.chosen[j] < 0)
-            shown.append(Weighed("", 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, waits, False, False))
+            shown.append(Weighed("", 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, waits, False, False))
         used = (self.problem.use.dense(own) != 0).any(axis=1)
         return Explanation(
             job=job,
@@ -240,7 +249,7 @@ class _Scales:
 
     def _kilowatt(self, name: str, price: float) -> float | None:
         """Return what a kilowatt costs as long as the limit looks ahead."""
-        if name.startswith(OF_GPUS):
+        if name.startswith((*OF_GPUS, f"{RULE}[")):
             return None
         return price * 1e3 * seconds_of(name, self.round.window_s)
 
@@ -278,7 +287,7 @@ class _Scales:
     def _shown(self, own: Rows, j: int) -> list[int]:
         """Return the most interesting options of a job: good ones, of all sizes, and its own."""
         table = self.table
-        surplus = self.problem.value[own] - self.gpu_cost[own] - self.power_cost[own]
+        surplus = self.surplus(own)
         ranked = own[np.argsort(-surplus, kind="stable")].tolist()
         sizes: dict[tuple[int, int], int] = {}
         for k in ranked:
@@ -293,9 +302,8 @@ class _Scales:
     def _weighed(self, k: int, chosen: bool) -> Weighed:
         """Return what option k is worth and costs."""
         table, row = self.table, int(self.rows[k])
-        worth, gpu, power = (
-            float(a[k]) for a in (self.problem.value, self.gpu_cost, self.power_cost)
-        )
+        costs = (self.gpu_cost, self.power_cost, self.rule_cost)
+        worth, gpu, power, rule = (float(a[k]) for a in (self.problem.value, *costs))
         return Weighed(
             pool=table.pools[int(table.pool[row])].name,
             gpus=int(table.gpus[row]),
@@ -304,7 +312,8 @@ class _Scales:
             worth=worth,
             gpu_cost=gpu,
             power_cost=power,
-            surplus=worth - gpu - power,
+            rule_cost=rule,
+            surplus=worth - gpu - power - rule,
             chosen=bool(chosen),
             current=bool(table.current[row]),
             late=bool(self.late[k]),

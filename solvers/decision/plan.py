@@ -38,6 +38,8 @@ from ronda.instances.violation import ROUNDING
 from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.realise import OVER, Realised, realise
 from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.ruled import asked
+from ronda.solvers.rules import EXTRA, NO_RULES, Rules, rules_of
 from ronda.solvers.versions import versions
 
 if TYPE_CHECKING:
@@ -72,23 +74,30 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         seed: int = 0,
         deadline: Deadline | None = None,
         initial: Plan | None = None,
+        extra: Rules = NO_RULES,
     ) -> "Question":
         """Build the options of a round and what they are worth, by the objective's parameters.
 
         Watts matter among options if the objective minds them or the round limits them. With
-        `initial`, the plan before, jobs age on the scale of all that were seen until now.
+        `initial`, the plan before, jobs age on the scale of all that were seen until now. Where
+        there are rules of the user's own, all options are there that jobs can have at all.
         """
         own = dict(parameters or {})
-        table = build(round, elastic=elastic, mind_power=minds_power(objective) or None)
+        mind_power = minds_power(objective) or bool(extra) or None
+        table = build(round, elastic=elastic, prune=not extra, mind_power=mind_power)
         outlook = outlook_of(round, table, objective, own)
         known = seen(outlook, initial)
         if initial is not None and known.jobs and own.get(ALONE_S, 0.0) is None:
             own[ALONE_S] = known.alone_s
+        values = values_of(outlook, objective, own)
+        if extra:
+            limits, worth = asked(extra, round, table)
+            table, values = msgspec.structs.replace(table, own=limits), values + worth
         return cls(
             round=round,
             objective=objective,
             table=table,
-            values=values_of(outlook, objective, own),
+            values=values,
             parameters=own,
             seen=known,
             policy=policy,
@@ -415,6 +424,8 @@ class Optimising(ABC):
         """Refuse parameters that make no sense; those not given get their defaults."""
         if not 0 <= self.gap < 1:
             raise InputError(f"{self.name}: gap", f"{self.gap:g}", "a number from 0 to below 1")
+        if rules_of(self) and Capability.RULES not in self.capabilities:
+            raise InputError(f"{self.name}: {EXTRA}", "rules, which it keeps not", "milp or prices")
         object.__setattr__(self, "parameters", parameters(self.objective, self.parameters))
 
     @in_time
@@ -438,6 +449,7 @@ class Optimising(ABC):
             elastic=self.elastic,
             parameters=self.parameters,
             initial=initial,
+            extra=rules_of(self),
         )
 
     def answer(self, question: Question, deadline: Deadline, initial: Plan | None) -> Plan:

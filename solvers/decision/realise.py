@@ -100,13 +100,13 @@ def realise(
         gone, instead = np.setdiff1d(rows, there), np.setdiff1d(there, rows)
         out = gone[~np.isin(table.job[gone], table.job[instead])]
         why = why_unplaced(round, run.options(kept), placed) if placed.unplaced else {}
-        lost = float(values[gone].sum() - values[instead].sum())
+        lost = table.worth(values, rows) - table.worth(values, there)
         unplaced = {job: why.get(job, OVER) for job in run.ids(out)}
         widened = tuple(run.ids(instead))
-    before = float(np.add.reduce(values[there]))
+    before = table.worth(values, there)
     if fill:
         there, placed = run.beside(there, placed)
-    objective = float(np.add.reduce(values[there]))
+    objective = table.worth(values, there)
     return Realised(
         allocations=placed.allocations,
         asleep=placed.asleep,
@@ -142,7 +142,7 @@ def realise_on(
     return Realised(
         allocations=placed.allocations,
         asleep=placed.asleep,
-        objective=float(np.add.reduce(values[rows])),
+        objective=table.worth(values, rows),
         lost=0.0,
         unplaced={},
         widened=(),
@@ -253,7 +253,7 @@ class _Placing:
         for row in self.ranked(np.flatnonzero(left & table.current)).tolist():
             state = table.jobs[table.job[row]]
             held = self.round.held[state.job.id]
-            if not room.keep(state, held):
+            if not self._welcome(rows, row, 0.0) or not room.keep(state, held):
                 continue
             if (more := self._with(placed, rows, row, held)) is not None:
                 placed, rows = more, np.append(rows, row)
@@ -261,7 +261,7 @@ class _Placing:
         left &= (self.values > 0) & ~table.current
         starting = np.flatnonzero(left)
         for row in starting[np.argsort(-self.values[starting], kind="stable")].tolist():
-            if not left[row]:
+            if not left[row] or not self._welcome(rows, row, np.finfo(float).tiny):
                 continue
             state, (option,) = table.jobs[table.job[row]], options(table, np.array([row]))
             given = room.way(state, option)
@@ -278,6 +278,16 @@ class _Placing:
             alike &= table.span == table.span[row]
             left &= ~alike | (short & (table.extra_w < table.extra_w[row]))
         return rows, placed
+
+    def _welcome(self, rows: Rows, row: int, least: float) -> bool:
+        """Return whether a row more breaks no limit of the user's own, and is worth so much."""
+        own = self.table.own
+        if own is None:
+            return True
+        more = np.append(rows, row)
+        if (own.broken(more) > own.broken(rows)).any():
+            return False
+        return bool(self.values[row] - (own.lost(more) - own.lost(rows)) >= least)
 
     def _with(
         self, placed: Placed, rows: Rows, row: int, given: Allocation, *, waking: bool = True

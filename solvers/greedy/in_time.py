@@ -20,6 +20,8 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Policy
 from ronda.solvers.greedy.as_one import AsOne, seen_by
 from ronda.solvers.greedy.room import Room
+from ronda.solvers.ruled import broken_rules
+from ronda.solvers.rules import rules_of
 
 RESERVE_S, RESERVE_PER_JOB_S, MOST_RESERVED = 0.002, 1.5e-5, 0.6
 """Seconds kept for the stages before, and the share of the limit that they are at most: to keep
@@ -40,7 +42,7 @@ def in_time(decide: Method) -> Method:
 
     No plan that was cut runs fewer jobs than run now, unless limits forbid to keep these or the
     plan is known to be within `GOOD` of the best; an array counts as it is seen
-    (`ronda.solvers.greedy.as_one`).
+    (`ronda.solvers.greedy.as_one`). A plan that breaks a rule of the policy's is none.
     """
 
     @wraps(decide)
@@ -62,6 +64,9 @@ def in_time(decide: Method) -> Method:
             made = Plan(policy=self.name, status=SolutionStatus.NONE, stop=StopReason.TIME_LIMIT)
         if made.stop is StopReason.TIME_LIMIT and _too_little(round, made):
             made = _earlier(round, made, deadline=deadline, seed=seed, initial=initial)
+        if broken := broken_rules(rules_of(self), round, made):
+            record = replace(made.record, message=f"no plan that keeps {broken[0].where}")
+            made = replace(made, allocations={}, status=SolutionStatus.NONE, record=record)
         return seen.told(made)
 
     return plan  # type: ignore[return-value]

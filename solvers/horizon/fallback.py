@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -14,7 +14,6 @@ from ronda.formulations.objectives.outlook import horizon_s
 from ronda.formulations.options.application import application_of
 from ronda.formulations.sleeping import unused
 from ronda.formulations.watts import rack_caps
-from ronda.instances.check.answer import Ledger
 from ronda.instances.errors import RondaError
 from ronda.instances.job import JobState, Option
 from ronda.instances.plan import Plan, SolutionStatus
@@ -27,6 +26,9 @@ Jobs = tuple[JobState, ...]
 
 Item = TypeVar("Item", str, Jobs)
 
+RULE = "rule"
+"""Code of what breaks a rule of the user's own."""
+
 LIMITS = ("power", "energy", "rack-power")
 """Rules that jobs keep at lower clocks."""
 
@@ -35,6 +37,14 @@ FEW = 10
 
 MOST_SPARED = 256
 """Jobs that are tried to be spared in the end: of a thousand, each takes some milliseconds."""
+
+
+class Checker(Protocol):
+    """What says which rules a plan breaks: a `Ledger`, or one that knows more rules."""
+
+    def check(self, round: Round, plan: Plan) -> list[Violation]:
+        """Return every rule that a plan breaks."""
+        ...
 
 
 class Relief(NamedTuple):
@@ -50,7 +60,7 @@ class Relief(NamedTuple):
     broken: tuple[str, ...] = ()
 
 
-def fallback(round: Round, ledger: Ledger, rejected: Plan, *, may_sleep: bool) -> Relief:
+def fallback(round: Round, ledger: Checker, rejected: Plan, *, may_sleep: bool) -> Relief:
     """Return a plan within all limits that starts nothing, with the record of the rejected one.
 
     Running jobs keep their allocations. If even these break a limit (a power cap that dropped, a
@@ -82,12 +92,12 @@ def fallback(round: Round, ledger: Ledger, rejected: Plan, *, may_sleep: bool) -
         if stopped is not None:
             return shed.relief(steps, stopped, broken, may_sleep=may_sleep)
         broken = shed.violations(steps, _ids(candidates))
-    raise RondaError(
-        f"at {round.now_s:g} s no plan is valid, not even an empty one: {broken[0].message}"
-    )
+    first = broken[0]
+    why = f"{first.where} has {first.message}" if first.code == RULE else first.message
+    raise RondaError(f"at {round.now_s:g} s no plan is valid, not even an empty one: {why}")
 
 
-def restore(round: Round, ledger: Ledger, plan: Plan, clocks: Mapping[str, float]) -> Relief:
+def restore(round: Round, ledger: Checker, plan: Plan, clocks: Mapping[str, float]) -> Relief:
     """Give jobs that were slowed down their earlier clocks back, as far as the limits let them.
 
     Jobs that the (valid) plan stops or changes are left alone.
@@ -113,7 +123,7 @@ class _Shed:
     If it is `sleeping`, so are those of the `concerned` nodes that have no job.
     """
 
-    def __init__(self, round: Round, ledger: Ledger, rejected: Plan) -> None:
+    def __init__(self, round: Round, ledger: Checker, rejected: Plan) -> None:
         self.round, self.ledger, self.rejected = round, ledger, rejected
         self.held = round.held
         self.jobs = {state.job.id: state.job for state in round.running}

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline
 from ronda.formulations.sleeping import woken
-from ronda.instances.check.answer import Ledger
 from ronda.instances.check.plan import check_plan
 from ronda.instances.errors import RondaError
 from ronda.instances.plan import Plan, PlanDetails, SolutionStatus, SolveRecord, StopReason
@@ -27,7 +26,9 @@ from ronda.instances.violation import Violation
 from ronda.solvers.contract import Capability, FaultError, Policy
 from ronda.solvers.greedy.as_one import seen_by
 from ronda.solvers.greedy.in_time import fill
-from ronda.solvers.horizon.fallback import Relief, fallback
+from ronda.solvers.horizon.fallback import Checker, Relief, fallback
+from ronda.solvers.ruled import broken_rules
+from ronda.solvers.rules import Rules, rules_of
 
 LATE, LATE_S = 3.0, 1.0
 """A plan that takes this many times its limit, and a second, comes much too late to be used."""
@@ -47,6 +48,17 @@ class Passed(NamedTuple):
     still: Callable[[Plan], Plan]  # what of a plan can still be done
 
 
+class _Ruled(NamedTuple):
+    """A checker that holds plans to a policy's rules of the user's own as well."""
+
+    ledger: Checker
+    own: Rules
+
+    def check(self, round: Round, plan: Plan) -> list[Violation]:
+        """Return every rule that a plan breaks."""
+        return self.ledger.check(round, plan) or broken_rules(self.own, round, plan)
+
+
 class Guarded(NamedTuple):
     """A plan without a violation, as `relief` made it, and what was wrong with the policy's own."""
 
@@ -59,7 +71,7 @@ class Guarded(NamedTuple):
 def guarded(
     policy: Policy,
     round: Round,
-    ledger: Ledger,
+    ledger: Checker,
     *,
     deadline: Deadline,
     seed: int,
@@ -77,6 +89,8 @@ def guarded(
         If no plan keeps every limit, not even one in which nothing runs.
     """
     before_s, limit_s = deadline.elapsed(), deadline.limit_s
+    if own := rules_of(policy):
+        ledger = _Ruled(ledger, own)
     plan, faults = _asked(policy, round, deadline=deadline, seed=seed, initial=initial)
     solve_s = deadline.elapsed()
     own_s = solve_s - before_s  # what start-up and reading took is not the policy's fault
@@ -108,7 +122,7 @@ def guarded(
 def answer(
     policy: Policy,
     round: Round,
-    ledger: Ledger,
+    ledger: Checker,
     *,
     deadline: Deadline,
     seed: int,
@@ -224,7 +238,7 @@ def _refused(plan: Plan, faults: list[str], initial: Plan | None) -> Plan:
     return replace(plan, stop=stop, record=record, memory=memory, details=details)
 
 
-def _filled(round: Round, ledger: Ledger, relief: Relief, deadline: Deadline) -> Relief:
+def _filled(round: Round, ledger: Checker, relief: Relief, deadline: Deadline) -> Relief:
     """Return a relief with what starts next to what runs in the time that is left."""
     plan = relief.plan
     then = round if plan.asleep is None else replace(round, asleep=plan.asleep)

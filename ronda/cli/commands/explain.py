@@ -3,18 +3,27 @@
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.options import json_option, policy_option, round_argument, time_limit_option
+from ronda.cli.options import (
+    json_option,
+    policy_option,
+    round_argument,
+    time_limit_option,
+    with_option,
+)
 
 
-@taught("explain", "ronda explain round.json", "ronda explain round.json --json")
+@taught("explain", "ronda explain round.json", "ronda explain round.json --with rules.py --json")
 @round_argument
 @policy_option
+@with_option
 @time_limit_option(
     60.0, "For the search; when it is over, the set may hold more constraints than it must."
 )
 @json_option
 @click.pass_obj
-def command(entered: float, source: str, policy: str, time_limit: float, as_json: bool) -> int:
+def command(
+    entered: float, source: str, policy: str, extra: str, time_limit: float, as_json: bool
+) -> int:
     """Say which named constraints of a ROUND conflict, or that a plan exists.
 
     The exit code is 1 if no plan can keep all limits.
@@ -32,7 +41,7 @@ def command(entered: float, source: str, policy: str, time_limit: float, as_json
     from ronda.solvers.exact.infeasible import conflicts
     from ronda.solvers.exact.read import linear_form
 
-    _, question, _ = milp_question(round_, policy)
+    _, question, _ = milp_question(round_, policy, extra)
     model = model_of(question, exact=False)
     found = shortages(model.case) or conflicts(linear_form(model), deadline)
     if as_json:

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.options import TARGET, force_option, json_option, policy_option, round_argument
+from ronda.cli.options import (
+    TARGET,
+    force_option,
+    json_option,
+    policy_option,
+    round_argument,
+    with_option,
+)
 from ronda.instances.errors import printable
 
 if TYPE_CHECKING:
@@ -21,10 +28,11 @@ if TYPE_CHECKING:
 )
 @round_argument
 @policy_option
+@with_option
 @click.option("--out", type=TARGET, required=True, metavar="FILE", help="An .mps or .lp file.")
 @force_option
 @json_option
-def command(source: str, policy: str, out: Path, as_json: bool) -> None:
+def command(source: str, policy: str, extra: str, out: Path, as_json: bool) -> None:
     """Write the mixed-integer program of a ROUND in a format that every solver reads.
 
     The objective is the one that `ronda solve` reports, in .mps with the other sign: it is
@@ -46,7 +54,7 @@ def command(source: str, policy: str, out: Path, as_json: bool) -> None:
     from ronda.solvers.decision.by_file import model_of
     from ronda.solvers.exact.model_file import export
 
-    _, question, milp = milp_question(round_, policy)
+    _, question, milp = milp_question(round_, policy, extra)
     model = model_of(question, exact=milp.exact)
     names = _ways(model.ways) if milp.exact else [OPTIONS]
     export(model, out, [*_head(round_.name, policy, out), *names])

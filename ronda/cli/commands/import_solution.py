@@ -12,6 +12,7 @@ from ronda.cli.options import (
     policy_option,
     round_argument,
     time_limit_option,
+    with_option,
 )
 
 
@@ -23,6 +24,7 @@ from ronda.cli.options import (
 @round_argument
 @click.argument("solution", type=click.Path(path_type=Path), metavar="SOLUTION")
 @policy_option
+@with_option
 @time_limit_option(60.0, "For all of it.")
 @plan_option
 @force_option
@@ -33,15 +35,17 @@ def command(
     source: str,
     solution: Path,
     policy: str,
+    extra: str,
     time_limit: float,
     out: Path | None,
     as_json: bool,
 ) -> int:
     """Make a checked plan of a SOLUTION that any solver found for the exported model of a ROUND.
 
-    `ronda export` writes the model; use the same --policy. SOLUTION is the file of HiGHS (raw or
-    pretty), SCIP, CBC or Gurobi: a line has the name of a variable and its value. What breaks a
-    limit of the model is refused. The plan's gap is to the bound of ronda's own price engine.
+    `ronda export` writes the model; use the same --policy and --with. SOLUTION is the file of HiGHS
+    (raw or pretty), SCIP, CBC or Gurobi: a line has the name of a variable and its value. What
+    breaks a limit of the model is refused. The plan's gap is to the bound of ronda's own price
+    engine.
     """
     from ronda.cli.commands.solve import report
     from ronda.cli.load import milp_question
@@ -53,10 +57,10 @@ def command(
     from ronda.solvers.prices.dual import Search
 
     round_, deadline = load_round(source), Deadline(time_limit, started=entered)
-    seen, question, milp = milp_question(round_, policy)
+    seen, question, milp = milp_question(round_, policy, extra)
     search = Search(gap=milp.gap, deadline=deadline)
     choice = allocate_by_file(question, solution, search, exact=milp.exact)
     plan = seen.told(to_plan(question, choice, deadline))
     if out is not None:
         write(plan, out)
-    return report(source, round_, plan, deadline, as_json=as_json)
+    return report(source, round_, plan, deadline, as_json=as_json, own=milp.extra)

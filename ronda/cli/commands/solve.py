@@ -19,6 +19,7 @@ from ronda.cli.options import (
     round_argument,
     seed_option,
     time_limit_option,
+    with_option,
 )
 from ronda.cli.output import display, emit, facts, note, table, tell_json
 from ronda.formulations.clock import Deadline
@@ -27,6 +28,8 @@ from ronda.instances.files.canonical import encode
 from ronda.instances.files.json import write
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
+from ronda.solvers.ruled import broken_rules
+from ronda.solvers.rules import NO_RULES, Rules, rules_of, with_rules
 from ronda.solvers.solve import solve_valid
 
 if TYPE_CHECKING:
@@ -42,10 +45,12 @@ ROWS = 40
     "ronda solve round.json --policy 'genetic(generations=50)' --seed 3 --out plan.json",
     "ronda solve round.json --policy prices --explain j03",
     "ronda solve round.json --policy 'milp(highs.mip_heuristic_effort=0.2)' --verbose",
+    "ronda solve round.json --with rules.py",
     "ronda solve - < round.json > plan.json",
 )
 @round_argument
 @policy_option
+@with_option
 @time_limit_option(
     60.0, "For all of it: start-up, reading, building, solving, answering. The clock is running."
 )
@@ -80,6 +85,7 @@ def command(
     entered: float,
     source: str,
     policy: str,
+    extra: str,
     time_limit: float,
     seed: int,
     explain: tuple[str, ...],
@@ -98,7 +104,7 @@ def command(
     line of JSON, so that any program can use ronda as its solver.
     """
     round_ = load_round(source)
-    made = explainable(round_, policy, explain)
+    made = with_rules(explainable(round_, policy, explain), extra, "--with")
     deadline = Deadline(time_limit, started=entered)
     log = sys.stderr if verbose else None
     if alternatives is not None:
@@ -116,8 +122,10 @@ def command(
         write(plan, out)
     if source == "-" and out is None and not explain and not as_json:
         tell_json(encode(plan))  # as `--out` would write it
-        return _verdict(source, plan, [str(v) for v in check(round_, plan)])
-    return report(source, round_, plan, deadline, as_json=as_json, seed=seed, why=why)
+        found = [*check(round_, plan), *broken_rules(rules_of(made), round_, plan)]
+        return _verdict(source, plan, [str(v) for v in found])
+    own = rules_of(made)
+    return report(source, round_, plan, deadline, as_json=as_json, seed=seed, why=why, own=own)
 
 
 def report(
@@ -129,9 +137,10 @@ def report(
     as_json: bool,
     seed: int = 0,
     why: Sequence["Explanation"] = (),
+    own: Rules = NO_RULES,
 ) -> int:
-    """Show a plan and its check; return the exit code."""
-    found = check(round_, plan)
+    """Show a plan and its check, the user's own rules included; return the exit code."""
+    found = [*check(round_, plan), *broken_rules(own, round_, plan)]
     if as_json:
         _emit(round_, plan, seed, len(found), deadline, why)
     else:

@@ -16,6 +16,7 @@ from ronda.formulations.sleeping import Standing, SurplusNodes, stand_by, standi
 from ronda.formulations.watts import may_sleep, node_classes, nodes_for
 from ronda.instances.plan import Plan, PlanMemory, SolutionStatus
 from ronda.instances.round import Round
+from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.plan import Choice, Question
 from ronda.solvers.policies.optimising.prices import Prices
 
@@ -70,6 +71,7 @@ class MilpEnergy(Prices):
     """
 
     name: ClassVar[str] = "milp-energy"
+    capabilities: ClassVar[Capability] = OPTIMISING
 
     objective: str = "thrifty-rank"
     gap: float = 1e-3

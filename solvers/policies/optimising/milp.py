@@ -16,6 +16,7 @@ from ronda.solvers.decision.by_positions import again_on_nodes, allocate_on_node
 from ronda.solvers.decision.plan import AGGREGATE, Choice, Optimising, Question
 from ronda.solvers.exact.catalogue import CP_SAT, MIP, bare, find
 from ronda.solvers.prices.dual import Search
+from ronda.solvers.rules import NO_RULES, Rules
 
 PLACEMENTS = ("nodes", "exact", AGGREGATE)
 """How much of the nodes the model sees."""
@@ -51,15 +52,19 @@ class Milp(Optimising):
     options
         The solver's own, by their names behind its name: ``{"highs.mip_heuristic_effort": 0.2}``;
         in a spec ``milp(highs.mip_heuristic_effort=0.2)``.
+    extra
+        Rules of the user's own: a file, or functions (docs/own_rules.md).
     """
 
     name: ClassVar[str] = "milp"
+    capabilities: ClassVar[Capability] = OPTIMISING | Capability.RULES
     packages: ClassVar[tuple[str, ...]] = ("numpy", "pyomo", "highspy")
 
     placement: str = "nodes"
     solver: str = "highs"
     parts: int = 1
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    extra: Rules = NO_RULES
 
     def __post_init__(self) -> None:
         """Refuse a fidelity, parts or options that there are not, and a solver that is missing."""
@@ -156,12 +161,14 @@ class SiaLike(Milp):
 
     Parameters
     ----------
-    objective, gap, elastic, parameters, placement, solver, parts
+    objective, gap, elastic, parameters, placement, solver, parts, extra
         As of `milp`. The objective's are ``power``, ``waiting`` and ``delay_s``, the seconds of a
         restart that its factor counts with.
     """
 
     name: ClassVar[str] = "sia-like"
-    capabilities: ClassVar[Capability] = OPTIMISING & ~(Capability.SIZES | Capability.HISTORY)
+    capabilities: ClassVar[Capability] = Milp.capabilities & ~(
+        Capability.SIZES | Capability.HISTORY
+    )
 
     objective: str = "sia-goodput"

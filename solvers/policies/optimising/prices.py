@@ -8,9 +8,11 @@ from ronda.formulations.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.by_prices import LastGap, allocate_by_prices
 from ronda.solvers.decision.plan import AGGREGATE, Choice, Optimising, Question, reserve_s
 from ronda.solvers.prices.dual import Search
+from ronda.solvers.rules import NO_RULES, Rules
 
 PLACEMENTS = ("nodes", AGGREGATE)
 """Whether a plan's bound knows the nodes."""
@@ -41,13 +43,17 @@ class Prices(Optimising):
     placement
         ``nodes``: where something finds no room on nodes, options are chosen again with the nodes
         in a MILP. ``aggregate``: the bound is that of options alone (docs/placement.md).
+    extra
+        Rules of the user's own: a file, or functions (docs/own_rules.md).
     """
 
     name: ClassVar[str] = "prices"
+    capabilities: ClassVar[Capability] = OPTIMISING | Capability.RULES
     packages: ClassVar[tuple[str, ...]] = ("numpy", "highspy")
 
     joint: bool = True
     placement: str = "nodes"
+    extra: Rules = NO_RULES
 
     def __post_init__(self) -> None:
         """Refuse a gap that prices alone cannot promise."""

@@ -1,0 +1,99 @@
+"""Rows and terms of the user's own over the options of a round: what a rule returns.
+
+A rule is a function of a round and its `OptionTable`. It returns a `Limit`, a `Term`, or several of
+them; `ronda.solvers.rules` asks it. All limits of a round are its `OwnRows`, a part of the table,
+so that whatever reads the table minds them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ronda.instances.arrays import Floats, Mask, Rows
+
+LEAST, EQUAL = ">=", "=="
+SENSES = ("<=", LEAST, EQUAL)
+
+ROUNDED = 1e-6
+"""Excess over a limit, as a share of what is added up, that is the rounding of solvers."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limit:
+    """A rule's row: what chosen options have together is at most, or at least, so much.
+
+    Parameters
+    ----------
+    coefficients
+        (K,) what each option of the table counts.
+    sense
+        ``<=``, ``>=`` or ``==``.
+    limit
+        The right-hand side.
+    name
+        What prices, conflicts and models call it, as ``rule[name]``; empty: the rule's name.
+    penalty
+        What a unit beyond the limit costs of the objective: it is soft then. None: never beyond.
+    """
+
+    coefficients: ArrayLike
+    sense: str
+    limit: float
+    name: str = ""
+    penalty: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """A rule's term of the objective: (K,) what each option is worth besides, if it is chosen."""
+
+    coefficients: ArrayLike
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnRows:
+    """The limits of all rules over K options: Σ_k use_rk x_k − s_r ≤ capacity_r, s_r ≥ 0.
+
+    ``use`` is (R, K), ``capacity`` (R,); ``penalty`` (R,) is what a unit of s_r costs, infinite
+    where it is 0. Limits from below are turned round, which ``turned`` (R,) tells.
+    """
+
+    names: tuple[str, ...]
+    use: Floats
+    capacity: Floats
+    penalty: Floats
+    turned: Mask
+
+    @property
+    def soft(self) -> list[int]:
+        """The rows that may be exceeded at a price."""
+        found: list[int] = np.flatnonzero(np.isfinite(self.penalty)).tolist()
+        return found
+
+    @property
+    def soft_names(self) -> list[str]:
+        """The names of these."""
+        return [self.names[r] for r in self.soft]
+
+    def excess(self, rows: Rows) -> Floats:
+        """Return (R,) by how much options together exceed each limit; what is rounding is 0."""
+        use = self.use[:, rows]
+        over = use.sum(axis=1) - self.capacity
+        rounding = ROUNDED * (np.abs(self.capacity) + np.abs(use).sum(axis=1))
+        return np.where(over > rounding, over, 0.0)
+
+    def broken(self, rows: Rows) -> Floats:
+        """Return (R,) the excess of options over the limits that are never exceeded; else 0."""
+        return np.where(np.isinf(self.penalty), self.excess(rows), 0.0)
+
+    def lost(self, rows: Rows) -> float:
+        """Return what it costs that options exceed soft limits."""
+        over = self.excess(rows)[self.soft]
+        return float(over @ self.penalty[self.soft])
+
+    def words(self, r: int, rows: Rows) -> str:
+        """Return what options have of a limit, and what it asks."""
+        sign, most = (-1, "at least") if self.turned[r] else (1, "at most")
+        has, limit = sign * self.use[r, rows].sum(), sign * self.capacity[r]
+        return f"{has:g}, {most} {limit:g}"

@@ -1,0 +1,150 @@
+"""What rules of the user's own say of a round, and whether a plan keeps them.
+
+They are asked twice: about the options of the round, for the model; and about those of a finished
+plan alone, so that none that breaks one is ever returned, whoever made it.
+"""
+
+import traceback
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from ronda.formulations.options.build import build, table_of
+from ronda.formulations.options.own import EQUAL, LEAST, SENSES, Limit, OwnRows, Term
+from ronda.formulations.options.table import OptionTable
+from ronda.instances.arrays import Floats
+from ronda.instances.errors import InputError
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.violation import Violation
+from ronda.solvers.greedy.as_one import AsOne
+from ronda.solvers.rules import Rule, Rules, name_of, rules
+
+WITHIN = "without brackets and commas"
+"""How the name of a limit must be: it stands in the brackets of ``rule[name]``."""
+
+
+def asked(extra: Rules, round: Round, table: OptionTable) -> tuple[OwnRows, Floats]:
+    """Return the limits of rules over the options of a table, and (K,) what terms make them worth.
+
+    Raises
+    ------
+    InputError
+        If a rule raises an exception, or returns something else than limits and terms of as many
+        coefficients as there are options, all finite.
+    """
+    worth, rows = np.zeros(len(table)), dict[str, tuple[Floats, float, float, bool]]()
+    for rule in extra.functions:
+        place = f"{extra.path}: {name_of(rule)}" if extra.path else f"rule {name_of(rule)}"
+        given = _answers(rule, round, table, place)
+        unnamed = sum(isinstance(each, Limit) and not each.name for each in given)
+        for i, each in enumerate(given):
+            use = _coefficients(each.coefficients, len(table), place)
+            if isinstance(each, Term):
+                worth += use
+                continue
+            name = each.name or name_of(rule) + (f",{i}" if unnamed > 1 else "")
+            for key, row in _rows(each, name, use, place):
+                if key in rows:
+                    raise InputError(place, f"a second limit {key!r}", "a name of its own")
+                rows[key] = row
+    found = rows.values()
+    limits = OwnRows(
+        names=tuple(rows),
+        use=np.array([use for use, _, _, _ in found]).reshape(len(rows), len(table)),
+        capacity=np.array([most for _, most, _, _ in found], dtype=float),
+        penalty=np.array([penalty for _, _, penalty, _ in found], dtype=float),
+        turned=np.array([turned for _, _, _, turned in found], dtype=bool),
+    )
+    return limits, worth
+
+
+def _answers(rule: Rule, round: Round, table: OptionTable, place: str) -> list[Limit | Term]:
+    """Return what a rule says of a round, or refuse it."""
+    try:
+        given = rule(round, table)
+        found = [given] if isinstance(given, Limit | Term) else list(given)
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        where = f"{told} ({PurePath(frame.filename).name}:{frame.lineno})"
+        raise InputError(place, where, "limits and terms") from error
+    for each in found:
+        if not isinstance(each, Limit | Term):
+            raise InputError(place, type(each).__name__, "ronda.Limit, ronda.Term, or several")
+    return found
+
+
+def _coefficients(given: Any, options: int, place: str) -> Floats:
+    """Return (K,) finite numbers, or refuse them."""
+    try:
+        found = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(place, "coefficients that are no numbers", f"{options} numbers") from None
+    if found.shape != (options,):
+        has = f"coefficients of shape {found.shape}"
+        raise InputError(place, has, f"({options},): one for each option")
+    odd = np.flatnonzero(~np.isfinite(found))
+    if len(odd):
+        raise InputError(f"{place}, option {odd[0]}", f"{found[odd[0]]}", "a finite number")
+    return found
+
+
+def _rows(
+    limit: Limit, name: str, use: Floats, place: str
+) -> Iterator[tuple[str, tuple[Floats, float, float, bool]]]:
+    """Yield the rows of a limit, all from above; an equation is two."""
+    if set(name) & set("[]") or (limit.name and "," in name):
+        raise InputError(f"{place}: name", repr(name), f"one {WITHIN}")
+    if limit.sense not in SENSES:
+        raise InputError(f"{place}: sense", repr(limit.sense), " or ".join(SENSES))
+    try:
+        most, penalty = float(limit.limit), float(limit.penalty or np.inf)
+    except (TypeError, ValueError):
+        found = f"limit {limit.limit!r}, penalty {limit.penalty!r}"
+        raise InputError(place, found, "numbers") from None
+    if not np.isfinite(most):
+        raise InputError(f"{place}: limit", f"{most}", "a finite number")
+    if limit.penalty is not None and not 0 < penalty < np.inf:
+        raise InputError(f"{place}: penalty", f"{limit.penalty}", "a number above 0, or None")
+    if limit.sense != LEAST:
+        yield name, (use, most, penalty, False)
+    if limit.sense in (LEAST, EQUAL):
+        yield f"{name},least" if limit.sense == EQUAL else name, (-use, -most, penalty, True)
+
+
+def option_table(round: Round) -> OptionTable:
+    """Return all options of a round, as rules see them: an array is one job."""
+    return build(AsOne(round).round, prune=False, mind_power=True)
+
+
+def refuse_bad(extra: Rules, round: Round) -> None:
+    """Ask rules about a round before it is decided: a policy that failed would only be replaced.
+
+    InputError as of `asked`.
+    """
+    asked(extra, AsOne(round).round, option_table(round))
+
+
+def broken_rules(extra: object, round: Round, plan: Plan) -> list[Violation]:
+    """Return which rules a plan for a round breaks, whoever made it; none if it keeps them all.
+
+    Each rule is asked about a table of the plan's options alone (`table_of`), an array as one job.
+    A soft limit is never broken. A rule that cannot be asked is.
+    """
+    own = rules(extra)
+    if not own:
+        return []
+    seen = AsOne(round)
+    table = table_of(seen.round, seen.shown(plan))
+    try:
+        limits, _ = asked(own, seen.round, table)
+    except InputError as error:
+        return [Violation("rule", error.place, f"found {error.found}; expected {error.expected}")]
+    every = np.arange(len(table))
+    return [
+        Violation("rule", f"rule[{limits.names[r]}]", limits.words(r, every))
+        for r in np.flatnonzero(limits.broken(every)).tolist()
+    ]

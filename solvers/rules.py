@@ -1,0 +1,116 @@
+"""Rules of the user's own: functions of a round and its options that give limits and terms.
+
+Here they are found, in a file or as they are given; `ronda.solvers.ruled` asks them.
+"""
+
+import inspect
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ronda.instances.errors import InputError
+from ronda.solvers.contract import Capability
+from ronda.solvers.own import imported
+
+Rule = Callable[..., Any]
+"""A function of a `Round` and its `OptionTable` that returns a `Limit`, a `Term`, or several."""
+
+WHAT = "a function of the round and its options"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Rules in their order; `path` and `code` are the file that they came from and its checksum."""
+
+    functions: tuple[Rule, ...] = ()
+    path: str = ""
+    code: str = ""
+
+    def __bool__(self) -> bool:
+        """Return whether there is any."""
+        return bool(self.functions)
+
+    def __str__(self) -> str:
+        """Return the file and its checksum, from which `rules` makes them again; or their names."""
+        return f"{self.path}@{self.code}" if self.path else ", ".join(map(name_of, self.functions))
+
+
+NO_RULES = Rules()
+
+EXTRA = "extra"
+"""Parameter of the policies that keep rules."""
+
+
+def rules(given: object) -> Rules:
+    """Return the rules of a file, of functions, or as they are.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be imported, has no rule or is not the one that is asked for, or something
+        is no function of two arguments.
+    """
+    if isinstance(given, Rules):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return _in_file(os.fspath(given)) if given else NO_RULES
+    if callable(given) or not isinstance(given, Iterable):
+        raise InputError("extra", type(given).__name__, f"a list, each {WHAT}")
+    return Rules(tuple(_callable(each, f"extra[{i}]") for i, each in enumerate(given)))
+
+
+def rules_of(policy: object) -> Rules:
+    """Return the rules that a policy keeps; none if it takes no such parameter."""
+    found = getattr(policy, EXTRA, NO_RULES)
+    return found if isinstance(found, Rules) else NO_RULES
+
+
+def with_rules(policy: Any, extra: object, place: str) -> Any:
+    """Return a policy that keeps rules besides; as it is if there are none.
+
+    InputError if it is one that cannot.
+    """
+    own = rules(extra)
+    if not own:
+        return policy
+    if Capability.RULES not in policy.capabilities:
+        raise InputError(place, f"{policy.name}, which keeps no rules", "milp or prices")
+    if kept := rules_of(policy):
+        raise InputError(place, f"rules besides those of extra={kept}", "one of the two")
+    return replace(policy, **{EXTRA: own})
+
+
+def _in_file(text: str | bytes) -> Rules:
+    path, _, code = os.fsdecode(text).partition("@")
+    module, found = imported(path, f"--with {path}")
+    if code and code != found:
+        raise InputError(f"--with {path}", "a file that has changed", "the one of this run")
+    own = [
+        each
+        for name, each in vars(module).items()
+        if inspect.isfunction(each)
+        and each.__module__ == module.__name__
+        and not name.startswith("_")
+    ]
+    if not own:
+        raise InputError(f"--with {path}", "no rule", f"{WHAT}, with no _ before its name")
+    return Rules(tuple(_callable(each, f"{path}: {each.__name__}") for each in own), path, found)
+
+
+def _callable(given: object, place: str) -> Rule:
+    """Return a function that takes two arguments, or refuse it."""
+    if not callable(given):
+        raise InputError(place, type(given).__name__, WHAT)
+    try:
+        inspect.signature(given).bind(None, None)
+    except TypeError:
+        raise InputError(place, f"parameters {inspect.signature(given)}", WHAT) from None
+    except ValueError:
+        pass  # a built-in function does not say
+    return given
+
+
+def name_of(rule: Rule) -> str:
+    """Return what a rule is called."""
+    return str(getattr(rule, "__name__", type(rule).__name__)).strip("<>")

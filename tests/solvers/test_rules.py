@@ -1,0 +1,226 @@
+"""Rules of the user's own: against brute force, through files, and refused."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import ronda
+from ronda.formulations.allocation.rows import shortages
+from ronda.formulations.objectives.forms import values
+from ronda.instances.errors import InputError
+from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
+from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.instances.profile import Rated
+from ronda.solvers.decision.by_file import model_of
+from ronda.solvers.decision.plan import Question
+from ronda.solvers.exact.infeasible import conflicts
+from ronda.solvers.exact.read import linear_form
+from ronda.solvers.registry import config_of
+from ronda.solvers.ruled import asked
+from ronda.solvers.rules import rules
+
+MOST = 4
+
+
+def tiny(seed):
+    """Return a round of up to four jobs on up to 6 GPUs of one node, and random rules for it."""
+    rng = np.random.default_rng([seed, 44])
+    cluster = ronda.uniform_cluster(
+        ronda.GpuType(name="G", memory_gib=16, idle_w=20.0), 1, int(rng.integers(2, 7))
+    )
+    rates = {n: float(n ** rng.uniform(0.5, 1.0)) for n in range(1, MOST + 1)}
+    profile = ronda.Profile(name="p", throughput={"G": _rated(rates)})
+    jobs = [
+        Job(
+            id=f"j{j}",
+            submit_s=float(j),
+            profile="p",
+            user=str(rng.choice(["vision", "speech"])),
+            gpus=(few := int(rng.integers(1, 3))),
+            min_gpus=few,
+            max_gpus=int(rng.integers(few, MOST + 1)),
+            estimate=Estimate(work=float(rng.uniform(500, 5000))),
+        )
+        for j in range(int(rng.integers(1, 5)))
+    ]
+    waiting = tuple(JobState(job=job, since_s=job.submit_s) for job in jobs)
+    round_ = ronda.Round(now_s=100.0, cluster=cluster, profiles={"p": profile}, waiting=waiting)
+    return round_, [_rule(seed, n) for n in range(int(rng.integers(1, 4)))]
+
+
+def _rated(rates):
+    """Return rates by number of GPUs, at full clock."""
+    n = len(rates)
+    return Rated(
+        gpus=tuple(rates),
+        nodes=(1,) * n,
+        batch=(1.0,) * n,
+        clock=(1.0,) * n,
+        rate=tuple(rates.values()),
+        power_w=tuple(100.0 * g for g in rates),
+    )
+
+
+def _rule(seed, number):
+    """Return a random rule, whose coefficients are of options alone."""
+
+    def rule(round, table):
+        rng = np.random.default_rng([seed, number, 45])
+        team = np.array([s.job.user == "vision" for s in table.jobs])[table.job]
+        some = rng.random(len(table.jobs))[table.job] < 0.6
+        column = [table.gpus * team, table.gpus * some, 1.0 * some, np.where(team, 1.0, -1.0)]
+        use = column[rng.integers(4)] * 1.0
+        if rng.random() < 0.2:
+            return ronda.Term(rng.choice([-0.1, 0.1]) * use)
+        sense = str(rng.choice(["<=", "<=", ">=", "=="], p=[0.3, 0.3, 0.3, 0.1]))
+        penalty = None if rng.random() < 0.6 else float(rng.choice([0.01, 0.1, 1.0]))
+        limit = float(rng.integers(0, 4)) + float(rng.choice([0.0, 0.0, 0.5])) * (sense != "==")
+        return ronda.Limit(use, sense, limit, penalty=penalty)
+
+    rule.__name__ = f"r{number}"
+    return rule
+
+
+def best(round_, extra):
+    """Return the greatest worth of a choice that keeps all rules; None without one."""
+    table = ronda.option_table(round_)
+    limits, worth = asked(rules(extra), round_, table)
+    worth, top = worth + values(round_, table), None
+    ways = [[-1, *range(a, b)] for a, b in zip(table.start, table.start[1:], strict=False)]
+    for choice in product(*ways):
+        rows = np.array([k for k in choice if k >= 0], dtype=int)
+        over = limits.use[:, rows].sum(axis=1) - limits.capacity
+        hard = np.isinf(limits.penalty)
+        if table.gpus[rows].sum() > round_.cluster.gpus or (over[hard] > 1e-9).any():
+            continue
+        total = worth[rows].sum() - (limits.penalty[~hard] * np.maximum(over[~hard], 0)).sum()
+        top = total if top is None else max(top, total)
+    return top
+
+
+@pytest.mark.parametrize("policy", ["milp(gap=0)", "prices(gap=1e-9)"])
+def test_plans_are_the_best_that_keep_random_rules(policy):
+    """Of 200 tiny rounds: objective and bound are those of brute force, or there is no plan."""
+    none = 0
+    for seed in range(200):
+        round_, extra = tiny(seed)
+        top = best(round_, extra)
+        plan = ronda.solve(round_, policy, extra=extra)
+        if top is None:
+            none += 1
+            assert plan.stop is StopReason.INFEASIBLE, seed
+            assert plan.status is SolutionStatus.NONE, seed
+            assert "rule[" in plan.record.message, seed
+            continue
+        assert plan.status is SolutionStatus.OPTIMAL, (seed, plan.record.message)
+        assert plan.objective == pytest.approx(top, abs=1e-7), seed
+        assert plan.bound >= top - 1e-7, seed
+        assert ronda.check(round_, plan) == []
+        assert ronda.broken_rules(extra, round_, plan) == []
+    assert 10 < none < 100
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def bad(round, table): return 1 / 0", "ZeroDivisionError"),
+        ("def bad(round, table): return 3", "TypeError"),
+        ("def bad(round, table): return ['x']", "found str"),
+        ("import ronda\ndef bad(r, t): return ronda.Limit([1.0], '<=', 1)", "shape (1,)"),
+        ("import ronda\ndef bad(r, t): return ronda.Term(t.gpus / 0.0)", "found inf"),
+        ("import ronda\ndef bad(r, t): return ronda.Limit(t.gpus, '<', 1)", "found '<'"),
+        ("import ronda\ndef bad(r, t): return ronda.Limit(t.gpus, '<=', float('nan'))", "nan"),
+        ("import ronda\ndef bad(r, t): return ronda.Limit(t.gpus, '<=', 1, penalty=-1)", "-1"),
+        ("import ronda\ndef bad(r, t): return ronda.Limit(t.gpus, '<=', 1, 'a[b')", "'a[b'"),
+        ("import ronda\ndef bad(r, t): return [ronda.Limit(t.gpus, '<=', 1, 'a')] * 2", "'a'"),
+        ("def bad(round): return []", "(round)"),
+        ("def _bad(round, table): return []", "no rule"),
+        ("import nowhere_to_be_found", "nowhere_to_be_found"),
+    ],
+)
+def test_a_rule_that_is_none_is_refused_in_one_line(text, found, tmp_path, monkeypatch):
+    """It names the file, and the rule where there is one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(InputError) as refused, np.errstate(divide="ignore"):
+        ronda.solve(ronda.load("clock-or-gpus"), extra="mine.py")
+    told = str(refused.value)
+    assert "mine.py" in told
+    assert found in told
+    assert "\n" not in told
+
+
+def test_policies_that_keep_no_rules_refuse_them():
+    """In one line that names two that do, however they are given."""
+
+    def rule(round, table):
+        return ronda.Limit(table.gpus, "<=", 1)
+
+    for policy in ("fifo", "genetic", "cp-sat", "milp-energy", "prices+fused"):
+        with pytest.raises(InputError, match="milp or prices"):
+            ronda.solve(tiny(0)[0], policy, extra=[rule])
+    with pytest.raises(InputError, match="milp or prices"):
+        ronda.policy("milp-energy", extra=[rule])
+
+
+def test_what_a_file_of_rules_is_goes_into_records(tmp_path, monkeypatch):
+    """A policy is made again from its configuration, and refuses a file that has changed."""
+    monkeypatch.chdir(tmp_path)
+    text = "import ronda\ndef cap(round, table): return ronda.Limit(table.gpus, '<=', 1)\n"
+    (tmp_path / "mine.py").write_text(text)
+    made = ronda.policy("milp(extra=mine.py)")
+    config = config_of(made)
+    assert ronda.policy("milp", **config) == made
+    (tmp_path / "mine.py").write_text(text + "\n")
+    with pytest.raises(InputError, match="has changed"):
+        ronda.policy("milp", **config)
+
+
+def test_what_runs_against_a_rule_is_stopped_where_a_policy_fails():
+    """Two jobs of three keep a limit of two GPUs; so does the plan where time is over."""
+    round_, _ = tiny(4)
+    profile = round_.profiles["p"]
+    cluster = ronda.uniform_cluster(ronda.GpuType(name="G", memory_gib=16, idle_w=20.0), 1, 4)
+    option = Option(pool=0, gpus=1, span="node", rate=1.0, power_w=100.0)
+    running = tuple(
+        JobState(
+            job=Job(id=f"j{j}", submit_s=0.0, profile="p", estimate=Estimate(work=1000.0)),
+            since_s=0.0,
+            allocation=Allocation(option=option, placement=((0, 1),)),
+        )
+        for j in range(3)
+    )
+    round_ = ronda.Round(now_s=100.0, cluster=cluster, profiles={"p": profile}, running=running)
+
+    def two(round, table):
+        return ronda.Limit(table.gpus, "<=", 2)
+
+    assert len(ronda.solve(round_, "milp").allocations) == 3
+    for policy in ("milp", "prices"):
+        for deadline in (None, 1e-6):
+            plan = ronda.solve(round_, policy, extra=[two], deadline=deadline)
+            assert len(plan.allocations) == 2
+            assert ronda.broken_rules([two], round_, plan) == []
+    kept = ronda.Plan(allocations=round_.held)
+    assert [str(v) for v in ronda.broken_rules([two], round_, kept)] == [
+        "rule: rule[two]: 3, at most 2"
+    ]
+
+
+def test_an_infeasible_rule_is_named():
+    """By the conflicts of the model: the data say it, or the constraints together."""
+
+    def much(round, table):
+        return ronda.Limit(table.gpus, ">=", 1000)
+
+    def both(round, table):
+        yield ronda.Limit(table.gpus, ">=", 2, "many")
+        yield ronda.Limit(table.gpus, "<=", 1, "few")
+
+    round_, _ = tiny(0)
+    for rule, names in ((much, {"rule[much]"}), (both, {"rule[many]", "rule[few]"})):
+        question = Question.of(round_, "rank", extra=rules([rule]))
+        model = model_of(question, exact=False)
+        found = shortages(model.case) or conflicts(linear_form(model), ronda.Deadline())
+        assert names <= {name for conflict in found for name in conflict.constraints}
