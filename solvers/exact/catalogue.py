@@ -48,7 +48,7 @@ class Solver:
             return False
         return self.through in ("", "scip_direct") or _available(self.through)  # with its licence
 
-    def options(self, given: Mapping[str, Any], place: str) -> None:
+    def refuse(self, given: Mapping[str, Any], place: str) -> None:
         """Refuse options ``SOLVER.NAME`` that the solver does not have.
 
         InputError for another solver's, for a name that it does not know or that ronda sets, and

@@ -26,8 +26,8 @@ PLACEMENTS = ("nodes", "exact", AGGREGATE)
 class Milp(Optimising):
     """Give every job the option that the round's best plan gives it, by mixed-integer programming.
 
-    The allocation model (docs/formulations.md) is solved through Pyomo to a proven gap, or as far
-    as the time limit allows.
+    The allocation model (docs/formulations.md) is solved to a proven gap, or as far as the time
+    limit allows.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Milp(Optimising):
     def __post_init__(self) -> None:
         """Refuse a fidelity, parts or options that there are not, and a solver that is missing."""
         super().__post_init__()
-        find(self.solver, "milp: solver").options(self.options, self.name)
+        find(self.solver, "milp: solver").refuse(self.options, self.name)
         if self.placement not in PLACEMENTS:
             raise InputError("milp: placement", repr(self.placement), ", ".join(PLACEMENTS))
         if self.parts < 1 or (self.exact and self.parts > 1):
@@ -138,7 +138,7 @@ class CpSat(Optimising):
     def __post_init__(self) -> None:
         """Refuse to be made without OR-Tools, and options that there are not."""
         super().__post_init__()
-        find(CP_SAT, "cp-sat", (CP_SAT,)).options(self.options, self.name)
+        find(CP_SAT, "cp-sat", (CP_SAT,)).refuse(self.options, self.name)
 
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose by CP-SAT, from what runs and what was planned last."""

@@ -7,7 +7,7 @@ import pytest
 import ronda
 from ronda.formulations.clock import Deadline
 from ronda.instances import generate
-from ronda.solvers.exact.catalogue import CP_SAT, LOG, SOLVERS
+from ronda.solvers.exact.catalogue import CP_SAT, LOG
 from ronda.solvers.exact.form import Effort
 from ronda.solvers.exact.read import solve
 from ronda.solvers.registry import config_of
@@ -91,10 +91,3 @@ def test_the_log_of_a_solver_is_passed_on(spec, word, capfd):
     assert LOG.get() is None
     ronda.solve(round_, spec)
     assert capfd.readouterr() == ("", "")
-
-
-def test_every_solver_here_tells_its_options():
-    """Those that are checked have many; of others nothing is known before they solve."""
-    for name, least in (("highs", 50), ("scip", 1000), (CP_SAT, 100)):
-        solver = SOLVERS[name]
-        assert len(solver._module.defaults(**solver._told)) > least
