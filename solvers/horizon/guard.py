@@ -56,7 +56,7 @@ class _Ruled(NamedTuple):
 
     def check(self, round: Round, plan: Plan) -> list[Violation]:
         """Return every rule that a plan breaks."""
-        return self.ledger.check(round, plan) or broken_rules(self.own, round, plan)
+        return [*self.ledger.check(round, plan), *broken_rules(self.own, round, plan)]
 
 
 class Guarded(NamedTuple):

@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import highspy
 import numpy as np
 import pytest
 
@@ -12,10 +13,12 @@ from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.profile import Rated
-from ronda.solvers.decision.by_file import model_of
-from ronda.solvers.decision.plan import Question
+from ronda.solvers.decision.by_file import allocate_by_file, model_of
+from ronda.solvers.decision.plan import Question, to_plan
 from ronda.solvers.exact.infeasible import conflicts
+from ronda.solvers.exact.model_file import export
 from ronda.solvers.exact.read import linear_form
+from ronda.solvers.prices.dual import Search
 from ronda.solvers.registry import config_of
 from ronda.solvers.ruled import asked
 from ronda.solvers.rules import rules
@@ -224,3 +227,62 @@ def test_an_infeasible_rule_is_named():
         model = model_of(question, exact=False)
         found = shortages(model.case) or conflicts(linear_form(model), ronda.Deadline())
         assert names <= {name for conflict in found for name in conflict.constraints}
+
+
+@pytest.mark.parametrize("program", ["highs", "scip"])
+def test_other_solvers_keep_the_rules_of_an_exported_model(program, tmp_path):
+    """Their solutions of rounds with rules make plans worth as much as brute force finds."""
+    made = 0
+    for seed in range(12):
+        round_, extra = tiny(seed)
+        if not (top := best(round_, extra)):  # SCIP writes nothing of a plan of nothing
+            continue
+        question = Question.of(round_, "rank", extra=rules(extra))
+        path, solution = tmp_path / f"{seed}.lp", tmp_path / f"{seed}.sol"
+        export(model_of(question, exact=False), path)
+        _solve(program, path, solution)
+        choice = allocate_by_file(question, solution, Search())
+        plan = to_plan(question, choice, ronda.Deadline())
+        assert plan.objective == pytest.approx(top, abs=1e-6), seed
+        assert plan.bound >= top - 1e-6
+        assert ronda.broken_rules(extra, round_, plan) == []
+        made += 1
+    assert made > 5
+
+
+def _solve(program, path, solution):
+    """Write the solution of a model that another program finds."""
+    if program == "highs":
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        highs.readModel(str(path))
+        highs.run()
+        highs.writeSolution(str(solution), 0)
+        return
+    scip = pytest.importorskip("pyscipopt").Model()
+    scip.hideOutput()
+    scip.readProblem(str(path))
+    scip.optimize()
+    scip.writeBestSol(str(solution))
+
+
+def test_what_must_run_is_stopped_where_no_plan_keeps_a_rule_with_it():
+    """The plan keeps the rule, and its message names what was stopped for it."""
+    round_, _ = tiny(4)
+    cluster = ronda.uniform_cluster(ronda.GpuType(name="G", memory_gib=16, idle_w=20.0), 1, 4)
+    held = Allocation(
+        option=Option(pool=0, gpus=2, span="node", rate=1.0, power_w=200.0), placement=((0, 2),)
+    )
+    job = Job(id="firm", submit_s=0.0, profile="p", gpus=2, preemptible=False)
+    state = JobState(job=job, since_s=0.0, allocation=held)
+    round_ = ronda.Round(now_s=100.0, cluster=cluster, profiles=round_.profiles, running=(state,))
+
+    def one(round, table):
+        return ronda.Limit(table.gpus, "<=", 1)
+
+    plan = ronda.solve(round_, extra=[one])
+    assert plan.stop is StopReason.INFEASIBLE
+    assert plan.allocations == {}
+    assert "rule[one]" in plan.record.message
+    assert "firm" in plan.record.message
+    assert ronda.broken_rules([one], round_, plan) == []
