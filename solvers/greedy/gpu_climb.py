@@ -10,12 +10,13 @@ from functools import partial
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.ladders import Ladder
-from ronda.formulations.placement.placer import place
-from ronda.formulations.sleeping import rest
-from ronda.formulations.watts import may_sleep, node_classes, nodes_for, rack_caps
+from ronda.formulations.placement.placer import Placed, place
+from ronda.formulations.sleeping import rest, spare_of
+from ronda.formulations.watts import may_sleep, node_classes, nodes_for
 from ronda.instances.job import Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.instances.violation import ROUNDING
 from ronda.solvers.greedy.counted import Charge, Counted, Step, charge, climb
 from ronda.solvers.greedy.room import Clocks, Room, completed, start_in_order
 
@@ -82,7 +83,7 @@ class GpuLadderClimb:
         """
         served = {self.ladders[j].state.job.id: j for j, s in enumerate(self.step) if s >= 0}
         chosen = self._pinned | {job: self._option(j, self.step[j]) for job, j in served.items()}
-        placed = place(self.round, chosen, may_sleep=may_sleep(self.round), awake=self._awake())
+        placed = self._placed(chosen)
         pinned = [state for state in self.round.running if state.job.id in self._pinned]
         room = Room(self.round, pinned, clocks=self._clocks, most_free=True, until_end=False)
         allocations = {job: placed.allocations[job] for job in self._pinned}
@@ -102,16 +103,17 @@ class GpuLadderClimb:
         allocations = completed(room, order, allocations, start)
         return rest(self.round, Plan(policy=policy, allocations=allocations), initial)
 
-    def _awake(self) -> dict[int, int]:
-        """Return how many nodes of each pool its GPUs need awake, if others may sleep.
-
-        Where racks' power is capped it is left to the placement, which knows the racks.
-        """
-        if not may_sleep(self.round) or rack_caps(self.round.cluster):
-            return {}
+    def _placed(self, chosen: dict[str, Option]) -> Placed:
+        """Place options, on as few nodes as their GPUs fill if that is needed to keep a limit."""
+        sleeps = may_sleep(self.round)
+        loose = place(self.round, chosen, may_sleep=sleeps)
+        plan = Plan(policy="", allocations=loose.allocations, asleep=loose.asleep)
+        if not sleeps or spare_of(self.round, plan) >= -ROUNDING * (self.round.watts or 0.0):
+            return loose
         pools = self.round.cluster.topology.pools
         gpus = [pool.gpus - left for pool, left in zip(pools, self.left.gpus, strict=True)]
-        return dict(enumerate(nodes_for(node_classes(self.round), gpus)))
+        awake = dict(enumerate(nodes_for(node_classes(self.round), gpus)))
+        return place(self.round, chosen, may_sleep=True, awake=awake)
 
     def _option(self, j: int, step: int) -> Option:
         """Return what a step stands for: what the job runs with, if GPUs and batch are the same."""
