@@ -31,7 +31,8 @@ def draw_whatif(title: str, found: WhatIf, path: Path) -> None:
     tidy(shifts, "gain or loss", grid=True)
     for axes in sizes:
         _draw_sizes(axes, sized)
-    figure.suptitle(f"{title}: {found.objective:.4g} as it is", fontsize=10)
+    unit = found.base.details.objective
+    figure.suptitle(f"{title}: worth {found.objective:.4g} ({unit}) as it is", fontsize=10)
     legend_below(figure, changes.get_legend_handles_labels()[0])
     header = ("change", "objective", "found", "foretold")
     numbers = [(o.change, o.objective, o.found, o.foretold) for o in found.outcomes]

@@ -42,7 +42,7 @@ class Gpus(Record, frozen=True):
         """Return the round with more or fewer GPUs."""
         pool = self._pool(round.cluster)
         if not self.number:
-            raise InputError("gpus", "0", "a number of GPUs more (+8) or fewer (-8)")
+            raise InputError("--gpus", "0", "a number of GPUs more (+8) or fewer (-8)")
         if self.number > 0:
             return replace(round, cluster=self._added(round.cluster, pool))
         topology = round.cluster.topology
@@ -57,7 +57,7 @@ class Gpus(Record, frozen=True):
             left -= gone[node]
         if left:
             there = f"at most the {topology.pools[pool].gpus} that are in service"
-            raise InputError("gpus", f"{-self.number} GPUs of {self.gpu_type} fewer", there)
+            raise InputError("--gpus", f"{-self.number} GPUs of {self.gpu_type} fewer", there)
         return _without(round, {node: gpus for node, gpus in gone.items() if gpus})
 
     def _pool(self, cluster: Cluster) -> int:
@@ -70,7 +70,7 @@ class Gpus(Record, frozen=True):
         ]
         if len(found) != 1:
             several = f"{self.gpu_type!r}, which is several pools" if found else repr(self.gpu_type)
-            raise InputError("gpus", several, one_of(names, self.gpu_type))
+            raise InputError("--gpus", several, one_of(names, self.gpu_type))
         return found[0]
 
     def _added(self, cluster: Cluster, pool: int) -> Cluster:
@@ -116,7 +116,7 @@ class PowerCap(Record, frozen=True):
         cap_w = self.watts
         if self.share is not None:
             if round.power_cap_w is None:
-                raise InputError("power cap", f"{self.share:g} of no cap", "watts, as in 30kW")
+                raise InputError("--power-cap", f"{self.share:g} of no cap", "watts, as in 30kW")
             cap_w = self.share * round.power_cap_w
         return replace(round, power_cap_w=cap_w)
 
@@ -132,7 +132,7 @@ class EnergyShare(Record, frozen=True):
     def apply(self, round: Round) -> Round:
         """Return the round with that energy."""
         if round.energy_j is None:
-            raise InputError("energy", f"{self.share:g} of no budget", "a round that has one")
+            raise InputError("--energy", f"{self.share:g} of no budget", "a round that has one")
         scaled = {
             name: value * self.share
             for name in ("energy_j", "banked_j", "sustained_w")
@@ -163,13 +163,13 @@ class WithoutRack(Record, frozen=True):
         }
         if below and not gone:
             found = f"{self.rack!r}, which has no node in service"
-            raise InputError("rack", found, "a rack that has one")
+            raise InputError("--remove-rack", found, "a rack that has one")
         if not gone:
             known = [
                 *dict.fromkeys([*filter(None, topology.racks), *(r.name for r in cluster.racks)])
             ]
             expected = one_of(known, self.rack) if known else "a round whose nodes are in racks"
-            raise InputError("rack", repr(self.rack), expected)
+            raise InputError("--remove-rack", repr(self.rack), expected)
         return _without(round, gone)
 
 
@@ -186,7 +186,7 @@ class WithoutNode(Record, frozen=True):
         gpus = round.cluster.topology.node_gpus
         if not 0 <= self.node < len(gpus) or not gpus[self.node]:
             expected = f"a node in service, of 0 to {len(gpus) - 1}"
-            raise InputError("node", f"{self.node}", expected)
+            raise InputError("--remove-node", f"{self.node}", expected)
         return _without(round, {self.node: int(gpus[self.node])})
 
 
@@ -207,7 +207,7 @@ class NewJob(Record, frozen=True):
     def apply(self, round: Round) -> Round:
         """Return the round with the job."""
         if any(state.job.id == self.job.id for state in round.jobs):
-            raise InputError("new job", repr(self.job.id), "an id that no job of the round has")
+            raise InputError("--job", repr(self.job.id), "an id that no job of the round has")
         state = JobState(job=self.job, since_s=round.now_s)
         waiting = sorted((*round.waiting, state), key=lambda s: s.job.submit_s)
         return replace(round, waiting=tuple(waiting))
@@ -225,7 +225,7 @@ class WithoutJob(Record, frozen=True):
         """Return the round without the job."""
         known = [state.job.id for state in round.jobs]
         if self.job not in known:
-            raise InputError("job", repr(self.job), one_of(known, self.job))
+            raise InputError("--remove-job", repr(self.job), one_of(known, self.job))
         running, waiting = (
             tuple(s for s in states if s.job.id != self.job)
             for states in (round.running, round.waiting)

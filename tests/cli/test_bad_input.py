@@ -83,6 +83,7 @@ BAD = [
     ("whatif round.json --gpus A100:+8 --at 5", "--at"),
     ("whatif round.json --gpus A100:+8 --policy fifo", "chooses by values"),
     ("whatif round.json --gpus A100:+8 --force", "--out"),
+    ("whatif round.json --gpus A100:+8 --out round.json", "expected one that exists"),
     ("whatif two-nodes.json --gpus T4:+4 --at 1e12 --policy prices", "last decision"),
     ("compare two-nodes.json --seeds 4-0", "--seeds"),
     ("compare two-nodes.json --seeds a", "--seeds"),

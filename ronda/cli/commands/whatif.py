@@ -1,8 +1,6 @@
 """``ronda whatif``: what changes to a cluster or its jobs would do to a round's plan."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,17 +38,6 @@ if TYPE_CHECKING:
 
 JOBS = 3
 """Jobs that the table names of those that gain, and of those that lose."""
-
-PLACES = {
-    "gpus": "--gpus",
-    "power cap": "--power-cap",
-    "energy": "--energy",
-    "rack": "--remove-rack",
-    "node": "--remove-node",
-    "job": "--remove-job",
-    "new job": "--job",
-}
-"""Options, by what the changes call what cannot be."""
 
 FALLBACK, NONE = SolutionStatus.FALLBACK, SolutionStatus.NONE
 
@@ -164,7 +151,7 @@ def command(
     Of an INSTANCE it is a round of its run by the policy. How a whole run changes is a comparison
     of instances: 'ronda run', 'ronda compare'.
     """
-    if out is not None and out.is_dir():
+    if out is not None and out.exists():
         for name in FILES:
             refuse_existing(out / name, force=FORCED in click.get_current_context().meta)
     if not any(given.values()):
@@ -183,7 +170,7 @@ def command(
     elif at is not None:
         raise InputError("--at", "a round", "an instance: a round has one time")
     changes = _changes(round_, given)
-    with _options(), Bars() as bars:
+    with Bars() as bars:
         found = whatif(
             round_,
             changes,
@@ -237,16 +224,6 @@ def _changes(round: Round, given: dict[str, Any]) -> "list[Change]":
         *(known.NewJob(job(each)) for each in given["job"]),
         *(known.WithoutJob(each) for each in given["remove_job"]),
     ]
-
-
-@contextmanager
-def _options() -> Iterator[None]:
-    """Let errors name options."""
-    try:
-        yield
-    except InputError as error:
-        place = PLACES.get(error.place, error.place.replace("with job ", "--job ", 1))
-        raise InputError(place, error.found, error.expected) from None
 
 
 def _on(pools: tuple[Pool, ...], allocation: Allocation | None) -> str:

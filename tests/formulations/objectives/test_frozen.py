@@ -9,7 +9,7 @@ from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.solvers.whatif import Gpus, NewJob, WithoutNode
-from tests.helpers.valued_rounds import cluster, job, rigid, run, snapshot
+from tests.helpers.valued_rounds import COSTS, cluster, job, rigid, run, snapshot
 
 PRICED = [name for name, form in OBJECTIVES.items() if form.priced]
 
@@ -87,3 +87,19 @@ def test_other_objectives_are_refused():
     """Their values are no price times a rate."""
     with pytest.raises(InputError, match=r"snapshot; expected .*rank, gittins"):
         scale_of(seen(generate.tiny_round(0), "snapshot"), "snapshot", {})
+
+
+def test_a_job_whose_node_goes_keeps_the_values_of_other_options():
+    """They are what a change to them is worth before; that to its own option costs a pause now."""
+    round_ = snapshot(run(job("x", 4000.0), 2, 2**0.5), on=cluster(8, ("default",)), costs=COSTS)
+    round_ = Gpus("V100", 8).apply(round_)
+    o = seen(round_)
+    scale, before = scale_of(o, "rank", {}), by_option(o, values_of(o, "rank"))
+    assert scale.held["x"][1] > 0
+    changed = seen(WithoutNode(0).apply(round_))
+    after = by_option(changed, frozen_values(changed, scale))
+    others = [key for key in after if key in before and key[2] != 2]
+    assert len(others) > 0
+    assert [after[key] for key in others] == pytest.approx([before[key] for key in others])
+    own = next(key for key in before if key[2] == 2)
+    assert after[own] < before[own]
