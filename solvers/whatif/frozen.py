@@ -25,6 +25,7 @@ from ronda.solvers.decision.plan import Optimising, Question
 from ronda.solvers.greedy.as_one import AsOne
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.prices.dual import bound_at
+from ronda.solvers.rules import EXTRA, rules_of
 from ronda.solvers.solve import solve_valid
 
 GAP = 1e-6
@@ -140,6 +141,8 @@ def freeze(
     if not isinstance(made, Optimising) or Capability.ARRAYS in made.capabilities:
         expected = "a policy that chooses by values, such as prices, milp or genetic"
         raise InputError("--policy", made.name, expected)
+    if rules_of(made):  # what they are worth has no scale
+        raise InputError(f"{made.name}: {EXTRA}", "rules of one's own", "none for a what-if")
     made = replace(made, gap=min(made.gap, GAP))
     asked = made.question(AsOne(round).round, Deadline(), seed, initial)
     outlook = outlook_of(asked.round, asked.table, asked.objective, asked.parameters)

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 import ronda
 from ronda.instances import generate
+from ronda.solvers.rules import with_rules
 from ronda.solvers.whatif import (
     EnergyShare,
     Gpus,
@@ -123,3 +124,10 @@ def test_no_change_is_refused():
     """There is nothing to ask then."""
     with pytest.raises(ronda.InputError, match="at least one"):
         ronda.whatif(generate.tiny_round(0), [])
+
+
+def test_rules_of_ones_own_are_refused():
+    """What they are worth in a changed round is on no scale."""
+    ruled = with_rules(ronda.policy("prices"), [lambda round, table: {}], "extra")
+    with pytest.raises(ronda.InputError, match="rules of one's own"):
+        ronda.whatif(generate.tiny_round(0), [WithoutNode(0)], policy=ruled)
