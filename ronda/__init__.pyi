@@ -1,6 +1,6 @@
 from .formulations.clock import Deadline
 from .formulations.options.own import Limit, Term
-from .formulations.options.table import OptionTable, option, rows_of
+from .formulations.options.table import OptionTable
 from .instances.check.answer import check
 from .instances.cluster import Cluster, GpuType, NodeGroup, uniform_cluster
 from .instances.errors import InputError
@@ -65,12 +65,10 @@ __all__ = [
     "consolidate",
     "load",
     "make_round",
-    "option",
     "option_table",
     "policy",
     "rates_from",
     "read",
-    "rows_of",
     "run",
     "solve",
     "summarise",

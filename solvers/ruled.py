@@ -14,6 +14,7 @@ import numpy as np
 from ronda.formulations.options.build import build, table_of
 from ronda.formulations.options.own import EQUAL, LEAST, SENSES, Limit, OwnRows, Term
 from ronda.formulations.options.table import OptionTable
+from ronda.instances.arguments import checked
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
@@ -115,6 +116,7 @@ def _rows(
         yield f"{name},least" if limit.sense == EQUAL else name, (-use, -most, penalty, True)
 
 
+@checked
 def option_table(round: Round) -> OptionTable:
     """Return all options of a round, as rules see them: an array is one job."""
     return build(AsOne(round).round, prune=False, mind_power=True)
@@ -128,6 +130,7 @@ def refuse_bad(extra: Rules, round: Round) -> None:
     asked(extra, AsOne(round).round, option_table(round))
 
 
+@checked
 def broken_rules(extra: object, round: Round, plan: Plan) -> list[Violation]:
     """Return which rules a plan for a round breaks, whoever made it; none if it keeps them all.
 

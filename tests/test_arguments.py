@@ -56,7 +56,13 @@ CASES = {
             "deadline": NO_POSITIVE,
             "initial": (*NO_RECORD, ROUND),
             "log": NO_LOG,
+            "extra": (3, [3], object(), "nowhere.py"),
         },
+    ),
+    ronda.option_table: ({}, {"round": NO_RECORD}),
+    ronda.broken_rules: (
+        {"extra": (), "round": ROUND, "plan": ronda.Plan()},
+        {"extra": (3, [3], object()), "round": NO_RECORD, "plan": (*NO_RECORD, ROUND)},
     ),
     ronda.alternatives: (
         {"round": ROUND},
