@@ -428,6 +428,8 @@ def within(case: Case, chosen: Rows) -> bool:
     problem = separable(replace(case, rows=rows, value=nothing, racks=(), most_rack_kw={}))
     awake = awake_for(case.classes, gpus_by_pool(case.table, rows)) if case.sleeps else ()
     own = case.table.own
+    if own is not None and own.broken(rows).any():  # no row is made of what nothing here uses
+        return False
     beyond = () if own is None else own.excess(rows)[own.soft]
     excess = problem.excess(np.arange(len(rows)), np.array([*awake, *beyond], dtype=float))
     kept = bool((excess <= TOLERANCE * np.abs(problem.capacity)).all())

@@ -95,5 +95,5 @@ class OwnRows:
     def words(self, r: int, rows: Rows) -> str:
         """Return what options have of a limit, and what it asks."""
         sign, most = (-1, "at least") if self.turned[r] else (1, "at most")
-        has, limit = sign * self.use[r, rows].sum(), sign * self.capacity[r]
+        has, limit = sign * self.use[r, rows].sum() + 0.0, sign * self.capacity[r]  # no -0
         return f"{has:g}, {most} {limit:g}"

@@ -5,8 +5,10 @@ from itertools import product
 import highspy
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import ronda
+from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import shortages
 from ronda.formulations.objectives.forms import values
 from ronda.instances.errors import InputError
@@ -15,6 +17,7 @@ from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.profile import Rated
 from ronda.solvers.decision.by_file import allocate_by_file, model_of
 from ronda.solvers.decision.plan import Question, to_plan
+from ronda.solvers.decision.realise import realise
 from ronda.solvers.exact.infeasible import conflicts
 from ronda.solvers.exact.model_file import export
 from ronda.solvers.exact.read import linear_form
@@ -286,3 +289,79 @@ def test_what_must_run_is_stopped_where_no_plan_keeps_a_rule_with_it():
     assert "rule[one]" in plan.record.message
     assert "firm" in plan.record.message
     assert ronda.broken_rules([one], round_, plan) == []
+
+
+@pytest.mark.parametrize("policy", ["milp", "prices"])
+def test_what_a_limit_asks_for_runs_though_it_is_worth_less_than_nothing(policy):
+    """Every job loses by a term; the one that loses least runs for the rule, and no other."""
+    round_, _ = tiny(4)
+
+    def one_at_a_loss(round, table):
+        yield ronda.Term(-10.0 * table.gpus)
+        yield ronda.Limit(np.ones(len(table)), ">=", 1)
+
+    plan = ronda.solve(round_, policy, extra=[one_at_a_loss])
+    assert len(plan.allocations) == 1
+    assert plan.objective == pytest.approx(best(round_, [one_at_a_loss]))
+    assert plan.objective < 0
+
+
+def test_an_option_stays_that_only_a_rule_makes_better():
+    """At less clock a job is slower on as many GPUs: a rule against full clocks needs that."""
+    round_ = replace(ronda.load("clock-or-gpus"), power_cap_w=None)
+
+    def slowly(round, table):
+        return ronda.Limit(1.0 * (table.clock == 1.0), "<=", 0)
+
+    question = Question.of(round_, "rank", extra=rules([slowly]))
+    case = make_case(round_, question.table, question.values)
+    assert question.table.clock[case.rows].tolist() == [0.7, 1.0, 0.7, 1.0]
+    for policy in ("milp", "prices"):
+        option = ronda.solve(round_, policy, extra=[slowly]).allocations["A"].option
+        assert (option.gpus, option.clock) == (2, 0.7)
+
+
+@pytest.mark.parametrize(("penalty", "starts"), [(0.1, True), (100.0, False)])
+def test_what_starts_next_to_a_choice_pays_for_soft_limits(penalty, starts):
+    """Where a GPU costs more than the job earns with it, it waits though there is room."""
+
+    def dear(round, table):
+        return ronda.Limit(table.gpus, "<=", 0, penalty=penalty)
+
+    round_ = ronda.load("clock-or-gpus")
+    asked_ = Question.of(round_, "rank", extra=rules([dear]))
+    nobody = np.array([-1])
+    found = realise(round_, asked_.table, asked_.values, nobody, watt_value=0.0)
+    assert bool(found.allocations) == starts
+    assert found.objective == (pytest.approx(0.7 - 2 * 0.1) if starts else 0.0)
+
+
+def test_a_policy_that_nobody_guards_returns_no_plan_that_breaks_a_rule():
+    """Cut at its deadline it would keep what runs: it has no plan then."""
+    round_, _ = tiny(4)
+    option = Option(pool=0, gpus=1, span="node", rate=1.0, power_w=100.0)
+    held = Allocation(option=option, placement=((0, 1),))
+    state = JobState(job=Job(id="j", submit_s=0.0, profile="p"), since_s=0.0, allocation=held)
+    round_ = ronda.Round(
+        now_s=100.0, cluster=round_.cluster, profiles=round_.profiles, running=(state,)
+    )
+
+    def none(round, table):
+        return ronda.Limit(table.gpus, "<=", 0)
+
+    made = ronda.policy("milp", extra=[none])
+    plan = made.plan(round_, deadline=ronda.Deadline(1e-9), seed=0)
+    assert (plan.status, plan.allocations) == (SolutionStatus.NONE, {})
+    assert "rule[none]" in plan.record.message
+
+
+def test_a_limit_beyond_all_options_is_told_in_words():
+    """What all options have at most, and what the rule asks for."""
+
+    def much(round, table):
+        return ronda.Limit(table.gpus, ">=", 1000)
+
+    question = Question.of(tiny(0)[0], "rank", extra=rules([much]))
+    (found,) = shortages(model_of(question, exact=False).case)
+    assert found.constraints == ("rule[much]",)
+    assert "rule[much] asks for at least 1000" in found.message
