@@ -10,10 +10,12 @@ from pathlib import PurePath
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
+from ronda.formulations.allocation.racks import by_rack
 from ronda.formulations.options.build import build, table_of
 from ronda.formulations.options.own import EQUAL, LEAST, SENSES, Limit, OwnRows, Term
-from ronda.formulations.options.table import OptionTable
+from ronda.formulations.options.table import ANYWHERE, OptionTable, rack_of
 from ronda.instances.arguments import checked
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
@@ -21,7 +23,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.violation import Violation
 from ronda.solvers.greedy.as_one import AsOne
-from ronda.solvers.rules import Rule, Rules, name_of, rules
+from ronda.solvers.rules import RACK, Rule, Rules, name_of, rules, sees_racks
 
 WITHIN = "without brackets and commas"
 """How the name of a limit must be: it stands in the brackets of ``rule[name]``."""
@@ -64,8 +66,13 @@ def asked(extra: Rules, round: Round, table: OptionTable) -> tuple[OwnRows, Floa
 
 def _answers(rule: Rule, round: Round, table: OptionTable, place: str) -> list[Limit | Term]:
     """Return what a rule says of a round, or refuse it."""
+    more = {}
+    if sees_racks(rule):
+        if table.rack is None:
+            raise InputError(place, "racks", "a table in which options have one (by_rack)")
+        more = {RACK: np.maximum(table.rack, ANYWHERE)}
     try:
-        given = rule(round, table)
+        given = rule(round, table, **more)
         found = [given] if isinstance(given, Limit | Term) else list(given)
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -116,6 +123,14 @@ def _rows(
         yield f"{name},least" if limit.sense == EQUAL else name, (-use, -most, penalty, True)
 
 
+def _where_it_runs(round: Round, table: OptionTable, plan: Plan) -> OptionTable:
+    """Return the options of a plan with the racks that their nodes are in."""
+    racks = round.cluster.topology.node_rack
+    jobs = [table.jobs[j].job.id for j in table.job.tolist()]
+    real = np.array([rack_of(racks, plan.allocations[job]) for job in jobs], dtype=int)
+    return replace(table, rack=real, node_rack=racks)
+
+
 @checked
 def option_table(round: Round) -> OptionTable:
     """Return all options of a round, as rules see them: an array is one job."""
@@ -127,21 +142,26 @@ def refuse_bad(extra: Rules, round: Round) -> None:
 
     InputError as of `asked`.
     """
-    asked(extra, AsOne(round).round, option_table(round))
+    seen, table = AsOne(round).round, option_table(round)
+    if extra.seeing_racks:
+        table, _ = by_rack(seen.cluster.topology, table)
+    asked(extra, seen, table)
 
 
 @checked
 def broken_rules(extra: object, round: Round, plan: Plan) -> list[Violation]:
     """Return which rules a plan for a round breaks, whoever made it; none if it keeps them all.
 
-    Each rule is asked about a table of the plan's options alone (`table_of`), an array as one job.
+    Each rule is asked about a table of the plan's options alone (`table_of`), an array as one job,
+    in the racks where they really are.
     A soft limit is never broken. A rule that cannot be asked is.
     """
     own = rules(extra)
     if not own:
         return []
     seen = AsOne(round)
-    table = table_of(seen.round, seen.shown(plan))
+    shown = seen.shown(plan)
+    table = _where_it_runs(seen.round, table_of(seen.round, shown), shown)
     try:
         limits, _ = asked(own, seen.round, table)
     except InputError as error:

@@ -14,7 +14,10 @@ from ronda.solvers.contract import Capability
 from ronda.solvers.own import imported
 
 Rule = Callable[..., Any]
-"""A function of a `Round` and its `OptionTable` that returns a `Limit`, a `Term`, or several."""
+"""A function of a `Round` and its `OptionTable` that returns a `Limit`, a `Term`, or several.
+
+With a third parameter ``rack`` it sees racks, and is given the one of each option as well.
+"""
 
 WHAT = "a function of the round and its options"
 
@@ -27,6 +30,11 @@ class Rules:
     path: str = ""
     code: str = ""
 
+    @property
+    def seeing_racks(self) -> list[str]:
+        """The names of those that see racks."""
+        return [name_of(rule) for rule in self.functions if sees_racks(rule)]
+
     def __bool__(self) -> bool:
         """Return whether there is any."""
         return bool(self.functions)
@@ -37,6 +45,9 @@ class Rules:
 
 
 NO_RULES = Rules()
+
+RACK = "rack"
+"""Parameter of rules that see racks."""
 
 EXTRA = "extra"
 """Parameter of the policies that keep rules."""
@@ -99,16 +110,24 @@ def _in_file(text: str | bytes) -> Rules:
 
 
 def _callable(given: object, place: str) -> Rule:
-    """Return a function that takes two arguments, or refuse it."""
+    """Return a function that takes two arguments, and perhaps racks, or refuse it."""
     if not callable(given):
         raise InputError(place, type(given).__name__, WHAT)
     try:
-        inspect.signature(given).bind(None, None)
+        inspect.signature(given).bind(None, None, **({RACK: None} if sees_racks(given) else {}))
     except TypeError:
         raise InputError(place, f"parameters {inspect.signature(given)}", WHAT) from None
     except ValueError:
         pass  # a built-in function does not say
     return given
+
+
+def sees_racks(rule: Rule) -> bool:
+    """Return whether a rule asks for the rack of each option."""
+    try:
+        return RACK in inspect.signature(rule).parameters
+    except ValueError:
+        return False
 
 
 def name_of(rule: Rule) -> str:

@@ -6,10 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ronda.formulations.allocation.racks import ANYWHERE, copies, reach
+from ronda.formulations.allocation.racks import copies, reach
 from ronda.formulations.clock import checkpoint
 from ronda.formulations.objectives.outlook import work_ahead
-from ronda.formulations.options.table import RACK, OptionTable, unbeaten
+from ronda.formulations.options.table import ANYWHERE, RACK, OptionTable, unbeaten
 from ronda.formulations.watts import (
     TOLERANCE,
     NodeClass,
@@ -21,6 +21,7 @@ from ronda.formulations.watts import (
     share,
 )
 from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.errors import InputError
 from ronda.instances.round import Round
 
 SLACK = 1e-6
@@ -175,7 +176,9 @@ class Fidelity(Enum):
             case Fidelity.RACKS:
                 return 3 * group + reach(table, rows)
             case Fidelity.NODES:  # what runs needs no other nodes: nothing beats it
-                return 3 * group + np.where(table.current[rows], 2, table.span[rows] == RACK)
+                group = 3 * group + np.where(table.current[rows], 2, table.span[rows] == RACK)
+                rack = np.full(len(table), ANYWHERE) if table.rack is None else table.rack
+                return group * (int(rack.max(initial=0)) + 3) + rack[rows] + 2
 
 
 def make_case(
@@ -194,11 +197,14 @@ def make_case(
     a limit of the user's own what it asks for may be worth less than not to run. Only
     options of jobs that must run stay in any case. By their rates, options of a table hardly ever
     beat each other: they are compared only where values mind watts, or where spans no longer
-    count. `awake` is as in `Case`.
+    count. `awake` is as in `Case`. InputError if rules see racks, which only nodes tell.
     """
     # Rows are made of cases.
     from ronda.formulations.allocation.rows import unbearable
 
+    if table.rack is not None and fidelity is not Fidelity.NODES:
+        found, expected = "a model of options alone", "the nodes too: milp(placement=exact)"
+        raise InputError("rules that see racks", found, expected)
     rigid = bool(table.must_run.any())
     good, own = np.isfinite(values) & (values > 0), table.own
     if own is not None:  # what a limit asks for may be needed, whatever it is worth
@@ -228,6 +234,8 @@ def make_case(
     if fidelity is Fidelity.RACKS:
         of, rack = copies(round.cluster.topology, table, rows)
         rows = rows[of]
+    elif table.rack is not None:
+        rack = table.rack[rows]
     case = replace(
         case_of(round, table, rows),
         rack=rack,

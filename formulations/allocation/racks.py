@@ -6,14 +6,21 @@ is (`ronda.formulations.placement.packing` never moves it), so it has no copies 
 the racks that it is in. All other options take GPUs from the pool alone, wherever they are.
 """
 
-import numpy as np
+import dataclasses
 
-from ronda.formulations.options.table import CLUSTER, RACK, OptionTable
+import numpy as np
+from msgspec.structs import replace
+
+from ronda.formulations.options.table import (
+    ANYWHERE,
+    CLUSTER,
+    RACK,
+    SEVERAL,
+    OptionTable,
+    in_place,
+)
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.cluster import Topology
-
-ANYWHERE = -1
-"""In place of a rack: the option is not tied to one."""
 
 
 def rack_gpus(topology: Topology) -> Rows:
@@ -45,6 +52,56 @@ def copies(topology: Topology, table: OptionTable, rows: Rows) -> tuple[Rows, Ro
     free = ~fits.any(axis=1, keepdims=True)
     of, column = np.nonzero(np.concatenate([free, fits], axis=1))
     return of, column - 1
+
+
+def by_rack(topology: Topology, table: OptionTable) -> tuple[OptionTable, Rows]:
+    """Return a table with each option in every rack that has its GPUs, and the row of each copy.
+
+    The first copy of an option is `ANYWHERE`. All copies of what a job runs on now are current.
+    """
+    fits = rack_gpus(topology)[table.pool] >= table.gpus[:, None]
+    every = np.ones((len(table), 1), dtype=bool)
+    of, column = np.nonzero(np.concatenate([every, fits], axis=1))
+    found = replace(_some(table, of), rack=column - 1, node_rack=topology.node_rack)
+    return found, of
+
+
+def told_apart(table: OptionTable, of: Rows, worth: Floats) -> tuple[OptionTable, Rows]:
+    """Return the options of `by_rack` that rules need, and their rows in its table.
+
+    An option that rules count the same in all racks is `ANYWHERE`. Any other is in one rack if one
+    has its GPUs, or on `SEVERAL` where it runs on these now.
+    """
+    assert table.own is not None
+    assert table.rack is not None
+    counts = np.vstack([table.own.use, worth])
+    first = np.flatnonzero(np.diff(of, prepend=-1))
+    alike = (counts == counts[:, first][:, of]).all(axis=0)
+    alike = np.logical_and.reduceat(alike, first)[of] if len(first) else alike
+    anywhere = table.rack == ANYWHERE
+    alone = anywhere & (np.bincount(of)[of] == 1)
+    rack = np.where(anywhere & ~alike & ~alone, SEVERAL, table.rack)
+    table = replace(table, rack=rack)
+    here = table.current & in_place(
+        table, np.arange(len(table)), [state.allocation for state in table.jobs]
+    )
+    kept = np.where(alike, anywhere, (rack != SEVERAL) | here)
+    rows = np.flatnonzero(kept & (here | ~table.must_run[table.job]))
+    return _some(table, rows), rows
+
+
+def _some(table: OptionTable, rows: Rows) -> OptionTable:
+    """Return a table of some rows, ascending; each may come several times."""
+    names = ("job", "pool", "gpus", "span", "width", "clock", "batch", "rate", "power_w", "current")
+    columns = {name: getattr(table, name)[rows] for name in names}
+    own, rack = table.own, table.rack
+    return replace(
+        table,
+        **columns,
+        start=np.searchsorted(columns["job"], np.arange(len(table.jobs) + 1)),
+        own=None if own is None else dataclasses.replace(own, use=own.use[:, rows]),
+        rack=None if rack is None else rack[rows],
+    )
 
 
 def held_gpus(topology: Topology, table: OptionTable, rows: Rows) -> Rows:

@@ -39,11 +39,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ronda.formulations.allocation.case import Case
-from ronda.formulations.allocation.racks import ANYWHERE, held_gpus, rack_gpus
+from ronda.formulations.allocation.racks import held_gpus, rack_gpus
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.dual_feasible import node_shares, tightening
-from ronda.formulations.options.table import OptionTable
+from ronda.formulations.options.table import ANYWHERE, OptionTable
 from ronda.formulations.watts import (
     TOLERANCE,
     awake_for,

@@ -21,10 +21,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ronda.formulations.allocation.case import Case, Waking
-from ronda.formulations.allocation.racks import ANYWHERE
 from ronda.formulations.allocation.rows import gpus_by_pool
 from ronda.formulations.objectives.outlook import horizon_s, pause_share, work_ahead
-from ronda.formulations.options.table import OptionTable, running_rows
+from ronda.formulations.options.table import ANYWHERE, OptionTable, running_rows
 from ronda.formulations.watts import nodes_for
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.round import Round

@@ -18,11 +18,14 @@ from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.own import OwnRows
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.cluster import Pool
-from ronda.instances.job import JobState, Option
+from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.plan import Plan
 
 SPANS = ("node", "rack", "cluster")
 NODE, RACK, CLUSTER = range(len(SPANS))
+
+ANYWHERE, SEVERAL = -1, -2
+"""In place of a rack: the option is not tied to one; what the job runs on is in several."""
 
 COLUMNS, FLOATS_FROM = 8, 4
 POOL, GPUS, SPAN, WIDTH, CLOCK, BATCH, RATE, WATTS = range(COLUMNS)
@@ -60,6 +63,10 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
         Whether rows are kept for values that fall with watts, whatever the limits.
     own
         The limits of the user's own over these options; None: there are none.
+    rack
+        (K,) the rack that each option must be in, or `ANYWHERE`, `SEVERAL`; None: no rule sees it.
+    node_rack
+        (N,) the rack of each node, where options have one; else None.
     """
 
     jobs: tuple[JobState, ...]
@@ -78,6 +85,8 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
     must_run: NDArray[np.bool_]
     minds_power: bool = False
     own: OwnRows | None = None
+    rack: Rows | None = None
+    node_rack: Rows | None = None
 
     def __len__(self) -> int:
         """Return the number of options (rows)."""
@@ -147,8 +156,25 @@ def rows_of(table: OptionTable, plan: Plan) -> Rows:
     }
     columns = (table.pool, table.gpus, table.span, table.width, table.clock, table.batch)
     same = runs_as(columns, np.arange(len(table)), table.job, held)
+    if table.rack is not None:
+        given = [plan.allocations.get(state.job.id) for state in table.jobs]
+        same = same[in_place(table, same, given)]
     must = np.flatnonzero(table.must_run[table.job])
     return _by_job(table, np.union1d(same, must))
+
+
+def in_place(table: OptionTable, rows: Rows, given: Sequence[Allocation | None]) -> Mask:
+    """Return (n,) which rows may be in the racks of what each job is given, by its number."""
+    if table.rack is None or table.node_rack is None:
+        return np.ones(len(rows), dtype=bool)
+    real = np.array([SEVERAL if a is None else rack_of(table.node_rack, a) for a in given], int)
+    return np.asarray((table.rack[rows] == ANYWHERE) | (table.rack[rows] == real[table.job[rows]]))
+
+
+def rack_of(node_rack: Rows, given: Allocation) -> int:
+    """Return the rack that an allocation is in, or `SEVERAL`."""
+    racks = {int(node_rack[node]) for node, _ in given.placement}
+    return racks.pop() if len(racks) == 1 else SEVERAL
 
 
 def columns_of(options: Iterable[Option]) -> Floats:

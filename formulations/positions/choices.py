@@ -1,7 +1,8 @@
 """The variables of the exact model: each option, on nodes of its own choice or where its job runs.
 
 What a job runs on now comes twice: it *stays* on its very nodes, for what the option is worth, or
-*moves*, for that less what the restart loses (`loss_of_moves`). Every other option is put on nodes
+*moves*, for that less what the restart loses (`loss_of_moves`); where rules see racks, it stays in
+its own and moves to the others. Every other option is put on nodes
 like a job that starts: q = gpus div M whole nodes, each the pool's largest (M GPUs) and empty, and
 a block of gpus mod M GPUs on one more node. A job that the pool's largest nodes cannot hold so is
 *mixed*: it takes the fewest nodes that hold it, whatever their sizes, each empty.
@@ -17,7 +18,7 @@ import numpy as np
 from ronda.formulations.allocation.case import Case
 from ronda.formulations.allocation.case import restrict as restrict_case
 from ronda.formulations.objectives.outlook import loss_of_moves
-from ronda.formulations.options.table import RACK
+from ronda.formulations.options.table import RACK, SEVERAL, in_place
 from ronda.formulations.watts import classes_of_nodes
 from ronda.instances.arrays import Mask, Rows
 from ronda.instances.cluster import Topology
@@ -51,6 +52,7 @@ def ways(case: Case, ties: float | None = None) -> Ways:
     """Return the options of a case as they can be placed; moves and nodes cost `ties` at most."""
     table, round_ = case.table, case.round
     now, must = table.current[case.rows], table.must_run[case.job]
+    here = now & in_place(table, case.rows, [state.allocation for state in table.jobs])
     moves, values = np.flatnonzero(now & ~must), np.zeros(len(table))
     values[case.rows] = case.value
     losses = np.array(
@@ -63,15 +65,17 @@ def ways(case: Case, ties: float | None = None) -> Ways:
     if ties is not None:
         losses *= ties / 2 / max(losses.sum(), ties / 2) if ties else 0.0
         node_price = ties / 2 / max(1, len(round_.cluster.topology.node_gpus))
-    value = case.value[moves] - losses
+    moved = case.value.copy()
+    moved[moves] -= losses
+    moves = moves[here[moves] & (case.rack[moves] != SEVERAL)]
     rows = np.concatenate([case.rows, case.rows[moves]])
-    stay = np.concatenate([now, np.zeros(len(moves), dtype=bool)])
+    stay = np.concatenate([here, np.zeros(len(moves), dtype=bool)])
     order = np.lexsort((~stay, rows))
     wide = replace(
         case,
         rows=rows[order],
         rack=np.concatenate([case.rack, case.rack[moves]])[order],
-        value=np.concatenate([case.value, value])[order],
+        value=np.concatenate([np.where(here, case.value, moved), moved[moves]])[order],
     )
     return _pieces(wide, stay[order], node_price, ties)
 
@@ -112,7 +116,7 @@ def _pieces(case: Case, stay: Mask, node_price: float, ties: float | None) -> Wa
                 whole[i] = 1 + np.searchsorted(np.cumsum(sizes), case.gpus[i])
                 rest[i] = 0
     several = np.array([pool.racks for pool in topology.pools])[case.pool] > 1
-    tied = ~stay & several & (case.table.span[case.rows] == RACK)
+    tied = ~stay & several & ((case.table.span[case.rows] == RACK) | (case.rack >= 0))
     return Ways(case, stay, whole, rest, mixed, tied, node_price, ties)
 
 

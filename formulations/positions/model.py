@@ -290,16 +290,24 @@ def _racks(model: Any) -> dict[int, list[int]]:
 
 
 def _racks_of_all(model: Any) -> dict[int, list[int]]:
-    """Return the racks in the pool of each fresh way; for a way tied to one, those large enough."""
+    """Return the racks in the pool of each fresh way; for a way tied to one, those large enough.
+
+    Of a way whose option is in one rack, that one.
+    """
     found: Ways = model.ways
     nodes: Nodes = model.nodes
     gpus: defaultdict[tuple[int, int], int] = defaultdict(int)
     for group in nodes.groups:
         gpus[group.pool, group.rack] += group.size * len(group.nodes)
     least = np.where(found.tied, found.case.gpus, 0).tolist()
-    asked = zip(found.case.pool.tolist(), least, found.stay.tolist(), strict=True)
+    case = found.case
+    asked = zip(case.pool.tolist(), case.rack.tolist(), least, found.stay.tolist(), strict=True)
     return {
-        i: [r for (p, r), there in gpus.items() if p == pool and there >= enough]
-        for i, (pool, enough, stays) in enumerate(asked)
+        i: [
+            r
+            for (p, r), there in gpus.items()
+            if p == pool and there >= enough and (rack < 0 or r == rack)
+        ]
+        for i, (pool, rack, enough, stays) in enumerate(asked)
         if not stays
     }

@@ -113,6 +113,8 @@ class _Exact:
             placed = realise_on(round, table, values, chosen, on, watt_value=self.watt_value)
         plan = Plan(allocations=placed.allocations)
         chosen = rows_of(table, plan)
+        if table.rack is not None:
+            placed = placed._replace(objective=table.worth(values, chosen))
         if self.ways.ties is not None:
             return _Found(chosen, placed, placed.objective, None)
         rows = chosen[chosen >= 0]
@@ -120,6 +122,13 @@ class _Exact:
         nodes = used_nodes(placed.allocations.values())
         worth = placed.objective - moves - len(nodes) * self.ways.node_price
         return _Found(chosen, placed, worth, moves)
+
+    def kept(self, found: _Found) -> bool:
+        """Return whether what was placed without a look at racks keeps rules that see them."""
+        rows, own = found.chosen[found.chosen >= 0], self.table.own
+        if self.table.rack is None or own is None:
+            return True
+        return len(rows) == len(found.realised.allocations) and not own.broken(rows).any()
 
     def read(self, model: Any) -> _Found:
         """Return the choice of a solved model, on its nodes."""
@@ -153,7 +162,9 @@ def _allocated(case: Case, values: Floats, search: Search) -> Choice:
     answer = first_answer(problem, search)
     first = filled(run.ways.case, problem, answer, search)
     best = run.placed(first.chosen)
-    choice = _better(first, best, first.bound)
+    choice = replace(first, objective=-np.inf, incumbents=())
+    if run.kept(best):
+        choice = _better(first, best, first.bound)
     if choice.closed(search.gap):
         return judged(choice, search.gap)
     if not run.has_time(min(CORE, len(run.ways.stay))):

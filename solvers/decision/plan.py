@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.allocation.case import Case
+from ronda.formulations.allocation.racks import by_rack, told_apart
 from ronda.formulations.allocation.rows import CAP, is_limit, seconds_of
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.clock import Deadline, ending
@@ -91,8 +92,14 @@ class Question(msgspec.Struct, frozen=True, eq=False):
             own[ALONE_S] = known.alone_s
         values = values_of(outlook, objective, own)
         if extra:
-            limits, worth = asked(extra, round, table)
-            table, values = msgspec.structs.replace(table, own=limits), values + worth
+            copied, of = table, np.arange(len(table))
+            if extra.seeing_racks:
+                copied, of = by_rack(round.cluster.topology, table)
+            limits, worth = asked(extra, round, copied)
+            table, values = msgspec.structs.replace(copied, own=limits), values[of] + worth
+            if extra.seeing_racks:
+                table, rows = told_apart(table, of, worth)
+                values = values[rows]
         return cls(
             round=round,
             objective=objective,
@@ -426,7 +433,16 @@ class Optimising(ABC):
             raise InputError(f"{self.name}: gap", f"{self.gap:g}", "a number from 0 to below 1")
         if rules_of(self) and Capability.RULES not in self.capabilities:
             raise InputError(f"{self.name}: {EXTRA}", "rules, which it keeps not", "milp or prices")
+        seeing = rules_of(self).seeing_racks
+        if seeing and not self.exact:
+            found = f"rule {seeing[0]}, which sees racks"
+            raise InputError(f"{self.name}: {EXTRA}", found, "milp(placement=exact)")
         object.__setattr__(self, "parameters", parameters(self.objective, self.parameters))
+
+    @property
+    def exact(self) -> bool:
+        """Whether options and nodes are chosen together from the start."""
+        return False
 
     @in_time
     def plan(

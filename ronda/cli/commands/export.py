@@ -84,12 +84,17 @@ def _head(round: str, policy: str, out: Path) -> list[str]:
 
 def _ways(found: "Ways") -> list[str]:
     """Return what each x of the exact model stands for."""
+    from ronda.formulations.allocation.rows import UNNAMED
+
     case = found.case
-    table = case.table
+    table, racks = case.table, case.round.cluster.topology.racks
     head = "x(i) = 1: the job gets way i, at most one of its own; others cut nodes for it."
-    made = [head, "x(i): job, pool, GPUs, clock, batch, and whether it stays on its nodes"]
+    made = [head, "x(i): job, pool, GPUs, clock, batch, the rack if tied to it, if it stays"]
     for i, (row, job, stays) in enumerate(zip(case.rows, case.job, found.stay, strict=True)):
         words = [printable(table.jobs[job].job.id), str(table.pool[row]), str(table.gpus[row])]
-        words += [f"{table.clock[row]:g}", f"{table.batch[row]:g}", *["stays"] * bool(stays)]
+        words += [f"{table.clock[row]:g}", f"{table.batch[row]:g}"]
+        if case.rack[i] >= 0:
+            words.append(printable(racks[case.rack[i]] or UNNAMED))
+        words += ["stays"] * bool(stays)
         made.append(f"x({i}): {', '.join(words)}")
     return made
