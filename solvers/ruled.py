@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.allocation.racks import by_rack
 from ronda.formulations.options.build import build, table_of
-from ronda.formulations.options.own import EQUAL, LEAST, SENSES, Limit, OwnRows, Term
+from ronda.formulations.options.own import EQUAL, LEAST, RULE, SENSES, Limit, OwnRows, Term
 from ronda.formulations.options.table import ANYWHERE, OptionTable, rack_of
 from ronda.instances.arguments import checked
 from ronda.instances.arrays import Floats
@@ -165,9 +165,9 @@ def broken_rules(extra: object, round: Round, plan: Plan) -> list[Violation]:
     try:
         limits, _ = asked(own, seen.round, table)
     except InputError as error:
-        return [Violation("rule", error.place, f"found {error.found}; expected {error.expected}")]
+        return [Violation(RULE, error.place, f"found {error.found}; expected {error.expected}")]
     every = np.arange(len(table))
     return [
-        Violation("rule", f"rule[{limits.names[r]}]", limits.words(r, every))
+        Violation(RULE, f"{RULE}[{limits.names[r]}]", limits.words(r, every))
         for r in np.flatnonzero(limits.broken(every)).tolist()
     ]

@@ -43,6 +43,7 @@ from ronda.formulations.allocation.racks import held_gpus, rack_gpus
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.dual_feasible import node_shares, tightening
+from ronda.formulations.options.own import RULE
 from ronda.formulations.options.table import ANYWHERE, OptionTable
 from ronda.formulations.watts import (
     TOLERANCE,
@@ -83,10 +84,6 @@ KILO = 1e3
 
 CAP, WINDOW, BY = "power_cap", "energy_window", "energy_by["
 """How the rows are called that limit the power and the energy of the whole cluster."""
-
-
-RULE = "rule"
-"""Family of the limits of the user's own."""
 
 
 def is_limit(name: str) -> bool:

@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike
 
 from ronda.instances.arrays import Floats, Mask, Rows
 
+RULE = "rule"
+"""What limits are called, as in ``rule[name]``, and the code of a plan's violation of one."""
+
 LEAST, EQUAL = ">=", "=="
 SENSES = ("<=", LEAST, EQUAL)
 

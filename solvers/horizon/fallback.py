@@ -12,6 +12,7 @@ import numpy as np
 from ronda.formulations.fusion.sharing import narrowed, together
 from ronda.formulations.objectives.outlook import horizon_s
 from ronda.formulations.options.application import application_of
+from ronda.formulations.options.own import RULE
 from ronda.formulations.sleeping import unused
 from ronda.formulations.watts import rack_caps
 from ronda.instances.errors import RondaError
@@ -25,9 +26,6 @@ Jobs = tuple[JobState, ...]
 """What is stopped together: a job, or all jobs of an array."""
 
 Item = TypeVar("Item", str, Jobs)
-
-RULE = "rule"
-"""Code of what breaks a rule of the user's own."""
 
 LIMITS = ("power", "energy", "rack-power")
 """Rules that jobs keep at lower clocks."""
