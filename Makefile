@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= compare-out
+DOCS_OUT ?= build/docs
 PYTEST_FLAGS ?= -n 2 --dist worksteal
 
 # The first interpreter that really runs, is new enough and can make an environment.
@@ -16,7 +17,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv test lint format types contract wheel-check check compare clean distclean
+.PHONY: help .venv test lint format types contract wheel-check docs check compare clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +55,9 @@ contract: $(STAMP) ## the one-way imports between the layers
 
 wheel-check: $(STAMP) ## build the wheel, install it in an empty environment and use it
 	$(BIN)/python .ci/wheel_check.py
+
+docs: $(STAMP) ## make the pages as HTML; a warning is an error (DOCS_OUT=build/docs)
+	$(BIN)/sphinx-build -q -W --keep-going -j 2 -b html docs $(DOCS_OUT)
 
 check: lint types contract wheel-check test ## all of the above
 

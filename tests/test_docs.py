@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+import ronda
 from ronda.cli.app import cli
 from ronda.solvers.registry import POLICIES
 
@@ -145,6 +146,14 @@ def test_every_policy_is_described(policy):
     """The page of policies has a row for each."""
     rows = re.findall(r"^\| (.*?) \|", (ROOT / "docs/policies.md").read_text(), re.MULTILINE)
     assert any(f"`{policy}`" in row for row in rows)
+
+
+def test_every_public_name_is_described():
+    """The page of the Python names has each once."""
+    page = (ROOT / "docs/api.md").read_text()
+    shown = re.findall(r"auto\w+:: (?:ronda\.)?([A-Za-z_]+)$", page, re.MULTILINE)
+    assert set(ronda.__all__) <= set(shown)
+    assert len(shown) == len(set(shown))
 
 
 def test_the_picture_shows_every_room(make):
