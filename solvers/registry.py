@@ -240,8 +240,13 @@ def config_of(made: Policy) -> dict[str, Any]:
 
 
 def seed_may_matter(made: Policy) -> bool:
-    """Return whether runs with other seeds may differ: of a policy of others nobody knows."""
-    return made.name not in POLICIES or Capability.RANDOM in made.capabilities
+    """Return whether runs with other seeds may differ: of a policy of others nobody knows.
+
+    One that goes by the name of ronda's own and is of another class is of others.
+    """
+    plain = inspect.unwrap(made)  # type: ignore[arg-type]
+    ours = made.name in POLICIES and type(plain) is policy_class(made.name)
+    return not ours or Capability.RANDOM in made.capabilities
 
 
 def as_policy(given: Policy | str) -> Policy:

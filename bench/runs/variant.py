@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import structs
 from msgspec.structs import replace
 
+from ronda.bench.runs.resample import Resample
 from ronda.formulations.bounds.needs import needs
 from ronda.formulations.models.configuration import Configuration
 from ronda.formulations.models.power import job_power_w
@@ -136,6 +137,7 @@ class Variant(Record, frozen=True, kw_only=True):
     """What to change about an instance, in the order of the fields; the defaults change nothing."""
 
     window: Window | None = None  # jobs in a row instead of all; some become gangs
+    resample: Resample | None = None  # a workload that is drawn from its own
     search: SearchDraw | None = None  # some trials of one sweep on a node of their own
     share: str = ""  # models as which trials may share GPUs (`generate.SHARED`)
     load: Positive | None = None  # that submissions of rigid jobs are spread for
@@ -155,13 +157,14 @@ class Variant(Record, frozen=True, kw_only=True):
     a budget gets one without credit."""
     factor: Positive | None = None
     """The same as a share of `reference_w`, for tables: it decides nothing."""
-    seed: Index = 0  # of what is drawn: windows, searches, sizes, faults
+    seed: Index = 0  # of what is drawn: windows, workloads, searches, sizes, faults
 
     @property
     def draws(self) -> bool:
         """Whether anything follows the seed."""
         breaks = self.faults is not None and bool(self.faults.changed)
-        return breaks or bool(self.window or self.search or self.size_noise or self.wrong_sizes)
+        drawn = (self.window, self.resample, self.search, self.size_noise, self.wrong_sizes)
+        return breaks or any(drawn)
 
     @property
     def change(self) -> str:
@@ -173,6 +176,7 @@ class Variant(Record, frozen=True, kw_only=True):
             if (value := getattr(self, name)) != getattr(UNCHANGED, name):
                 words.append(f"{name} {value:g}")
         words += [f"window of {self.window.jobs} jobs"] if self.window else []
+        words += ["resampled"] if self.resample else []
         words += [f"search {self.search.sweep}"] if self.search else []
         words += [f"shares as {self.share}"] if self.share else []
         words += ["faults"] if self.faults is not None else []
@@ -191,6 +195,8 @@ class Variant(Record, frozen=True, kw_only=True):
         made = instance
         if self.window is not None:
             made = self.window.cut(made, self.seed)
+        if self.resample is not None:
+            made = self.resample.draw(made, self.seed)
         if self.search is not None:
             made = self.search.cut(made, self.seed)
         if self.share:

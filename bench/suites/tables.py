@@ -12,7 +12,13 @@ import numpy as np
 from ronda.bench.figures.columns import COLUMNS, METRICS, SEARCHES, Column
 from ronda.bench.figures.table import Best, Table
 from ronda.bench.runs.results import Result
-from ronda.bench.statistics import Interval, bootstrap_interval, paired_ratio, ratio_of_means
+from ronda.bench.statistics import (
+    Interval,
+    bootstrap_interval,
+    paired_ratio,
+    ratio_of_means,
+    replicate_interval,
+)
 from ronda.bench.suites.cells import FIXED, Cell, Expanded, written
 from ronda.bench.suites.suite import Ratio, Suite, TableSpec
 from ronda.instances.arrays import Floats
@@ -99,6 +105,11 @@ class TableRow:
         states += ["with violations"] * sum(bool(run.metrics.get("violations")) for run in runs)
         return ", ".join(f"{states.count(s)} of {len(runs)} {s}" for s in dict.fromkeys(states))
 
+    @property
+    def resampled(self) -> bool:
+        """Whether its runs are of workloads that were drawn from those of instances."""
+        return all(run.variant.resample is not None for run, _ in self.pairs)
+
     def figures(self, metric: str, side: int = 0) -> Floats:
         """Return (R,) a figure of the runs, or (1) of those they are held against; NaN: unknown."""
         runs = (pair[side] for pair in self.pairs)
@@ -124,6 +135,10 @@ class TableRow:
         if not len(base) or not (base > 0).all():
             return UNKNOWN
         statistic = paired_ratio if self.ratio.mean == "geometric" else ratio_of_means
+        if shown.kind == "interval" and self.resampled:
+            seeds = np.array([run.seed for run, _ in self.pairs])[both]
+            by_seed = [statistic(own[seeds == k], base[seeds == k]) for k in np.unique(seeds)]
+            return replicate_interval(float(statistic(own, base)), by_seed)
         if shown.kind == "interval":
             return bootstrap_interval(statistic, own, base)
         each = own / base
@@ -215,8 +230,9 @@ class Arranged:
         return axes | {"runs": len(line.pairs), "note": line.note}
 
     def _said(self, line: TableRow) -> str:
-        seeds = len(line.pairs) > 1 and self.usual
-        return ", ".join(filter(None, (f"{len(line.pairs)} seeds" if seeds else "", line.note)))
+        what = "workloads" if line.resampled else "seeds"
+        counted = f"{len(line.pairs)} {what}" if len(line.pairs) > 1 and self.usual else ""
+        return ", ".join(filter(None, (counted, line.note)))
 
     def _across(self, line: TableRow) -> tuple[str, dict[str, float]]:
         """Return what stands at a value of the axis across: the first, others in brackets."""
@@ -233,8 +249,11 @@ class Arranged:
     def _notes(self, lines: Sequence[TableRow]) -> tuple[str, ...]:
         """Say what the numbers are."""
         notes, counts = [], {len(line.pairs) for line in lines}
-        if counts - {1} and any(shown.kind == "spread" for shown in self.columns):
-            notes.append("±: standard deviation of the runs")
+        kinds = {shown.kind for shown in (*self.inside, *self.columns)}
+        drawn = any(line.resampled for line in lines)
+        if counts - {1} and "spread" in kinds:
+            more = ": over resampled workloads, the standard error by bootstrap" if drawn else ""
+            notes.append(f"±: standard deviation of the runs{more}")
         if not self.usual and counts - {1}:
             ends = sorted({min(counts), max(counts)})
             notes.append(f"a row is the mean of {' to '.join(map(str, ends))} runs")
@@ -244,7 +263,12 @@ class Arranged:
         if self.ratio is not None:
             words = ", ".join(f"{axis} {value}" for axis, value in self.base.items())
             how = {"geometric": "geometric means of ratios"}.get(self.ratio.mean, "ratios of means")
-            notes.append(f"/: {how} to {words}; lost: above {self.ratio.lost_above:g}")
+            notes.append(f"/: {how} to {words}, pair by pair")
+            over = (
+                "resampled workloads, by their standard error" if drawn else "pairs, by bootstrap"
+            )
+            notes += [f"[]: 95 % interval over {over}"] * ("interval" in kinds)
+            notes += [f"lost: above {self.ratio.lost_above:g}"] * ("lost" in kinds)
         return tuple(notes)
 
     def about(self, results: Results) -> dict[str, Any]:
@@ -299,17 +323,25 @@ class _Shown:
 
 
 def usual(expanded: Expanded, results: Results) -> list[Arranged]:
-    """Return the tables of a comparison that does not say: one for each instance and change."""
+    """Return the tables of a comparison that does not say: one for each instance and change.
+
+    Where seeds differ, mean JCTs are held against those of the first policy, seed by seed.
+    """
     found: dict[str, list[Cell]] = {}
     for cell in expanded.cells:
         changes = (f"{axis} {value}" for axis, value in cell.at.items() if axis not in FIXED)
-        labelled = replace(cell, at=cell.at | {"policy": cell.case.label})
+        labelled = replace(cell, at=cell.at | {"policy": cell.case.label, "knowledge": ""})
         found.setdefault(", ".join([cell.at["instance"], *changes]), []).append(labelled)
     made = []
     for name, cells in found.items():
         runs = (results[cell.case.key].metrics for cell in cells if cell.case.key in results)
         searches = SEARCHES if any("missed_sweeps" in run for run in runs) else ()
-        made.append(Arranged(cells, (*USUAL, *map(TableColumn, searches)), title=name, usual=True))
+        columns, ratio = [*USUAL, *map(TableColumn, searches)], None
+        base, *others = dict.fromkeys(cell.case.label for cell in cells)
+        if others and len({cell.at["seed"] for cell in cells}) > 1:
+            columns.insert(2, TableColumn(COLUMNS[0], "interval"))
+            ratio = Ratio(to={"policy": base})
+        made.append(Arranged(cells, tuple(columns), ratio=ratio, title=name, usual=True))
     return made
 
 

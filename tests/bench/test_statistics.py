@@ -11,6 +11,7 @@ from ronda.bench.statistics import (
     over_best,
     paired_ratio,
     performance_profile,
+    replicate_interval,
 )
 
 
@@ -35,6 +36,18 @@ def test_paired_samples_are_drawn_together():
 def test_paired_ratio_by_hand():
     """sqrt(1 x 100) = 10."""
     assert paired_ratio(np.array([2.0, 300.0]), np.array([2.0, 3.0])) == pytest.approx(10.0)
+
+
+def test_replicates_are_no_sample_of_their_mean():
+    """Twice the workloads, as different: nearly as wide.
+
+    Logarithms -1, 0, 1: s = 1, t(0.975, 2) = 4.302653; of -1, -1, 0, 0, 1, 1: s^2 = 4 / 5.
+    """
+    value, low, high = replicate_interval(2.0, np.exp([-1.0, 0.0, 1.0]))
+    assert (value, low, high) == pytest.approx((2, 2 * math.exp(-4.302653), 2 * math.exp(4.302653)))
+    _, _, high = replicate_interval(1.0, np.exp([-1.0, 0.0, 1.0] * 2))
+    assert high == pytest.approx(math.exp(2.570582 * math.sqrt(0.8)))
+    assert np.isnan(replicate_interval(1.0, [1.0])[1:]).all()
 
 
 def test_half_width_by_hand():

@@ -33,6 +33,7 @@ def contract_of(made):
     return Contract(policy(made.name, **SHORT.get(made.name, {})))
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("check_name", CHECKS)
 def test_policy_keeps_the_contract(made, check_name, processor_time):
     """What anyone may expect, of every policy."""

@@ -7,8 +7,9 @@ import pytest
 
 import ronda
 from ronda.instances.errors import InputError
-from ronda.solvers.registry import config_of, policy
-from ronda.testing import check_policy
+from ronda.solvers.policies.rigid.queues import Fifo
+from ronda.solvers.registry import config_of, policy, seed_may_matter
+from ronda.testing import Contract, check_policy
 
 WIDEST = '''
 import ronda
@@ -60,6 +61,36 @@ def test_an_object_is_a_policy():
         ronda.run(round_, Nobody)
     with pytest.raises(InputError, match="plan"):
         ronda.run(round_, object())
+
+
+SEEDED = """
+
+class Seeded(Widest):
+    def plan(self, round, *, deadline, seed, initial=None):
+        self.most = seed % 2
+        return super().plan(round, deadline=deadline, seed=seed, initial=initial)
+"""
+
+
+def test_a_seed_that_matters_should_be_declared(file):
+    """Plans of one job and of none differ: a warning says so, and runs are made with all seeds."""
+    file.write_text(WIDEST + SEEDED)
+    made = policy("./mine.py:Seeded")
+    contract = Contract(made)
+    with pytest.warns(UserWarning, match="Seeded: plans of round .* differ by seed; declare"):
+        contract.a_seed_that_matters_is_declared()
+    assert seed_may_matter(made)
+
+
+def test_who_goes_by_a_name_of_ours_is_not_ours():
+    """An object may call itself fifo, and use its seed all the same."""
+
+    class Other(Fifo):
+        name = "fifo"
+
+    assert seed_may_matter(Other())
+    assert not seed_may_matter(policy("fifo"))
+    assert not seed_may_matter(policy("srtf+zeus"))
 
 
 def test_a_file_that_changed_is_another_policy(file):

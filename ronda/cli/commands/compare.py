@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+from msgspec.structs import replace
+
 from ronda.bench.figures.table import write_tables
 from ronda.bench.runs.results import Result
-from ronda.bench.runs.specs import RunCase, split_policies
+from ronda.bench.runs.specs import MAX_SEEDS, RunCase, split_policies
 from ronda.bench.suites.cells import expand
 from ronda.bench.suites.suite import Suite, read
 from ronda.bench.suites.tables import arrange, draw, usual
@@ -37,17 +40,26 @@ NAMES = {
     "compare",
     "ronda compare venus-vcvly --policies fifo,sjf,srtf",
     "ronda compare pollux-1 pollux-2 --policies 'srtf,milp(gap=1e-3),genetic' --seeds 0-4",
+    "ronda compare pollux-1 --policies fifo,srtf,prices --resample 20",
     "ronda compare pollux-1 --policies pollux-like,prices --knowledge oracle,history",
     "ronda compare pollux-1 --policies genetic --seeds 0-9 --dask tcp://127.0.0.1:8786",
     "ronda compare lab/suites/faults.toml --seeds 1-3",
 )
 @horizon_options("compare-out")
 @predictor_option
+@click.option(
+    "--resample",
+    type=click.IntRange(2, MAX_SEEDS),
+    metavar="N",
+    help="N workloads like that of each instance, drawn from it in blocks of submissions, for "
+    "seeds 0 to N-1 (docs/statistics.md).",
+)
 def command(
     sources: tuple[str, ...],
     policies: str,
     levels: tuple[Knowledge, ...],
     predictor: Path | None,
+    resample: int | None,
     seeds: str,
     time_limit: float,
     timeout: float,
@@ -74,6 +86,11 @@ def command(
         suite, place = read(Path(sources[0])), sources[0]
         given = {field: given[field] for option, field in NAMES.items() if was_given(option)}
         out = out if was_given("out") else Path(f"{Path(place).stem}-out")
+    if resample is not None:
+        if was_given("seeds"):
+            raise InputError("--resample", "--seeds as well", "one: N workloads are seeds 0 to N-1")
+        given["seeds"] = f"0-{resample - 1}"
+        suite = replace(suite, change=suite.change | {"resample": {}})
     suite = suite.asked(**given)
     runs = How(out, timeout=suite.timeout_s or timeout, memory=suite.memory_mib or memory, **how)
     expanded = expand(suite, out, place, Path(place).parent)
@@ -97,16 +114,17 @@ def command(
 
 
 def _draw(todo: Sequence[RunCase], results: Sequence[Result], runs: How) -> None:
-    """Draw the figures of each instance as it ran, and one of all."""
+    """Draw the figures of each instance as it ran, or of the first that was drawn; one of all."""
     from ronda.bench.figures.overview import overview
     from ronda.bench.figures.run import draw_comparison
 
-    cases = {case.fingerprint: case for case in todo}
+    cases = dict[str, RunCase]()
+    for case in todo:
+        cases.setdefault(" ".join(filter(None, (case.instance, case.variant.title))), case)
     with Bars() as bars:
-        for index, (fingerprint, case) in enumerate(cases.items()):
-            name = " ".join(filter(None, (case.instance, case.variant.title)))
+        for index, (name, case) in enumerate(cases.items()):
             bars.update("figures", index / len(cases), name)
-            own = [r for r in results if r.fingerprint == fingerprint and r.ok]
+            own = [r for r in results if r.fingerprint == case.fingerprint and r.ok]
             plain = load(case.source)
             assert isinstance(plain, Instance)
             folder = runs.layout.figures(name)

@@ -1,6 +1,7 @@
 """The tables of a comparison: the usual ones, and those that a suite arranges."""
 
 import csv
+import math
 
 import pytest
 
@@ -17,9 +18,11 @@ from ronda.bench.figures.table import (
     seconds,
     write_tables,
 )
+from ronda.bench.runs.resample import Resample
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.single import measure
 from ronda.bench.runs.specs import RunCase
+from ronda.bench.runs.variant import UNCHANGED, Variant
 from ronda.bench.suites.cells import Cell, Expanded
 from ronda.bench.suites.suite import Ratio, Suite, TableSpec
 from ronda.bench.suites.tables import arrange, draw, usual
@@ -34,7 +37,16 @@ class Runs:
     def __init__(self, tmp_path):
         self.expanded, self.results = Expanded(tmp_path), {}
 
-    def add(self, label="fifo", seed=0, status=Status.OK, instance="x", at=None, **metrics):
+    def add(
+        self,
+        label="fifo",
+        seed=0,
+        status=Status.OK,
+        instance="x",
+        at=None,
+        variant=UNCHANGED,
+        **metrics,
+    ):
         """Add a run with all metrics that the usual table shows."""
         axes = {"instance": instance, "policy": label, "knowledge": "declared", "seed": f"{seed}"}
         case = RunCase(
@@ -54,6 +66,7 @@ class Runs:
             policy=label,
             label=label,
             seed=seed,
+            variant=variant,
             status=status,
             metrics=shown | known | metrics if status is Status.OK else {},
         )
@@ -89,6 +102,33 @@ def test_means_over_seeds_and_their_spread(runs):
     assert table.rows[0][0] == "fifo (2 seeds)"
     assert table.records[0]["mean_jct_s/spread"] == pytest.approx(200**0.5)
     assert table.notes == ("±: standard deviation of the runs",)
+
+
+def test_policies_are_held_against_the_first_seed_by_seed(runs):
+    """60 / 30 and 100 / 50 are 2 each: no width, however far the seeds are apart."""
+    runs.add("a", 0, mean_jct_s=30.0).add("a", 1, mean_jct_s=50.0)
+    (table,) = runs.add("b", 0, mean_jct_s=60.0).add("b", 1, mean_jct_s=100.0).usual()
+    assert cell(table, "b", "mean JCT / a") == "2.000 [2.000, 2.000]"
+    assert table.notes[2] == "[]: 95 % interval over pairs, by bootstrap"
+
+
+def test_resampled_workloads_are_replicates(runs):
+    """Ratios 1 and e: the mean exp(1/2), and t(0.975, 1) = 12.7062 times s = sqrt(1/2)."""
+    for seed, ratio in ((0, 1.0), (1, math.e)):
+        for label, jct_s in (("a", 10.0), ("b", 10.0 * ratio)):
+            runs.add(label, seed, variant=Variant(resample=Resample()), mean_jct_s=jct_s)
+    (table,) = runs.usual()
+    assert table.rows[1][0] == "b (2 workloads)"
+    value, low, high = (
+        table.records[1][f"mean_jct_s/interval{end}"] for end in ("", "/low", "/high")
+    )
+    assert value == pytest.approx(math.exp(0.5))
+    assert (low, high) == pytest.approx(
+        (math.exp(0.5 - 12.7062 * math.sqrt(0.5)), math.exp(0.5 + 12.7062 * math.sqrt(0.5))),
+        rel=1e-4,
+    )
+    assert "resampled workloads" in table.notes[0]
+    assert "resampled workloads" in table.notes[2]
 
 
 def test_best_is_the_smallest_and_only_where_something_differs(runs):
@@ -137,7 +177,7 @@ def test_the_same_rows_as_markdown_and_as_csv(runs, tmp_path):
     text = (tmp_path / "table.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == 4
-    assert {line.count("|") for line in rows} == {len(COLUMNS) + 3}
+    assert {line.count("|") for line in rows} == {len(COLUMNS) + 4}  # and the ratio
     assert "**1,234 ± 0**" in rows[2]
     assert text.endswith("* a remark\n")
     with (tmp_path / "table.csv").open(newline="") as file:

@@ -138,3 +138,37 @@ def test_a_killed_suite_goes_on_to_the_same_results(folder, ronda, runs_here):
     tables = [(folder / out / "table.md").read_text() for out in ("s-out", "fresh")]
     assert tables[0] == tables[1]
     assert isinstance(read(folder / "s.toml"), Suite)
+
+
+def test_workloads_are_drawn_for_all_policies_alike(suite, folder, ronda, runs_here):
+    """Policies without randomness, too: N workloads, each the same for both."""
+    words = ("compare", "two-nodes.json", "--policies", "fifo,srtf", "--no-figures")
+    done = ronda(*words, "--resample", "3", "--json", "--out", "drawn")
+    assert done.exit_code == 0, done.output
+    (about,) = json.loads(done.stdout.splitlines()[-1])["instances"]
+    assert [(row["policy"], row["runs"]) for row in about["policies"]] == [("fifo", 3), ("srtf", 3)]
+    runs = [json.loads(line) for line in (folder / "drawn/results.jsonl").read_text().splitlines()]
+    of = {
+        name: {run["seed"]: run["fingerprint"] for run in runs if run["policy"] == name}
+        for name in ("fifo", "srtf")
+    }
+    assert of["fifo"] == of["srtf"]
+    assert len({*of["fifo"].values()}) == 3
+    assert "| fifo (3 workloads) |" in (folder / "drawn/table.md").read_text()
+
+
+def test_workloads_are_drawn_in_a_suite_by_option_as_well(suite, folder, ronda, runs_here):
+    """The seeds of the suite give way to those of the workloads."""
+    done = ronda("compare", suite.name, "--resample", "2", "--policies", "fifo", "--json")
+    assert "found 1 submissions" in done.output  # its search is one
+    suite.write_text(SUITE.replace(', { make = "sweep", trials = 2, gpus = 2 }', ""))
+    done = ronda("compare", suite.name, "--resample", "2", "--policies", "fifo", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout.splitlines()[-1])["runs"] == 2 * 2
+
+
+def test_workloads_and_seeds_are_one_choice(folder, ronda):
+    """They are the same numbers."""
+    done = ronda("compare", "two-nodes.json", "--resample", "3", "--seeds", "0-4")
+    assert done.exit_code == 2
+    assert "--resample: found --seeds as well" in done.output
