@@ -18,6 +18,7 @@ from tools.recipes.item import Item
 from tools.recipes.ones import history, ones
 from tools.recipes.philly import philly_batches, philly_faults
 from tools.recipes.pollux import pollux
+from tools.recipes.rounds import MADE, busy, made
 from tools.recipes.structured import cluster_mixed, structured
 from tools.recipes.sweeps import taskset, titan
 from tools.recipes.venus import venus
@@ -47,6 +48,17 @@ RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
     "probe-restart": lambda _: probes.restart(),
     "probe-wake": lambda _: probes.wake(),
     "probe-window": lambda _: probes.window(),
+    **{name: lambda _, name=name: made(name) for name in sorted(MADE)},  # type: ignore[misc]
+    "round-arrays": lambda _: busy(cluster_mixed(), "round-arrays", "hfht", 9_603.0),
+    "round-batches": lambda source: busy(philly_batches(source), "round-batches", "srtf", 29_520.0),
+    "round-gangs": lambda _: busy(structured("gangs"), "round-gangs", "srtf", 37_514.0),
+    "round-pods": lambda _: busy(structured("pods-mixed"), "round-pods", "srtf", 5_364.0),
+    "round-pollux": lambda source: busy(pollux(source, 1), "round-pollux", "srtf", 20_602.0),
+    "round-power": lambda source: busy(energy(source, HALF_DAY), "round-power", "srtf", 29_520.0),
+    "round-tenants": lambda _: busy(structured("two-tenants"), "round-tenants", "srtf", 10_135.0),
+    "round-venus": lambda source: busy(
+        venus(source, "vcvGl", 20), "round-venus", "fifo", 1_218_882.0
+    ),
     "sweep-hydro": lambda _: hand.sweep_hydro(),
     "sweep-taskset": taskset,
     "sweep-titan": titan,
@@ -80,7 +92,7 @@ def build(source: Path, out: Path) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as scratch:
         draft = Path(scratch)
         listing = []
-        for recipe in RECIPES.values():
+        for _, recipe in sorted(RECIPES.items()):
             made = recipe(source)
             item = made if isinstance(made, Item) else Item(obj=made)
             files.write(item.obj, draft / item.entry.file)

@@ -18,6 +18,7 @@ class Item:
     description: str = ""
     source: str = ""
     licence: str = ""
+    citation: str = ""
     reference: dict[str, dict[str, float]] | None = None
 
     @property
@@ -40,6 +41,6 @@ class Item:
             description=words.description.partition("\n")[0],
             source=words.source,
             licence=words.licence,
-            citation="" if isinstance(obj, Round) else obj.citation,
+            citation=words.citation,
             reference=words.reference or {},
         )
