@@ -26,6 +26,14 @@ settings.register_profile(
 settings.load_profile("ronda")
 
 
+def pytest_collection_modifyitems(config, items):
+    """Leave soaks out unless they are asked for by name."""
+    if "soak" not in config.option.markexpr:
+        soaks = [item for item in items if item.get_closest_marker("soak") is not None]
+        config.hook.pytest_deselected(items=soaks)
+        items[:] = [item for item in items if item.get_closest_marker("soak") is None]
+
+
 def rigid_job(name, submit_s, gpus, work):
     """Return a rigid job of known size."""
     return Job(

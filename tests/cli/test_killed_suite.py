@@ -22,8 +22,11 @@ columns = ["mean_jct_s", "mean_jct_s/interval", "restarts"]
 """
 
 
-def test_a_killed_suite_goes_on_and_ends_with_the_same_results(folder, ronda):
-    """Runs that ended are not made again; table and numbers are those of an unbroken suite."""
+def test_a_killed_suite_goes_on_and_ends_with_the_same_results(folder, ronda, runs_here):
+    """Runs that ended are not made again; table and numbers are those of an unbroken suite.
+
+    What is killed runs in processes, the rest in this one.
+    """
     (folder / "s.toml").write_text(SUITE)
     words = ("compare", "s.toml", "--jobs", "1", "--no-figures", "--out")
     results = folder / "killed" / "results.jsonl"

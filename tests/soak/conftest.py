@@ -16,11 +16,3 @@ def pytest_generate_tests(metafunc):
     if marker is not None:
         (few,) = marker.args
         metafunc.parametrize("seed", range(FIRST, FIRST + (VOLUME or few)))
-
-
-def pytest_collection_modifyitems(config, items):
-    """Leave soaks out unless they are asked for by name."""
-    if "soak" not in config.option.markexpr:
-        left = [item for item in items if item.get_closest_marker("soak") is None]
-        config.hook.pytest_deselected(items=[item for item in items if item not in left])
-        items[:] = left

@@ -9,10 +9,11 @@ from ronda.formulations.objectives.forms import values
 from ronda.formulations.objectives.outlook import UNKNOWN, outlook
 from ronda.formulations.objectives.rank import elasticity, expected_rank, prices
 from ronda.formulations.options.build import build
-from ronda.formulations.options.table import OptionTable
+from ronda.formulations.options.table import CLUSTER, OptionTable
+from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.solvers.decision.by_prices import allocate_by_prices
 from ronda.solvers.prices.dual import Search
-from valued_rounds import cluster, job, rigid, snapshot
+from valued_rounds import job, rigid, snapshot
 
 
 def flow_time(sizes, p, shares):
@@ -85,7 +86,7 @@ def test_no_other_shares_do_better():
 def simulate(objective, p, gpus=64, jobs=12):
     """Return the flow time when `values` and `fill` decide a cluster of n^p jobs at every end."""
     counts = np.unique(np.round(np.geomspace(1, gpus, 30))).astype(np.int64)
-    on = cluster(gpus)
+    on = uniform_cluster(GpuType(name="V100", memory_gib=16), gpus, 1)
     left, total, now = np.sort(SIZES)[::-1][:jobs] * 1000, 0.0, 0.0
     while len(left):
         states = tuple(job(f"{i}", float(x)) for i, x in enumerate(left))
@@ -111,7 +112,7 @@ def law_table(round, states, counts, p):
         job=np.repeat(np.arange(jobs), len(counts)),
         pool=np.zeros(k, dtype=np.int64),
         gpus=np.tile(counts, jobs),
-        span=np.zeros(k, dtype=np.int64),
+        span=np.full(k, CLUSTER),
         width=np.ones(k, dtype=np.int64),
         clock=np.ones(k),
         batch=np.ones(k),

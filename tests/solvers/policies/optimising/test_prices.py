@@ -79,19 +79,23 @@ def monolithic(problem):
 def bound_from_prices(problem, prices):
     """Return the Lagrangian bound, job by job in plain Python."""
     total = float(sum(p * c for p, c in zip(prices, problem.capacity, strict=True)))
+    cost = prices @ problem.use.dense()
     for j in range(problem.jobs):
         best = -np.inf if problem.must[j] else 0.0
         for k in range(problem.start[j], problem.start[j + 1]):
-            best = max(best, problem.value[k] - float(prices @ problem.use.column(k)))
+            best = max(best, problem.value[k] - cost[k])
         total += best
     for b, n in enumerate(problem.block_count):
         total += n * max(0.0, problem.block_value[b] - float(prices @ problem.block_use[:, b]))
     return total
 
 
-@pytest.mark.parametrize("first", range(0, 500, 50))
+@pytest.mark.parametrize(
+    "first",
+    [0, 50, 100, 150, *(pytest.param(n, marks=pytest.mark.soak) for n in range(200, 500, 50))],
+)
 def test_optimum_and_status_equal_monolithic_highs(first):
-    """500 random problems, asked for a gap of 1e-9: same optimum, same infeasibility."""
+    """Same optimum and infeasibility at a gap of 1e-9 in 200 random problems, 500 in a soak."""
     for seed in range(first, first + 50):
         problem = random_problem(seed)
         expected = monolithic(problem)
