@@ -1,6 +1,7 @@
-"""Statistics of comparisons: intervals, ratios of pairs, performance profiles.
+"""Statistics of comparisons: intervals, means, ratios of pairs, ranks, performance profiles.
 
-scipy does the arithmetic; it is loaded where a number is asked for.
+Each with its reason in docs/statistics.md. scipy does the arithmetic; it is loaded where a number
+is asked for. A run that failed has an infinite time: it counts as one that is never done.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +13,9 @@ from numpy.typing import ArrayLike
 from ronda.instances.arrays import Floats
 
 CONFIDENCE = 0.95
+
+SHIFT_S = 10.0
+"""Seconds that are added before a geometric mean is taken, and taken off it."""
 
 
 class Interval(NamedTuple):
@@ -69,7 +73,7 @@ def _student(count: int) -> float:
     return float(t.ppf(0.5 + CONFIDENCE / 2, count - 1))
 
 
-def half_width(values: Sequence[float]) -> float:
+def half_width(values: Sequence[float] | Floats) -> float:
     """Return the half-width of the mean's confidence interval by Student's t; 0 of one value."""
     from scipy.stats import sem
 
@@ -81,6 +85,67 @@ def geometric_mean(values: Floats, axis: int = -1) -> Floats:
     from scipy.stats import gmean
 
     return np.asarray(gmean(values, axis=axis))
+
+
+def shifted_mean(times_s: Floats) -> float:
+    """Return the geometric mean of ``t + SHIFT_S``, less `SHIFT_S`: short times count for less.
+
+    T. Achterberg, Constraint Integer Programming, TU Berlin 2007, app. A.3. Infinite with a
+    failure.
+    """
+    return float(geometric_mean(times_s + SHIFT_S)) - SHIFT_S
+
+
+def expected_running_time(spent: ArrayLike, reached: ArrayLike) -> float:
+    """Return the ERT: what (R,) runs spent until the target, or in vain, over how many reached it.
+
+    N. Hansen et al., COCO, Optimization Methods and Software 36, 2021, sec. 5. Infinite if none
+    did.
+    """
+    count = np.count_nonzero(reached)
+    return float(np.sum(spent) / count) if count else float("inf")
+
+
+def student_ratio(ours: Floats, other: Floats) -> Interval:
+    """Return the geometric mean of ratios of pairs, its interval by Student's t on logarithms.
+
+    For few pairs, of which percentiles of a bootstrap are too narrow.
+    """
+    value, half = float(paired_ratio(ours, other)), half_width(np.log(ours / other))
+    if len(ours) < 2:
+        return Interval(value, float("nan"), float("nan"))
+    return Interval(value, float(value * np.exp(-half)), float(value * np.exp(half)))
+
+
+class Ranks(NamedTuple):
+    """Mean ranks of S solvers over problems, 1 the best, and what is chance in them.
+
+    `p` is that of all solvers being alike; ranks nearer than `critical` are not told apart.
+    """
+
+    mean: Floats
+    p: float
+    critical: float
+
+
+def ranks(figures: Floats) -> Ranks:
+    """Rank (P, S) figures of solvers on problems, less is better; failures, infinite, are last.
+
+    Friedman's test as F by Iman and Davenport, and the critical difference by Nemenyi (J. Demsar,
+    JMLR 7, 2006, sec. 3.2.2). Ties share their ranks. Three solvers at least.
+    """
+    from scipy.stats import f, friedmanchisquare, rankdata, studentized_range
+
+    place = rankdata(figures, axis=1)
+    problems, solvers = figures.shape
+    with np.errstate(divide="ignore", invalid="ignore"):
+        chi = np.float64(friedmanchisquare(*place.T).statistic)
+        ratio = (problems - 1) * chi / (problems * (solvers - 1) - chi)
+    free = solvers - 1
+    p = float(f.sf(ratio, free, free * (problems - 1)))
+    q = float(studentized_range.ppf(CONFIDENCE, solvers, np.inf)) / np.sqrt(2.0)
+    critical = q * np.sqrt(solvers * (solvers + 1) / (6.0 * problems))
+    return Ranks(place.mean(axis=0), 1.0 if np.isnan(p) else p, float(critical))
 
 
 def paired_ratio(ours: Floats, other: Floats, axis: int = -1) -> Floats:

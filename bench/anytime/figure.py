@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from ronda.bench.anytime.traces import Trace
+from ronda.bench.anytime.traces import TARGETS, Trace, reached
 from ronda.bench.figures.style import colour, legend_below, look, new_figure, save, tidy
 from ronda.bench.figures.table import percent
 
@@ -18,16 +18,18 @@ LEAST = 1e-4
 def draw(found: Sequence[Trace], reference: dict[str, float], limit_s: float, path: Path) -> None:
     """Draw the mean gap of each policy over all runs; of one round, also its range over seeds.
 
-    `reference` is what values are measured against, by round; `limit_s` ends the time axis.
+    And the share of `TARGETS` that are reached. `reference` is what values are measured against, by
+    round; `limit_s` ends the time axis.
     """
-    figure = new_figure(11, 4.4)
-    by_time, by_evaluation = figure.subplots(1, 2, sharey=True)
-    earliest = min(t.points[0].time_s for t in found)
-    most = max(t.points[-1].evaluations for t in found)
+    figure = new_figure(14, 4.4)
+    by_time, by_evaluation, targets = figure.subplots(1, 3)
+    earliest = min(t.points[0].time_s for t in found if t.points)
+    most = max(t.points[-1].evaluations for t in found if t.points)
     _panel(by_time, found, reference, (earliest / 2, limit_s), evaluations=False)
     _panel(by_evaluation, found, reference, (0.8, max(most, 10.0)), evaluations=True)
     tidy(by_time, "seconds since entry", "primal gap to the best known bound (%)", grid=True)
     tidy(by_evaluation, "evaluations (search-tree nodes of milp and prices)", grid=True)
+    _targets(targets, found, reference, (0.8, max(most, 10.0)))
     rounds = list(dict.fromkeys(t.round for t in found))
     figure.suptitle(rounds[0] if len(rounds) == 1 else f"mean of {len(rounds)} rounds", fontsize=10)
     legend_below(figure, by_time.get_legend_handles_labels()[0])
@@ -38,6 +40,23 @@ def draw(found: Sequence[Trace], reference: dict[str, float], limit_s: float, pa
     ]
     header = ("round", "policy", "seed", "time_s", "evaluations", "value", "gap")
     save(figure, path, header, rows)
+
+
+def _targets(
+    axes: Axes, found: Sequence[Trace], reference: dict[str, float], ends: tuple[float, float]
+) -> None:
+    """Draw the share of runs and targets that are reached, by evaluations."""
+    grid = np.geomspace(*ends, 600)
+    labels = list(dict.fromkeys(t.label for t in found))
+    for index, label in enumerate(labels):
+        own = [t for t in found if t.label == label]
+        gaps = np.array([t.at(grid, reference[t.round], evaluations=True) for t in own])
+        axes.step(grid, reached(gaps), where="post", **look(index, len(labels)))
+    axes.set_xscale("log")
+    axes.set_xlim(*ends)
+    axes.set_ylim(-0.02, 1.02)
+    about = f"share of {len(TARGETS)} gaps from 79 to 0.01 % reached"
+    tidy(axes, "evaluations", about, grid=True)
 
 
 def _panel(

@@ -10,9 +10,17 @@ import numpy as np
 from ronda.bench.anytime.traces import Trace, references
 from ronda.bench.figures.table import Table, count, percent, seconds
 from ronda.bench.runs.results import Result
+from ronda.bench.statistics import expected_running_time
 
 CLOSE = 0.01
 """A gap that counts as having arrived."""
+
+
+NOTES = (
+    f"ERT: what all runs spent until a gap of {CLOSE:.0%}, or in vain, over how many came there",
+    "primal integral: seconds at a gap of 100 % that the search is worth, up to the time limit",
+    "runs that failed count with a gap of 100 %",
+)
 
 
 def times(limit_s: float) -> tuple[float, ...]:
@@ -26,29 +34,38 @@ def lines(
     """Return means over each policy's runs, in the order in which the policies come.
 
     `first_s` is when the first plan is there; `gaps` are the primal gaps at each of `times` and of
-    the plan returned; `arrived` is the share of runs that come within `CLOSE`, and `arrives_s`
-    when; `ends_s` is when it returns, `evaluations` counts those, or search-tree nodes.
+    the plan returned; `arrived` is the share of runs that come within `CLOSE`, and `ert_s` and
+    `ert_evaluations` what it takes to (`expected_running_time`); `ends_s` is when it returns,
+    `evaluations` counts those, or search-tree nodes. A run that failed has a gap of 1 all along;
+    what it evaluated is not known.
     """
     reference = references(found)
-    ended = [result for result in results if result.ok]
+    ended = {(r.label, r.instance, r.seed): r for r in results}
     made = []
     for label in dict.fromkeys(t.label for t in found):
-        own = [(t, reference[t.round]) for t in found if t.label == label]
-        runs = [result for result in ended if result.label == label]
-        gaps = [[*t.at(np.array(times(limit_s)), r), t.gaps(r)[-1]] for t, r in own]
-        arrivals = [t.arrives_s(r, CLOSE) for t, r in own]
-        there = [s for s in arrivals if s < math.inf]
+        own = [(t, reference.get(t.round, 0.0)) for t in found if t.label == label]
+        runs = [ended[label, t.round, t.seed] for t, _ in own]
+        searched = [float(run.metrics.get("evaluations", math.nan)) for run in runs]
+        gaps = [[*t.at(np.array(times(limit_s)), r), [1.0, *t.gaps(r)][-1]] for t, r in own]
+        there = [t.arrives(r, CLOSE) for t, r in own]
+        in_vain = zip(there, runs, searched, strict=True)
+        spent = [(p.time_s, p.evaluations) if p else (run.wall_s, n) for p, run, n in in_vain]
+        spent_s, spent_evaluations = zip(*spent, strict=True)
+        first_s = [t.points[0].time_s for t, _ in own if t.points]
+        arrived = [point is not None for point in there]
         made.append(
             {
                 "label": label,
                 "runs": len(own),
-                "first_s": fmean(t.points[0].time_s for t, _ in own),
+                "failed": sum(not t.points for t, _ in own),
+                "first_s": fmean(first_s) if first_s else math.nan,
                 "gaps": tuple(fmean(column) for column in zip(*gaps, strict=True)),
-                "arrived": len(there) / len(own),
-                "arrives_s": fmean(there) if there else math.inf,
-                "ends_s": fmean(r.wall_s for r in runs),
+                "arrived": fmean(arrived),
+                "ert_s": expected_running_time(spent_s, arrived),
+                "ert_evaluations": expected_running_time(spent_evaluations, arrived),
+                "ends_s": fmean(run.wall_s for run in runs),
                 "integral_s": fmean(t.integral_s(r, limit_s) for t, r in own),
-                "evaluations": fmean(float(r.metrics["evaluations"]) for r in runs),
+                "evaluations": fmean(searched),
             }
         )
     return made
@@ -62,29 +79,35 @@ def as_table(made: Sequence[dict[str, Any]], limit_s: float) -> Table:
         "first plan (s)",
         *(f"gap at {at:g} s (%)" for at in times(limit_s)),
         "gap at the end (%)",
-        f"within {CLOSE:.0%} after (s)",
+        f"ERT to {CLOSE:.0%} (s)",
+        "ERT (evaluations)",
         "ends (s)",
         "primal integral (s)",
         "evaluations",
     )
     rows = (
         (
-            line["label"],
+            line["label"] + (f" ({line['failed']} failed)" if line["failed"] else ""),
             f"{line['runs']}",
             seconds(line["first_s"]),
             *(percent(gap, ",.1f" if gap >= 0.0995 else ".2f") for gap in line["gaps"]),
-            _arrival(line["arrived"], line["arrives_s"]),
+            _arrival(line["arrived"], line["ert_s"]),
+            _count(line["ert_evaluations"]),
             seconds(line["ends_s"]),
             seconds(line["integral_s"]),
-            count(round(line["evaluations"])),
+            _count(line["evaluations"]),
         )
         for line in made
     )
     records = tuple(line | {"gaps": line["gaps"][-1]} for line in made)
-    return Table("", header, tuple(rows), (), records)
+    return Table("", header, tuple(rows), NOTES, records)
 
 
-def _arrival(share: float, mean_s: float) -> str:
+def _arrival(share: float, ert_s: float) -> str:
     if not share:
         return "never"
-    return seconds(mean_s) + (f" ({share:.0%} of runs)" if share < 1 else "")
+    return seconds(ert_s) + (f" ({share:.0%} of runs)" if share < 1 else "")
+
+
+def _count(value: float) -> str:
+    return count(round(value)) if math.isfinite(value) else "–"

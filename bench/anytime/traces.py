@@ -12,7 +12,6 @@ the gap over time is a step function from 1 at entry, and its integral up to the
 and bad decision can score like a late and good one.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +35,9 @@ from ronda.solvers.contract import Policy
 from ronda.solvers.decision.plan import Question
 from ronda.solvers.registry import parameters_of, parse, policy
 
+TARGETS = np.geomspace(1.0, 1e-4, 41)[1:]
+"""Gaps that runs are to reach, ten to a decade."""
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -50,7 +52,8 @@ class Point:
 class Trace:
     """How one run got better; `bound` is what it proved under the common objective, if anything.
 
-    The points ascend in time and value; the last one is the plan that was returned.
+    The points ascend in time and value; the last one is the plan that was returned. A run that
+    failed has none, and so a gap of 1 all along.
     """
 
     round: str
@@ -75,10 +78,19 @@ class Trace:
         heights = [1.0, *self.gaps(reference)]
         return float(np.dot(np.diff(edges), heights))
 
-    def arrives_s(self, reference: float, gap: float) -> float:
-        """Return when the gap is first that small; infinite if never."""
+    def arrives(self, reference: float, gap: float) -> Point | None:
+        """Return the first point whose gap is that small."""
         gaps = zip(self.points, self.gaps(reference), strict=True)
-        return next((p.time_s for p, g in gaps if g <= gap), math.inf)
+        return next((p for p, g in gaps if g <= gap), None)
+
+
+def reached(gaps: Floats) -> Floats:
+    """Return (T,) the share of runs and `TARGETS` that are reached, of (R, T) gaps of runs.
+
+    Over time or evaluations it is the empirical distribution of runtimes (N. Hansen et al., COCO,
+    Optimization Methods and Software 36, 2021, sec. 5).
+    """
+    return np.asarray((gaps[:, None, :] <= TARGETS[None, :, None]).mean(axis=(0, 1)))
 
 
 def primal_gap(reference: float, value: float) -> float:
@@ -121,10 +133,14 @@ def _aimed(objective: str, label: str) -> Policy:
 def traces_of(
     results: Iterable[Result], rounds: dict[str, Round], layout: Layout, objective: str
 ) -> list[Trace]:
-    """Return how every run that ended with a plan in order got better; rounds are by name."""
+    """Return how every run got better; rounds are by name.
+
+    One that did not end, or not with a plan in order, never did.
+    """
     found = []
     for result in results:
         if not result.ok or result.metrics["violations"]:
+            found.append(Trace(result.instance, result.label, result.seed, (), None))
             continue
         plan = layout.read(result.key, Plan)
         value = plan_value(rounds[result.instance], plan, objective)
@@ -154,10 +170,12 @@ def trace_of(result: Result, value: float, *, own: bool) -> Trace:
 
 
 def references(found: Sequence[Trace]) -> dict[str, float]:
-    """Return what each round's values are measured against (see the module)."""
+    """Return what values are measured against (see the module), by rounds that have any plan."""
     made = {}
     for name in dict.fromkeys(t.round for t in found):
-        own = [t for t in found if t.round == name]
+        own = [t for t in found if t.round == name and t.points]
+        if not own:
+            continue
         best = max(t.points[-1].value for t in own)
         proved = [t.bound for t in own if t.bound is not None]
         made[name] = max(best, min(proved, default=best))

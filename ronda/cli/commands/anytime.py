@@ -73,7 +73,7 @@ def command(
         made = lines(found, results, time_limit)
         table = as_table(made, time_limit)
         write_tables([table], runs.out)
-        if can_draw():
+        if references(found) and can_draw():
             _draw(found, runs.layout, time_limit)
     more = {
         "references": references(found),
@@ -91,4 +91,5 @@ def _draw(found: Sequence[Trace], layout: Layout, limit_s: float) -> None:
         own = [trace for trace in found if trace.round == name]
         draw(own, reference, limit_s, layout.figures(name))
     if len(reference) > 1:
-        draw(found, reference, limit_s, layout.folder / "figures" / "all rounds")
+        known = [trace for trace in found if trace.round in reference]
+        draw(known, reference, limit_s, layout.folder / "figures" / "all rounds")

@@ -12,6 +12,7 @@ from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import MAX_SEEDS, RunCase, split_policies
 from ronda.bench.suites.cells import expand
 from ronda.bench.suites.suite import Suite, read
+from ronda.bench.suites.summary import Summary, summary
 from ronda.bench.suites.tables import arrange, draw, usual
 from ronda.cli.command import taught
 from ronda.cli.options import predictor_option, was_given
@@ -100,22 +101,29 @@ def command(
         results = {result.key: result for result in run(expanded.cases)}
         found = [table] if suite.table else usual(expanded, results)
         tables = [each.table(results) for each in found]
+        together = None if suite.table else summary(found, results)
+        tables += [together.table()] if together is not None else []
         write_tables(tables, out)
         figures = figures and can_draw()
         if figures and axes:
             draw(table, axes, results, out / "figures" / "points")
         elif figures and not suite.table:
-            _draw(expanded.cases, [*results.values()], runs)
+            _draw(expanded.cases, [*results.values()], runs, together)
     if suite.table:
         more = {"rows": table.fields(results)}
     else:
         more = {"instances": [each.about(results) for each in found]}
+        if together is not None:
+            more["together"] = [dict(row) for row in together.table().records]
     return runs.tell([*results.values()], tables, more, as_json=as_json)
 
 
-def _draw(todo: Sequence[RunCase], results: Sequence[Result], runs: How) -> None:
-    """Draw the figures of each instance as it ran, or of the first that was drawn; one of all."""
+def _draw(
+    todo: Sequence[RunCase], results: Sequence[Result], runs: How, together: Summary | None
+) -> None:
+    """Draw the figures of each instance as it ran, or of the first that was drawn; those of all."""
     from ronda.bench.figures.overview import overview
+    from ronda.bench.figures.ranks import draw_ranks
     from ronda.bench.figures.run import draw_comparison
 
     cases = dict[str, RunCase]()
@@ -130,3 +138,6 @@ def _draw(todo: Sequence[RunCase], results: Sequence[Result], runs: How) -> None
             folder = runs.layout.figures(name)
             draw_comparison(case.variant.apply(plain), own, runs.layout, folder)
     overview(results, runs.out / "figures" / "overview")
+    if together is not None and together.tested and together.ranks is not None:
+        count = len(together.mean_jct_s)
+        draw_ranks(together.labels, together.ranks, count, runs.out / "figures" / "ranks")

@@ -80,8 +80,8 @@ def test_gaps_are_steps_in_time_and_in_evaluations():
     assert STEPS.at(np.array([9, 10, 30]), 10.0, evaluations=True).tolist() == pytest.approx(
         [1.0, 0.4, 0.1]
     )
-    assert STEPS.arrives_s(10.0, 0.1) == 3.0
-    assert STEPS.arrives_s(10.0, 0.05) == float("inf")
+    assert STEPS.arrives(10.0, 0.1) == STEPS.points[1]
+    assert STEPS.arrives(10.0, 0.05) is None
 
 
 def test_the_reference_is_the_least_bound_or_the_best_value():
@@ -215,8 +215,44 @@ def test_a_round_that_changed_meanwhile_is_an_error(small, tmp_path):
     assert "changed" in results[0].message
 
 
-def test_plans_with_violations_do_not_count(small, tmp_path):
-    """Plans with violations do not count."""
+FAILED = Trace("r", "p", 1, (), None)
+
+
+def test_failures_count_as_runs_that_never_had_a_plan(small, tmp_path):
+    """Plans that break rules, and runs that did not end: a gap of 1 all along, no reference."""
     broken = told(violations=2)
-    failed = msgspec.structs.replace(told(), status=Status.TIME, metrics={})
-    assert anytime.traces_of([broken, failed], {small.name: small}, Layout(tmp_path), "rank") == []
+    failed = msgspec.structs.replace(told(), status=Status.TIME, seed=1, metrics={})
+    found = anytime.traces_of([broken, failed], {small.name: small}, Layout(tmp_path), "rank")
+    assert [(t.seed, t.points) for t in found] == [(0, ()), (1, ())]
+    assert references(found) == {}
+    assert FAILED.integral_s(10.0, 7.0) == 7.0
+    assert FAILED.at(np.array([1.0, 5.0]), 10.0).tolist() == [1.0, 1.0]
+    (line,) = lines(found, [broken, failed], 10.0)
+    assert (line["runs"], line["failed"], line["arrived"]) == (2, 2, 0.0)
+    assert as_table([line], 10.0).rows[0] == (
+        *("p (2 failed)", "2", "–", "100.0", "100.0", "100.0", "never", "–", "3", "10", "–"),
+    )
+
+
+def test_the_ert_counts_what_was_spent_in_vain(tmp_path):
+    """Within 1 % after 1 s and 10 evaluations, or never in 3 s and 40: (1 + 3) / 1 and 50 / 1.
+
+    A run that failed after 3 s makes it 7 s, and how much it evaluated is not known.
+    """
+    good = Trace("r", "p", 0, (Point(1.0, 10, 10.0),), None)
+    poor = Trace("r", "p", 1, (Point(1.0, 10, 5.0),), None)
+    ended = [msgspec.structs.replace(told(), seed=seed) for seed in (0, 1)]
+    (line,) = lines([good, poor], ended, 10.0)
+    assert (line["ert_s"], line["ert_evaluations"], line["arrived"]) == (4.0, 50.0, 0.5)
+    failed = msgspec.structs.replace(told(), seed=2, status=Status.OOM, metrics={})
+    none = Trace("r", "p", 2, (), None)
+    (line,) = lines([good, poor, none], [*ended, failed], 10.0)
+    assert line["ert_s"] == 7.0
+    assert np.isnan(line["ert_evaluations"])
+    assert line["integral_s"] == pytest.approx((1.0 + (1.0 + 9 * 0.5) + 10.0) / 3)
+
+
+def test_the_share_of_targets_by_hand():
+    """Gaps of 10 % and 0.01 %: 10 of 40 targets, and all; of a run that has no plan, none."""
+    assert anytime.reached(np.array([[0.1, 1e-4]])).tolist() == [0.25, 1.0]
+    assert anytime.reached(np.array([[0.1], [1.0]])).tolist() == [0.125]

@@ -1,0 +1,104 @@
+"""All instances of a comparison in one table: a line a policy (docs/statistics.md)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isinf, isnan, nan
+
+import numpy as np
+
+from ronda.bench.figures.table import Table, seconds
+from ronda.bench.statistics import SHIFT_S, Interval, Ranks, ranks, shifted_mean, student_ratio
+from ronda.bench.suites.tables import Arranged, Results
+from ronda.instances.arrays import Floats
+
+ENOUGH = 6
+"""Instances from which on ranks are tested: of five, no two policies could ever be told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Mean JCTs of S policies on P instances, (P, S): means over runs, infinite with a failure."""
+
+    labels: tuple[str, ...]
+    mean_jct_s: Floats
+    failed: tuple[int, ...]
+
+    @property
+    def ranks(self) -> Ranks | None:
+        """How the policies rank; None of fewer than three."""
+        return ranks(self.mean_jct_s) if len(self.labels) > 2 else None
+
+    @property
+    def tested(self) -> bool:
+        """Whether there are enough instances, and policies, to tell ranks apart."""
+        return len(self.labels) > 2 and len(self.mean_jct_s) >= ENOUGH
+
+    def table(self) -> Table:
+        """Return the table; ratios are to the first policy."""
+        base, placed = self.mean_jct_s[:, 0], self.ranks
+        rows, records = [], []
+        for k, (label, failed) in enumerate(zip(self.labels, self.failed, strict=True)):
+            own = self.mean_jct_s[:, k]
+            value, low, high = _against(own, base)
+            mean_s = shifted_mean(own)
+            texts = [label, f"{failed}", "∞" if isinf(mean_s) else seconds(mean_s)]
+            texts.append(
+                _ratio(value) if isnan(low + high) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+            )
+            records.append({"policy": label, "failed": failed, "mean_jct_s/shifted": mean_s})
+            records[-1] |= {"mean_jct_s/base": value, "mean_jct_s/base/low": low}
+            records[-1]["mean_jct_s/base/high"] = high
+            if placed is not None:
+                records[-1]["rank"] = float(placed.mean[k])
+                texts.append(f"{placed.mean[k]:.2f}")
+            rows.append(tuple(texts))
+        header = ["policy", "instances failed", "mean JCT (s)", f"mean JCT / {self.labels[0]}"]
+        header += ["mean rank"] * (placed is not None)
+        title = f"{len(self.mean_jct_s)} instances together"
+        return Table(title, tuple(header), tuple(rows), self._notes(placed), tuple(records))
+
+    def _notes(self, placed: Ranks | None) -> tuple[str, ...]:
+        """Say what the numbers are."""
+        notes = [
+            f"mean JCT: geometric mean over instances, {SHIFT_S:g} s added before and taken off "
+            "after; ∞ with a failure",
+            "[]: 95 % interval over instances, by Student's t on logarithms of ratios",
+        ]
+        if placed is not None and self.tested:
+            notes.append(
+                f"ranks: all alike with p = {placed.p:.2g} (Friedman); closer than "
+                f"{placed.critical:.2f} they are not told apart (Nemenyi, 5 %)"
+            )
+        elif placed is not None:
+            notes.append(f"ranks of fewer than {ENOUGH} instances cannot tell policies apart")
+        return tuple(notes)
+
+
+def _against(own: Floats, base: Floats) -> Interval:
+    """Return the ratio over instances; infinite where only the base never failed."""
+    if np.isfinite(own + base).all():
+        return student_ratio(own, base)
+    return Interval(inf if np.isfinite(base).all() else nan, nan, nan)
+
+
+def _ratio(value: float) -> str:
+    return "–" if isnan(value) else "∞" if isinf(value) else f"{value:.3f}"
+
+
+def summary(found: Sequence[Arranged], results: Results) -> Summary | None:
+    """Return the usual tables together; None of one, or without two policies that all have."""
+    lines = [{line.at[-1]: line for line in each.lines(results)} for each in found]
+    labels = [label for label in (lines or [{}])[0] if all(label in each for each in lines)]
+    if len(lines) < 2 or len(labels) < 2:
+        return None
+    values = np.array(
+        [
+            [
+                inf if (row := each[name]).note else row.means().get("mean_jct_s", inf)
+                for name in labels
+            ]
+            for each in lines
+        ]
+    )
+    failed = tuple(int(count) for count in np.isinf(values).sum(axis=0))
+    return Summary(tuple(labels), values, failed)

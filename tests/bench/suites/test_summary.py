@@ -1,0 +1,103 @@
+"""All instances of a comparison in one table."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ronda.bench.figures.ranks import draw_ranks
+from ronda.bench.runs.results import Result, Status
+from ronda.bench.runs.specs import RunCase
+from ronda.bench.suites.cells import Cell, Expanded
+from ronda.bench.suites.summary import Summary, summary
+from ronda.bench.suites.tables import usual
+
+
+@pytest.fixture
+def together(tmp_path):
+    """Put mean JCTs, by policy of instances, together; None is a run that did not end."""
+
+    def of(*instances):
+        expanded, results = Expanded(tmp_path), {}
+        for k, figures in enumerate(instances):
+            for label, runs in figures.items():
+                for seed, jct_s in enumerate(runs):
+                    about = {"instance": f"i{k}", "policy": label, "label": label, "seed": seed}
+                    case = RunCase(source="x", fingerprint=f"{k}", **about)
+                    axes = {
+                        "instance": f"i{k}",
+                        "policy": label,
+                        "knowledge": "",
+                        "seed": f"{seed}",
+                    }
+                    expanded.cells.append(Cell(axes, case))
+                    status = Status.TIME if jct_s is None else Status.OK
+                    metrics = {} if jct_s is None else {"mean_jct_s": jct_s}
+                    results[case.key] = Result(
+                        key=case.key, status=status, metrics=metrics, **about
+                    )
+        return summary(usual(expanded, results), results)
+
+    return of
+
+
+def test_means_and_ratios_over_instances_by_hand(together):
+    """Means over seeds 10 and 30, 20 and 30; sqrt(20 x 40) - 10 = 18.28, sqrt(30 x 40) - 10.
+
+    Ratios 2 and 1: sqrt(2), and log(2) / 2 -+ 12.7062 x log(2) / 2.
+    """
+    table = together({"a": [5, 15], "b": [20]}, {"a": [30], "b": [30]}).table()
+    assert table.title == "2 instances together"
+    assert [row[:3] for row in table.rows] == [("a", "0", "18.28"), ("b", "0", "24.64")]
+    low, high = (math.exp(math.log(2) / 2 * (1 + sign * 12.7062)) for sign in (-1, 1))
+    assert table.records[1]["mean_jct_s/base"] == pytest.approx(math.sqrt(2))
+    assert table.records[1]["mean_jct_s/base/low"] == pytest.approx(low, rel=1e-4)
+    assert table.records[1]["mean_jct_s/base/high"] == pytest.approx(high, rel=1e-4)
+    assert "rank" not in table.records[0]
+
+
+def test_a_failure_on_one_seed_is_a_failure_on_the_instance(together):
+    """However good the other seed was: no mean, no ratio, and the last rank."""
+    found = together({"a": [5], "b": [1, None], "c": [6]}, {"a": [5], "b": [1], "c": [6]})
+    table = found.table()
+    assert table.rows[1] == ("b", "1", "∞", "∞", "2.00")
+    assert [row[4] for row in table.rows] == ["1.50", "2.00", "2.50"]
+    assert "fewer than 6 instances" in table.notes[-1]
+    assert not found.tested
+
+
+def test_without_the_base_there_is_no_ratio(together):
+    """It failed: what is twice of nothing?"""
+    table = together({"a": [None], "b": [1]}, {"a": [5], "b": [1]}).table()
+    assert [row[3] for row in table.rows] == ["–", "–"]
+
+
+def test_one_instance_or_one_policy_is_no_summary(together):
+    """Nor policies that met nowhere."""
+    assert together({"a": [5], "b": [1]}) is None
+    assert together({"a": [5]}, {"a": [5]}) is None
+    assert together({"a": [5]}, {"b": [5]}) is None
+
+
+def test_enough_instances_are_tested(together, tmp_path):
+    """Six in the same order: they are not alike; ranks 1 and 3 differ by more than 1.353."""
+    found = together(*({"a": [1], "b": [2], "c": [3]} for _ in range(6)))
+    assert found.tested
+    assert "p = 0 (Friedman); closer than 1.35" in found.table().notes[-1]
+    draw_ranks(found.labels, found.ranks, 6, tmp_path / "ranks")
+    lines = (tmp_path / "ranks.csv").read_text().splitlines()
+    assert lines[1].startswith("a,1.0,1.353")
+    assert (tmp_path / "ranks.png").stat().st_size > 5000
+
+
+@given(st.permutations(range(4)), st.floats(0.5, 2.0))
+def test_order_and_unit_of_instances_do_not_matter(order, factor):
+    """Ratios and ranks are the same for instances in any order, with all times in another unit."""
+    values = np.array([[1.0, 2, 3], [5, 4, 6], [9, 8, 7], [2, 2, 1]])
+    before = Summary(("a", "b", "c"), values, (0, 0, 0)).table().records
+    after = Summary(("a", "b", "c"), values[list(order)] * factor, (0, 0, 0)).table().records
+    for one, other in zip(before, after, strict=True):
+        for name in ("mean_jct_s/base", "mean_jct_s/base/low", "rank"):
+            assert other[name] == pytest.approx(one[name])
