@@ -1,7 +1,6 @@
-"""What was used over time, as step series and bars of a Gantt chart, and what was wanted."""
+"""What was used over time, as pictures and as bars of a Gantt chart, and what was wanted."""
 
-import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,54 +19,9 @@ from ronda.bench.figures.style import (
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
+from ronda.instances.outcome.seats import seats
+from ronda.instances.outcome.usage import Usage, steps, usage_of
 from ronda.instances.schedule import Schedule
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Step series (T,), from 0 to the schedule's end: a value holds until the next time.
-
-    `gpus` are those that jobs hold, `watts` the power of the whole cluster.
-    """
-
-    time_s: Floats
-    gpus: Floats
-    watts: Floats
-
-
-def usage_of(instance: Instance, schedule: Schedule) -> Usage:
-    """Return GPUs and watts over time.
-
-    A GPU draws its idle power unless its job progresses; then it draws its option's power. A
-    sleeping node draws only its sleeping power.
-    """
-    topology = instance.cluster.topology
-    idle_w = [pool.gpu_type.idle_w for pool in topology.pools]
-    times, gpus, watts = [0.0, schedule.end_s], [0.0, 0.0], [topology.idle_w, 0.0]
-    for outcome in schedule.jobs:
-        for segment in outcome.segments:
-            option = segment.option
-            extra_w = option.power_w - option.own_gpus * idle_w[option.pool]
-            times += [segment.start_s, segment.resume_s, segment.end_s, segment.end_s]
-            gpus += [option.own_gpus, 0, -option.own_gpus, 0]
-            watts += [0.0, extra_w, -extra_w, 0.0]
-    saved_w = topology.awake_w - topology.sleep_w
-    for node, start_s, end_s in schedule.sleeps:
-        times += [start_s, end_s]
-        gpus += [0, 0]
-        watts += [-float(saved_w[node]), float(saved_w[node])]
-    return Usage(*steps(np.array(times), np.array(gpus, float), np.array(watts)))
-
-
-def steps(times: Floats, *changes: Floats) -> tuple[Floats, ...]:
-    """Return the distinct times, ascending, and what each series is from each of them on.
-
-    `times` (N,) are those of `changes` (N,).
-    """
-    order = np.argsort(times, kind="stable")
-    sorted_times = times[order]
-    last = np.append(np.diff(sorted_times) > 0, True)
-    return sorted_times[last], *(np.cumsum(change[order])[last] for change in changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,40 +44,25 @@ class Bar:
 
 
 def bars(instance: Instance, schedule: Schedule) -> list[Bar]:
-    """Give every segment its lanes (GPUs) on its nodes, the lowest free ones first.
-
-    A schedule says how many GPUs of a node a job holds, not which; this choice is for the eye
-    only. Where a schedule holds more GPUs than a node has, the surplus is not drawn.
-    """
-    node_gpus = instance.cluster.topology.node_gpus
-    free = [list(range(int(gpus))) for gpus in node_gpus]
-    held: list[tuple[float, int, list[int]]] = []  # (end, node, lanes) by end
-    segments = sorted(
-        ((s, outcome.id) for outcome in schedule.jobs for s in outcome.segments),
-        key=lambda pair: (pair[0].start_s, pair[1]),
-    )
-    found, arrays = [], set[object]()
-    for segment, job in segments:
-        if segment.array is not None:
-            array = segment.array, segment.placement, segment.start_s, segment.end_s
-            if array in arrays:
-                continue
-            arrays.add(array)
-        while held and held[0][0] <= segment.start_s:
-            _, node, lanes = heapq.heappop(held)
-            for lane in lanes:
-                heapq.heappush(free[node], lane)
-        for node, gpus in segment.placement:
-            lanes = [heapq.heappop(free[node]) for _ in range(min(gpus, len(free[node])))]
-            heapq.heappush(held, (segment.end_s, node, lanes))
-            times = (segment.start_s, segment.resume_s, segment.end_s)
-            gpus, jobs = segment.option.gpus, segment.option.width
-            found += [Bar(job, jobs, node, *stretch, gpus, *times) for stretch in _stretches(lanes)]
-    return found
+    """Return what each segment holds on its nodes; which GPUs is a choice for the eye (`seats`)."""
+    return [
+        Bar(
+            seat.jobs[0],
+            len(seat.jobs),
+            seat.node,
+            *stretch,
+            seat.segment.option.gpus,
+            seat.segment.start_s,
+            seat.segment.resume_s,
+            seat.segment.end_s,
+        )
+        for seat in seats(instance.cluster, schedule)
+        for stretch in _stretches(seat.gpus)
+    ]
 
 
-def _stretches(lanes: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield the (first, length) of each run of consecutive numbers in an ascending list."""
+def _stretches(lanes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the (first, length) of each run of consecutive numbers in an ascending sequence."""
     start = 0
     for k in range(1, len(lanes) + 1):
         if k == len(lanes) or lanes[k] != lanes[k - 1] + 1:

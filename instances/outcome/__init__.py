@@ -1,4 +1,4 @@
-"""What a schedule comes to: its metrics, how its searches went, and the energy it might have used.
+"""What a schedule comes to: metrics, use over time, which GPUs, how searches went, energy allowed.
 
 Computed from an instance and its schedule alone. Whether a schedule is right is
 `ronda.instances.check`.

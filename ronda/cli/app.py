@@ -25,7 +25,7 @@ COMMANDS = {
     "anytime": "Draw plan quality against time on rounds.",
     "sleep": "Let the nodes sleep that a demand series does not need.",
     "serve": "Decide rounds over HTTP.",
-    "export": "Write a round's model for other solvers.",
+    "export": "Write a model or a schedule for other tools.",
     "import-solution": "Make a plan of another solver's solution.",
     "explain": "Say which limits of a round conflict.",
     "whatif": "Say what other machines or jobs would change.",

@@ -1,20 +1,29 @@
-"""``ronda export``: a round's model, for any other solver."""
+"""``ronda export``: a round's model for any other solver, a schedule for other tools."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ronda.cli.command import taught
+from ronda.cli.load import instance as load_instance
+from ronda.cli.load import kind_of, milp_question
+from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
     TARGET,
+    Source,
     force_option,
     json_option,
     policy_option,
-    round_argument,
+    was_given,
     with_option,
 )
-from ronda.instances.errors import printable
+from ronda.cli.output import emit, tell
+from ronda.instances.check.answer import check
+from ronda.instances.errors import InputError, printable
+from ronda.instances.files.json import fingerprint, read
+from ronda.instances.files.storage import label
+from ronda.instances.schedule import Schedule
 
 if TYPE_CHECKING:
     from ronda.formulations.positions.choices import Ways
@@ -23,30 +32,98 @@ if TYPE_CHECKING:
 @taught(
     "export",
     "ronda export round.json --out model.mps",
-    "ronda export round.json --policy 'milp(elastic=false)' --out model.lp",
-    "ronda export round.json --policy 'milp(placement=exact)' --out exact.mps",
+    "ronda export round.json --policy 'milp(placement=exact)' --out exact.lp",
+    "ronda export pollux-1 pollux-milp --out trace.json.gz",
+    "ronda export pollux-1 pollux-milp/schedule.json.zst --out jobs.csv",
+    "ronda export pollux-1 pollux-milp --out pollux.swf",
+    "ronda export pollux-1 pollux-milp --format batsim --out batsim_jobs.csv",
 )
-@round_argument
+@click.argument("source", metavar="ROUND|INSTANCE", type=Source())
+@click.argument(
+    "answer", metavar="[SCHEDULE]", type=click.Path(path_type=Path), required=False, default=None
+)
 @policy_option
 @with_option
-@click.option("--out", type=TARGET, required=True, metavar="FILE", help="An .mps or .lp file.")
+@click.option(
+    "--format",
+    "name",
+    type=click.Choice(["perfetto", "csv", "swf", "batsim"]),
+    help="Of a schedule, where the suffix does not say: a .csv is a row for each job unless this "
+    "is batsim.",
+)
+@click.option(
+    "--out",
+    type=TARGET,
+    required=True,
+    metavar="FILE",
+    help="Of a round: .mps or .lp. Of a schedule: .json or .json.gz (Perfetto), .csv, .swf.",
+)
 @force_option
 @json_option
-def command(source: str, policy: str, extra: str, out: Path, as_json: bool) -> None:
-    """Write the mixed-integer program of a ROUND in a format that every solver reads.
+def command(
+    source: str,
+    answer: Path | None,
+    policy: str,
+    extra: str,
+    name: str | None,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Write the model of a ROUND for other solvers, or a SCHEDULE of an INSTANCE for other tools.
 
-    The objective is the one that `ronda solve` reports, in .mps with the other sign: it is
-    minimised there, as some solvers always do. Resources are in GPUs, watts and joules. A variable
-    is called x(job,pool,GPUs,clock,batch), and is 1 if the job gets that option. With
-    milp(placement=exact) the model has the nodes too, and x(i) is way i of those that stand at the
-    head of the file. `ronda import-solution` makes a plan of what the solver finds.
+    The model is the mixed-integer program of milp. The objective is the one that `ronda solve`
+    reports, in .mps with the other sign: it is minimised there, as some solvers always do.
+    Resources are in GPUs, watts and joules. A variable is called x(job,pool,GPUs,clock,batch), and
+    is 1 if the job gets that option. With milp(placement=exact) the model has the nodes too, and
+    x(i) is way i of those that stand at the head of the file. `ronda import-solution` makes a plan
+    of what the solver finds.
+
+    SCHEDULE is a file, or a folder of `ronda run`. It becomes a timeline of every GPU for Perfetto
+    or Chrome (ui.perfetto.dev, chrome://tracing), a table of jobs, a log in the Standard Workload
+    Format, or the jobs.csv of Batsim 4.2.1 (docs/exports.md).
     """
-    from ronda.cli.load import milp_question
-    from ronda.cli.load import round_ as load_round
-    from ronda.cli.output import emit, tell
-    from ronda.instances.errors import InputError
-    from ronda.instances.files.storage import label
+    if answer is None:
+        if was_given("name"):
+            raise InputError("--format", "no schedule", "INSTANCE SCHEDULE, or no --format")
+        fields = _model(source, policy, extra, out)
+        counts = "variables", "constraints"
+    else:
+        for option, words in {"policy": "--policy", "extra": "--with"}.items():
+            if was_given(option):
+                raise InputError(words, "a schedule, which is decided", "a ROUND alone")
+        fields = _schedule(source, answer, name, out)
+        counts = "jobs", "allocations"
+    if as_json:
+        emit(fields)
+    else:
+        tell(f"{out}: {', '.join(f'{fields[each]:,} {each}' for each in counts)}")
 
+
+def _schedule(source: str, answer: Path, name: str | None, out: Path) -> dict[str, Any]:
+    """Write a schedule that keeps every rule of its instance."""
+    from ronda.bench.exports.formats import format_of, write_schedule
+
+    format_of(out, name)  # refuses other suffixes before any work
+    file = answer / "schedule.json.zst" if answer.is_dir() else answer
+    if not file.exists() and file != answer:
+        raise InputError(label(answer), "a folder without a schedule", "one of `ronda run --out`")
+    instance, schedule = load_instance(source), read(file)
+    if not isinstance(schedule, Schedule):
+        raise InputError(label(file), kind_of(schedule), f"a schedule of {source}")
+    if schedule.fingerprint != fingerprint(instance):
+        found = f"a schedule of another instance ({printable(schedule.instance)})"
+        raise InputError(label(file), found, f"one of {source} as it is")
+    if broken := check(instance, schedule):
+        found = f"a schedule that breaks {len(broken)} rules: {broken[0]}"
+        raise InputError(label(file), found, "one that keeps them all")
+    write_schedule(instance, schedule, out, name)
+    allocations = sum(len(outcome.segments) for outcome in schedule.jobs)
+    fields = {"out": str(out), "instance": instance.name, "policy": schedule.policy}
+    return fields | {"jobs": len(schedule.jobs), "allocations": allocations}
+
+
+def _model(source: str, policy: str, extra: str, out: Path) -> dict[str, Any]:
+    """Write the model of a round."""
     if out.suffix not in {".mps", ".lp"}:
         raise InputError(label(out), "another suffix", "the name of an .mps or .lp file")
     round_ = load_round(source)
@@ -58,16 +135,12 @@ def command(source: str, policy: str, extra: str, out: Path, as_json: bool) -> N
     model = model_of(question, exact=milp.exact)
     names = _ways(model.ways) if milp.exact else [OPTIONS]
     export(model, out, [*_head(round_.name, policy, out), *names])
-    fields = {
+    return {
         "out": str(out),
         "round": round_.name,
         "variables": model.nvariables(),
         "constraints": model.nconstraints(),
     }
-    if as_json:
-        emit(fields)
-    else:
-        tell(f"{out}: {fields['variables']:,} variables, {fields['constraints']:,} constraints")
 
 
 OPTIONS = "x(job,pool,GPUs,clock,batch) = 1: the job gets that option, at most one of its own."

@@ -2,15 +2,10 @@
 
 import msgspec
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
 from arrays import Told, array, instance
-from ronda.bench.figures.usage import bars, usage_of
-from ronda.instances.cluster import Cluster, GpuType, NodeGroup
-from ronda.instances.instance import Instance
-from ronda.instances.job import Option
-from ronda.instances.schedule import JobOutcome, Schedule, Segment
+from ronda.bench.figures.usage import bars
+from ronda.instances.outcome.usage import queue_of, usage_of
 from ronda.solvers.horizon.driver import run
 
 
@@ -49,45 +44,25 @@ def test_integral_of_the_watts_is_the_energy_of_the_driver(two_nodes):
     assert np.isclose(joules, schedule.energy.total_j, rtol=1e-12)
 
 
+def test_a_job_that_draws_more_than_its_profile_says(two_nodes, by_hand):
+    """Job a draws twice 2 x 60 W: 120 W more than above."""
+    a, *others = two_nodes.jobs
+    hot = msgspec.structs.replace(a, truth=msgspec.structs.replace(a.truth, power=2.0))
+    found = usage_of(msgspec.structs.replace(two_nodes, jobs=(hot, *others)), by_hand)
+    assert found.watts.tolist() == [380 + 120, 280 + 400, 280 + 50, 280]
+
+
+def test_the_queue_by_hand(by_hand):
+    """B waits from 0, c from 10; both run, one after the other, from 100 on."""
+    time_s, jobs = queue_of(by_hand)
+    assert time_s.tolist() == [0, 10, 100, 150, 160]
+    assert jobs.tolist() == [1, 2, 1, 0, 0]
+
+
 def test_lanes_by_hand(two_nodes, by_hand):
     """Every bar starts at the lowest free GPU of its node."""
     found = [(b.job, b.node, b.lane, b.lanes, b.gpus) for b in bars(two_nodes, by_hand)]
     assert found == [("a", 0, 0, 2, 2), ("b", 0, 0, 4, 8), ("b", 1, 0, 4, 8), ("c", 0, 0, 1, 1)]
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 20), st.integers(1, 10), st.integers(1, 6)),
-        min_size=1,
-        max_size=25,
-    )
-)
-def test_bars_never_overlap(pieces):
-    """Whatever the schedule (even one that holds too much), no two bars share a GPU at a time."""
-    gpu = GpuType(name="G", memory_gib=16.0)
-    node = NodeGroup(name="n", count=1, gpus_per_node=8, gpu_type="G")
-    instance = Instance(
-        name="x", cluster=Cluster(gpu_types=(gpu,), node_groups=(node,)), profiles={}, jobs=()
-    )
-    jobs = []
-    for k, (start, length, gpus) in enumerate(pieces):
-        segment = Segment(
-            start_s=start,
-            resume_s=start,
-            end_s=start + length,
-            done=length,
-            option=Option(pool=0, gpus=gpus),
-            placement=((0, gpus),),
-        )
-        jobs.append(JobOutcome(id=str(k), submit_s=0, end_s=start + length, segments=(segment,)))
-    schedule = Schedule(instance="x", fingerprint="", policy="", jobs=tuple(jobs), end_s=30.0)
-    cells = set()
-    for bar in bars(instance, schedule):
-        assert bar.lane + bar.lanes <= 8
-        for lane in range(bar.lane, bar.lane + bar.lanes):
-            for second in range(int(bar.start_s), int(bar.end_s)):
-                assert (lane, second) not in cells
-                cells.add((lane, second))
 
 
 def test_an_array_is_one_bar():

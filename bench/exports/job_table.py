@@ -1,0 +1,64 @@
+"""A schedule as a table with a row for each job; the endings of its columns are their units."""
+
+import csv
+import io
+
+from ronda.bench.exports.parts import drawn_j, state_of
+from ronda.instances.errors import printable
+from ronda.instances.instance import Instance
+from ronda.instances.job import Job
+from ronda.instances.outcome.metrics import job_figures
+from ronda.instances.schedule import JobOutcome, Schedule
+
+WORDS = ("id", "name", "user", "partition", "profile", "sweep", "state")
+
+COLUMNS = (
+    *("submit_s", "start_s", "end_s", "jct_s", "queue_s", "held_s", "pause_s", "deadline_s"),
+    *("gpus_asked", "gpus_most", "gpu_s", "energy_j", "work", "work_done", "weight"),
+    *("allocations", "preemptions", "restarts"),
+)
+"""Numbers of a job; what is not known is empty. `work` is in the unit of its profile."""
+
+
+def job_table(instance: Instance, schedule: Schedule) -> str:
+    """Return the CSV (RFC 4180), in the schedule's order: by submission."""
+    text, figures = io.StringIO(), job_figures(schedule)
+    writer = csv.writer(text)
+    writer.writerow((*WORDS, *COLUMNS))
+    for k, (job, outcome) in enumerate(zip(instance.jobs, schedule.jobs, strict=True)):
+        numbers = _numbers(instance, job, outcome)
+        for name in ("jct_s", "queue_s", "gpu_s", "preemptions", "restarts"):
+            numbers[name] = getattr(figures, name)[k].item()
+        writer.writerow((*_words(job, outcome), *(_cell(numbers[name]) for name in COLUMNS)))
+    return text.getvalue()
+
+
+def _words(job: Job, outcome: JobOutcome) -> list[str]:
+    named = [job.id, job.name, job.user, job.partition, job.profile, job.sweep, state_of(outcome)]
+    return [printable(word or "") for word in named]
+
+
+def _numbers(instance: Instance, job: Job, outcome: JobOutcome) -> dict[str, float | int | None]:
+    segments = outcome.segments
+    return {
+        "submit_s": job.submit_s,
+        "start_s": segments[0].start_s if segments else None,
+        "end_s": outcome.end_s,
+        "held_s": sum(s.end_s - s.start_s for s in segments),
+        "pause_s": sum(s.resume_s - s.start_s for s in segments),
+        "deadline_s": job.deadline_s,
+        "gpus_asked": job.gpus,
+        "gpus_most": max((s.option.gpus for s in segments), default=0),
+        "energy_j": sum(drawn_j(instance, job, s) for s in segments),
+        "work": None if job.truth is None else job.truth.work,
+        "work_done": sum(s.done for s in segments),
+        "weight": job.weight,
+        "allocations": len(segments),
+    }
+
+
+def _cell(value: float | int | None) -> str:
+    """Write a number so that it is read back as it was; nothing where it is not known."""
+    if value is None or value != value:
+        return ""
+    return str(value) if isinstance(value, int) else repr(float(value))
