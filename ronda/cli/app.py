@@ -23,6 +23,7 @@ COMMANDS = {
     "compare": "Compare policies by quality and solve time.",
     "frontier": "Sweep the energy budget of instances.",
     "anytime": "Draw plan quality against time on rounds.",
+    "bench": "Compare results with earlier ones.",
     "sleep": "Let the nodes sleep that a demand series does not need.",
     "serve": "Decide rounds over HTTP.",
     "export": "Write a model or a schedule for other tools.",
@@ -48,6 +49,11 @@ class Branch(NamedTuple):
 
 
 GROUPS = {
+    "bench": Branch(
+        "Compare results with earlier ones.",
+        {"diff": "Say what changed between two folders of results."},
+        ("ronda bench diff results-0.1 results-0.2",),
+    ),
     "instances": Branch(
         "List, show, check, convert and generate instances and rounds.",
         {

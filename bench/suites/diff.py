@@ -1,0 +1,194 @@
+"""What changed from one folder of results to another, beyond noise: ``ronda bench diff``."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from ronda.bench.figures.columns import METRICS
+from ronda.bench.figures.table import Best, Table
+from ronda.bench.runs.results import Result
+from ronda.bench.statistics import Interval, student_ratio
+from ronda.instances.arrays import Floats
+
+JUDGED = ("mean_jct_s", "p99_jct_s", "makespan_s", "energy_j", "median_solve_s")
+"""The figures that are compared: of each, less is better."""
+
+TIMED = "median_solve_s"
+"""What another machine, or a busy one, changes as well."""
+
+ALIKE = 1e-9
+"""Less of a difference, relatively, is none."""
+
+Pair = tuple[Result, Result]
+"""A run before and after."""
+
+
+class FigureChange(NamedTuple):
+    """A figure of pairs of runs: after over before, and in a word what that means.
+
+    ``same``: all pairs are equal; ``noise``: the interval holds 1, or nothing can be said of times;
+    ``better`` or ``worse``; ``–``: not known on both sides.
+    """
+
+    ratio: Interval
+    verdict: str
+
+    @property
+    def text(self) -> str:
+        """What stands in the table."""
+        value, low, high = self.ratio
+        if self.verdict in {"same", "–"}:
+            return self.verdict
+        ends = "" if isnan(low) else f" [{low:.3f}, {high:.3f}]"
+        beyond = self.verdict != "noise"
+        return Best(f"{value:.3f}{ends} {self.verdict}") if beyond else f"{value:.3f}{ends}"
+
+
+def change(before: Floats, after: Floats, *, timed: bool = False) -> FigureChange:
+    """Compare a figure of (S,) pairs of runs.
+
+    One pair has no interval. A schedule is the same each time, so that its difference counts all
+    the same; a difference of times (`timed`) does not.
+    """
+    known = (before > 0) & (after > 0)
+    if not known.any():
+        return FigureChange(Interval(nan, nan, nan), "–")
+    before, after = before[known], after[known]
+    if np.allclose(after, before, rtol=ALIKE, atol=0.0):
+        return FigureChange(Interval(1.0, 1.0, 1.0), "same")
+    ratio = student_ratio(after, before)
+    if ratio.low <= 1.0 <= ratio.high or (timed and isnan(ratio.low)):
+        return FigureChange(ratio, "noise")
+    return FigureChange(ratio, "worse" if ratio.value > 1.0 else "better")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """All that differs, in words, and the figures of each policy on each instance by its pairs.
+
+    `how` is about how runs were made, `new` names those that fail now, `gone` those that fail no
+    more; `rows` are (instance, policy, pairs, changes by figure).
+    """
+
+    how: tuple[str, ...]
+    new: tuple[str, ...]
+    gone: tuple[str, ...]
+    rows: tuple[tuple[str, str, int, dict[str, FigureChange]], ...]
+
+    @property
+    def worse(self) -> bool:
+        """Whether a run fails that did not, or a figure is worse beyond noise."""
+        verdicts = [each.verdict for *_, changes in self.rows for each in changes.values()]
+        return bool(self.new) or "worse" in verdicts
+
+    def table(self) -> Table:
+        """Return the figures."""
+        header = ("instance", "policy", "pairs", *(METRICS[name].title for name in JUDGED))
+        rows = tuple(
+            (name, policy, f"{pairs}", *(changes[each].text for each in JUDGED))
+            for name, policy, pairs, changes in self.rows
+        )
+        verdicts = [each for *_, changes in self.rows for each in changes.values()]
+        judged = sum(not isnan(each.ratio.low) and each.verdict != "same" for each in verdicts)
+        notes = (
+            "after / before, the geometric mean over pairs of the same instance, changes and seed",
+            "[]: 95 % interval by Student's t on logarithms; better or worse: 1 is outside",
+            f"of {judged} intervals, {judged / 20:.2g} would leave 1 out by chance",
+        )
+        return Table("", header, rows, notes)
+
+    def fields(self) -> dict[str, Any]:
+        """Return it for programs."""
+        rows = [
+            {"instance": name, "policy": policy, "pairs": pairs}
+            | {each: c.ratio._asdict() | {"verdict": c.verdict} for each, c in changes.items()}
+            for name, policy, pairs, changes in self.rows
+        ]
+        words = {name: getattr(self, name) for name in ("how", "new", "gone")}
+        return words | {"worse": self.worse, "rows": rows}
+
+
+def difference(before: Sequence[Result], after: Sequence[Result]) -> Difference:
+    """Compare results, run by run of the same instance, changes, policy as written, and seed."""
+    old, new = ({_key(run): run for run in side} for side in (before, after))
+    met = [(run, new[key]) for key, run in old.items() if key in new]
+    pairs = [(a, b) for a, b in met if a.fingerprint == b.fingerprint]
+    how = [*_told(before, after), *_configured(pairs)]
+    others = {a.instance: None for a, b in met if a.fingerprint != b.fingerprint}
+    how += [f"{name}: another instance by now, not compared" for name in others]
+    for side, other, where in ((old, new, "before"), (new, old, "after")):
+        alone = [run.title for key, run in side.items() if key not in other]
+        how += [f"{len(alone)} runs only {where}, such as {alone[0]}"] if alone else []
+    failing = [(b.title, _fails(a), _fails(b)) for a, b in pairs]
+    both = sum(bool(a and b) for _, a, b in failing)
+    how += [f"{both} runs fail before and after"] if both else []
+    return Difference(
+        tuple(how),
+        tuple(f"{title}: {b}" for title, a, b in failing if b and not a),
+        tuple(f"{title}: {a}" for title, a, b in failing if a and not b),
+        tuple(_rows(pairs)),
+    )
+
+
+def _key(run: Result) -> tuple[str, bytes, str, int]:
+    return run.instance, msgspec.json.encode(run.variant), run.label, run.seed
+
+
+def _fails(run: Result) -> str:
+    """Return what is wrong with a run, in words; empty if nothing is."""
+    if not run.ok:
+        return f"{run.status} {run.message}".strip()
+    broken = run.metrics.get("violations")
+    return f"{broken} violations" if broken else ""
+
+
+def _told(before: Sequence[Result], after: Sequence[Result]) -> list[str]:
+    """Return how runs were made, where that differs: versions, machines, limits."""
+
+    def about(run: Result) -> dict[str, Any]:
+        limits = {name: getattr(run, name) for name in ("time_limit_s", "timeout_s", "memory_mib")}
+        return run.versions | {"commit": run.commit, "cpu": run.host.get("cpu")} | limits
+
+    sides = [[about(run) for run in side] for side in (before, after)]
+    found = []
+    for name in dict.fromkeys(name for side in sides for run in side for name in run):
+        old, new = (sorted({str(run.get(name, "none")) for run in side}) for side in sides)
+        if old != new:
+            found.append(f"{name}: {', '.join(old)} before, {', '.join(new)} after")
+    return found
+
+
+def _configured(pairs: Iterable[Pair]) -> list[str]:
+    """Return parameters of policies that differ though they are written alike."""
+    found = dict[str, None]()
+    for a, b in pairs:
+        for name in {**a.config, **b.config}:
+            old, new = a.config.get(name, "none"), b.config.get(name, "none")
+            if old != new:
+                found[f"{a.label}, {name}: {old} before, {new} after"] = None
+    return [*found]
+
+
+def _rows(pairs: Iterable[Pair]) -> list[tuple[str, str, int, dict[str, FigureChange]]]:
+    """Return the changes of each policy on each instance, of the runs that ended on both sides."""
+    groups: dict[tuple[str, str], list[Pair]] = {}
+    for a, b in pairs:
+        if not _fails(a) and not _fails(b):
+            name = ", ".join(filter(None, (a.instance, a.variant.title)))
+            groups.setdefault((name, a.label), []).append((a, b))
+    found = []
+    for (name, label), own in groups.items():
+        same_host = all(a.host == b.host for a, b in own)
+        changes = {}
+        for metric in JUDGED:
+            told = [[float(run.metrics.get(metric, nan)) for run in pair] for pair in own]
+            before, after = np.array(told).T
+            changes[metric] = change(before, after, timed=metric == TIMED)
+            if metric == TIMED and not same_host:
+                changes[metric] = FigureChange(changes[metric].ratio, "noise")
+        found.append((name, label, len(own), changes))
+    return found

@@ -1,0 +1,1 @@
+"""``ronda bench``: diff."""
