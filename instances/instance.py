@@ -178,3 +178,9 @@ class Instance(Record, frozen=True, kw_only=True):
     citation: str = ""
     reference: dict[str, dict[str, float]] = {}
     made: dict[str, Any] = {}
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from ronda.instances.notebook.documents import instance_html
+
+        return instance_html(self)

@@ -225,6 +225,12 @@ class Plan(Record, frozen=True, kw_only=True):
             return None
         return gap_between(self.bound, self.objective)
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from ronda.instances.notebook.documents import plan_html
+
+        return plan_html(self)
+
 
 class PlanMemory(Record, frozen=True):
     """What a policy, or a mechanism that policies share, must know of the last decision.

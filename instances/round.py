@@ -91,3 +91,9 @@ class Round(Record, frozen=True, kw_only=True):
             return self.power_cap_w
         mean = self.energy_j / self.window_s
         return mean if self.power_cap_w is None else min(self.power_cap_w, mean)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from ronda.instances.notebook.documents import round_html
+
+        return round_html(self)

@@ -259,3 +259,9 @@ class Schedule(Record, frozen=True, kw_only=True):
     carbon_g: float | None = None
     end_s: float = 0.0
     versions: dict[str, str] = {}
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from ronda.instances.notebook.documents import schedule_html
+
+        return schedule_html(self)

@@ -1,3 +1,4 @@
+from .bench.suites.compared import compare
 from .formulations.clock import Deadline
 from .formulations.options.own import Limit, Term
 from .formulations.options.table import OptionTable
@@ -62,6 +63,7 @@ __all__ = [
     "alternatives",
     "broken_rules",
     "check",
+    "compare",
     "consolidate",
     "load",
     "make_round",

@@ -10,6 +10,7 @@ from typing import Any
 
 from ronda.instances.errors import printable
 from ronda.instances.files.storage import store
+from ronda.instances.notebook.html import html_table
 
 
 class Best(str):
@@ -62,6 +63,10 @@ class Table:
             lines.append("| " + " | ".join(texts) + " |")
         lines += ["", *(f"* {note}" for note in self.notes)]
         return "\n".join([*lines, ""])
+
+    def html(self) -> str:
+        """Return it as HTML, for notebooks."""
+        return html_table(self.title, self.header, self.rows, self.notes, best=Best)
 
 
 def _seen(text: str) -> str:

@@ -1,0 +1,139 @@
+"""``ronda.compare``: a comparison from Python, as a table for notebooks."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ronda.bench.figures.table import Table, write_tables
+from ronda.bench.runs.compare import Comparison
+from ronda.bench.runs.folder import claim
+from ronda.bench.runs.results import Result
+from ronda.bench.runs.specs import split_policies
+from ronda.bench.runs.worker import RunLimits
+from ronda.bench.suites.cells import expand
+from ronda.bench.suites.suite import Suite
+from ronda.bench.suites.summary import summary
+from ronda.bench.suites.tables import usual
+from ronda.instances.arguments import checked
+from ronda.instances.base import Count, Index, Positive
+from ronda.instances.errors import InputError
+from ronda.instances.files.json import fingerprint, write
+from ronda.instances.files.storage import file_name
+from ronda.instances.instance import DECLARED, Instance, Knowledge
+
+
+@dataclass(frozen=True, repr=False)
+class Compared:
+    """What came of a comparison; a notebook shows its tables.
+
+    Attributes
+    ----------
+    tables
+        As `ronda compare` prints them: one for each instance, and one of all.
+    rows
+        For each instance and policy the means over its seeds, by the names of ``--json``.
+    runs
+        For each run its instance, policy, knowledge, seed, status, message and metrics.
+    """
+
+    tables: tuple[Table, ...]
+    rows: tuple[dict[str, Any], ...]
+    runs: tuple[dict[str, Any], ...]
+
+    def __repr__(self) -> str:
+        """Return the tables as Markdown."""
+        return "\n".join(table.markdown() for table in self.tables)
+
+    def _repr_html_(self) -> str:
+        """Return the tables as HTML."""
+        return "\n".join(table.html() for table in self.tables)
+
+
+@checked
+def compare(
+    instances: str | Path | Instance | Sequence[str | Path | Instance],
+    policies: str | Sequence[str],
+    *,
+    seeds: Sequence[Index] = (0,),
+    knowledge: Sequence[Knowledge] = (DECLARED,),
+    time_limit_s: Positive = 10.0,
+    timeout_s: Positive = 3600.0,
+    memory_mib: Positive = 4096.0,
+    jobs: Count | None = None,
+    out: str | Path | None = None,
+) -> Compared:
+    """Compare policies on whole instances, each run in a process of its own.
+
+    Parameters
+    ----------
+    instances
+        Packaged names, files, or instances.
+    policies
+        As on the command line: names with parameters, ``"./mine.py:Mine"`` for one's own.
+    seeds
+        A policy of ronda's own without randomness runs with the first alone.
+    knowledge
+        What policies know of jobs, side by side: see `run`.
+    time_limit_s
+        For each decision, in seconds.
+    timeout_s, memory_mib
+        For each run; one that takes more is stopped, and counts as failed.
+    jobs
+        Runs side by side; None: one for each core.
+    out
+        Folder for results, schedules and table, as `ronda compare` has it: what is there already is
+        not run again. None: nothing is kept.
+
+    Raises
+    ------
+    InputError
+        If an instance or a policy cannot be used, or the folder holds something else.
+    """
+    given = [instances] if isinstance(instances, str | Path | Instance) else instances
+    for name, some in {"seeds": seeds, "knowledge": knowledge}.items():
+        if not some:
+            raise InputError(name, "none", "at least one")
+    names = split_policies(policies if isinstance(policies, str) else ",".join(policies))
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary if out is None else out)
+        with claim(folder, "comparison"):
+            suite = Suite(
+                instances=tuple(dict.fromkeys(_word(each, folder) for each in given)),
+                policies=names,
+                knowledge=tuple(dict.fromkeys(knowledge)),
+                seeds=",".join(map(str, seeds)),
+                time_limit_s=time_limit_s,
+            )
+            expanded = expand(suite, folder)
+            limits = RunLimits(timeout_s, memory_mib)
+            done = Comparison(folder, limits, jobs or os.cpu_count() or 1).run(expanded.cases)
+            results = {result.key: result for result in done}
+            found = usual(expanded, results)
+            tables = [each.table(results) for each in found]
+            together = summary(found, results)
+            tables += [together.table()] if together is not None else []
+            write_tables(tables, folder)
+    rows = [
+        {"instance": each.title} | row for each in found for row in each.about(results)["policies"]
+    ]
+    return Compared(tuple(tables), tuple(rows), tuple(map(_flat, done)))
+
+
+def _word(given: str | Path | Instance, folder: Path) -> str:
+    """Return what loads an instance in another process: one in memory becomes a file."""
+    if not isinstance(given, Instance):
+        return str(given)
+    path = folder / "instances" / f"{file_name(given.name)}-{fingerprint(given)}.json.zst"
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        write(given, path)
+    return str(path)
+
+
+def _flat(result: Result) -> dict[str, Any]:
+    about = {"instance": result.instance, "policy": result.label, "knowledge": result.level}
+    ended = {"seed": result.seed, "status": str(result.status), "message": result.message}
+    return result.metrics | about | ended

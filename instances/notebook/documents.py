@@ -1,0 +1,100 @@
+"""The documents of ronda as notebooks show them; each class asks for its own."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ronda.instances.cluster import Cluster
+from ronda.instances.instance import Instance
+from ronda.instances.notebook.html import html_table
+from ronda.instances.outcome.metrics import job_figures
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.schedule import Schedule
+
+SHOWN = 10
+"""Jobs of a plan that are shown, and prices."""
+
+
+def instance_html(instance: Instance) -> str:
+    """Return the machines of an instance, and below how many jobs it has and what limits them."""
+    last_s = max((job.submit_s for job in instance.jobs), default=0.0)
+    applications = f"{len(instance.profiles)} profiles"
+    notes = [f"{len(instance.jobs):,} jobs of {applications}, submitted within {last_s:,.6g} s"]
+    budget = instance.budget
+    if budget.power_cap_w is not None:
+        notes.append(f"power cap {budget.power_cap_w.values[0]:,.6g} W at first")
+    if budget.energy is not None:
+        notes.append(f"energy budget {budget.energy.joules:,.6g} J")
+    told = {"source": instance.source, "licence": instance.licence}
+    notes += [f"{name}: {text}" for name, text in told.items() if text]
+    header, rows = ("pool", "nodes", "GPUs"), [row[:3] for row in _pools(instance.cluster, {})]
+    return html_table(f"Instance {instance.name}", header, rows, notes)
+
+
+def round_html(round: Round) -> str:
+    """Return the machines of a round and what of them is in use, and below what limits it."""
+    used = Counter[int]()
+    arrays = set[str | None]()
+    for held in round.held.values():
+        if held.array is None or held.array not in arrays:
+            used[held.option.pool] += held.option.gpus
+        arrays.add(held.array)
+    notes = [f"{len(round.waiting):,} jobs wait, {len(round.running):,} run"]
+    if round.power_cap_w is not None:
+        notes.append(f"power cap {round.power_cap_w:,.6g} W")
+    if round.energy_j is not None:
+        notes.append(f"energy {round.energy_j:,.6g} J for {round.window_s:,.6g} s")
+    if round.asleep:
+        notes.append(f"{len(round.asleep):,} nodes asleep")
+    header = ("pool", "nodes", "GPUs", "in use")
+    title = f"Round {round.name} at {round.now_s:,.6g} s"
+    return html_table(title, header, [*_pools(round.cluster, used)], notes)
+
+
+def _pools(cluster: Cluster, used: dict[int, int]) -> Iterator[Sequence[str]]:
+    for index, pool in enumerate(cluster.topology.pools):
+        yield pool.name, f"{pool.nodes:,}", f"{pool.gpus:,}", f"{used.get(index, 0):,}"
+
+
+def plan_html(plan: Plan) -> str:
+    """Return what the first jobs of a plan get, and below how good it is."""
+    rows = []
+    for job, held in [*plan.allocations.items()][:SHOWN]:
+        nodes = ", ".join(f"{node}: {gpus}" for node, gpus in held.placement)
+        option = held.option
+        numbers = (f"{value:,.6g}" for value in (option.clock, option.batch, option.rate))
+        rows.append((job, f"{option.gpus:,}", *numbers, f"{option.power_w:,.6g}", nodes))
+    left = len(plan.allocations) - len(rows)
+    notes = [f"and {left:,} more jobs"] if left else []
+    worth = {"objective": plan.objective, "bound": plan.bound, "gap": plan.gap}
+    told = [f"{name} {value:,.6g}" for name, value in worth.items() if value is not None]
+    notes.append(", ".join([f"{plan.status}, stopped by {plan.stop}", *told]))
+    if prices := [f"{name} {price:,.6g}" for name, price in plan.prices.items() if price][:SHOWN]:
+        notes.append(f"prices: {', '.join(prices)}")
+    header = ("job", "GPUs", "clock", "batch", "rate (work/s)", "power (W)", "node: GPUs")
+    title = f"Plan of {plan.policy or 'a policy'}: {len(plan.allocations):,} jobs run"
+    return html_table(title, header, rows, notes)
+
+
+def schedule_html(schedule: Schedule) -> str:
+    """Return the main figures of a schedule."""
+    figures = job_figures(schedule)
+    jct_s = figures.jct_s[~np.isnan(figures.jct_s)]
+    solve_s = [record.solve_s for record in schedule.rounds]
+    numbers = {
+        "jobs": len(schedule.jobs),
+        "without an end": sum(outcome.end_s is None for outcome in schedule.jobs),
+        "mean JCT (s)": jct_s.mean() if jct_s.size else None,
+        "p99 JCT (s)": np.percentile(jct_s, 99) if jct_s.size else None,
+        "end (s)": schedule.end_s,
+        "GPU-hours": figures.gpu_s.sum() / 3600,
+        "energy (J)": schedule.energy.total_j,
+        "restarts": figures.restarts.sum(),
+        "decisions": len(schedule.rounds),
+        "median decision (s)": np.median(solve_s) if solve_s else None,
+    }
+    rows = [(name, f"{value:,.6g}") for name, value in numbers.items() if value is not None]
+    title = f"Schedule of {schedule.instance} by {schedule.policy}, seed {schedule.seed}"
+    return html_table(title, ("figure", "value"), rows)
