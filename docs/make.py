@@ -6,7 +6,6 @@
 A test holds the pages to what this writes.
 """
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import click
 import grimp
 import networkx as nx
 
+from ronda.bench.figures.page import fill
 from ronda.cli.app import cli
 
 DOCS = Path(__file__).parent
@@ -90,16 +90,6 @@ def _helps(command: click.Command, context: click.Context) -> list[str]:
             )
             found += _helps(below, inner)
     return found
-
-
-def fill(page: str, name: str, text: str) -> str:
-    """Return a page with the text between the two marks of a name replaced."""
-    begin, end = f"<!-- {name}: made by docs/make.py -->\n", f"<!-- end of {name} -->"
-    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-    filled, count = pattern.subn(lambda _: begin + text + end, page)
-    if count != 1:
-        raise ValueError(f"the page has {count} places for {name}, expected one")
-    return filled
 
 
 PARTS = {"architecture.md": ("rooms", picture), "cli.md": ("commands", commands)}

@@ -8,12 +8,16 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
+import ronda.bench
 from ronda.instances.base import Name, NonNegative, Positive, Record
 from ronda.instances.errors import InputError
 from ronda.instances.files import storage
 from ronda.instances.instance import DECLARED, Knowledge
 from ronda.instances.rules.diagnose import mismatch, non_finite
 from ronda.instances.rules.problem import show
+
+PACKAGED = Path(ronda.bench.__file__).parent / "data" / "suites"
+"""The suites that come with the package, each known by the name of its file."""
 
 
 class SuitePart(Record, frozen=True, kw_only=True):
@@ -88,6 +92,12 @@ class Suite(SuitePart, frozen=True, kw_only=True):
             given["policies"] = tuple(dict.fromkeys((self.ratio.to["policy"], *given["policies"])))
         plain = {n: getattr(SuitePart(), n) for n in given if n in SuitePart.__struct_fields__}
         return replace(self, runs=tuple(replace(part, **plain) for part in self.runs), **given)
+
+
+def locate(name: str) -> Path:
+    """Return the file of a suite: that of the name, or else the packaged one."""
+    path, packaged = Path(name), PACKAGED / Path(name).name
+    return packaged if name == packaged.name and packaged.exists() and not path.exists() else path
 
 
 def read(path: Path) -> Suite:

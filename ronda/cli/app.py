@@ -21,6 +21,7 @@ COMMANDS = {
     "solve": "Decide one round.",
     "run": "Drive a policy over a whole horizon.",
     "compare": "Compare policies by quality and solve time.",
+    "reproduce": "Hold published figures against ours.",
     "frontier": "Sweep the energy budget of instances.",
     "anytime": "Draw plan quality against time on rounds.",
     "bench": "Compare results with earlier ones.",

@@ -308,3 +308,15 @@ def out_option(default: str) -> Callable[[Command], Command]:
         metavar="FOLDER",
         help="For results, table and figures; what is there already is not run again.",
     )
+
+
+def into_option(part: str) -> Callable[[Command], Command]:
+    """Return the option ``--into`` of commands that write their tables into pages."""
+    return click.option(
+        "--into",
+        type=click.Path(path_type=Path, dir_okay=False, exists=True),
+        multiple=True,
+        metavar="PAGE",
+        help=f"Write the tables into a page, between <!-- {part} --> and <!-- end of {part} -->; "
+        "again for more pages.",
+    )

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ronda.bench.runs.single import measure
 from ronda.bench.suites.cells import expand
-from ronda.bench.suites.suite import read
+from ronda.bench.suites.suite import PACKAGED, locate, read
 from ronda.bench.suites.tables import arrange
 from ronda.formulations.options.build import build
 from ronda.instances import generate
@@ -26,7 +26,8 @@ from ronda.solvers.horizon.driver import run
 from ronda.solvers.registry import policy
 
 SUITES = Path(__file__).parents[2] / "lab" / "suites"
-NAMES = sorted(path.stem for path in SUITES.glob("*.toml"))
+PATHS = {path.stem: path for folder in (SUITES, PACKAGED) for path in folder.glob("*.toml")}
+NAMES = sorted(PATHS)
 DATA = {"qssf-philly", "qssf-crowded", "qssf-venus", "sleep-queues"}
 """Of traces that must be converted first."""
 
@@ -34,10 +35,10 @@ DATA = {"qssf-philly", "qssf-crowded", "qssf-venus", "sleep-queues"}
 @pytest.mark.parametrize("name", sorted({*NAMES} - DATA))
 def test_a_suite_runs_as_it_is_written(name, tmp_path):
     """On its first seed: every instance, policy, axis and column is there."""
-    path = SUITES / f"{name}.toml"
+    path = PATHS[name]
     suite = read(path)
     first = {"seeds": "1"} if name.startswith("fault") else {"seeds": "0"}
-    expanded = expand(suite.asked(**first), tmp_path, str(path), SUITES)
+    expanded = expand(suite.asked(**first), tmp_path, str(path), path.parent)
     assert expanded.cells
     arrange(suite, expanded, str(path))
     assert suite.about
@@ -60,7 +61,21 @@ def test_a_suite_of_traces_runs_on_what_stands_for_them(name, tmp_path, monkeypa
 def test_every_suite_is_shown_in_the_docs():
     """By the command that runs it."""
     pages = "".join(p.read_text() for p in (SUITES.parents[1] / "docs").rglob("*.md"))
-    assert [n for n in NAMES if f"ronda compare lab/suites/{n}.toml" not in pages] == []
+    words = {name: path.name if path.parent == PACKAGED else path for name, path in PATHS.items()}
+    words = {
+        n: f"ronda compare {str(w).removeprefix(f'{SUITES.parents[1]}/')}" for n, w in words.items()
+    }
+    assert [name for name, command in words.items() if command not in pages] == []
+
+
+def test_a_packaged_suite_is_found_by_its_name(tmp_path, monkeypatch):
+    """A file of that name that is there goes first; a path is only a path."""
+    monkeypatch.chdir(tmp_path)
+    assert locate("helios.toml") == PACKAGED / "helios.toml"
+    assert locate("./helios.toml") == Path("helios.toml")
+    assert locate("none.toml") == Path("none.toml")
+    (tmp_path / "helios.toml").touch()
+    assert locate("helios.toml") == Path("helios.toml")
 
 
 def test_the_suite_of_the_docs_can_be_read(tmp_path):

@@ -1,21 +1,22 @@
 """``ronda compare``: several policies on several instances, with seeds, side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from msgspec.structs import replace
 
+from ronda.bench.figures.page import fill_file
 from ronda.bench.figures.table import write_tables
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import MAX_SEEDS, RunCase, split_policies
 from ronda.bench.suites.cells import expand
-from ronda.bench.suites.suite import Suite, read
+from ronda.bench.suites.suite import Suite, locate, read
 from ronda.bench.suites.summary import Summary, summary
 from ronda.bench.suites.tables import arrange, draw, usual
 from ronda.cli.command import taught
-from ronda.cli.options import predictor_option, was_given
+from ronda.cli.options import into_option, predictor_option, was_given
 from ronda.cli.output import can_draw
 from ronda.cli.progress import Bars
 from ronda.cli.runs import How, horizon_options
@@ -45,6 +46,7 @@ NAMES = {
     "ronda compare pollux-1 --policies pollux-like,prices --knowledge oracle,history",
     "ronda compare pollux-1 --policies genetic --seeds 0-9 --dask tcp://127.0.0.1:8786",
     "ronda compare lab/suites/faults.toml --seeds 1-3",
+    "ronda compare headline.toml --into README.md   a packaged suite: 20 minutes on two cores",
 )
 @horizon_options("compare-out")
 @predictor_option
@@ -55,6 +57,7 @@ NAMES = {
     help="N workloads like that of each instance, drawn from it in blocks of submissions, for "
     "seeds 0 to N-1 (docs/statistics.md).",
 )
+@into_option("NAME (of the suite)")
 def command(
     sources: tuple[str, ...],
     policies: str,
@@ -68,6 +71,7 @@ def command(
     out: Path,
     figures: bool,
     as_json: bool,
+    into: tuple[Path, ...],
     **how: Any,
 ) -> int:
     """Compare policies on INSTANCEs by solution quality and by solve time.
@@ -75,8 +79,9 @@ def command(
     Every run has a process of its own and adds one line to results.jsonl. Stopped or killed, the
     same command goes on. The table is printed and written to table.md and table.csv.
 
-    In place of INSTANCEs a suite, a .toml file, says all this and what is changed about them;
-    options that are given stand for what it says.
+    In place of INSTANCEs a suite, a .toml file or a packaged one, says all this and what is
+    changed about them; options that are given stand for what it says. That takes seconds to half
+    an hour.
     """
     chosen = split_policies(policies), levels, seeds, time_limit, str(predictor or "")
     given = dict(zip(NAMES.values(), (*chosen, timeout, memory), strict=True))
@@ -84,7 +89,8 @@ def command(
     if any(source.endswith(SUITE) for source in sources):
         if len(sources) > 1:
             raise InputError(sources[0], f"{len(sources)} arguments", "one suite, or instances")
-        suite, place = read(Path(sources[0])), sources[0]
+        path = locate(sources[0])
+        suite, place = read(path), str(path)
         given = {field: given[field] for option, field in NAMES.items() if was_given(option)}
         out = out if was_given("out") else Path(f"{Path(place).stem}-out")
     if resample is not None:
@@ -93,6 +99,9 @@ def command(
         given["seeds"] = f"0-{resample - 1}"
         suite = replace(suite, change=suite.change | {"resample": {}})
     suite = suite.asked(**given)
+    part = Path(place).stem or "comparison"
+    for page in into:
+        fill_file(page, part)  # one without the marks is told before any work
     runs = How(out, timeout=suite.timeout_s or timeout, memory=suite.memory_mib or memory, **how)
     expanded = expand(suite, out, place, Path(place).parent)
     table, axes = arrange(suite, expanded, place)
@@ -104,6 +113,8 @@ def command(
         together = None if suite.table else summary(found, results)
         tables += [together.table()] if together is not None else []
         write_tables(tables, out)
+        for page in into:
+            fill_file(page, part, "\n".join([*(t.markdown() for t in tables), _made_by(results)]))
         figures = figures and can_draw()
         if figures and axes:
             draw(table, axes, results, out / "figures" / "points")
@@ -116,6 +127,12 @@ def command(
         if together is not None:
             more["together"] = [dict(row) for row in together.table().records]
     return runs.tell([*results.values()], tables, more, as_json=as_json)
+
+
+def _made_by(results: Mapping[str, Result]) -> str:
+    """Say which versions of ronda made the runs of a table."""
+    versions = dict.fromkeys(result.versions.get("ronda", "?") for result in results.values())
+    return f"{len(results)} runs of ronda {', '.join(versions)}.\n"
 
 
 def _draw(

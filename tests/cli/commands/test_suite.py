@@ -172,3 +172,29 @@ def test_workloads_and_seeds_are_one_choice(folder, ronda):
     done = ronda("compare", "two-nodes.json", "--resample", "3", "--seeds", "0-4")
     assert done.exit_code == 2
     assert "--resample: found --seeds as well" in done.output
+
+
+def test_the_table_goes_into_pages(folder, ronda):
+    """Between the marks with the suite's name, and again with the same text; or nothing runs."""
+    (folder / "tiny.toml").write_text(
+        'instances = ["two-nodes.json"]\npolicies = ["fifo", "srtf"]\n[table]\n'
+        'columns = ["mean_jct_s"]'
+    )
+    for name in ("a.md", "b.md"):
+        (folder / name).write_text("A\n<!-- tiny -->\nold\n<!-- end of tiny -->\nB\n")
+    words = ("compare", "tiny.toml", "--no-figures", "--into", "a.md", "--into", "b.md")
+    assert ronda(*words).exit_code == 0
+    page = (folder / "a.md").read_text()
+    assert page == (folder / "b.md").read_text()
+    assert page.startswith("A\n<!-- tiny -->\n")
+    assert page.endswith("<!-- end of tiny -->\nB\n")
+    assert "old" not in page
+    assert "| srtf |" in page
+    assert "2 runs of ronda " in page
+    assert ronda(*words).exit_code == 0
+    assert (folder / "a.md").read_text() == page
+    (folder / "c.md").write_text("no marks")
+    done = ronda("compare", "tiny.toml", "--into", "c.md", "--out", "other")
+    assert done.exit_code == 2
+    assert "c.md: found 0 places for tiny" in done.stderr
+    assert not (folder / "other").exists()

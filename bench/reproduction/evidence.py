@@ -1,0 +1,137 @@
+"""Measure a claim: carry out its command in a folder that is kept, and read our figure from it."""
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable
+from datetime import date
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import ronda
+from ronda.bench.figures.columns import METRICS
+from ronda.bench.reproduction.claims import Claim, Figure
+from ronda.bench.runs.provenance import commit
+from ronda.bench.runs.results import RESULTS, results_of
+from ronda.bench.statistics import Interval
+from ronda.bench.suites.cells import expand
+from ronda.bench.suites.suite import Ratio, locate, read
+from ronda.bench.suites.tables import Arranged, TableColumn, TableRow
+from ronda.instances.errors import RondaError
+from ronda.instances.files.storage import file_name, store
+
+ANSWER = "answer.json"
+"""What a command that is no suite printed, and which version it was."""
+
+
+def carry_out(claim: Claim, out: Path, jobs: int) -> Path:
+    """Carry out the command of a claim, as far as it has not been; returns its folder.
+
+    Its progress goes to stderr. RondaError tells that it failed; of a suite, runs that fail do not.
+    """
+    words, folder = shlex.split(claim.words), out / file_name(claim.words)
+    if (folder / ANSWER).exists():
+        return folder
+    if words[0] in {"compare", "frontier"}:
+        words += ["--no-figures", "--jobs", str(jobs), "--out", str(folder)]
+    command = [sys.executable, "-m", "ronda", *words, "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    if done.returncode not in (0, 1) or not done.stdout:
+        raise RondaError(f"{claim.name}: ronda {claim.words} ended with {done.returncode}")
+    if not claim.suite:
+        folder.mkdir(parents=True, exist_ok=True)
+        answer = msgspec.json.decode(done.stdout.splitlines()[-1])
+        made = {"answer": answer, "version": ronda.__version__, "commit": commit()}
+        store(folder / ANSWER, msgspec.json.encode(made))
+    return folder
+
+
+def figure_of(claim: Claim, folder: Path) -> Figure:
+    """Return our figure from what the command of a claim left in its folder."""
+    if claim.suite:
+        return _of_suite(claim, folder)
+    path = folder / ANSWER
+    made = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    value, sizes = _told(claim, made["answer"])
+    day = date.fromtimestamp(path.stat().st_mtime).isoformat()
+    return Figure(
+        value=value, sizes=sizes, version=made["version"], commit=made["commit"], date=day
+    )
+
+
+def _of_suite(claim: Claim, folder: Path) -> Figure:
+    """Return the figure of a suite: of the rows at each value of the claim's axes the greatest."""
+    path = locate(claim.suite)
+    suite = read(path)
+    if claim.seeds:
+        suite = suite.asked(seeds=claim.seeds)
+    expanded = expand(suite, folder, str(path), path.parent)
+    results = {result.key: result for result in results_of(folder).all()}
+    sides = (claim.ours, claim.ours | claim.against)
+    cells = [c for c in expanded.cells if any(side.items() <= c.at.items() for side in sides)]
+    mean = suite.ratio.mean if suite.ratio else "geometric"
+    ratio = Ratio(to=dict(claim.against), mean=mean) if claim.against else None
+    rows = (*claim.each, *(claim.ours.keys() | claim.against.keys()))
+    lines = Arranged(cells, (), rows, ratio=ratio).lines(results)
+    ours = [
+        line
+        for line in lines
+        if claim.ours.items() <= dict(zip(rows, line.at, strict=True)).items()
+    ]
+    column = TableColumn(METRICS[claim.metric], "interval" if claim.against else "")
+    shown = [(_shown(claim, line.value(column)), line) for line in ours]
+    found, line = max(shown, key=lambda each: -1.0 if isnan(each[0].value) else each[0].value)
+    value, low, high = (None if isnan(end) else end for end in found)
+    run = line.pairs[-1][0]
+    return Figure(
+        value=value,
+        low=low,
+        high=high,
+        sizes=" / ".join(_sizes(line)),
+        note=line.note,
+        version=run.versions.get("ronda", ""),
+        commit=run.commit,
+        date=date.fromtimestamp((folder / RESULTS).stat().st_mtime).isoformat(),
+    )
+
+
+def _shown(claim: Claim, ratio: Interval) -> Interval:
+    """Return what a claim shows of the ratio of ours to the comparator, or of a figure alone."""
+    value, low, high = ratio
+    match claim.shows:
+        case "times":
+            return Interval(1 / value, 1 / high, 1 / low)
+        case "cut":
+            return Interval(1 - value, 1 - high, 1 - low)
+        case _:
+            return ratio
+
+
+def _sizes(line: TableRow) -> Iterable[str]:
+    """Return where ours and the comparator have sizes from, once if that is the same."""
+    sides = (next((run for pair in line.pairs if (run := pair[k])), None) for k in (0, 1))
+    known = (str(run.metrics.get("knowledge", "–")) for run in sides if run is not None)
+    return dict.fromkeys(known)
+
+
+def _told(claim: Claim, answer: dict[str, Any]) -> tuple[float | None, str]:
+    """Return the figure of a command that prints JSON, and who knows sizes.
+
+    Of a frontier that is the greatest ratio at equal energy; ours is its best if it says so.
+    """
+    if "instances" not in answer:
+        return float(answer[claim.metric]), str(answer.get("knowledge", ""))
+    (about,) = answer["instances"]
+    own, base = claim.ours["policy"], claim.against["policy"]
+    ratios = []
+    for level in about["equal_energy"]:
+        jct_s = {each["policy"]: each["mean_jct_s"] for each in level["policies"]}
+        ours = jct_s.get(level["best"] if own == "best" else own)
+        if ours and jct_s.get(base):
+            ratios.append(jct_s[base] / ours)
+    known = {curve["policy"]: curve["knowledge"] for curve in about["curves"]}
+    sizes = dict.fromkeys(known[name] for name in (own, base) if name in known)
+    return max(ratios, default=None), " / ".join(sizes)

@@ -1,0 +1,42 @@
+"""The claims as tables, one for each system, with what is to be said of each below."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ronda.bench.figures.table import Table
+from ronda.bench.reproduction.claims import LONG_MIN, Claim, Figure
+
+HEADER = ("claim", "what", "published", "as", "here", "against", "sizes", "verdict", "measured")
+
+
+def tables_of(claims: Sequence[Claim], figures: Mapping[str, Figure]) -> Iterator[Table]:
+    """Yield a table for each system."""
+    for system in dict.fromkeys(claim.system for claim in claims):
+        own = [claim for claim in claims if claim.system == system]
+        rows = tuple(_row(claim, figures.get(claim.name)) for claim in own)
+        yield Table(system, HEADER, rows, tuple(_notes(own)))
+
+
+def _row(claim: Claim, figure: Figure | None) -> tuple[str, ...]:
+    here, sizes, measured = ("–",) * 3
+    if figure is not None:
+        here, sizes = claim.write(figure), figure.sizes or "–"
+        measured = f"{figure.version}, {figure.date}"
+    against = ", ".join(claim.against.values()) or "–"
+    verdict = str(claim.verdict(figure))
+    return (
+        *(claim.name, claim.what, claim.published, claim.sure),
+        *(here, against, sizes, verdict, measured),
+    )
+
+
+def _notes(claims: Sequence[Claim]) -> Iterator[str]:
+    """Yield where each claim comes from and why the verdict is as it is; and what measures them."""
+    for claim in claims:
+        parts = filter(None, (claim.source, claim.unknowable, claim.why))
+        yield f"{claim.name}: {'. '.join(parts)}."
+    for words in dict.fromkeys(claim.words for claim in claims if claim.words):
+        own = [claim for claim in claims if claim.words == words]
+        minutes = own[0].minutes
+        last = ", and only if a claim is named" if minutes > LONG_MIN else ""
+        names = ", ".join(claim.name for claim in own)
+        yield f"`ronda {words}`: {names} (some {minutes:g} min on two cores{last})"

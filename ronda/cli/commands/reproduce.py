@@ -1,0 +1,98 @@
+"""``ronda reproduce``: published figures of other systems beside ours."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from ronda.bench.figures.page import fill_file
+from ronda.bench.reproduction.claims import LONG_MIN, Claim, Figure, chosen, claims, recorded
+from ronda.bench.reproduction.evidence import carry_out, figure_of
+from ronda.bench.reproduction.tables import tables_of
+from ronda.bench.runs.folder import claim as hold
+from ronda.bench.suites.suite import PACKAGED
+from ronda.cli.command import taught
+from ronda.cli.options import into_option, jobs_option, json_option, out_option
+from ronda.cli.output import display, emit, note
+from ronda.instances.files.storage import label, load, store
+
+LAST = PACKAGED.parent / "reproduced.json"
+"""The figures of the last run of each claim, as they come with the package."""
+
+PART = "reproduction"
+"""The name of the marks between which a page has the tables."""
+
+
+@taught(
+    "reproduce",
+    "ronda reproduce --list                     the tables with the last figures; runs nothing",
+    "ronda reproduce helios                     a minute",
+    "ronda reproduce ones hermes --out results  some ten minutes on two cores",
+    "ronda reproduce powerflow-best             one claim, however long it takes",
+    "ronda reproduce --into docs/reproduction.md --record bench/data/reproduced.json",
+)
+@click.argument("names", metavar="[SYSTEM]...", nargs=-1)
+@click.option("--list", "listed", is_flag=True, help="Run nothing: show the last figures.")
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the last figures of all claims to FILE, with version and date.",
+)
+@into_option(PART)
+@out_option("reproduce-out")
+@jobs_option()
+@json_option
+def command(
+    names: tuple[str, ...],
+    listed: bool,
+    record: Path | None,
+    into: tuple[Path, ...],
+    out: Path,
+    jobs: int,
+    as_json: bool,
+) -> None:
+    """Measure what was published of other systems, and say what is met.
+
+    SYSTEM is powerflow, ones, hfta, helios, hermes, pollux, sia, gavel, shockwave, or one claim of
+    theirs; without any, all. Claims that take longer than ten minutes run only if they are named;
+    others of theirs show their last figure, with version and date. Everything takes some 25
+    minutes on two cores. Stopped or killed, the same command goes on.
+    """
+    known = claims()
+    wanted = chosen(known, names)
+    for page in into:
+        fill_file(page, PART)  # one without the marks is told before any work
+    figures = recorded(load(LAST), label(LAST)) if LAST.exists() else {}
+    if not listed:
+        asked = [c for c in wanted if c.words and (c.minutes <= LONG_MIN or c.name in names)]
+        figures |= _measured(asked, out, jobs)
+    if record is not None:
+        store(record, msgspec.json.format(msgspec.json.encode(figures)) + b"\n")
+    for page in into:
+        fill_file(page, PART, "\n".join(t.markdown() for t in tables_of(known, figures)))
+    if as_json:
+        emit({"out": str(out), "claims": [_fields(c, figures.get(c.name)) for c in wanted]})
+    else:
+        display(*tables_of(wanted, figures))
+
+
+def _measured(asked: list[Claim], out: Path, jobs: int) -> dict[str, Figure]:
+    """Carry out each command once, and return the figures of all claims that ask for it."""
+    found: dict[str, Figure] = {}
+    with hold(out, "reproduction"):
+        commands = dict.fromkeys(claim.words for claim in asked)
+        for k, words in enumerate(commands):
+            own = [claim for claim in asked if claim.words == words]
+            left = sum({c.words: c.minutes for c in asked if c.words in [*commands][k:]}.values())
+            note(f"{k + 1}/{len(commands)} ronda {words} (at most {max(left, 0.1):.1f} min left)")
+            folder = carry_out(own[0], out, jobs)
+            found |= {claim.name: figure_of(claim, folder) for claim in own}
+    return found
+
+
+def _fields(claim: Claim, figure: Figure | None) -> dict[str, object]:
+    """Return a claim for programs, with its figure and the verdict."""
+    about = {name: getattr(claim, name) for name in ("name", "system", "what", "published", "sure")}
+    told = {} if figure is None else msgspec.to_builtins(figure)
+    return about | {"command": claim.words, "verdict": str(claim.verdict(figure))} | told
