@@ -1,4 +1,4 @@
-"""Tables: the same rows for a terminal, as Markdown and as CSV; and how numbers are written."""
+"""Tables: the same rows for a terminal, Markdown, LaTeX and CSV; and how numbers are written."""
 
 import csv
 import io
@@ -68,6 +68,48 @@ class Table:
         """Return it as HTML, for notebooks."""
         return html_table(self.title, self.header, self.rows, self.notes, best=Best)
 
+    def latex(self) -> str:
+        """Return it in LaTeX with the rules of booktabs: the title is the caption."""
+        rows = (
+            " & ".join(f"\\textbf{{{_tex(t)}}}" if isinstance(t, Best) else _tex(t) for t in row)
+            for row in self.rows
+        )
+        lines = [
+            *("\\begin{table}", "\\centering"),
+            *[f"\\caption{{{_tex(self.title)}}}"] * bool(self.title),
+            f"\\begin{{tabular}}{{l{'r' * (len(self.header) - 1)}}}",
+            *("\\toprule", " & ".join(map(_tex, self.header)) + " \\\\", "\\midrule"),
+            *(f"{row} \\\\" for row in rows),
+            *("\\bottomrule", "\\end{tabular}"),
+            *(f"\\par{{\\footnotesize {_tex(note)}}}" for note in self.notes),
+            "\\end{table}",
+        ]
+        return "\n".join([*lines, ""])
+
+
+_TEX = str.maketrans(
+    {
+        "\\": "\\textbackslash{}",
+        "~": "\\textasciitilde{}",
+        "^": "\\textasciicircum{}",
+        **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+        **{letter: f"{{{letter}}}" for letter in "[]*"},  # after a line's end they are its options
+        **{letter: f"${letter}$" for letter in "<>|"},
+        "±": "$\\pm$",
+        "×": "$\\times$",
+        "≤": "$\\le$",
+        "∞": "$\\infty$",
+        "·": "$\\cdot$",
+        "−": "$-$",
+        "–": "--",
+    }
+)
+
+
+def _tex(text: str) -> str:
+    """Return a text as LaTeX sets it."""
+    return text.translate(_TEX)
+
 
 def _seen(text: str) -> str:
     return Best(printable(text)) if isinstance(text, Best) else printable(text)
@@ -78,15 +120,16 @@ def _cell(text: str) -> str:
 
 
 def write_tables(tables: Iterable[Table], folder: Path, remarks: Iterable[str] = ()) -> None:
-    """Write ``table.md`` and ``table.csv`` into a folder, each whole or not at all.
+    """Write ``table.md``, ``table.tex`` and ``table.csv`` into a folder, each whole or not at all.
 
     In the CSV each row starts with the title of its table, and numbers are bare: of what and in
     which unit the header says, which stands again where it changes. Remarks end the Markdown.
     """
-    text, lines = io.StringIO(), []
+    text, lines, latex = io.StringIO(), [], []
     writer, last = csv.writer(text), list[str]()
     for table in tables:
         lines.append(table.markdown())
+        latex.append(table.latex())
         records = table.records or [dict(zip(table.header, row, strict=True)) for row in table.rows]
         names = [*dict.fromkeys(name for record in records for name in record)]
         if names != last:
@@ -97,6 +140,7 @@ def write_tables(tables: Iterable[Table], folder: Path, remarks: Iterable[str] =
         )
     lines += [f"* {printable(remark)}\n" for remark in remarks]
     store(folder / "table.md", "\n".join(lines).encode())
+    store(folder / "table.tex", "\n".join(latex).encode())
     store(folder / "table.csv", text.getvalue().encode())
 
 

@@ -239,6 +239,21 @@ memory_option = _shown(
 figures_option = click.option(
     "--figures/--no-figures", default=True, show_default=True, help="Draw figures."
 )
+
+
+def _with_arrow(_ctx: click.Context, _option: click.Parameter, value: bool) -> bool:
+    """Return whether to write Parquet, if what writes it is there."""
+    if value:
+        need("--parquet", "pyarrow")
+    return value
+
+
+parquet_option = click.option(
+    "--parquet",
+    is_flag=True,
+    callback=_with_arrow,
+    help="Write results.parquet beside results.csv: a row a run.",
+)
 instance_argument = click.argument("source", metavar="INSTANCE", type=Source())
 round_argument = click.argument("source", metavar="ROUND", type=Source())
 instances_argument = click.argument(

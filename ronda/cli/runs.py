@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ronda.bench.figures.table import Table
 from ronda.bench.runs.compare import Comparison, Layout, failed
+from ronda.bench.runs.flat import write_runs
 from ronda.bench.runs.folder import claim
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import RunCase
@@ -23,6 +24,7 @@ from ronda.cli.options import (
     levels_option,
     memory_option,
     out_option,
+    parquet_option,
     policies_option,
     seeds_option,
     stacked,
@@ -51,6 +53,7 @@ def horizon_options(out: str) -> Callable[[Command], Command]:
         timeout_option,
         memory_option,
         figures_option,
+        parquet_option,
         json_option,
     )
 
@@ -64,6 +67,7 @@ class How:
     memory: float
     timeout: float
     dask: str | None = None
+    parquet: bool = False
     answer: str = "schedule"
 
     @property
@@ -117,12 +121,14 @@ class How:
             if total < len(cases):
                 note(f"{len(cases) - total} of {len(cases)} runs are in {self.out} already")
             try:
-                return comparison.run(cases)
+                found = comparison.run(cases)
             except KeyboardInterrupt:
                 raise InterruptedRunError(
                     f"interrupted; {ended} of {total} runs ended; "
                     f"the same command goes on from {self.out}"
                 ) from None
+        write_runs(found, self.out, parquet=self.parquet)
+        return found
 
     def tell(
         self,

@@ -79,6 +79,7 @@ def test_a_round_is_decided(ronda, policy):
         ("profile fit t.csv --out f.json", "this command", "pandas", "traces"),
         ("profile fit t.csv --out f.json --figure f.png", "--figure", "matplotlib", "plot"),
         ("instances show venus-vcvly --topology --out t.png", "--out", "matplotlib", "plot"),
+        ("compare venus-vcvly --parquet", "--parquet", "pyarrow", "parquet"),
         ("serve", "ronda serve", "h11", "serve"),
     ],
 )

@@ -73,10 +73,10 @@ def test_explanations_and_plans_hide_nothing(evil, ronda):
 
 
 def test_tables_hide_nothing(tmp_path):
-    """Each text is one cell of one line, in Markdown and CSV; the best stays bold."""
+    """Each text is one cell of one line, in Markdown, LaTeX and CSV; the best stays bold."""
     table = Table(EVIL, ("", EVIL), ((EVIL, Best("7")),), (EVIL,))
     write_tables([table], tmp_path, [EVIL])
-    for name in ("table.md", "table.csv"):
+    for name in ("table.md", "table.tex", "table.csv"):
         lines = (tmp_path / name).read_text().split("\n")
         assert all(line.rstrip("\r").isprintable() for line in lines)
     row = (tmp_path / "table.md").read_text().split("\n")[4]

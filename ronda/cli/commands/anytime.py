@@ -18,6 +18,7 @@ from ronda.cli.options import (
     json_option,
     memory_option,
     out_option,
+    parquet_option,
     policies_option,
     seeds_option,
     time_limit_option,
@@ -45,6 +46,7 @@ from ronda.formulations.objectives.forms import minds_power
 @out_option("anytime-out")
 @jobs_option(1, True, "Runs side by side: more than one disturb each other's times.")
 @memory_option
+@parquet_option
 @json_option
 def command(
     sources: tuple[str, ...],

@@ -41,7 +41,15 @@ JOBS = 3
 
 FALLBACK, NONE = SolutionStatus.FALLBACK, SolutionStatus.NONE
 
-FILES = ("table.md", "table.csv", "whatif.png", "whatif.csv", "round.json", "plan.json")
+FILES = (
+    "table.md",
+    "table.tex",
+    "table.csv",
+    "whatif.png",
+    "whatif.csv",
+    "round.json",
+    "plan.json",
+)
 
 
 def _more(text: str) -> tuple[str, int] | None:

@@ -366,3 +366,25 @@ def test_nothing_has_no_sign(write):
     """Neither the zero below zero, nor what is written as one."""
     assert write(-0.0) == write(0.0)
     assert percent(-1e-9) == "0.0"
+
+
+def test_a_table_in_latex(tmp_path):
+    """With booktabs; what LaTeX would take for a command is set as it is, as is a row's [."""
+    rows = (("[x] 50 %", Best("1 ± 2")), ("a_b & {c}\\d^~#$", "–"))
+    write_tables([Table("T & U", ("policy", "mean JCT (s)"), rows, ("±: <sd>",))], tmp_path)
+    assert (tmp_path / "table.tex").read_text() == (
+        r"""\begin{table}
+\centering
+\caption{T \& U}
+\begin{tabular}{lr}
+\toprule
+policy & mean JCT (s) \\
+\midrule
+{[}x{]} 50 \% & \textbf{1 $\pm$ 2} \\
+a\_b \& \{c\}\textbackslash{}d\textasciicircum{}\textasciitilde{}\#\$ & -- \\
+\bottomrule
+\end{tabular}
+\par{\footnotesize $\pm$: $<$sd$>$}
+\end{table}
+"""
+    )

@@ -38,7 +38,7 @@ def test_some_policies_side_by_side(tmp_path, ronda):
     pictures = {
         f"{name}.{kind}" for name in ("nodes", "days", "forecast") for kind in ("png", "csv")
     }
-    assert made == {"table.md", "table.csv", *pictures}
+    assert made == {"table.md", "table.tex", "table.csv", *pictures}
     again = ronda(*words)
     assert (again.exit_code, again.stderr.count("\n")) == (2, 1)
     results = json.loads(ronda(*words[:-2], "--json").stdout)["results"]

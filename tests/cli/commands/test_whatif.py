@@ -51,7 +51,15 @@ def test_the_folder_holds_table_picture_round_and_plan(ronda, round_file, tmp_pa
     words = ("whatif", round_file, "--gpus", "A100:+8", "--remove-node", 0, "--out", out)
     done = ronda(*words)
     assert done.exit_code == 0, done.output
-    names = {"table.md", "table.csv", "whatif.png", "whatif.csv", "round.json", "plan.json"}
+    names = {
+        "table.md",
+        "table.tex",
+        "table.csv",
+        "whatif.png",
+        "whatif.csv",
+        "round.json",
+        "plan.json",
+    }
     assert {path.name for path in out.iterdir()} == names
     changed, plan = library.read(out / "round.json"), library.read(out / "plan.json")
     assert library.check(changed, plan) == []

@@ -1,0 +1,53 @@
+"""Results of runs as one plain table for other programs: CSV, and Parquet if asked for."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from ronda.bench.runs.results import Result
+from ronda.instances.files.storage import store
+
+ABOUT = (
+    *("key", "instance", "policy", "label", "level", "seed", "status", "message"),
+    *("wall_s", "peak_rss_mib", "commit"),
+)
+"""Of a run, besides its figures and what was changed about the instance."""
+
+
+def records(results: Iterable[Result]) -> list[dict[str, Any]]:
+    """Return a row for each run, all with the same columns; None is what it does not have.
+
+    Numbers are bare: the end of a column's name is its unit (``_s``, ``_j``, ``_mib``). Lists, such
+    as the incumbents of a search, are left out.
+    """
+    found = []
+    for run in results:
+        about = {name: getattr(run, name) for name in ABOUT} | {"change": run.variant.title}
+        figures = {n: v for n, v in run.metrics.items() if isinstance(v, str | int | float)}
+        found.append(about | figures | {"version": run.versions.get("ronda", "")})
+    names = dict.fromkeys(name for row in found for name in row)
+    return [{name: _known(row.get(name)) for name in names} for row in found]
+
+
+def _known(value: Any) -> Any:
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def write_runs(results: Sequence[Result], folder: Path, *, parquet: bool) -> None:
+    """Write ``results.csv`` into a folder, and ``results.parquet`` if asked to."""
+    rows = records(results)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*rows[0]] if rows else ABOUT)
+    writer.writeheader()
+    writer.writerows(rows)
+    store(folder / "results.csv", text.getvalue().encode())
+    if parquet:
+        import pyarrow
+        from pyarrow.parquet import write_table
+
+        data = io.BytesIO()
+        write_table(pyarrow.Table.from_pylist(rows), data)
+        store(folder / "results.parquet", data.getvalue())
