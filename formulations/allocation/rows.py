@@ -484,7 +484,7 @@ def _out_of_reach(case: Case) -> Iterator[Conflict]:
             continue
         name = f"{RULE}[{own.names[r]}]"
         if own.turned[r]:
-            what = f"all options together have at most {-least.sum():g}"
+            what = f"all options together have at most {0.0 - least.sum():g}"
             message = f"{what}; {name} asks for at least {-own.capacity[r]:g}"
         else:
             what = f"jobs that must run have at least {least.sum():g}"
