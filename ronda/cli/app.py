@@ -24,7 +24,7 @@ COMMANDS = {
     "reproduce": "Hold published figures against ours.",
     "frontier": "Sweep the energy budget of instances.",
     "anytime": "Draw plan quality against time on rounds.",
-    "bench": "Compare results with earlier ones.",
+    "bench": "Compare results with earlier and best known ones.",
     "sleep": "Let the nodes sleep that a demand series does not need.",
     "serve": "Decide rounds over HTTP.",
     "export": "Write a model or a schedule for other tools.",
@@ -51,9 +51,15 @@ class Branch(NamedTuple):
 
 GROUPS = {
     "bench": Branch(
-        "Compare results with earlier ones.",
-        {"diff": "Say what changed between two folders of results."},
-        ("ronda bench diff results-0.1 results-0.2",),
+        "Compare results with earlier ones, and with the best known.",
+        {
+            "diff": "Say what changed between two folders of results.",
+            "registry": "Check or improve the best results known.",
+        },
+        (
+            "ronda bench diff results-0.1 results-0.2",
+            "ronda bench registry round-power round-pods --mps models",
+        ),
     ),
     "instances": Branch(
         "List, show, check, convert and generate instances and rounds.",

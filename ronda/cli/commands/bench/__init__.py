@@ -1,1 +1,1 @@
-"""``ronda bench``: diff."""
+"""``ronda bench``: diff, registry."""

@@ -1,0 +1,122 @@
+"""Whether what the registry says holds: plans are checked and worth what it says, bounds above."""
+
+from pathlib import Path
+
+from ronda.bench.registry import models
+from ronda.bench.registry.records import InstanceEntry, RoundEntry, plan_file
+from ronda.formulations.bounds.horizon import bounds
+from ronda.formulations.objectives.forms import outlook_of, values_of
+from ronda.formulations.options.build import build
+from ronda.formulations.options.table import rows_of
+from ronda.instances.check.answer import check
+from ronda.instances.errors import InputError
+from ronda.instances.files import json as files
+from ronda.instances.files import storage
+from ronda.instances.files.catalogue import load
+from ronda.instances.instance import Instance
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.greedy.as_one import AsOne
+from ronda.solvers.policies.optimising.prices import Prices
+
+EXACT, SOLVED = 1e-9, 2 * models.GAP
+"""Relative differences of sums of the same numbers, and of optima of the same model."""
+
+
+def worth(round: Round, plan: Plan) -> float:
+    """Return what a plan is worth by the usual objective, whoever made it.
+
+    That is the sum of the values of the options that jobs get: `rank` with its usual parameters,
+    as `milp` and `prices` maximise it. Moves are not weighed. An array that runs counts as one job;
+    a job that gets something that is no option of `rank` counts nothing.
+    """
+    usual, seen = Prices(), AsOne(round)
+    table = build(seen.round, prune=False, mind_power=True)
+    own = dict(usual.parameters)
+    values = values_of(outlook_of(seen.round, table, usual.objective, own), usual.objective, own)
+    return table.worth(values, rows_of(table, seen.shown(plan)))
+
+
+def same(a: float, b: float, tolerance: float = EXACT) -> bool:
+    """Return whether two numbers are equal but for a share of the larger one."""
+    return abs(a - b) <= tolerance * max(abs(a), abs(b))
+
+
+def below(a: float, b: float, tolerance: float = EXACT) -> bool:
+    """Return whether a number is below another one by more than a share of the larger one."""
+    return a < b and not same(a, b, tolerance)
+
+
+def packaged_round(name: str) -> Round:
+    """Return a packaged round, or refuse an instance."""
+    found = load(name)
+    if not isinstance(found, Round):
+        raise InputError(name, "an instance", "a round")
+    return found
+
+
+def wrong_with_round(
+    name: str, entry: RoundEntry, folder: Path, mps: Path, *, every: bool = False
+) -> list[str]:
+    """Return what does not hold of an entry, in words.
+
+    Its model is written into the folder `mps` if its optimum is known, or `every` one is.
+    """
+    round, found = packaged_round(name), []
+    if files.fingerprint(round) != entry.fingerprint:
+        return ["the packaged round is another one by now"]
+    best, bound = entry.best, entry.bound
+    if best is not None:
+        plan = files.read(plan_file(folder, name))
+        if not isinstance(plan, Plan):
+            return [f"{plan_file(folder, name)} holds no plan"]
+        found += [f"the plan breaks a rule: {v}" for v in check(round, plan)]
+        value = worth(round, plan)
+        if not same(value, best.objective):
+            found.append(f"the plan is worth {value:.9g}, not {best.objective:.9g}")
+    if best is not None and bound is not None and below(bound.value, best.objective):
+        found.append(f"the bound {bound.value:.9g} is below the plan, {best.objective:.9g}")
+    return found + _wrong_with_model(round, entry, folder, mps, every=every)
+
+
+def _wrong_with_model(
+    round: Round, entry: RoundEntry, folder: Path, mps: Path, *, every: bool
+) -> list[str]:
+    """Return what does not hold of the model: its text, the packed one, its optimum, what is above.
+
+    A plan on nodes is a choice of the model as well, and a bound of counts one of its optimum.
+    """
+    model, best, bound = entry.model, entry.best, entry.bound
+    if model is None or (model.optimum is None and not every):
+        return []
+    if models.write_model(round, mps).sha256 != model.sha256:
+        return ["its model is not that of the registry"]
+    packed, path = folder / f"{round.name}.mps.gz", mps / f"{round.name}.mps"
+    if packed.exists() and storage.unpack(storage.load(packed), str(packed)) != path.read_bytes():
+        return [f"{packed.name} is not its model"]
+    if model.optimum is None:
+        return []
+    optimum = models.optimum(path)
+    if optimum is None or not same(optimum, model.optimum, SOLVED):
+        return [f"HiGHS finds the optimum {optimum}, not {model.optimum:.9g}"]
+    found = []
+    if best is not None and below(optimum, best.objective, SOLVED):
+        found.append(f"the plan is worth more than the optimum of its model, {optimum:.9g}")
+    if bound is not None and bound.of == "counts" and below(bound.value, optimum, SOLVED):
+        found.append(f"the bound {bound.value:.9g} is below the model's optimum, {optimum:.9g}")
+    return found
+
+
+def wrong_with_instance(name: str, entry: InstanceEntry) -> list[str]:
+    """Return what does not hold of an entry, in words; runs are not made again."""
+    instance = load(name)
+    if not isinstance(instance, Instance) or files.fingerprint(instance) != entry.fingerprint:
+        return ["the packaged instance is another one by now"]
+    bound_s = bounds(instance).mean_jct_s
+    found = []
+    if not same(bound_s, entry.bound_mean_jct_s):
+        found.append(f"the bound is {bound_s:.9g} s, not {entry.bound_mean_jct_s:.9g}")
+    for level, run in entry.best.items():
+        if below(run.mean_jct_s, bound_s):
+            found.append(f"{level}: {run.mean_jct_s:.9g} s is below the bound {bound_s:.9g}")
+    return found

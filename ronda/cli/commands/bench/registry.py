@@ -1,0 +1,239 @@
+"""``ronda bench registry``: the best results known, checked and improved."""
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ronda.cli.command import taught
+from ronda.cli.options import (
+    FOLDER,
+    Source,
+    json_option,
+    knowledge_option,
+    policies_option,
+    seed_option,
+    time_limit_option,
+)
+from ronda.cli.output import display, emit, note, table, tell
+from ronda.cli.progress import Bars
+from ronda.instances.errors import InputError
+from ronda.instances.instance import Knowledge
+
+if TYPE_CHECKING:
+    from ronda.bench.registry.records import Registry
+
+
+@taught(
+    "registry",
+    "ronda bench registry",
+    "ronda bench registry round-power round-pods --mps models",
+    "ronda bench registry round-power --plan plan.json --data bench/data",
+    "ronda bench registry round-tight-64 --update --policies 'milp(gap=1e-6)' --data bench/data",
+    "ronda bench registry pods-mixed --update --policies prices,srtf --data bench/data",
+)
+@click.argument("names", metavar="[NAME]...", type=Source(), nargs=-1)
+@click.option("--update", is_flag=True, help="Try the policies, and take over what is better.")
+@click.option(
+    "--plan",
+    "plan_path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Take over a plan of the one NAME, if it is better.",
+)
+@click.option(
+    "--mps", type=FOLDER, metavar="FOLDER", help="Write the models, and compare their checksums."
+)
+@policies_option("prices,milp")
+@time_limit_option(60.0, "For each policy on a round, or for each decision on an instance.")
+@seed_option
+@knowledge_option
+@click.option(
+    "--data",
+    type=FOLDER,
+    metavar="FOLDER",
+    help="Folder of the registry (bench/data in a checkout); the packaged one is only read.",
+)
+@json_option
+def command(
+    names: tuple[str, ...],
+    update: bool,
+    plan_path: Path | None,
+    mps: Path | None,
+    policies: str,
+    time_limit: float,
+    seed: int,
+    knowledge: Knowledge,
+    data: Path | None,
+    as_json: bool,
+) -> int:
+    """Check what the registry says of rounds and instances; all, if no NAME is given.
+
+    Every plan goes through the checker and is valued again, bounds are compared with plans, and
+    HiGHS solves the smaller models: a minute for all. An update only improves: a
+    better plan or a tighter bound replaces another one. What was tried with as long a limit by this
+    version is not tried again, so that an update that was stopped goes on.
+    """
+    from ronda.bench.registry.records import PACKAGED, load
+
+    if (update or plan_path is not None) and data is None:
+        raise InputError("--data", "none", "the folder of the registry that is to change")
+    folder = data or PACKAGED
+    registry = load(folder)
+    if plan_path is not None:
+        registry = _with_plan(registry, names, plan_path, folder)
+    if update:
+        registry = _updated(registry, names, folder, policies, time_limit, seed, knowledge)
+    known = [*registry.rounds, *registry.instances]
+    for name in names:
+        if name not in known:
+            raise InputError("NAME", repr(name), f"one of the registry: {', '.join(known)}")
+    wrong = _checked(registry, names or tuple(known), folder, mps)
+    rows = _rows(registry, names or tuple(known), wrong)
+    if as_json:
+        emit({"entries": rows, "wrong": {n: w for n, w in wrong.items() if w}})
+    else:
+        _show(rows)
+    for name, found in wrong.items():
+        for words in found:
+            note(f"{name}: {words}")
+    return 1 if any(wrong.values()) else 0
+
+
+def _with_plan(
+    registry: "Registry", names: tuple[str, ...], path: Path, folder: Path
+) -> "Registry":
+    import msgspec
+
+    from ronda.bench.registry import records
+    from ronda.bench.registry.check import packaged_round
+    from ronda.bench.registry.update import new_round, taken
+    from ronda.instances.files.json import read
+    from ronda.instances.plan import Plan
+
+    if len(names) != 1:
+        raise InputError("--plan", f"{len(names)} names", "the one round that it is a plan of")
+    (name,), plan = names, read(path)
+    if not isinstance(plan, Plan):
+        raise InputError(str(path), "no plan", "a plan")
+    old = registry.rounds.get(name) or new_round(name, folder)
+    by = records.By.now(plan.policy or str(path), plan.record.seed, plan.record.versions)
+    entry = taken(packaged_round(name), old, folder, name, plan, by)
+    tell(f"{name}: {'a better plan' if entry != old else 'the plan known is as good'}")
+    registry = msgspec.structs.replace(registry, rounds=registry.rounds | {name: entry})
+    records.store(registry, folder)
+    return registry
+
+
+def _updated(
+    registry: "Registry",
+    names: tuple[str, ...],
+    folder: Path,
+    policies: str,
+    time_limit_s: float,
+    seed: int,
+    level: Knowledge,
+) -> "Registry":
+    """Try every policy on every name, and write the registry after each trial."""
+    import msgspec
+
+    from ronda.bench.registry import records, update
+    from ronda.bench.runs.specs import split_policies
+    from ronda.instances.files.catalogue import load
+    from ronda.instances.instance import Instance
+
+    trials = [
+        (name, spec)
+        for name in names or (*registry.rounds, *registry.instances)
+        for spec in split_policies(policies)
+    ]
+    with Bars() as bars:
+        for done, (name, spec) in enumerate(trials):
+            bars.update("update", done / len(trials), f"{name} {spec}")
+            found = load(name)
+            kind = "instances" if isinstance(found, Instance) else "rounds"
+            kept: dict[str, Any] = getattr(registry, kind)
+            old = kept.get(name)
+            if old and old.tried.get(update.trial(spec, seed, level), 0.0) >= time_limit_s:
+                continue
+            if isinstance(found, Instance):
+                start = old or update.new_instance(found)
+                new: Any = update.driven(found, name, start, spec, seed, time_limit_s, level)
+            else:
+                start = old or update.new_round(name, folder)
+                new = update.solved(name, start, folder, spec, seed, time_limit_s)
+            registry = msgspec.structs.replace(registry, **{kind: kept | {name: new}})
+            records.store(registry, folder)
+    return registry
+
+
+def _checked(
+    registry: "Registry", names: tuple[str, ...], folder: Path, mps: Path | None
+) -> dict[str, list[str]]:
+    """Return what is wrong, by name."""
+    from ronda.bench.registry import check
+
+    wrong: dict[str, list[str]] = {}
+    with Bars() as bars, tempfile.TemporaryDirectory() as scratch:
+        if mps is not None:
+            mps.mkdir(parents=True, exist_ok=True)
+        for done, name in enumerate(names):
+            bars.update("check", done / len(names), name)
+            if name in registry.instances:
+                wrong[name] = check.wrong_with_instance(name, registry.instances[name])
+                continue
+            entry = registry.rounds[name]
+            wrong[name] = check.wrong_with_round(
+                name, entry, folder, Path(scratch) if mps is None else mps, every=mps is not None
+            )
+    return wrong
+
+
+def _rows(
+    registry: "Registry", names: tuple[str, ...], wrong: dict[str, list[str]]
+) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = []
+    for name in names:
+        if name in registry.rounds:
+            entry = registry.rounds[name]
+            best, bound = entry.best, entry.bound
+            made.append(
+                {
+                    "name": name,
+                    "best": best and best.objective,
+                    "bound": bound and bound.value,
+                    "bound_of": bound and bound.of,
+                    "gap": entry.gap,
+                    "by": best and best.by.policy,
+                    "knowledge": None,
+                    "holds": not wrong[name],
+                }
+            )
+            continue
+        own = registry.instances[name]
+        for level, run in own.best.items():
+            gap = run.mean_jct_s / own.bound_mean_jct_s - 1.0 if own.bound_mean_jct_s else None
+            made.append(
+                {
+                    "name": name,
+                    "best": run.mean_jct_s,
+                    "bound": own.bound_mean_jct_s,
+                    "bound_of": "schedules",
+                    "gap": gap,
+                    "by": run.by.policy,
+                    "knowledge": level,
+                    "holds": not wrong[name],
+                }
+            )
+    return made
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    made = table("name", "best known", "bound", "of", "gap", "by", "knowledge", "holds")
+    for row in rows:
+        numbers = ("–" if row[k] is None else f"{row[k]:,.6g}" for k in ("best", "bound"))
+        gap = "–" if row["gap"] is None else f"{row['gap']:.1e}"
+        words = (row["by"] or "–", row["knowledge"] or "", "yes" if row["holds"] else "NO")
+        made.add_row(row["name"], *numbers, row["bound_of"] or "–", gap, *words)
+    display(made)

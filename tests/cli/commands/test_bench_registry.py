@@ -1,0 +1,170 @@
+"""``ronda bench registry``: what it says holds, what does not is told, only better replaces."""
+
+import json
+import shutil
+
+import pytest
+
+from ronda.bench.registry import records, update
+from ronda.bench.registry.check import worth
+from ronda.instances.files.catalogue import load
+from ronda.instances.files.json import read, write
+from ronda.solvers.registry import policy
+from ronda.solvers.solve import solve
+
+NAME = "round-gangs"
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A copy of the packaged registry."""
+    return shutil.copytree(records.PACKAGED, tmp_path / "data")
+
+
+@pytest.fixture
+def changed(data):
+    """Write an entry with other fields, and return its folder."""
+
+    def change(**fields):
+        told = json.loads((data / records.FILE).read_text())
+        told["rounds"][NAME] |= fields
+        (data / records.FILE).write_text(json.dumps(told))
+        return data
+
+    return change
+
+
+def entry(folder):
+    """Return the entry of the round."""
+    return records.load(folder).rounds[NAME]
+
+
+def fields(done):
+    """Return the JSON of a command's last line."""
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_every_packaged_round_has_a_plan_and_a_bound():
+    """And the plan is a file."""
+    for name, own in records.load(records.PACKAGED).rounds.items():
+        assert own.best is not None, name
+        assert own.bound is not None, name
+        assert records.plan_file(records.PACKAGED, name).exists()
+
+
+def test_what_is_packaged_holds(ronda):
+    """Plans keep every rule and are worth what is said; bounds and optima are above them."""
+    names = ("clock-or-gpus", NAME, "round-pollux", "round-arrays", "round-venus")
+    done = ronda("bench", "registry", *names, "--json")
+    assert done.exit_code == 0, done.output
+    assert {row["name"]: row["holds"] for row in fields(done)["entries"]} == dict.fromkeys(
+        names, True
+    )
+
+
+@pytest.mark.parametrize("spec", ["prices", "milp", "evolve"])
+def test_a_plan_is_worth_what_its_policy_says(spec):
+    """The objective is recomputed from the options alone."""
+    round = load("round-tight-64")
+    plan = solve(round, spec, deadline=60.0)
+    assert worth(round, plan) == pytest.approx(plan.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"best": {"objective": 1e6}}, "the plan is worth"),
+        ({"bound": {"value": 1.0, "of": "nodes"}}, "is below the plan"),
+        ({"model": {"sha256": "0", "columns": 1, "rows": 1, "optimum": 1.0}}, "its model is not"),
+        ({"fingerprint": "0"}, "another one by now"),
+    ],
+)
+def test_what_does_not_hold_is_told(ronda, changed, wrong, words):
+    """One line, and exit code 1."""
+    by = {"policy": "x", "versions": {}, "date": "2026-01-01"}
+    for name in ("best", "bound"):
+        if name in wrong:
+            wrong = {name: wrong[name] | {"by": by}}
+    done = ronda("bench", "registry", NAME, "--data", changed(**wrong))
+    assert done.exit_code == 1
+    assert words in done.stderr
+
+
+def test_an_optimum_below_a_plan_is_told(ronda, changed):
+    """HiGHS solves the model again."""
+    model = json.loads((records.PACKAGED / records.FILE).read_text())["rounds"][NAME]["model"]
+    done = ronda("bench", "registry", NAME, "--data", changed(model=model | {"optimum": 1.0}))
+    assert done.exit_code == 1
+    assert "HiGHS finds the optimum" in done.stderr
+
+
+def test_a_worse_plan_does_not_replace_a_better_one(ronda, data):
+    """`srtf` falls short of the best plan; what was known stays, and the trial is kept."""
+    before = entry(data)
+    words = ("--update", "--policies", "srtf", "--time-limit", "20", "--data", data)
+    done = ronda("bench", "registry", NAME, *words)
+    assert done.exit_code == 0, done.output
+    after = entry(data)
+    assert (after.best, after.bound) == (before.best, before.bound)
+    assert update.trial("srtf", 0) in after.tried
+
+
+def test_a_better_plan_and_a_tighter_bound_replace(ronda, data, tmp_path):
+    """First a poor plan from a file, then the best one by a policy, which is not tried twice."""
+    told = json.loads((data / records.FILE).read_text())
+    del told["rounds"][NAME]["best"], told["rounds"][NAME]["tried"]
+    told["rounds"][NAME]["bound"]["value"] *= 2
+    (data / records.FILE).write_text(json.dumps(told))
+    poor = solve(load(NAME), "srtf")
+    write(poor, tmp_path / "poor.json")
+    done = ronda("bench", "registry", NAME, "--plan", tmp_path / "poor.json", "--data", data)
+    assert "a better plan" in done.stdout
+    assert entry(data).best.objective == pytest.approx(worth(load(NAME), poor))
+    words = ("--update", "--policies", "prices", "--time-limit", "20", "--data", data)
+    assert ronda("bench", "registry", NAME, *words).exit_code == 0
+    best = entry(data)
+    assert best.best.objective > worth(load(NAME), poor)
+    assert best.bound.value < told["rounds"][NAME]["bound"]["value"]
+    assert read(records.plan_file(data, NAME)).objective == best.best.objective
+    assert ronda("bench", "registry", NAME, *words).exit_code == 0
+    assert entry(data) == best
+
+
+@pytest.mark.parametrize(
+    ("spec", "known"),
+    [
+        ("prices", True),
+        ("milp(gap=1e-6, placement=aggregate)", True),
+        ("milp(placement=exact)", False),
+        ("milp(elastic=false)", False),
+        ("sia-like", False),
+        ("prices+fused", False),
+        ("srtf", False),
+    ],
+)
+def test_which_bounds_count(spec, known):
+    """Those of the same objective over all options, without moves or new arrays."""
+    assert update.proves(policy(spec)) is known
+
+
+def test_models_are_written_where_they_are_asked_for(ronda, tmp_path):
+    """With the checksum of the registry."""
+    done = ronda("bench", "registry", NAME, "--mps", tmp_path / "models")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "models" / f"{NAME}.mps").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("nothing",), "NAME: found 'nothing'"),
+        ((NAME, "--update"), "--data: found none"),
+        (("--plan", "plan.json", "--data", "none"), "no such file"),
+    ],
+)
+def test_bad_input_is_one_line(ronda, words, expected):
+    """Exit code 2."""
+    done = ronda("bench", "registry", *words)
+    assert done.exit_code == 2
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1
