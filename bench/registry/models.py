@@ -32,7 +32,8 @@ def write_model(round: Round, folder: Path) -> Model:
     question = Milp().question(AsOne(round).round, Deadline(None), seed=0)
     model = model_of(question, exact=False)
     export(model, path, ["Minimise minus the objective that `ronda solve` reports."])
-    sha256 = hashlib.sha256(storage.load(path)).hexdigest()
+    with path.open("rb") as file:  # hundreds of MiB for thousands of jobs
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return Model(sha256=sha256, columns=model.nvariables(), rows=model.nconstraints())
 
 

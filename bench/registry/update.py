@@ -42,8 +42,8 @@ def new_round(name: str, folder: Path) -> RoundEntry:
     with tempfile.TemporaryDirectory() as scratch:
         model = models.write_model(round, Path(scratch))
         written = Path(scratch) / f"{round.name}.mps"
-        models.pack(written, folder)
         if model.columns <= models.SOLVED:
+            models.pack(written, folder)
             model = msgspec.structs.replace(model, optimum=models.optimum(written))
     if model.optimum is not None:
         by = By.now("HiGHS, whole model", 0, {"highspy": versions()["highspy"]})
