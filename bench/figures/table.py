@@ -3,14 +3,19 @@
 import csv
 import io
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import isnan
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ronda.instances.errors import printable
-from ronda.instances.files.storage import store
+from ronda.instances.files.storage import load, store
 from ronda.instances.notebook.html import html_table
+
+TABLES = "tables.json"
+"""The file of tables as they were printed, for reports."""
 
 
 class Best(str):
@@ -142,6 +147,29 @@ def write_tables(tables: Iterable[Table], folder: Path, remarks: Iterable[str] =
     store(folder / "table.md", "\n".join(lines).encode())
     store(folder / "table.tex", "\n".join(latex).encode())
     store(folder / "table.csv", text.getvalue().encode())
+
+
+def _plain(table: Table) -> dict[str, Any]:
+    rows = [[{"best": str(t)} if isinstance(t, Best) else t for t in row] for row in table.rows]
+    return asdict(table) | {"rows": rows}
+
+
+def keep_tables(tables: Iterable[Table], folder: Path) -> None:
+    """Write tables as `read_tables` reads them."""
+    store(folder / TABLES, msgspec.json.encode([*map(_plain, tables)]))
+
+
+def read_tables(folder: Path) -> list[Table]:
+    """Return the tables that `keep_tables` wrote into a folder; none if it did not."""
+    if not (folder / TABLES).exists():
+        return []
+    found = msgspec.json.decode(load(folder / TABLES), type=list[dict[str, Any]])
+    for each in found:
+        each["rows"] = tuple(
+            tuple(Best(t["best"]) if isinstance(t, dict) else t for t in row)
+            for row in each["rows"]
+        )
+    return [Table(**each) for each in found]
 
 
 def _bare(value: Any) -> Any:

@@ -45,7 +45,7 @@ def claim(path: Path, kind: str, about: dict[str, Any] | None = None) -> Iterato
     mark = {"format": f"ronda/{kind}/1", "about": about or {}}
     if path.exists() and not path.is_dir():
         raise InputError(label(path), "a file", "a folder")
-    old = _read_mark(path)
+    old = read_mark(path)
     if old is None and path.is_dir() and set(os.listdir(path)) - {LOCK}:
         found = "a folder with files that ronda did not make"
         raise InputError(label(path), found, "a new or empty folder")
@@ -95,7 +95,8 @@ def load_record(path: Path, kind: type[Record]) -> Record:
         raise InputError(label(path), found, expected) from None
 
 
-def _read_mark(path: Path) -> dict[str, Any] | None:
+def read_mark(path: Path) -> dict[str, Any] | None:
+    """Return the ``format`` of a folder of ronda and what it is `about`; None of another one."""
     try:
         data = (path / MARK).read_bytes()
     except (FileNotFoundError, NotADirectoryError):

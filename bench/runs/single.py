@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ronda.bench.runs.folder import claim, load_record, store_record
+from ronda.bench.runs.kept import keep
 from ronda.bench.runs.specs import RunCase
 from ronda.formulations.bounds.horizon import bounds
 from ronda.formulations.models.configuration import Configuration
@@ -174,6 +175,7 @@ def drive_in_folder(
     with claim(out, "run", about):
         if done.exists():
             return RunFigures(load_record(done, dict[str, Any]), [])
+        keep(out, case.source, instance)
         schedule, measured = drive(
             instance, case, journal=journal, progress=progress, isolated=isolated
         )

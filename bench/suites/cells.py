@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from ronda.bench.runs.kept import keep, kept_at
 from ronda.bench.runs.specs import RunCase, cases, parse_seeds, refuse_namesakes
 from ronda.bench.runs.variant import UNCHANGED, Variant, reference_w
 from ronda.bench.suites.makers import Maker
@@ -15,8 +16,7 @@ from ronda.bench.suites.suite import Suite, SuitePart, converted
 from ronda.instances.base import Positive
 from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import load
-from ronda.instances.files.json import fingerprint, write
-from ronda.instances.files.storage import file_name
+from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import Instance
 from ronda.instances.rules.problem import one_of, show
 from ronda.solvers.contract import Policy
@@ -83,12 +83,12 @@ class Expanded:
                 found.setdefault(axis, {})[value] = None
         return {axis: list(values) for axis, values in found.items()}
 
-    def write_made(self) -> None:
-        """Write the instances that are made and not there yet."""
-        for path, instance in self.made.items():
-            if not Path(path).exists():
-                Path(path).parent.mkdir(parents=True, exist_ok=True)
-                write(instance, path)
+    def keep(self) -> None:
+        """Write the instances that are not packaged and not there yet."""
+        for source, instance in self.made.items():
+            keep(self.out, source, instance)
+        for source, (instance, _) in self.named.items():
+            keep(self.out, source, instance)
 
     def add(self, part: SuitePart) -> None:
         """Add the cells of a part."""
@@ -171,8 +171,7 @@ class Expanded:
         def make(seed: int) -> tuple[str, Instance]:
             made = maker(fields, seed)
             made = replace(made, name=f"{title}-{seed}" if maker.draws else title)
-            file = f"{file_name(made.name)}-{fingerprint(made)}.json.zst"
-            path = str(self.out / "instances" / file)
+            path = str(kept_at(self.out, made.name, fingerprint(made)))
             self.made[path] = made
             return path, made
 

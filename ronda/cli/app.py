@@ -25,6 +25,7 @@ COMMANDS = {
     "frontier": "Sweep the energy budget of instances.",
     "anytime": "Draw plan quality against time on rounds.",
     "bench": "Compare results with earlier and best known ones.",
+    "report": "Show results as one HTML page.",
     "sleep": "Let the nodes sleep that a demand series does not need.",
     "serve": "Decide rounds over HTTP.",
     "export": "Write a model or a schedule for other tools.",

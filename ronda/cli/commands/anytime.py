@@ -7,8 +7,9 @@ import click
 
 from ronda.bench.anytime.table import as_table, lines, times
 from ronda.bench.anytime.traces import Trace, cases, references, traces_of
-from ronda.bench.figures.table import write_tables
+from ronda.bench.figures.table import keep_tables, write_tables
 from ronda.bench.runs.compare import Layout
+from ronda.bench.runs.kept import keep
 from ronda.bench.runs.specs import parse_seeds, split_policies
 from ronda.cli.command import taught
 from ronda.cli.load import round_ as load_round
@@ -70,11 +71,14 @@ def command(
     todo = cases(rounds, wanted, numbers, objective=objective, time_limit_s=time_limit)
     named = {each.name: each for each in rounds.values()}
     with runs.ready("anytime", {"objective": objective}) as run:
+        for source, each in rounds.items():
+            keep(runs.out, source, each)
         results = run(todo)
         found = traces_of(results, named, runs.layout, objective)
         made = lines(found, results, time_limit)
         table = as_table(made, time_limit)
         write_tables([table], runs.out)
+        keep_tables([table], runs.out)
         if references(found) and can_draw():
             _draw(found, runs.layout, time_limit)
     more = {

@@ -8,7 +8,7 @@ import click
 from msgspec.structs import replace
 
 from ronda.bench.figures.page import fill_file
-from ronda.bench.figures.table import write_tables
+from ronda.bench.figures.table import keep_tables, write_tables
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import MAX_SEEDS, RunCase, split_policies
 from ronda.bench.suites.cells import expand
@@ -16,11 +16,12 @@ from ronda.bench.suites.suite import Suite, locate, read
 from ronda.bench.suites.summary import Summary, summary
 from ronda.bench.suites.tables import arrange, draw, usual
 from ronda.cli.command import taught
+from ronda.cli.commands.report import PACKAGES, written
 from ronda.cli.options import into_option, predictor_option, was_given
-from ronda.cli.output import can_draw
+from ronda.cli.output import can_draw, note
 from ronda.cli.progress import Bars
 from ronda.cli.runs import How, horizon_options
-from ronda.instances.errors import InputError
+from ronda.instances.errors import InputError, need
 from ronda.instances.files.catalogue import load
 from ronda.instances.instance import Instance, Knowledge
 
@@ -45,8 +46,8 @@ NAMES = {
     "ronda compare pollux-1 --policies fifo,srtf,prices --resample 20",
     "ronda compare pollux-1 --policies pollux-like,prices --knowledge oracle,history",
     "ronda compare pollux-1 --policies genetic --seeds 0-9 --dask tcp://127.0.0.1:8786",
-    "ronda compare lab/suites/faults.toml --seeds 1-3",
     "ronda compare headline.toml --into README.md   a packaged suite: 20 minutes on two cores",
+    "ronda compare lab/suites/faults.toml --seeds 1-3 --report",
 )
 @horizon_options("compare-out")
 @predictor_option
@@ -58,6 +59,7 @@ NAMES = {
     "seeds 0 to N-1 (docs/statistics.md).",
 )
 @into_option("NAME (of the suite)")
+@click.option("--report", is_flag=True, help="Write report.html, too: see ronda report.")
 def command(
     sources: tuple[str, ...],
     policies: str,
@@ -72,6 +74,7 @@ def command(
     figures: bool,
     as_json: bool,
     into: tuple[Path, ...],
+    report: bool,
     **how: Any,
 ) -> int:
     """Compare policies on INSTANCEs by solution quality and by solve time.
@@ -83,6 +86,8 @@ def command(
     changed about them; options that are given stand for what it says. That takes seconds to half
     an hour.
     """
+    if report:
+        need("--report", *PACKAGES)
     chosen = split_policies(policies), levels, seeds, time_limit, str(predictor or "")
     given = dict(zip(NAMES.values(), (*chosen, timeout, memory), strict=True))
     suite, place = Suite(instances=tuple(dict.fromkeys(sources))), ""
@@ -106,13 +111,14 @@ def command(
     expanded = expand(suite, out, place, Path(place).parent)
     table, axes = arrange(suite, expanded, place)
     with runs.ready("comparison") as run:
-        expanded.write_made()
+        expanded.keep()
         results = {result.key: result for result in run(expanded.cases)}
         found = [table] if suite.table else usual(expanded, results)
         tables = [each.table(results) for each in found]
         together = None if suite.table else summary(found, results)
         tables += [together.table()] if together is not None else []
         write_tables(tables, out)
+        keep_tables(tables, out)
         for page in into:
             fill_file(page, part, "\n".join([*(t.markdown() for t in tables), _made_by(results)]))
         figures = figures and can_draw()
@@ -120,6 +126,8 @@ def command(
             draw(table, axes, results, out / "figures" / "points")
         elif figures and not suite.table:
             _draw(expanded.cases, [*results.values()], runs, together)
+        if report:
+            note(f"report: {written(out)}")
     if suite.table:
         more = {"rows": table.fields(results)}
     else:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ronda.bench.figures.table import write_tables
+from ronda.bench.figures.table import keep_tables, write_tables
 from ronda.bench.frontier.bound import kept_steps
 from ronda.bench.frontier.curves import COMPARATORS
 from ronda.bench.frontier.report import Report
@@ -90,10 +90,12 @@ def command(
     )
     todo = expand(suite, runs.out)
     with runs.ready("frontier") as run:
+        todo.keep()
         results = run(todo.cases)
         reports = _reports((each for each, _ in todo.named.values()), results, runs, against)
         drawn = [table for made in reports for table in tables_of(made)]
         write_tables(drawn, runs.out, [failure for made in reports for failure in made.failures])
+        keep_tables(drawn, runs.out)
         if figures and can_draw():
             _draw(reports, runs)
     more = {"instances": [fields_of(made) for made in reports]}

@@ -159,7 +159,7 @@ def test_made_instances_are_called_by_their_parameters_and_kept(tmp_path):
     ]
     assert {cell.at["instance"] for cell in found.cells} == {"s"}
     assert not (tmp_path / "out").exists()
-    found.write_made()
+    found.keep()
     for cell in found.cells:
         made = read(cell.case.source)
         assert Path(cell.case.source).parent == tmp_path / "out" / "instances"

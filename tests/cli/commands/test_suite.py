@@ -59,7 +59,7 @@ def test_a_suite_end_to_end(suite, folder, ronda, runs_here):
     assert table.startswith("### Costs of restarts.")
     assert "| two-nodes | fifo | 133 (1.000) | 133 (1.000) | 0 |" in table
     assert (out / "figures" / "points.png").stat().st_size > 5_000
-    assert len(list((out / "instances").iterdir())) == 2
+    assert len(list((out / "instances").iterdir())) == 3
     assert len((out / "results.jsonl").read_text().splitlines()) == 12
 
 

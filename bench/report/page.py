@@ -1,0 +1,175 @@
+"""The page: what a folder holds, put into the template with all that it needs, and written."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+import ronda
+from ronda.bench.report import words
+from ronda.bench.report.charts import Chart, anytime, distributions, frontier, profiles, quality
+from ronda.bench.report.detail import fine, run_of, workload_of
+from ronda.bench.report.folder import Reported, find, workload
+from ronda.bench.report.parts import packed, part, text
+from ronda.bench.runs.results import Result
+from ronda.instances.files.storage import store
+from ronda.instances.instance import Instance
+
+PAGE = "report.html"
+"""The file in the folder."""
+
+MOST_BYTES = 7_800_000
+"""The page is no larger: runs whose charts over time would make it so are named in it instead."""
+
+Watch = Callable[[float, str], None]
+"""Called with the share that is done, and with what is being read."""
+
+SECTIONS = {
+    "quality": "Quality against decision time",
+    "frontier": "What energy buys",
+    "anytime": "Quality over time",
+    "run": "One run, from start to end",
+    "jct": "Completion times",
+    "profiles": "Performance profiles",
+    "decisions": "Decision times",
+}
+"""The sections with charts, in order."""
+
+_OVER_TIME = {
+    "run": "no schedule of a run could be read",
+    "jct": "no schedule with a job that is complete could be read",
+    "decisions": "no schedule with a decision could be read",
+}
+NEEDED: dict[str, dict[str, str]] = {
+    "comparison": {
+        "quality": "no run with decisions ended well",
+        "profiles": "they need two policies on two workloads",
+    }
+    | _OVER_TIME,
+    "frontier": {"frontier": "no run kept its energy budget"} | _OVER_TIME,
+    "anytime": {"anytime": "no run ended with a plan whose round is known"},
+    "run": _OVER_TIME,
+}
+"""By kind of folder: its sections, and why one has nothing to show."""
+
+
+def write_report(folder: Path, watch: Watch | None = None) -> Path:
+    """Write the page of a folder of results into it, whole or not at all; return where."""
+    found = find(folder)
+    page = page_of(found, watch or (lambda share, name: None))
+    store(folder / PAGE, page.encode())
+    return folder / PAGE
+
+
+def page_of(found: Reported, watch: Watch) -> str:
+    """Return the page as HTML."""
+    runs = _Runs(found)
+    for k, result in enumerate(_firsts_first(found.ended)):
+        watch(k / len(found.ended), result.title)
+        runs.add(result)
+    needed = NEEDED[found.kind]
+    drawn: dict[str, Callable[[], list[Chart]]] = {
+        "quality": lambda: quality(found),
+        "frontier": lambda: frontier(found),
+        "anytime": lambda: anytime(found),
+        "jct": lambda: distributions(found, "jct", runs.jct_s, runs.jobs),
+        "profiles": lambda: profiles(found),
+        "decisions": lambda: distributions(found, "decisions", runs.solve_s, runs.rounds),
+    }
+    charts = [chart for name in drawn if name in needed for chart in drawn[name]()]
+    there = {chart.section for chart in charts} | ({"run"} if runs.index else set())
+    found.gaps += [f"{SECTIONS[name]}: {why}" for name, why in needed.items() if name not in there]
+    shared = {name: packed(each) for name, each in {"charts": charts, "runs": runs.index}.items()}
+    libraries = {
+        "plotly": packed(text("plotly", "package_data/plotly.min.js")),
+        "datatables": packed(text("itables", "html/dt_bundle.js")),
+    }
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    fields: dict[str, Any] = {
+        "found": found,
+        "words": words,
+        "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "ronda": ronda.__version__,
+        "tables": found.tables(),
+        "runs": words.runs(found),
+        "configurations": words.configurations(found),
+        "sections": {name: title for name, title in SECTIONS.items() if name in there},
+        "style": text("itables", "html/dt_bundle.css") + part("page.css"),
+        "script": part("page.js"),
+        "blobs": libraries | shared,
+    }
+    page = environment.from_string(part("page.html"))
+    bare = page.render(fields | {"left_out": runs.titles})
+    fitting, left_out = runs.within(MOST_BYTES - len(bare.encode()))
+    return page.render(fields | {"left_out": left_out, "blobs": libraries | shared | fitting})
+
+
+def _firsts_first(results: list[Result]) -> list[Result]:
+    """Return the runs with the first seed of each policy and workload before the others."""
+    seen: dict[tuple[str, str], int] = {}
+    ranks = []
+    for result in results:
+        key = workload(result), result.label
+        seen[key] = seen.get(key, -1) + 1
+        ranks.append(seen[key])
+    return [results[k] for k in sorted(range(len(results)), key=ranks.__getitem__)]
+
+
+class _Runs:
+    """What schedules say: samples for distributions, and each run packed, the first ones first."""
+
+    def __init__(self, found: Reported) -> None:
+        self.found = found
+        self.jct_s: dict[tuple[str, str], list[float]] = {}
+        self.jobs: dict[tuple[str, str], int] = {}
+        self.solve_s: dict[tuple[str, str], list[float]] = {}
+        self.rounds: dict[tuple[str, str], int] = {}
+        self.index: list[dict[str, Any]] = []
+        self.titles: list[str] = []
+        self._blobs: list[tuple[str, dict[str, str]]] = []
+
+    def add(self, result: Result) -> None:
+        """Read the schedule of a run."""
+        if self.found.kind == "anytime" or (schedule := self.found.schedule(result)) is None:
+            return
+        at, outcomes = (workload(result), result.label), schedule.jobs
+        whole = (o for o in outcomes if not (o.failed or o.discarded))
+        jct_s = [o.end_s - o.submit_s for o in whole if o.end_s is not None]
+        self.jct_s.setdefault(at, []).extend(jct_s)
+        self.jobs[at] = self.jobs.get(at, 0) + len(outcomes)
+        solve_s = [record.solve_s for record in schedule.rounds]
+        self.solve_s.setdefault(at, []).extend(solve_s)
+        self.rounds[at] = self.rounds.get(at, 0) + len(solve_s)
+        instance = self.found.question(result)
+        if not isinstance(instance, Instance):
+            return
+        key, room = f"run-{len(self._blobs)}", f"of-{result.fingerprint}"
+        blobs = {key: packed(run_of(instance, schedule)), room: packed(workload_of(instance))}
+        self._blobs.append((result.title, blobs))
+        self.titles.append(result.title)
+        jct = result.metrics.get("mean_jct_s")
+        self.index.append(
+            {
+                "key": key,
+                "of": room,
+                "workload": at[0],
+                "label": result.label,
+                "policy": self.found.labels.index(result.label),
+                "seed": result.seed,
+                "mean_jct_s": fine(jct),
+            }
+        )
+
+    def within(self, room: int) -> tuple[dict[str, str], list[str]]:
+        """Return the packed runs that fit into so many bytes, and the titles of the others."""
+        fitting, left_out = dict[str, str](), []
+        for title, blobs in self._blobs:
+            new = {key: text for key, text in blobs.items() if key not in fitting}
+            room -= sum(map(len, new.values())) + 80 * len(new)
+            if room < 0:
+                left_out.append(title)
+            else:
+                fitting |= new
+        return fitting, left_out

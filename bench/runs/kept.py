@@ -1,0 +1,40 @@
+"""What runs were of, next to their results: a folder says all by itself, on any machine."""
+
+from pathlib import Path
+
+from ronda.bench.runs.specs import Spec
+from ronda.instances.errors import InputError
+from ronda.instances.files.catalogue import entries, load
+from ronda.instances.files.json import fingerprint, write
+from ronda.instances.files.storage import file_name
+from ronda.instances.instance import Instance
+from ronda.instances.round import Round
+
+
+def kept_at(folder: Path, name: str, checksum: str) -> Path:
+    """Return where a folder of results keeps an instance or a round."""
+    return folder / "instances" / f"{file_name(name)}-{checksum}.json.zst"
+
+
+def keep(folder: Path, source: str, found: Instance | Round) -> None:
+    """Write an instance or a round next to its results, unless its source is packaged."""
+    if source not in {entry.name for entry in entries()}:
+        path = kept_at(folder, found.name, fingerprint(found))
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(found, path)
+
+
+def kept(folder: Path, spec: Spec) -> Instance | Round | None:
+    """Return what a run was of, changed as it was; None if it is neither packaged nor kept."""
+    files = kept_at(folder, spec.instance, "*")
+    sources: list[str | Path] = [e.name for e in entries() if e.name == spec.instance]
+    for source in (*sources, *sorted(files.parent.glob(files.name))):
+        try:
+            found = load(source)
+            made = spec.variant.apply(found) if isinstance(found, Instance) else found
+        except InputError:  # damaged, or no longer what the change was of
+            continue
+        if fingerprint(made) == spec.fingerprint:
+            return made
+    return None

@@ -1,0 +1,44 @@
+"""``ronda report``: a folder of results as one HTML page."""
+
+from pathlib import Path
+
+import click
+
+from ronda.cli.command import taught
+from ronda.cli.options import json_option
+from ronda.cli.output import emit, tell
+from ronda.cli.progress import Bars
+from ronda.instances.errors import need
+
+PACKAGES = ("itables", "jinja2", "plotly")
+"""What a page needs."""
+
+
+@taught(
+    "report",
+    "ronda report compare-out",
+    "ronda report frontier-out",
+)
+@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
+@json_option
+def command(folder: Path, as_json: bool) -> int:
+    """Show the results in FOLDER as one HTML page that needs no network: FOLDER/report.html.
+
+    FOLDER is one of compare, frontier, anytime or run. The page has tables, charts, each run round
+    by round, and how all of it was made; what is missing is named in it.
+    """
+    page = written(folder)
+    if as_json:
+        emit({"page": str(page), "bytes": page.stat().st_size})
+    else:
+        tell(f"report: {page}")
+    return 0
+
+
+def written(folder: Path) -> Path:
+    """Write the page of a folder, with a bar, and return where it is."""
+    need("ronda report", *PACKAGES)
+    from ronda.bench.report.page import write_report
+
+    with Bars() as bars:
+        return write_report(folder, lambda share, name: bars.update("report", share, name))
