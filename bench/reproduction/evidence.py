@@ -18,7 +18,7 @@ from ronda.bench.runs.provenance import commit
 from ronda.bench.runs.results import RESULTS, results_of
 from ronda.bench.statistics import Interval
 from ronda.bench.suites.cells import expand
-from ronda.bench.suites.suite import Ratio, locate, read
+from ronda.bench.suites.suite import PACKAGED, Ratio, read
 from ronda.bench.suites.tables import Arranged, TableColumn, TableRow
 from ronda.instances.errors import RondaError
 from ronda.instances.files.storage import file_name, store
@@ -33,6 +33,8 @@ def carry_out(claim: Claim, out: Path, jobs: int) -> Path:
     Its progress goes to stderr. RondaError tells that it failed; of a suite, runs that fail do not.
     """
     words, folder = shlex.split(claim.words), out / file_name(claim.words)
+    if claim.suite:
+        words[1] = str(_suite(claim))
     if (folder / ANSWER).exists():
         return folder
     if words[0] in {"compare", "frontier"}:
@@ -47,6 +49,12 @@ def carry_out(claim: Claim, out: Path, jobs: int) -> Path:
         made = {"answer": answer, "version": ronda.__version__, "commit": commit()}
         store(folder / ANSWER, msgspec.json.encode(made))
     return folder
+
+
+def _suite(claim: Claim) -> Path:
+    """Return the file of a claim's suite: a file called like a packaged one is not meant."""
+    packaged = PACKAGED / claim.suite
+    return packaged if packaged.exists() else Path(claim.suite)
 
 
 def figure_of(claim: Claim, folder: Path) -> Figure:
@@ -64,7 +72,7 @@ def figure_of(claim: Claim, folder: Path) -> Figure:
 
 def _of_suite(claim: Claim, folder: Path) -> Figure:
     """Return the figure of a suite: of the rows at each value of the claim's axes the greatest."""
-    path = locate(claim.suite)
+    path = _suite(claim)
     suite = read(path)
     if claim.seeds:
         suite = suite.asked(seeds=claim.seeds)

@@ -102,3 +102,11 @@ def test_a_command_that_fails_is_told(tiny, ronda):
     done = ronda("reproduce", "times", "--out", "r")
     assert done.exit_code == 1
     assert "times: ronda compare s.toml ended with 2" in done.stderr
+
+
+def test_a_file_called_like_a_packaged_suite_is_not_meant(folder, ronda):
+    """The claims are of the packaged one."""
+    (folder / "hfta.toml").write_text("nothing")
+    found = fields(ronda("reproduce", "hfta-a100", "--json"))
+    assert found["hfta-a100"]["verdict"] == "met"
+    assert found["hfta-a100"]["value"] == pytest.approx(11.46, abs=0.01)
