@@ -18,6 +18,7 @@ from ronda.instances.errors import InterruptedRunError
 PACKAGE = "ronda.cli.commands"
 
 COMMANDS = {
+    "init": "Lay a small study of your own in a new folder.",
     "solve": "Decide one round.",
     "run": "Drive a policy over a whole horizon.",
     "compare": "Compare policies by quality and solve time.",
@@ -40,6 +41,9 @@ COMMANDS = {
     "completion": "Print a shell's completion script.",
 }
 """The commands, each with its line in the help; a module has each of them as ``command``."""
+
+STUDIES = {name: f"studies.{name}" for name in ("init", "report", "reproduce")}
+"""Commands whose modules stand in a room."""
 
 
 class Branch(NamedTuple):
@@ -130,7 +134,7 @@ class LazyGroup(Taught, click.Group):
         """Import a command."""
         if cmd_name not in self.lazy:
             return None
-        module = f"{self.package}.{cmd_name.replace('-', '_')}"
+        module = f"{self.package}.{STUDIES.get(cmd_name, cmd_name).replace('-', '_')}"
         if self.package == PACKAGE and cmd_name in GROUPS:
             about, lazy, examples = GROUPS[cmd_name]
             return LazyGroup(cmd_name, lazy=lazy, package=module, help=about, examples=examples)

@@ -1,9 +1,12 @@
-"""Progress bars on stderr: for what takes longer than a second, and only on a terminal."""
+"""Progress on stderr: bars on a terminal, a line a minute in a log file, nothing in a pipe."""
 
+import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from ronda.instances.errors import printable
@@ -11,32 +14,56 @@ from ronda.instances.errors import printable
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-DELAY_S = 1.0
-"""What is over by then needs no bar."""
+DELAY_S, LINE_S, TICK_S = 1.0, 60.0, 0.5
+"""What is over by the first needs no bar; seconds between lines of a log, and between looks at the
+clock where nothing else tells how far work is."""
 
 
 class Bars:
-    """A few progress bars that appear once the work takes longer than `DELAY_S`."""
+    """A few progress bars that appear once the work takes longer than `DELAY_S`.
+
+    Where stderr is a file they are lines, one every `LINE_S`; where it is a pipe, nothing.
+    """
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
-        self._wanted = sys.stderr.isatty()
+        self._next_line_s = LINE_S
+        self.wanted = sys.stderr.isatty()
+        self.logged = _is_a_file()
         self._shown: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
+        self._lines: dict[str, str] = {}
 
-    def update(self, name: str, share: float, note: str = "") -> None:
-        """Set a bar to a share between 0 and 1; it is made when it is first named."""
-        if not self._wanted or time.perf_counter() - self._began < DELAY_S:
+    def update(self, name: str, share: float | None, note: str = "") -> None:
+        """Set a bar, made when first named, to a share between 0 and 1; None if nobody knows."""
+        spent_s = time.perf_counter() - self._began
+        if self.logged:
+            self._log(printable(name), share, printable(note), spent_s)
+        if not self.wanted or spent_s < DELAY_S:
             return
         if self._shown is None:
             self._shown = _make()
             self._shown.start()
         if name not in self._tasks:
             self._tasks[name] = self._shown.add_task(printable(name), total=1.0, note=note)
-        self._shown.update(self._tasks[name], completed=share, note=printable(note))
+        self._shown.update(
+            self._tasks[name],
+            total=None if share is None else 1.0,
+            completed=share or 0.0,
+            note=printable(note),
+        )
+
+    def _log(self, name: str, share: float | None, note: str, spent_s: float) -> None:
+        done = "" if share is None else f"{share:.0%} "
+        left = f", about {spent_s * (1 / share - 1):,.0f} s left" if share else ""
+        self._lines[name] = f"{name}: {done}{note}".rstrip() + f", {spent_s:,.0f} s{left}"
+        if spent_s >= self._next_line_s:
+            self._next_line_s = spent_s + LINE_S
+            print("; ".join(self._lines.values()), file=sys.stderr, flush=True)
 
     def remove(self, name: str) -> None:
         """Take a bar away."""
+        self._lines.pop(printable(name), None)
         if self._shown is not None and name in self._tasks:
             self._shown.remove_task(self._tasks.pop(name))
 
@@ -46,6 +73,13 @@ class Bars:
     def __exit__(self, *error: object) -> None:
         if self._shown is not None:
             self._shown.stop()
+
+
+def _is_a_file() -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode)
+    except (OSError, ValueError):  # none, or one that stands for it
+        return False
 
 
 def _make() -> "Progress":
@@ -78,3 +112,29 @@ def bar(name: str) -> Iterator[Callable[[int, int, float], None]]:
 
     with Bars() as bars:
         yield update
+
+
+@contextmanager
+def waiting(name: str, limit_s: float | None = None) -> Iterator[None]:
+    """Show that time passes, as a share of a limit if there is one, where nothing else tells."""
+    with Bars() as bars:
+        if not (bars.wanted or bars.logged):
+            yield
+            return
+        began, over = time.perf_counter(), Event()
+
+        def tick() -> None:
+            """Look at the clock until it is over."""
+            while not over.wait(TICK_S):
+                spent_s = time.perf_counter() - began
+                limit = "" if limit_s is None else f"of {limit_s:g} s at most"
+                share = None if limit_s is None else min(spent_s / limit_s, 1.0)
+                bars.update(name, share, limit)
+
+        thread = Thread(target=tick, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()

@@ -63,6 +63,8 @@ def command(
     Every run has a process of its own and adds one line to results.jsonl. All plans are valued by
     one objective, against the best bound that any policy proves. The table is printed and written
     to table.md and table.csv; figures with their numbers are in the folder.
+
+    It takes up to --time-limit for each round, policy and seed; progress stands on stderr.
     """
     minds_power(objective)  # refuses what it does not know
     wanted, numbers = split_policies(policies), parse_seeds(seeds)

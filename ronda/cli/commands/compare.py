@@ -16,7 +16,7 @@ from ronda.bench.suites.suite import Suite, locate, read
 from ronda.bench.suites.summary import Summary, summary
 from ronda.bench.suites.tables import arrange, draw, usual
 from ronda.cli.command import taught
-from ronda.cli.commands.report import PACKAGES, written
+from ronda.cli.commands.studies.report import PACKAGES, written
 from ronda.cli.options import into_option, predictor_option, was_given
 from ronda.cli.output import can_draw, note
 from ronda.cli.progress import Bars
@@ -80,7 +80,9 @@ def command(
     """Compare policies on INSTANCEs by solution quality and by solve time.
 
     Every run has a process of its own and adds one line to results.jsonl. Stopped or killed, the
-    same command goes on. The table is printed and written to table.md and table.csv.
+    same command goes on. The table is printed and written to table.md and table.csv. All of it
+    takes as long as its runs, --jobs of them side by side; progress stands on stderr, in a log
+    once a minute.
 
     In place of INSTANCEs a suite, a .toml file or a packaged one, says all this and what is
     changed about them; options that are given stand for what it says. That takes seconds to half

@@ -16,6 +16,7 @@ from ronda.cli.options import (
     time_limit_option,
 )
 from ronda.cli.output import display, emit, facts, note, table
+from ronda.cli.progress import waiting
 from ronda.cli.records import named, options_of
 from ronda.formulations.clock import Deadline
 from ronda.instances.files.json import write
@@ -57,7 +58,7 @@ def command(
     """
     deadline = Deadline(time_limit, started=entered)
     round_ = load_round(source)
-    with named(given):
+    with named(given), waiting(f"{source}: moves", time_limit):
         found = consolidate(round_, deadline=deadline, **given)
     plan = found.plan
     if out is not None:

@@ -76,6 +76,9 @@ def command(
 
     Every run has a process of its own and adds one line to results.jsonl. Stopped or killed, the
     same command goes on; other policies, budgets or variations are added to what is in the folder.
+
+    There is a run for each policy, budget and seed, --jobs of them side by side; progress stands on
+    stderr, in a log once a minute.
     """
     factors, changes = parse_budgets(budgets), parse_changes(vary)
     against, runs = parse_comparators(comparators), How(**how)

@@ -73,6 +73,9 @@ def command(
 
     With --out, the folder gets schedule.json.zst, metrics.json, and figures with their numbers.
     Decisions are recorded as they are made: after a kill, the same command goes on.
+
+    It takes seconds by queues, and minutes by policies that solve or search in every round;
+    progress stands on stderr, in a log once a minute.
     """
     instance = load_instance(source)
     loaded = {source: (instance, fingerprint(instance))}

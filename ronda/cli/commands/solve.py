@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from ronda.cli.options import (
     with_option,
 )
 from ronda.cli.output import display, emit, facts, note, table, tell_json
+from ronda.cli.progress import waiting
 from ronda.formulations.clock import Deadline
 from ronda.instances.check.answer import check
 from ronda.instances.files.canonical import encode
@@ -116,7 +118,8 @@ def command(
             write(each, name)
         if plans:
             return show(round_, plans, as_json=as_json)
-    plan = solve_valid(round_, made, deadline=deadline, seed=seed, log=log)
+    with nullcontext() if verbose else waiting(f"{source}: {made.name}", time_limit):
+        plan = solve_valid(round_, made, deadline=deadline, seed=seed, log=log)
     why = why_of(round_, plan, made, explain)
     if out is not None:
         write(plan, out)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ronda.bench.reproduction.claims import Claim, Rule
-from ronda.cli.commands import reproduce
+from ronda.cli.commands.studies import reproduce
 
 SUITE = """
 about = "Two policies on two nodes."

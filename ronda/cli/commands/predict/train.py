@@ -8,6 +8,7 @@ from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.options import FIGURE, instance_argument, seed_option, write_options
 from ronda.cli.output import display, emit, facts, tell
+from ronda.cli.progress import waiting
 from ronda.instances.learnt import Calibration
 
 MEANINGS = {
@@ -49,11 +50,13 @@ def command(
     Trees (LightGBM) on user, virtual cluster, name, GPUs, time and what went before, mixed with a
     rolling estimate. The first 80 % of the jobs are fitted, errors are learnt from the others, and
     the last 10 % judge. Traces become instances by: ronda instances convert.
+    That of venus-vcvgl takes a few seconds.
     """
     from ronda.instances.files import predictors
     from ronda.solvers.fitting.sizes import train
 
-    predictor = train(load_instance(source), alpha=alpha, seed=seed)
+    with waiting(f"training on {source}"):
+        predictor = train(load_instance(source), alpha=alpha, seed=seed)
     predictors.write(predictor, out)
     if figure is not None:
         from ronda.bench.figures.beliefs import draw_calibration
