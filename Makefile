@@ -17,7 +17,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv test lint format types contract wheel-check docs check compare clean distclean
+.PHONY: help .venv test lint format types contract wheel-check docs docs-code check compare clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ wheel-check: $(STAMP) ## build the wheel, install it in an empty environment and
 
 docs: $(STAMP) ## make the pages as HTML; a warning is an error (DOCS_OUT=build/docs)
 	$(BIN)/sphinx-build -q -W --keep-going -j 2 -b html docs $(DOCS_OUT)
+
+docs-code: $(STAMP) ## run the code of README and docs, the slow blocks too
+	$(BIN)/python docs/blocks.py
 
 check: lint types contract wheel-check test ## all of the above
 

@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ import pytest
 
 import ronda
 from ronda.cli.app import cli
+from ronda.instances.errors import InputError
 from ronda.solvers.registry import POLICIES
 
 ROOT = Path(__file__).parents[1]
@@ -19,29 +21,67 @@ DOCS = [str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md")]
 PAGES = sorted(["README.md", "CONTRIBUTING.md", *DOCS])
 
 
-def blocks(page, language):
-    """Return the blocks of a language on a page."""
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+def module(name):
+    """Return a module of the folder of the docs."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = made
+    spec.loader.exec_module(made)
+    return made
+
+
+code = module("blocks")
+BLOCKS = {page: code.blocks(page) for page in PAGES}
 
 
 @pytest.fixture(scope="module")
 def make():
     """Return the module that makes parts of the docs."""
-    spec = importlib.util.spec_from_file_location("docs_make", ROOT / "docs" / "make.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module("make")
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")])
-def test_python_blocks_run(page, tmp_path, monkeypatch):
-    """Every Python block of a page runs, in order and in one namespace, beside the page's files."""
+@pytest.mark.parametrize("page", [p for p in PAGES if any(not b.mark for b in BLOCKS[p])])
+def test_code_runs(page):
+    """The blocks of a page run, in order, and print what they show; `make docs-code` runs all."""
+    assert code.run_page(page, slow=False) == []
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if any(b.mark for b in BLOCKS[p])])
+def test_what_does_not_run_here_parses(page):
+    """Commands of blocks that tests leave out exist, with their options."""
+    for block in BLOCKS[page]:
+        if block.mark and block.language in code.SHELL:
+            for line, _ in code.shown(block):
+                if code.plain(line):
+                    code.parse(shlex.split(line, comments=True))
+
+
+def test_lines_are_found_in_their_order():
+    """Spaces do not count, and three points stand for any text."""
+    said = "a  1\nb 2\nc 3 s\n"
+    assert code.first_missing(["a 1", "c ... s"], said) is None
+    assert code.first_missing(["b 2", "a 1"], said) == "a 1"
+    assert code.first_missing(["c 3"], said) == "c 3"
+
+
+def test_a_wrong_block_fails(tmp_path, monkeypatch):
+    """Code that raises, a command that fails, and output that is not there."""
+    story = code.Story("page.md")
     monkeypatch.chdir(tmp_path)
-    for name, text in re.findall(r"```csv (\S+)\n(.*?)```", (ROOT / page).read_text(), re.DOTALL):
-        Path(name).write_text(text)
-    names = {}
-    for block in blocks(page, "python"):
-        exec(compile(block, page, "exec"), names)
+    for language, text in [
+        ("python", "raise ValueError"),
+        ("sh", "ronda solve nothing.json"),
+        ("console", "$ ronda --version\nronda 99"),
+    ]:
+        with pytest.raises((AssertionError, ValueError)):
+            story.run(code.Block(language, text, "", 1, ""))
+
+
+@pytest.mark.parametrize("words", ["ronda solv r.json", "ronda solve r.json --polici prices"])
+def test_a_wrong_command_does_not_parse(words):
+    """An unknown command, or option."""
+    with pytest.raises((AssertionError, click.UsageError, InputError)):
+        code.parse(words.split())
 
 
 def with_examples():
