@@ -12,7 +12,14 @@ import click
 import pytest
 
 import ronda
+import ronda.testing
 from ronda.cli.app import cli
+from ronda.formulations.allocation import pyomo_model
+from ronda.formulations.allocation import rows as allocation_rows
+from ronda.formulations.allocation.case import make_case
+from ronda.formulations.objectives.forms import values
+from ronda.formulations.options.build import build as build_options
+from ronda.instances.cluster import Rack
 from ronda.instances.errors import InputError
 from ronda.solvers.registry import POLICIES
 
@@ -194,6 +201,49 @@ def test_every_public_name_is_described():
     shown = re.findall(r"auto\w+:: (?:ronda\.)?([A-Za-z_]+)$", page, re.MULTILINE)
     assert set(ronda.__all__) <= set(shown)
     assert len(shown) == len(set(shown))
+
+
+def formulas():
+    """Return the names of constraints beside each function in the table of formulations."""
+    page = (ROOT / "docs/formulations.md").read_text()
+    rows = re.findall(r"^\| .*? \| (`\S+`.*?) \| `([\w.]+)`.*\|$", page, re.MULTILINE)
+    table = page.partition("| symbol |")[0]
+    return {f: re.findall(r"`([a-z_]+)", names) for names, f in rows if f"| `{f}`" in table}
+
+
+def test_the_table_of_formulations_has_the_functions_of_the_model():
+    """Each family of rows stands in it, and what else it names exists."""
+    families = {family.__name__ for family in allocation_rows.FAMILIES}
+    others = formulas().keys() - families
+    assert families <= formulas().keys()
+    assert others == {"pyomo_model.one_option", "pyomo_model.variables"}
+    for dotted in others:
+        assert hasattr(pyomo_model, dotted.partition(".")[2])
+
+
+def test_the_rows_of_the_model_have_the_names_of_the_table():
+    """In rounds with limits, sleeping nodes, several pools and racks."""
+    gpu = ronda.GpuType(name="A100", memory_gib=80.0, idle_w=50.0)
+    one_rack = ronda.Cluster(
+        gpu_types=(gpu,),
+        node_groups=(
+            ronda.NodeGroup(name="n", count=3, gpus_per_node=8, gpu_type="A100", rack="r"),
+        ),
+        racks=(Rack(name="r", power_cap_w=2_000.0),),
+    )
+    fives = [
+        {"id": k, "gpus": 5, "rates": {"gpus": [5], "rate": [1.0], "watts": [1_000.0]}}
+        for k in "abc"
+    ]
+    met = set()
+    for round_ in (*ronda.testing.rounds().values(), ronda.make_round(one_rack, fives)):
+        table = build_options(round_)
+        case = make_case(round_, table, values(round_, table))
+        for family in allocation_rows.FAMILIES:
+            for row in family(case):
+                assert row.name.partition("[")[0] in formulas()[family.__name__]
+                met.add(family.__name__)
+    assert {"gpus", "power", "energy", "rack_power", "rack_share", "whole_nodes"} <= met
 
 
 def test_the_picture_shows_every_room(make):
