@@ -106,7 +106,7 @@ def parse(words: list[str]) -> None:
             raise AssertionError(f"there is no command {' '.join(words)}")
         command, rest = below, rest[1:]
     if not {"-h", "--help", "--version"} & set(rest):
-        command.make_parser(click.Context(command, info_name=words[0])).parse_args(rest)
+        command.make_parser(click.Context(command, parent=context)).parse_args(rest)
 
 
 class Story:
