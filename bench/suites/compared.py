@@ -9,8 +9,8 @@ from typing import Any
 
 from ronda.bench.figures.table import Table, write_tables
 from ronda.bench.runs.compare import Comparison
+from ronda.bench.runs.flat import records, write_runs
 from ronda.bench.runs.folder import claim
-from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import split_policies
 from ronda.bench.runs.worker import RunLimits
 from ronda.bench.suites.cells import expand
@@ -36,7 +36,7 @@ class Compared:
     rows
         For each instance and policy the means over its seeds, by the names of ``--json``.
     runs
-        For each run its instance, policy, knowledge, seed, status, message and metrics.
+        For each run what it was of, how it ended and its metrics: the rows of ``results.csv``.
     """
 
     tables: tuple[Table, ...]
@@ -116,10 +116,11 @@ def compare(
             together = summary(found, results)
             tables += [together.table()] if together is not None else []
             write_tables(tables, folder)
+            write_runs(done, folder, parquet=False)
     rows = [
         {"instance": each.title} | row for each in found for row in each.about(results)["policies"]
     ]
-    return Compared(tuple(tables), tuple(rows), tuple(map(_flat, done)))
+    return Compared(tuple(tables), tuple(rows), tuple(records(done)))
 
 
 def _word(given: str | Path | Instance, folder: Path) -> str:
@@ -131,9 +132,3 @@ def _word(given: str | Path | Instance, folder: Path) -> str:
         path.parent.mkdir(exist_ok=True)
         write(given, path)
     return str(path)
-
-
-def _flat(result: Result) -> dict[str, Any]:
-    about = {"instance": result.instance, "policy": result.label, "knowledge": result.level}
-    ended = {"seed": result.seed, "status": str(result.status), "message": result.message}
-    return result.metrics | about | ended

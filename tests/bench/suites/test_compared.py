@@ -39,6 +39,7 @@ def test_a_folder_keeps_it_and_nothing_runs_again(runs_here, two_nodes, tmp_path
     assert len(results_of(out).all()) == 2
     assert again.runs[0] == first.runs[0]
     assert (out / "table.csv").exists()
+    assert (out / "results.csv").exists()
 
 
 def test_a_process_of_its_own(two_nodes):
