@@ -114,6 +114,20 @@ CASES = {
             "progress": (3, "x"),
         },
     ),
+    ronda.compare: (
+        {"instances": INSTANCE, "policies": "fifo"},
+        {
+            "instances": (3, None, [], [3], "nothing", ROUND, object()),
+            "policies": (3, None, [], "nobody", [3], object()),
+            "seeds": (3, "x", [], [-1], [0.5], None),
+            "knowledge": (3, [], ["all"], None),
+            "time_limit_s": NO_POSITIVE,
+            "timeout_s": NO_POSITIVE,
+            "memory_mib": NO_POSITIVE,
+            "jobs": NO_COUNT,
+            "out": NO_PATH,
+        },
+    ),
     ronda.Embedded: (
         {"policy": "fifo", "cluster": CLUSTER},
         {
