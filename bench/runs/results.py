@@ -15,7 +15,7 @@ import msgspec
 from ronda.bench.runs.specs import KEY, Spec
 from ronda.instances.errors import InputError
 from ronda.instances.files.seal import BrokenSealError, seal, unseal, whole_lines
-from ronda.instances.files.storage import load, naming
+from ronda.instances.files.storage import label, load, naming
 
 Line = TypeVar("Line")
 
@@ -136,3 +136,14 @@ def results_of(folder: Path) -> SealedLines[Result]:
     expected = "the line as it was written; without it, its run is made again"
     path = folder / RESULTS
     return SealedLines(path, expected, attrgetter("key"), Result.from_line, Result.to_line)
+
+
+def results_in(folder: Path) -> tuple[Result, ...]:
+    """Return the results in a folder; InputError tells of one without any."""
+    if not (folder / RESULTS).exists():
+        expected = "a folder of results, as of ronda compare"
+        raise InputError(label(folder), f"no {RESULTS}", expected)
+    found = results_of(folder).all()
+    if not found:
+        raise InputError(label(folder / RESULTS), "no whole line", "a line a run")
+    return found

@@ -123,7 +123,7 @@ def difference(before: Sequence[Result], after: Sequence[Result]) -> Difference:
     for side, other, where in ((old, new, "before"), (new, old, "after")):
         alone = [run.title for key, run in side.items() if key not in other]
         how += [f"{len(alone)} runs only {where}, such as {alone[0]}"] if alone else []
-    failing = [(b.title, _fails(a), _fails(b)) for a, b in pairs]
+    failing = [(b.title, fails(a), fails(b)) for a, b in pairs]
     both = sum(bool(a and b) for _, a, b in failing)
     how += [f"{both} runs fail before and after"] if both else []
     return Difference(
@@ -138,7 +138,12 @@ def _key(run: Result) -> tuple[str, bytes, str, int]:
     return run.instance, msgspec.json.encode(run.variant), run.label, run.seed
 
 
-def _fails(run: Result) -> str:
+def titled(run: Result) -> str:
+    """Return the instance of a run with what was changed of it, as tables call it."""
+    return ", ".join(filter(None, (run.instance, run.variant.title)))
+
+
+def fails(run: Result) -> str:
     """Return what is wrong with a run, in words; empty if nothing is."""
     if not run.ok:
         return f"{run.status} {run.message}".strip()
@@ -177,9 +182,8 @@ def _rows(pairs: Iterable[Pair]) -> list[tuple[str, str, int, dict[str, FigureCh
     """Return the changes of each policy on each instance, of the runs that ended on both sides."""
     groups: dict[tuple[str, str], list[Pair]] = {}
     for a, b in pairs:
-        if not _fails(a) and not _fails(b):
-            name = ", ".join(filter(None, (a.instance, a.variant.title)))
-            groups.setdefault((name, a.label), []).append((a, b))
+        if not fails(a) and not fails(b):
+            groups.setdefault((titled(a), a.label), []).append((a, b))
     found = []
     for (name, label), own in groups.items():
         same_host = all(a.host == b.host for a, b in own)

@@ -60,10 +60,12 @@ GROUPS = {
         {
             "diff": "Say what changed between two folders of results.",
             "registry": "Check or improve the best results known.",
+            "versions": "Show results by version, and what became worse.",
         },
         (
             "ronda bench diff results-0.1 results-0.2",
             "ronda bench registry round-power round-pods --mps models",
+            "ronda bench versions",
         ),
     ),
     "instances": Branch(

@@ -10,7 +10,10 @@ from ronda.bench.runs.results import results_of
 @pytest.fixture
 def folders(folder, ronda, runs_here):
     """Make results, and the same again with mean JCTs of `srtf` as 1.5 of them."""
-    words = ("compare", "two-nodes.json", "--policies", "fifo,srtf", "--no-figures", "--out")
+    words = (
+        *("compare", "two-nodes.json", "--policies", "fifo,srtf"),
+        *("--no-figures", "--jobs", "1", "--out"),
+    )
     for name in ("old", "new"):
         assert ronda(*words, name).exit_code == 0
     lines = results_of(folder / "new")

@@ -1,1 +1,1 @@
-"""``ronda bench``: diff, registry."""
+"""``ronda bench``: diff, registry, versions."""

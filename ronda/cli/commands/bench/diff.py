@@ -4,13 +4,11 @@ from pathlib import Path
 
 import click
 
-from ronda.bench.runs.results import RESULTS, Result, results_of
+from ronda.bench.runs.results import results_in
 from ronda.bench.suites.diff import difference
 from ronda.cli.command import taught
 from ronda.cli.options import FOLDER, json_option
 from ronda.cli.output import display, emit, tell
-from ronda.instances.errors import InputError
-from ronda.instances.files.storage import label
 
 
 @taught("diff", "ronda bench diff results-0.1 results-0.2")
@@ -23,7 +21,7 @@ def command(before: Path, after: Path, as_json: bool) -> int:
     Runs of the same instance, changes, policy and seed are pairs. The exit code is 1 if a run fails
     that did not, or a figure is worse beyond noise; docs/statistics.md says when that is.
     """
-    found = difference(_results(before), _results(after))
+    found = difference(results_in(before), results_in(after))
     if as_json:
         emit(found.fields())
         return int(found.worse)
@@ -39,14 +37,3 @@ def command(before: Path, after: Path, as_json: bool) -> int:
     fail = f"{len(found.new)} runs fail now that did not"
     tell(f"{worse} figures are worse and {better} better beyond noise; {fail}")
     return int(found.worse)
-
-
-def _results(folder: Path) -> tuple[Result, ...]:
-    """Return the results in a folder; refuse one without any."""
-    if not (folder / RESULTS).exists():
-        expected = "a folder of results, as of ronda compare"
-        raise InputError(label(folder), f"no {RESULTS}", expected)
-    found = results_of(folder).all()
-    if not found:
-        raise InputError(label(folder / RESULTS), "no whole line", "a line a run")
-    return found
