@@ -72,7 +72,8 @@ def quality(found: Reported) -> list[Chart]:
             continue
         bound = max(float(run.metrics.get("bound_mean_jct_s") or 0.0) for run in ended)
         most = max(len(own) for _, own in _by_label(ended))
-        seeds = caption("quality", "seeds" if most > 1 else "seed", most=most)
+        varies = caption("quality", "drawn" if ended[0].variant.draws else "seeded")
+        seeds = caption("quality", "seeds" if most > 1 else "seed", most=most, varies=varies)
         below = caption("quality", "bound") if bound else ""
         words = caption("quality", seeds=seeds, bound=below)
         traces = [_point(found, label, own) for label, own in _by_label(ended)]
@@ -168,7 +169,7 @@ def distributions(
                 share = (at + 1) / sizes[name, label]
                 traces.append(_line(found, label, values[at], share, hover))
         if traces:
-            pooled = " Runs of all seeds count together." * (len(runs) > len(traces))
+            pooled = " All runs of a policy count together." * (len(runs) > len(traces))
             words, axes = caption(section, pooled=pooled), _axes(x, y, log="x", share=True)
             made.append(Chart(section, name, words, traces, axes))
     return made

@@ -92,7 +92,7 @@ def page_of(found: Reported, watch: Watch) -> str:
         "words": words,
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "ronda": ronda.__version__,
-        "tables": found.tables(),
+        "tables": words.folded(found, found.tables()),
         "runs": words.runs(found),
         "configurations": words.configurations(found),
         "sections": {name: title for name, title in SECTIONS.items() if name in there},

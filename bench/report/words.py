@@ -14,6 +14,10 @@ Cells = list[tuple[str, bool, float | None]]
 """Of a row: texts, whether each is the best, and by what number a column is sorted."""
 
 
+MOST_TABLES = 5
+"""Tables of single workloads that stand open."""
+
+
 def cells(table: Table) -> list[Cells]:
     """Return the rows of a table with the numbers by which they are sorted."""
     keys = {column.title: column.key for column in METRICS.values()}
@@ -27,6 +31,15 @@ def cells(table: Table) -> list[Cells]:
             ]
         )
     return made
+
+
+def folded(found: Reported, tables: Sequence[Table]) -> tuple[list[Table], list[Table]]:
+    """Return the tables to show, and those of single workloads if there are many: to fold."""
+    names = {name for r in found.results for name in (r.instance, workload(r))}
+    own = [table for table in tables if table.title.partition(" · ")[0] in names]
+    if len(own) <= MOST_TABLES:
+        return list(tables), []
+    return [table for table in tables if table not in own], own
 
 
 def has_best(table: Table) -> bool:

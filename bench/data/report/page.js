@@ -3,8 +3,9 @@
 const $ = (id) => document.getElementById(id);
 const safe = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 const plain = (text) => new DOMParser().parseFromString(text, "text/html").documentElement.textContent;
+const GROUPED = new Intl.NumberFormat("en");
 const number = (value, digits = 4) =>
-  value === null || value === undefined ? "–" : Number(value.toPrecision(digits)).toLocaleString("en");
+  value === null || value === undefined ? "–" : GROUPED.format(Number(value.toPrecision(digits)));
 
 async function unpacked(id) {
   const bytes = Uint8Array.from(atob($(`data-${id}`).textContent), (c) => c.charCodeAt(0));
@@ -32,6 +33,7 @@ function span(seconds) {
 // ---- looks ----
 const PALETTE = ["#2f7fc1", "#d55e00", "#009e73", "#cc79a7", "#d99a00", "#56b4e9", "#8a63c9", "#7a8793", "#a65628", "#5b8c00"];
 const MARKERS = ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star"];
+const SIZES = ["#f2b134", "#ee9140", "#e5714c", "#d5535f", "#bd4177", "#9c3f8f", "#7a47a3", "#5d54b0", "#4456a8"]; // 1 GPU, 2, 4, ...
 const DASHES = ["solid", "dash", "dot", "dashdot"];
 const colour = (k) => PALETTE[k % PALETTE.length];
 const CONFIG = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d", "toImage"] };
@@ -53,8 +55,15 @@ function themed(layout) {
   return made;
 }
 
+let library; // Plotly, once a chart needs it
+async function plotly() {
+  const script = document.createElement("script");
+  script.textContent = await unpacked("plotly");
+  document.head.append(script);
+}
+
 const drawn = new Set();
-function draw(figure, traces, layout, rows) {
+async function draw(figure, traces, layout, rows) {
   if (!figure.plot) {
     figure.plot = figure.appendChild(document.createElement("div"));
     const tools = figure.appendChild(document.createElement("div"));
@@ -67,6 +76,7 @@ function draw(figure, traces, layout, rows) {
       button.onclick = () => save(figure, kind);
     }
   }
+  await (library ??= plotly());
   figure.again = () => Plotly.react(figure.plot, structuredClone(traces), themed(layout), CONFIG);
   figure.rows = rows ?? (() => seen(traces, layout));
   drawn.add(figure);
@@ -112,8 +122,8 @@ function dressed(trace) {
   };
 }
 
-async function overviews() {
-  const charts = await data("charts");
+async function overviews() { // how each is drawn, by its place
+  const charts = await data("charts"), todo = [];
   for (const figure of document.querySelectorAll("figure[data-section]")) {
     const own = charts.filter((chart) => chart.section === figure.dataset.section);
     const box = document.querySelector(`[data-choices="${figure.dataset.section}"]`);
@@ -128,8 +138,9 @@ async function overviews() {
       return draw(figure, traces, { ...chart.layout, uirevision: chart.choice, showlegend: !labelled });
     };
     select.onchange = show;
-    await show();
+    todo.push([figure, show]);
   }
+  return todo;
 }
 
 function options(select, texts, any) {
@@ -213,9 +224,14 @@ function kinds() { // by segment the colour's name, and the names by how often t
   const names = segments.job.map(name);
   const count = new Map();
   names.forEach((each) => count.set(each, (count.get(each) ?? 0) + 1));
-  let order = [...count.keys()].sort((a, b) => count.get(b) - count.get(a));
-  if (by === "asked") order = order.sort((a, b) => parseFloat(a) - parseFloat(b));
-  return { names, order, some: by === "job" ? [] : order.slice(0, PALETTE.length) };
+  const order = [...count.keys()].sort((a, b) => count.get(b) - count.get(a));
+  if (by === "asked") {
+    const level = (name) => Math.min(SIZES.length - 1, Math.log2(Number(name.match(/\d+(?= GPU)/)[0])));
+    order.sort((a, b) => parseFloat(a) - parseFloat(b));
+    return { names, order, some: order, fill: (name) => SIZES[level(name)] };
+  }
+  const some = by === "job" ? [] : order.slice(0, PALETTE.length);
+  return { names, order, some, fill: (name) => colour(some.indexOf(name)) };
 }
 
 function twins() { // members of an array share the bar of one: its key by segment
@@ -250,7 +266,7 @@ async function gantt(from = 0, to = Infinity) {
   const all = some.length;
   const lasts = (k) => end[bars.segment[k]] - start[bars.segment[k]];
   if (all > MOST_BARS) some = some.sort((a, b) => lasts(b) - lasts(a)).slice(0, MOST_BARS);
-  const { names, order, some: coloured } = kinds();
+  const { names, order, some: coloured, fill: fillOf } = kinds();
   const groups = new Map();
   for (const k of some) {
     const s = bars.segment[k];
@@ -275,7 +291,7 @@ async function gantt(from = 0, to = Infinity) {
       width: sleeps.map(([n]) => of.gpus[n]), marker: { color: "rgba(120,160,210,.35)" }, hoverinfo: "skip" });
   if (groups.has("others")) traces.push(bar("filtered out", groups.get("others"), "rgba(140,150,160,.25)", begin, stop));
   for (const name of [...coloured, "more", ...PALETTE]) if (groups.has(name)) {
-    const fill = name === "more" ? "#8c8c8c" : name.startsWith("#") ? name : colour(coloured.indexOf(name));
+    const fill = name === "more" ? "#8c8c8c" : name.startsWith("#") ? name : fillOf(name);
     traces.push(bar(safe(name), groups.get(name), fill, begin, stop, (k) => about(bars.segment[k], k), { showlegend: !name.startsWith("#") }));
   }
   const paused = some.filter((k) => resumed(k) > begin(k) && shown.has(keys[bars.segment[k]]));
@@ -377,7 +393,7 @@ function card() { // of the job, if the filter leaves one
 }
 
 // ---- rounds ----
-function decisions() {
+async function decisions() {
   const { now, rounds, unit } = run;
   const over = new Set(rounds.overrun);
   const group = (name, ks, fill) => ({ type: "scatter", mode: "markers", name, x: ks.map((k) => now[k] / unit), y: ks.map((k) => Math.max(rounds.solve[k] * 1e3, 1e-3)), customdata: ks,
@@ -390,12 +406,11 @@ function decisions() {
     group("over its time limit", [...over], "#c0392b"),
   ].filter((trace) => trace.x.length);
   const layout = { height: 260, xaxis: { title: { text: `time (${run.unitName})` } }, yaxis: { type: "log", title: { text: "decision (ms)" } }, uirevision: run.chosen.key, showlegend: true, margin: { l: 66, r: 18, t: 10, b: 46 } };
-  const made = draw($("rounds"), traces, layout, roundRows);
+  await draw($("rounds"), traces, layout, roundRows);
   if (!$("rounds").plot.listens) {
     $("rounds").plot.listens = true;
     $("rounds").plot.on("plotly_click", ({ points }) => round(points[0].customdata));
   }
-  return made;
 }
 
 function roundRows() {
@@ -517,24 +532,38 @@ async function start() {
   $("theme").onclick = () => theme(!document.documentElement.classList.contains("dark"));
   theme(prefers.matches);
   await tables();
-  const script = document.createElement("script");
-  script.textContent = await unpacked("plotly");
-  document.head.append(script);
-  await overviews();
+  const todo = await overviews();
   index = await data("runs");
-  if (index.length && $("run")) {
-    for (const id of ["run-workload", "run-policy", "run-seed"]) $(id).onchange = () => show(true);
-    $("run-colour").onchange = () => gantt();
-    let wait;
-    $("f-job").oninput = () => { clearTimeout(wait); wait = setTimeout(filter, 200); };
-    for (const name of [...FILTERS, "node"]) $(`f-${name}`).onchange = filter;
-    $("f-clear").onclick = () => { for (const name of [...FILTERS, "node", "job"]) $(`f-${name}`).value = ""; filter(); };
-    $("round").oninput = () => round(Number($("round").value));
-    $("round-back").onclick = () => round(Math.max(0, Number($("round").value) - 1));
-    $("round-on").onclick = () => round(Math.min(run.now.length - 1, Number($("round").value) + 1));
-    await show(false);
+  if (index.length && $("run")) todo.push([$("run"), firstRun]);
+  await inTurn(todo);
+}
+
+async function firstRun() {
+  await show(false);
+  for (const id of ["run-workload", "run-policy", "run-seed"]) $(id).onchange = () => show(true);
+  $("run-colour").onchange = () => gantt();
+  let wait;
+  $("f-job").oninput = () => { clearTimeout(wait); wait = setTimeout(filter, 200); };
+  for (const name of [...FILTERS, "node"]) $(`f-${name}`).onchange = filter;
+  $("f-clear").onclick = () => { for (const name of [...FILTERS, "node", "job"]) $(`f-${name}`).value = ""; filter(); };
+  $("round").oninput = () => round(Number($("round").value));
+  $("round-back").onclick = () => round(Math.max(0, Number($("round").value) - 1));
+  $("round-on").onclick = () => round(Math.min(run.now.length - 1, Number($("round").value) + 1));
+}
+
+async function inTurn(todo) { // what is in view first; then the page is ready, and the rest follows
+  const inView = ([box]) => box.getBoundingClientRect().top < innerHeight && box.getBoundingClientRect().bottom > 0;
+  while (todo.length) {
+    let at = todo.findIndex(inView);
+    if (at < 0) {
+      document.body.dataset.ready = "yes";
+      await new Promise((over) => setTimeout(over, 100));
+      at = Math.max(0, todo.findIndex(inView));
+    }
+    const [[, task]] = todo.splice(at, 1);
+    await task();
   }
-  document.body.dataset.ready = "yes";
+  document.body.dataset.ready = "all";
 }
 
 start().catch((error) => {

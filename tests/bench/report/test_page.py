@@ -8,8 +8,11 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from ronda.bench.report import page as pages
+from ronda.bench.report import words
+from ronda.bench.report.charts import quality
 from ronda.bench.report.folder import find
 from ronda.bench.report.page import write_report
+from ronda.bench.runs.resample import Resample
 from ronda.bench.runs.results import RESULTS
 from ronda.cli.app import cli
 from ronda.instances.errors import InputError
@@ -70,7 +73,7 @@ def opened(results):
             ),
         )
         page.goto((results / "report.html").as_uri())
-        page.wait_for_selector("body[data-ready=yes]", timeout=120_000)
+        page.wait_for_selector("body[data-ready=all]", timeout=120_000)
         yield page, wrong
         browser.close()
 
@@ -110,6 +113,7 @@ def test_the_page_can_be_used(opened):
     page.set_viewport_size({"width": 390, "height": 844})
     page.wait_for_timeout(300)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator("figure[data-section=quality] .modebar:visible").count() == 0
     with page.expect_download() as saved:
         page.locator("figure[data-section=quality] .tools button", has_text="CSV").click()
     assert saved.value.path().read_text().startswith("series,")
@@ -141,6 +145,40 @@ def test_the_folder_says_all_by_itself(results, tmp_path):
 def page_text(folder):
     """Return the page of a folder."""
     return write_report(folder).read_text("utf-8")
+
+
+def test_sizes_have_a_scale_of_colours(opened):
+    """Bars coloured by GPUs held have different colours, and none the grey of what is left."""
+    page, wrong = opened
+    page.select_option("#run-workload", label="two <b>nodes</b>")
+    says(page, "3 jobs")
+    page.select_option("#run-colour", "asked")
+    page.wait_for_function("document.querySelector('#gantt .legend').textContent.includes('GPU')")
+    bars = "document.querySelector('#gantt').plot.data.filter((t) => t.name?.includes(' GPU'))"
+    bars += ".filter((t) => t.type === 'bar').map((t) => [t.name, t.marker.color])"
+    told = dict(page.evaluate(bars))
+    scale = {"1 GPU": "#f2b134", "2 GPUs": "#ee9140", "3–4 GPUs": "#e5714c", "5–8 GPUs": "#d5535f"}
+    assert told
+    assert told == {name: scale[name] for name in told}
+    assert wrong == []
+
+
+def test_many_tables_of_workloads_are_folded(results, monkeypatch):
+    """Over the limit the tables of single workloads are folded; under it they stand open."""
+    assert "<details>" not in page_text(results)
+    monkeypatch.setattr(words, "MOST_TABLES", 1)
+    assert page_text(results).count("<details><summary>") == 2
+
+
+def test_what_varies_between_runs_is_said(results):
+    """Seeds of one workload, or workloads that are drawn."""
+    found = find(results)
+    twice = [*found.results, *(replace(r, seed=1) for r in found.results)]
+    told = quality(replace_results(found, twice))
+    assert any("each with a seed of its own" in chart.caption for chart in told)
+    drawn = [replace(r, variant=replace(r.variant, resample=Resample())) for r in twice]
+    told = quality(replace_results(found, drawn))
+    assert any("each on a workload that is drawn for it" in chart.caption for chart in told)
 
 
 def test_what_is_missing_is_named(results):
