@@ -20,6 +20,16 @@ from ronda.instances.files.json import write
 
 BROWSER = shutil.which("chromium")
 HOSTILE = "<script>alert(1)</script>"
+READINESS = """
+window.readiness = {};
+const look = () => {
+  const ready = document.body?.dataset.ready;
+  if (ready) readiness[ready] ??= document.querySelectorAll(".js-plotly-plot").length;
+};
+const watched = { subtree: true, attributes: true, attributeFilter: ["data-ready"] };
+new MutationObserver(look).observe(document, watched);
+"""
+"""Keeps how many charts there are when the page first says how far it is."""
 
 
 @pytest.fixture
@@ -72,6 +82,7 @@ def opened(results):
                 else wrong.append(asked.url)
             ),
         )
+        page.add_init_script(READINESS)
         page.goto((results / "report.html").as_uri())
         page.wait_for_selector("body[data-ready=all]", timeout=120_000)
         yield page, wrong
@@ -117,6 +128,15 @@ def test_the_page_can_be_used(opened):
     with page.expect_download() as saved:
         page.locator("figure[data-section=quality] .tools button", has_text="CSV").click()
     assert saved.value.path().read_text().startswith("series,")
+    assert wrong == []
+
+
+def test_what_is_in_view_is_drawn_first(opened):
+    """The page is ready before the charts further down are drawn; these follow by themselves."""
+    page, wrong = opened
+    drawn = page.evaluate("readiness")
+    assert list(drawn) == ["yes", "all"]
+    assert drawn["yes"] < drawn["all"] == page.locator("figure .js-plotly-plot").count()
     assert wrong == []
 
 
