@@ -1,13 +1,8 @@
-"""Suites by the command line: what runs, what options replace, and going on after a kill."""
+"""Suites by the command line: what runs, and what options replace."""
 
 import json
-import subprocess
-import sys
-import time
 
 import pytest
-
-from ronda.bench.suites.suite import Suite, read
 
 SUITE = """
 about = "Costs of restarts."
@@ -113,31 +108,6 @@ def test_bad_suites_write_nothing(suite, folder, ronda, words, said):
     assert done.stderr.count("\n") == 1
     assert said in done.stderr
     assert sorted(folder.iterdir()) == before
-
-
-def test_a_killed_suite_goes_on_to_the_same_results(folder, ronda, runs_here):
-    """Some ran in real processes before the kill, the rest afterwards; a line was cut in half."""
-    (folder / "s.toml").write_text(
-        'instances = [{ make = "sweep", trials = 3, like = { reports = 4 } }]\n'
-        'policies = ["fifo", "asha"]\nseeds = "0-1"\n[change]\nrestart_s = [0, 60]\n'
-        '[table]\nrows = ["policy", "restart_s"]\ncolumns = ["mean_jct_s", "preemptions"]\n'
-    )
-    results, words = folder / "s-out" / "results.jsonl", ("compare", "s.toml", "--no-figures")
-    command = [sys.executable, "-c", "from ronda.cli import main; main()", *words, "--jobs", "1"]
-    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
-    while not results.exists() or results.read_bytes().count(b"\n") < 2:
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
-    kept = results.read_bytes()
-    results.write_bytes(kept[: kept.rindex(b"\n")])
-    assert ronda(*words).exit_code == 0
-    assert ronda(*words, "--out", "fresh").exit_code == 0
-    assert results.read_bytes().startswith(kept[: kept.index(b"\n")])
-    tables = [(folder / out / "table.md").read_text() for out in ("s-out", "fresh")]
-    assert tables[0] == tables[1]
-    assert isinstance(read(folder / "s.toml"), Suite)
 
 
 def test_workloads_are_drawn_for_all_policies_alike(suite, folder, ronda, runs_here):
