@@ -144,6 +144,14 @@ def split(line):
     return words if len(words) > 1 else []
 
 
+@pytest.mark.parametrize("page", DOCS)
+def test_the_first_line_says_whom_a_page_serves(page):
+    """And what it answers, before anything else."""
+    first = (ROOT / page).read_text(encoding="utf-8").split("\n\n")[1]
+    assert first.startswith("For ")
+    assert len(first.split()) >= 10
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_exist(page):
     """Every command that a page shows exists, with the options that it shows."""
