@@ -134,12 +134,14 @@ def _told(claim: Claim, answer: dict[str, Any]) -> tuple[float | None, str]:
         return float(answer[claim.metric]), str(answer.get("knowledge", ""))
     (about,) = answer["instances"]
     own, base = claim.ours["policy"], claim.against["policy"]
-    ratios = []
+    ratios: list[tuple[float, str]] = []
     for level in about["equal_energy"]:
         jct_s = {each["policy"]: each["mean_jct_s"] for each in level["policies"]}
-        ours = jct_s.get(level["best"] if own == "best" else own)
-        if ours and jct_s.get(base):
-            ratios.append(jct_s[base] / ours)
+        name = level["best"] if own == "best" else own
+        if jct_s.get(name) and jct_s.get(base):
+            ratios.append((jct_s[base] / jct_s[name], name))
+    if not ratios:
+        return None, ""
+    most, name = max(ratios)
     known = {curve["policy"]: curve["knowledge"] for curve in about["curves"]}
-    sizes = dict.fromkeys(known[name] for name in (own, base) if name in known)
-    return max(ratios, default=None), " / ".join(sizes)
+    return most, " / ".join(dict.fromkeys(known[each] for each in (name, base)))
