@@ -35,6 +35,9 @@ from ronda.instances.round import Round
 POINTS = 160
 """Points of a curve."""
 
+NAMED = 8
+"""Policies whose names still find room beside their markers; of more a legend has them."""
+
 LEAST = 1e-4
 """Gaps below this are drawn here: a logarithm has no zero."""
 
@@ -77,7 +80,7 @@ def quality(found: Reported) -> list[Chart]:
         below = caption("quality", "bound") if bound else ""
         words = caption("quality", seeds=seeds, bound=below)
         traces = [_point(found, label, own) for label, own in _by_label(ended)]
-        axes = _axes("time of a decision (ms)", "mean JCT (s)", log="x", bound=bound)
+        axes = _axes("time of a decision (ms)", "mean JCT (s)", log="xy", bound=bound)
         made.append(Chart("quality", name, words, traces, axes))
     return [*_all_workloads(found), *made] if len(made) > 1 else made
 
@@ -86,11 +89,12 @@ def _point(found: Reported, label: str, runs: Sequence[Result]) -> Plotly:
     def mean(metric: str) -> float:
         return float(np.mean([float(run.metrics[metric]) for run in runs]))
 
-    jct_s = [float(run.metrics["mean_jct_s"]) for run in runs]
+    over = [float(r.metrics["mean_jct_s"]) / (r.metrics.get("bound_mean_jct_s") or 1) for r in runs]
+    jct_s, times = mean("mean_jct_s"), float(np.exp(half_width(np.log(over))))
     median_ms, p99_ms = (1e3 * mean(name) for name in ("median_solve_s", "p99_solve_s"))
-    return _marker(found, label, median_ms, mean("mean_jct_s")) | {
+    return _marker(found, label, median_ms, jct_s) | {
         "error_x": _bars([max(0.0, p99_ms - median_ms)], [0.0]) | {"width": 0},
-        "error_y": _bars([half_width(jct_s)]),
+        "error_y": _bars([jct_s * (times - 1)], [jct_s * (1 - 1 / times)]),
         "hovertemplate": "%{y:,.0f} s mean JCT at %{x:.3g} ms a decision",
     }
 
@@ -268,8 +272,10 @@ def _trace(found: Reported, label: str, x: Iterable[float], y: Iterable[float]) 
 
 
 def _marker(found: Reported, label: str, x: float, y: float) -> Plotly:
-    look = {"mode": "markers+text", "textposition": "top center", "marker": {"size": 12}}
-    return _trace(found, label, [x], [y]) | look | {"text": [escape(label)]}
+    look: Plotly = {"mode": "markers", "marker": {"size": 12}}
+    if len(found.labels) <= NAMED:
+        look |= {"mode": "markers+text", "textposition": "top center", "text": [escape(label)]}
+    return _trace(found, label, [x], [y]) | look
 
 
 def _line(
