@@ -67,14 +67,14 @@ def test_table_for_people(folder, ronda):
 
 
 def test_folder_gets_all_results(folder, ronda):
-    """Schedule, metrics, and each figure with its numbers; the journal is gone at the end."""
+    """Schedule, metrics, the instance, which is not packaged, and figures; no journal any more."""
     done = ronda("run", "two-nodes.json", "--policy", "srtf", "--out", "out", "--json")
     assert done.exit_code == 0, done.output
     found = sorted(p.relative_to(folder / "out").as_posix() for p in (folder / "out").rglob("*.*"))
     figures = [f"figures/{n}.{s}" for n in ("gantt", "jct_cdf", "usage") for s in ("csv", "png")]
-    assert sorted([*figures, ".lock", "metrics.json", "ronda.json", "schedule.json.zst"]) == sorted(
-        found
-    )
+    (instance,) = (name for name in found if name.startswith("instances/two-nodes-"))
+    others = [instance, ".lock", "metrics.json", "ronda.json", "schedule.json.zst"]
+    assert sorted([*figures, *others]) == sorted(found)
     kept = json.loads((folder / "out" / "metrics.json").read_text())
     assert kept.pop("checksum")
     assert kept == json.loads(done.stdout)
