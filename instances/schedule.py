@@ -59,6 +59,13 @@ class JobOutcome(Record, frozen=True, kw_only=True):
     failed: bool = False
     discarded: bool = False
 
+    @property
+    def state(self) -> str:
+        """How it ended: completed, failed, discarded, or unfinished."""
+        if self.failed or self.discarded:
+            return "failed" if self.failed else "discarded"
+        return "unfinished" if self.end_s is None else "completed"
+
 
 class Failure(Record, frozen=True, kw_only=True, array_like=True):
     """A job that failed: it stopped, and went back to its last checkpoint.

@@ -7,7 +7,7 @@ Columns and their order are those of Batsim 4.2.1 (Dutot et al., JSSPP 2016; in 
 import csv
 import io
 
-from ronda.bench.exports.parts import JobPart, parts_of, plain, state_of
+from ronda.bench.exports.parts import JobPart, parts_of, plain
 from ronda.instances.errors import printable
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job
@@ -46,7 +46,7 @@ def batsim_jobs(instance: Instance, schedule: Schedule) -> str:
         submit_s = job.submit_s
         for k, part in enumerate(parts):
             ended = k == len(parts) - 1
-            state = STATES[state_of(outcome)] if ended else "COMPLETED_KILLED"
+            state = STATES[outcome.state] if ended else "COMPLETED_KILLED"
             success = int(state == STATES["completed"])
             asked = _asked(instance, job, k, submit_s)
             writer.writerow((*asked, success, state, *_ran(part, submit_s), ""))

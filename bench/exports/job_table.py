@@ -3,7 +3,7 @@
 import csv
 import io
 
-from ronda.bench.exports.parts import drawn_j, state_of
+from ronda.bench.exports.parts import drawn_j
 from ronda.instances.errors import printable
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job
@@ -34,7 +34,7 @@ def job_table(instance: Instance, schedule: Schedule) -> str:
 
 
 def _words(job: Job, outcome: JobOutcome) -> list[str]:
-    named = [job.id, job.name, job.user, job.partition, job.profile, job.sweep, state_of(outcome)]
+    named = [job.id, job.name, job.user, job.partition, job.profile, job.sweep, outcome.state]
     return [printable(word or "") for word in named]
 
 

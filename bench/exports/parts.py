@@ -62,13 +62,6 @@ def drawn_j(instance: Instance, job: Job, segment: Segment) -> float:
     return power * option.power_w * busy_s + idle_w * pause_s
 
 
-def state_of(outcome: JobOutcome) -> str:
-    """Return how a job ended: completed, failed, discarded, or unfinished."""
-    if outcome.failed or outcome.discarded:
-        return "failed" if outcome.failed else "discarded"
-    return "unfinished" if outcome.end_s is None else "completed"
-
-
 def plain(value: float) -> str:
     """Write seconds or joules in decimals, to a millionth."""
     return f"{value:.6f}".rstrip("0").rstrip(".")

@@ -7,7 +7,7 @@ the archive's page "The Standard Workload Format" has the 18 fields and the head
 from collections.abc import Iterable, Iterator
 
 import ronda
-from ronda.bench.exports.parts import JobPart, parts_of, plain, state_of
+from ronda.bench.exports.parts import JobPart, parts_of, plain
 from ronda.instances.errors import printable
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job
@@ -33,7 +33,7 @@ def standard_workload(instance: Instance, schedule: Schedule) -> str:
     lines: list[str] = []
     told = zip(instance.jobs, schedule.jobs, parts_of(instance, schedule), strict=True)
     for number, (job, outcome, parts) in enumerate(told, 1):
-        lines += _lines(str(number), job, state_of(outcome), parts, numbers)
+        lines += _lines(str(number), job, outcome.state, parts, numbers)
     header = _header(instance, schedule, len(lines), numbers)
     return "\n".join([*header, *lines, ""])
 

@@ -1,5 +1,6 @@
 """Whether what the registry says holds: plans are checked and worth what it says, bounds above."""
 
+from math import isclose
 from pathlib import Path
 
 from ronda.bench.registry import models
@@ -37,14 +38,9 @@ def worth(round: Round, plan: Plan) -> float:
     return table.worth(values, rows_of(table, seen.shown(plan)))
 
 
-def same(a: float, b: float, tolerance: float = EXACT) -> bool:
-    """Return whether two numbers are equal but for a share of the larger one."""
-    return abs(a - b) <= tolerance * max(abs(a), abs(b))
-
-
 def below(a: float, b: float, tolerance: float = EXACT) -> bool:
     """Return whether a number is below another one by more than a share of the larger one."""
-    return a < b and not same(a, b, tolerance)
+    return a < b and not isclose(a, b, rel_tol=tolerance)
 
 
 def packaged_round(name: str) -> Round:
@@ -72,7 +68,7 @@ def wrong_with_round(
             return [f"{plan_file(folder, name)} holds no plan"]
         found += [f"the plan breaks a rule: {v}" for v in check(round, plan)]
         value = worth(round, plan)
-        if not same(value, best.objective):
+        if not isclose(value, best.objective, rel_tol=EXACT):
             found.append(f"the plan is worth {value:.9g}, not {best.objective:.9g}")
     if best is not None and bound is not None and below(bound.value, best.objective):
         found.append(f"the bound {bound.value:.9g} is below the plan, {best.objective:.9g}")
@@ -97,7 +93,7 @@ def _wrong_with_model(
     if model.optimum is None:
         return []
     optimum = models.optimum(path)
-    if optimum is None or not same(optimum, model.optimum, SOLVED):
+    if optimum is None or not isclose(optimum, model.optimum, rel_tol=SOLVED):
         return [f"HiGHS finds the optimum {optimum}, not {model.optimum:.9g}"]
     found = []
     if best is not None and below(optimum, best.objective, SOLVED):
@@ -114,7 +110,7 @@ def wrong_with_instance(name: str, entry: InstanceEntry) -> list[str]:
         return ["the packaged instance is another one by now"]
     bound_s = bounds(instance).mean_jct_s
     found = []
-    if not same(bound_s, entry.bound_mean_jct_s):
+    if not isclose(bound_s, entry.bound_mean_jct_s, rel_tol=EXACT):
         found.append(f"the bound is {bound_s:.9g} s, not {entry.bound_mean_jct_s:.9g}")
     for level, run in entry.best.items():
         if below(run.mean_jct_s, bound_s):

@@ -11,7 +11,7 @@ import numpy as np
 from ronda.bench.figures.columns import METRICS
 from ronda.bench.figures.table import Best, Table
 from ronda.bench.runs.results import Result
-from ronda.bench.suites.diff import TIMED, FigureChange, change, fails, titled
+from ronda.bench.suites.diff import TIMED, FigureChange, change, fails
 from ronda.instances.base import Index, Name, Record
 from ronda.instances.files import canonical, storage
 from ronda.instances.files import json as files
@@ -107,7 +107,7 @@ def measured(results: Iterable[Result], date: str) -> list[VersionRecord]:
     for run in results:
         policy = run.label.removesuffix(f" [{run.level}]")
         version = run.versions.get("ronda", "unknown")
-        groups.setdefault((titled(run), policy, run.level, version), []).append(run)
+        groups.setdefault((run.workload, policy, run.level, version), []).append(run)
     return [
         VersionRecord(
             instance=instance,

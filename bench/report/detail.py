@@ -8,12 +8,20 @@ import numpy as np
 from ronda.instances.arrays import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.outcome.seats import seats
-from ronda.instances.outcome.usage import Usage, steps, usage_of
+from ronda.instances.outcome.usage import Usage, queue_of, usage_of
 from ronda.instances.plan import gap_between
-from ronda.instances.schedule import JobOutcome, RoundRecord, Schedule, Segment
+from ronda.instances.schedule import RoundRecord, Schedule, Segment
 
 STEPS = 2000
 """Steps of a series that are kept; of a longer one means over as many equal stretches."""
+
+FATES = {
+    "failed": "failed",
+    "discarded": "given up",
+    "unfinished": "unfinished",
+    "completed": "complete",
+}
+"""How the page says how a job ended."""
 
 Packed = dict[str, Any]
 """What the page's script unpacks."""
@@ -58,7 +66,7 @@ def run_of(instance: Instance, schedule: Schedule) -> Packed:
     return {
         "end_s": schedule.end_s,
         "ends": [fine(outcome.end_s) for outcome in schedule.jobs],
-        "fate": [_fate(outcome) for outcome in schedule.jobs],
+        "fate": [FATES[outcome.state] for outcome in schedule.jobs],
         "segments": _segments(held, tick_s),
         "bars": {
             name: [bar[k] for bar in drawn]
@@ -68,7 +76,7 @@ def run_of(instance: Instance, schedule: Schedule) -> Packed:
         "failures": [[fine(f.time_s), f.job, f.node, fine(f.lost_s)] for f in schedule.failures],
         "use": [
             _series(time_s, values, schedule.end_s, tick_s)
-            for time_s, values in ((use.time_s, use.gpus), _waiting(schedule), _watts(use))
+            for time_s, values in ((use.time_s, use.gpus), queue_of(schedule), _watts(use))
         ],
         "rounds": _rounds(schedule.rounds, tick_s),
         "beliefs": _beliefs(instance, schedule, tick_s),
@@ -109,12 +117,6 @@ def thinned(
     return edges[:-1], np.diff(np.interp(edges, np.append(time_s, end_s), area)) * most / end_s
 
 
-def _fate(outcome: JobOutcome) -> str:
-    if outcome.failed or outcome.discarded:
-        return "failed" if outcome.failed else "given up"
-    return "unfinished" if outcome.end_s is None else "complete"
-
-
 def _segments(held: Sequence[tuple[int, Segment]], tick_s: float) -> Packed:
     def column(values: Iterable[float]) -> Packed:
         return ticks(values, tick_s)
@@ -132,18 +134,6 @@ def _segments(held: Sequence[tuple[int, Segment]], tick_s: float) -> Packed:
         "power": floats(s.option.power_w for _, s in held),
         "array": None if all(alone) else coded(names),
     }
-
-
-def _waiting(schedule: Schedule) -> tuple[Floats, Floats]:
-    """Return how many jobs wait over time."""
-    times, by = [0.0], [0.0]
-    for outcome in schedule.jobs:
-        held = outcome.segments
-        out_s = schedule.end_s if outcome.end_s is None else outcome.end_s
-        times += [outcome.submit_s, *(s.start_s for s in held), *(s.end_s for s in held), out_s]
-        by += [1.0, *[-1.0] * len(held), *[1.0] * len(held), -1.0]
-    time_s, waiting = steps(np.array(times), np.array(by))
-    return time_s, waiting
 
 
 def _watts(use: Usage) -> tuple[Floats, Floats]:

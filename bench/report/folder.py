@@ -52,7 +52,7 @@ class Reported:
         """The runs by what they are of: an instance or a round, and how it was changed."""
         made: dict[str, list[Result]] = {}
         for result in self.results:
-            made.setdefault(workload(result), []).append(result)
+            made.setdefault(result.workload, []).append(result)
         return made
 
     @cached_property
@@ -82,7 +82,7 @@ class Reported:
             self._questions[key] = kept(self.folder, result)
             if self._questions[key] is None:
                 self.gaps.append(
-                    f"{workload(result)}: neither packaged nor in the folder instances, so there "
+                    f"{result.workload}: neither packaged nor in the folder instances, so there "
                     "are no charts of its runs over time"
                 )
         return self._questions[key]
@@ -102,11 +102,6 @@ class Reported:
             return found
         self.gaps.append(f"{result.title}: its schedule is a {type(found).__name__.lower()}")
         return None
-
-
-def workload(result: Result) -> str:
-    """Return what a run is of, in words."""
-    return ", ".join(filter(None, (result.instance, result.variant.title)))
 
 
 def find(folder: Path) -> Reported:

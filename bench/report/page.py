@@ -11,7 +11,7 @@ import ronda
 from ronda.bench.report import words
 from ronda.bench.report.charts import Chart, anytime, distributions, frontier, profiles, quality
 from ronda.bench.report.detail import fine, run_of, workload_of
-from ronda.bench.report.folder import Reported, find, workload
+from ronda.bench.report.folder import Reported, find
 from ronda.bench.report.parts import packed, part, text
 from ronda.bench.runs.results import Result
 from ronda.instances.files.storage import store
@@ -111,7 +111,7 @@ def _firsts_first(results: list[Result]) -> list[Result]:
     seen: dict[tuple[str, str], int] = {}
     ranks = []
     for result in results:
-        key = workload(result), result.label
+        key = result.workload, result.label
         seen[key] = seen.get(key, -1) + 1
         ranks.append(seen[key])
     return [results[k] for k in sorted(range(len(results)), key=ranks.__getitem__)]
@@ -134,7 +134,7 @@ class _Runs:
         """Read the schedule of a run."""
         if self.found.kind == "anytime" or (schedule := self.found.schedule(result)) is None:
             return
-        at, outcomes = (workload(result), result.label), schedule.jobs
+        at, outcomes = (result.workload, result.label), schedule.jobs
         whole = (o for o in outcomes if not (o.failed or o.discarded))
         jct_s = [o.end_s - o.submit_s for o in whole if o.end_s is not None]
         self.jct_s.setdefault(at, []).extend(jct_s)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ronda.bench.figures.columns import COLUMNS, METRICS
 from ronda.bench.figures.table import Best, Table, milliseconds, percent, seconds
-from ronda.bench.report.folder import KINDS, Reported, workload
+from ronda.bench.report.folder import KINDS, Reported
 from ronda.bench.runs.results import Result
 
 Cells = list[tuple[str, bool, float | None]]
@@ -35,7 +35,7 @@ def cells(table: Table) -> list[Cells]:
 
 def folded(found: Reported, tables: Sequence[Table]) -> tuple[list[Table], list[Table]]:
     """Return the tables to show, and those of single workloads if there are many: to fold."""
-    names = {name for r in found.results for name in (r.instance, workload(r))}
+    names = {name for r in found.results for name in (r.instance, r.workload)}
     own = [table for table in tables if table.title.partition(" · ")[0] in names]
     if len(own) <= MOST_TABLES:
         return list(tables), []
@@ -70,7 +70,7 @@ def runs(found: Reported) -> Table:
     shown = [c for c in COLUMNS if any(c.key in r.metrics for r in found.results)]
     rows = tuple(
         (
-            workload(r),
+            r.workload,
             r.label,
             str(r.seed),
             str(r.status),

@@ -19,10 +19,16 @@ def kept_at(folder: Path, name: str, checksum: str) -> Path:
 def keep(folder: Path, source: str, found: Instance | Round) -> None:
     """Write an instance or a round next to its results, unless its source is packaged."""
     if source not in {entry.name for entry in entries()}:
-        path = kept_at(folder, found.name, fingerprint(found))
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write(found, path)
+        write_kept(folder, found)
+
+
+def write_kept(folder: Path, found: Instance | Round) -> Path:
+    """Write an instance or a round next to results, if it is not there yet; return where."""
+    path = kept_at(folder, found.name, fingerprint(found))
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(found, path)
+    return path
 
 
 def kept(folder: Path, spec: Spec) -> Instance | Round | None:

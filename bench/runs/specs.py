@@ -69,6 +69,11 @@ class Spec(Record, frozen=True, kw_only=True):
     predictor: PredictorFile | None = None
 
     @property
+    def workload(self) -> str:
+        """What people call what it is of: the instance or round, and what was changed of it."""
+        return ", ".join(filter(None, (self.instance, self.variant.title)))
+
+    @property
     def title(self) -> str:
         """What people call the run."""
         words = f"{self.instance} {self.label} seed {self.seed}"

@@ -11,6 +11,7 @@ from ronda.bench.figures.table import Table, write_tables
 from ronda.bench.runs.compare import Comparison
 from ronda.bench.runs.flat import records, write_runs
 from ronda.bench.runs.folder import claim
+from ronda.bench.runs.kept import write_kept
 from ronda.bench.runs.specs import split_policies
 from ronda.bench.runs.worker import RunLimits
 from ronda.bench.suites.cells import expand
@@ -20,8 +21,6 @@ from ronda.bench.suites.tables import usual
 from ronda.instances.arguments import checked
 from ronda.instances.base import Count, Index, Positive
 from ronda.instances.errors import InputError
-from ronda.instances.files.json import fingerprint, write
-from ronda.instances.files.storage import file_name
 from ronda.instances.instance import DECLARED, Instance, Knowledge
 
 
@@ -100,8 +99,9 @@ def compare(
     with TemporaryDirectory() as temporary:
         folder = Path(temporary if out is None else out)
         with claim(folder, "comparison"):
+            words = (str(write_kept(folder, e) if isinstance(e, Instance) else e) for e in given)
             suite = Suite(
-                instances=tuple(dict.fromkeys(_word(each, folder) for each in given)),
+                instances=tuple(dict.fromkeys(words)),
                 policies=names,
                 knowledge=tuple(dict.fromkeys(knowledge)),
                 seeds=",".join(map(str, seeds)),
@@ -121,14 +121,3 @@ def compare(
         {"instance": each.title} | row for each in found for row in each.about(results)["policies"]
     ]
     return Compared(tuple(tables), tuple(rows), tuple(records(done)))
-
-
-def _word(given: str | Path | Instance, folder: Path) -> str:
-    """Return what loads an instance in another process: one in memory becomes a file."""
-    if not isinstance(given, Instance):
-        return str(given)
-    path = folder / "instances" / f"{file_name(given.name)}-{fingerprint(given)}.json.zst"
-    if not path.exists():
-        path.parent.mkdir(exist_ok=True)
-        write(given, path)
-    return str(path)

@@ -138,11 +138,6 @@ def _key(run: Result) -> tuple[str, bytes, str, int]:
     return run.instance, msgspec.json.encode(run.variant), run.label, run.seed
 
 
-def titled(run: Result) -> str:
-    """Return the instance of a run with what was changed of it, as tables call it."""
-    return ", ".join(filter(None, (run.instance, run.variant.title)))
-
-
 def fails(run: Result) -> str:
     """Return what is wrong with a run, in words; empty if nothing is."""
     if not run.ok:
@@ -183,7 +178,7 @@ def _rows(pairs: Iterable[Pair]) -> list[tuple[str, str, int, dict[str, FigureCh
     groups: dict[tuple[str, str], list[Pair]] = {}
     for a, b in pairs:
         if not fails(a) and not fails(b):
-            groups.setdefault((titled(a), a.label), []).append((a, b))
+            groups.setdefault((a.workload, a.label), []).append((a, b))
     found = []
     for (name, label), own in groups.items():
         same_host = all(a.host == b.host for a, b in own)
