@@ -1,19 +1,15 @@
 """Instances that tests of several folders share."""
 
 import os
-from threading import Lock
 
 import pytest
 from hypothesis import settings
 
-from ronda.bench.runs import compare, runner
-from ronda.bench.runs.results import Status
-from ronda.bench.runs.specs import Request
-from ronda.bench.runs.worker import Ending, result_of
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.profile import PowerCurve, Profile, Rigid
+from tests.helpers.run_here import run_here
 
 # Its assertions explain themselves like those of a test file.
 pytest.register_assert_rewrite("spoilt")
@@ -46,7 +42,7 @@ def rigid_job(name, submit_s, gpus, work):
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def two_nodes():
     """Three rigid jobs on two nodes of 4 GPUs: 100 W a host, 10 W an idle GPU, 60 W a busy one."""
     return Instance(
@@ -77,17 +73,5 @@ def two_nodes():
 
 @pytest.fixture
 def runs_here(monkeypatch):
-    """Carry out the runs of comparisons in this process, one by one: to start one takes a second.
-
-    For tests that ask what becomes of the results; limits do not hold.
-    """
-    alone = Lock()  # HiGHS must not be called from two threads
-
-    def carry_out(case, answer, limits, log, **watch):
-        answer.parent.mkdir(parents=True, exist_ok=True)
-        with alone:
-            metrics = runner.execute(Request(case=case, answer=str(answer)))
-        return result_of(case, limits, Ending(Status.OK, metrics=metrics))
-
-    monkeypatch.setattr(compare, "carry_out", carry_out)
-    monkeypatch.setattr(runner, "say", lambda message: None)  # nobody listens on stdout
+    """Carry out the runs of comparisons in this process (`run_here`)."""
+    run_here(monkeypatch)

@@ -17,6 +17,7 @@ from ronda.bench.runs.results import RESULTS
 from ronda.cli.app import cli
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import write
+from tests.helpers.run_here import run_here
 
 BROWSER = shutil.which("chromium")
 HOSTILE = "<script>alert(1)</script>"
@@ -42,51 +43,66 @@ def ronda():
     return call
 
 
-@pytest.fixture
-def hostile(two_nodes):
-    """Return two nodes' instance in which names are HTML."""
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory, two_nodes):
+    """Return a folder in which two policies were compared on two instances; names are HTML."""
+    folder = tmp_path_factory.mktemp("compared")
     jobs = [replace(two_nodes.jobs[0], id=HOSTILE, user="<i>u</i>"), *two_nodes.jobs[1:]]
-    return replace(two_nodes, name="two <b>nodes</b>", jobs=tuple(jobs))
+    write(replace(two_nodes, name="two <b>nodes</b>", jobs=tuple(jobs)), folder / "own.json")
+    words = "compare own.json one-gpu --policies fifo,srtf --no-figures --out out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        run_here(patch)
+        done = CliRunner().invoke(cli, words.split(), prog_name="ronda")
+    assert done.exit_code == 0, done.output
+    return folder
 
 
 @pytest.fixture
-def results(tmp_path, monkeypatch, hostile, ronda, runs_here):
-    """Return the folder of a comparison of two policies on two instances, one of the user's own."""
+def results(compared, tmp_path, monkeypatch):
+    """Return a copy of the comparison's results, which a test may change."""
+    shutil.copytree(compared, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    write(hostile, tmp_path / "own.json")
-    words = ("compare", "own.json", "one-gpu", "--policies", "fifo,srtf", "--no-figures")
-    done = ronda(*words, "--out", "out")
-    assert done.exit_code == 0, done.output
     return tmp_path / "out"
 
 
-@pytest.fixture
-def opened(results):
-    """Return a browser's page of the results, and what it complained of or asked a host for."""
+@pytest.fixture(scope="module")
+def browser():
+    """Start a real browser."""
     if BROWSER is None:
         pytest.skip("no chromium")
     from playwright.sync_api import sync_playwright
 
-    write_report(results)
-    wrong = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
-        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on(
-            "request",
-            lambda asked: (
-                None
-                if asked.url.startswith(("file:", "blob:", "data:"))
-                else wrong.append(asked.url)
-            ),
-        )
-        page.add_init_script(READINESS)
-        page.goto((results / "report.html").as_uri())
-        page.wait_for_selector("body[data-ready=all]", timeout=120_000)
-        yield page, wrong
-        browser.close()
+        started = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def written(compared):
+    """Return the page of the comparison, written once."""
+    return write_report(compared / "out")
+
+
+@pytest.fixture
+def opened(browser, written):
+    """Return a browser's page of the results, and what it complained of or asked a host for."""
+    wrong = []
+    page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on(
+        "request",
+        lambda asked: (
+            None if asked.url.startswith(("file:", "blob:", "data:")) else wrong.append(asked.url)
+        ),
+    )
+    page.add_init_script(READINESS)
+    page.goto(written.as_uri())
+    page.wait_for_selector("body[data-ready=all]", timeout=120_000)
+    yield page, wrong
+    page.close()
 
 
 def says(page, words):
