@@ -187,7 +187,7 @@ def again_on_nodes(question: Question, choice: Choice, plan: Plan, search: Searc
         return None
     round, table, values = question.round, question.table, question.values
     known = replace(choice, chosen=rows_of(table, plan), objective=plan.objective)
-    ties, closer = search.gap / 2 * plan.objective, with_fields(search, gap=search.gap / 2)
+    ties, closer = search.gap / 2 * abs(plan.objective), with_fields(search, gap=search.gap / 2)
     watt_value = price_of_a_watt(round, choice.prices)
 
     def again(case: Case) -> Choice:

@@ -478,7 +478,9 @@ class Optimising(ABC):
         plan = to_plan(question, choice, deadline)
         best, once_s = (question, choice, plan), deadline.elapsed()
         if closes(choice.bound, plan.objective or 0.0, self.gap, choice.scale):
-            return self.finish(*best, initial)
+            if plan.status is SolutionStatus.FEASIBLE:  # placed for less, and still near enough
+                plan = msgspec.structs.replace(plan, status=SolutionStatus.OPTIMAL)
+            return self.finish(question, choice, plan, initial)
         again = self.on_nodes(question, choice, plan, deadline)
         if again is not None:
             best = question, again, _on_nodes(question, again, plan, deadline)

@@ -113,3 +113,21 @@ def test_moves_are_part_of_what_is_proven():
     assert plan.bound - gross <= 1e-4 * plan.bound
     assert plan.gap > 1e-2
     assert plan.status is SolutionStatus.FEASIBLE
+
+
+@pytest.mark.parametrize("policy", ["prices", "milp"])
+@pytest.mark.parametrize("seed", [18, 26, 78])
+def test_a_plan_that_is_worth_less_than_nothing_is_proven_as_any(policy, seed):
+    """A rule asks for more jobs than there are, at a price: the best plan is a loss.
+
+    On nodes it is chosen again (18, 78), or worth a little less than its options alone (26).
+    """
+
+    def kept(round, table):
+        return ronda.Limit(1.0 * table.current, ">=", 9.0, penalty=1.0)
+
+    made = ronda.policy(f"{policy}(objective=density)", extra=[kept])
+    plan = ronda.solve(limited_round(seed), made)
+    assert plan.objective < 0
+    assert plan.status is SolutionStatus.OPTIMAL
+    assert plan.gap <= 1e-4
