@@ -55,11 +55,12 @@ class Bound(Record, frozen=True, kw_only=True):
 class Model(Record, frozen=True, kw_only=True):
     """The round's model of counts in MPS, ``NAME.mps.gz`` in the folder if it is small.
 
-    `sha256` is that of the text. `optimum` is the largest objective, which HiGHS proved from above
-    to a gap of 1e-6; None where the model is large.
+    `content` is the sum of ln(1 + |a|) over all its finite numbers a, which is the same to 1e-9 on
+    all processors. `optimum` is the largest objective, which HiGHS proved from above to a gap of
+    1e-6; None where the model is large.
     """
 
-    sha256: str
+    content: float
     columns: Count
     rows: Count
     optimum: float | None = None

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     help="Take over a plan of the one NAME, if it is better.",
 )
 @click.option(
-    "--mps", type=FOLDER, metavar="FOLDER", help="Write the models, and compare their checksums."
+    "--mps", type=FOLDER, metavar="FOLDER", help="Write the models of all rounds, and compare them."
 )
 @policies_option("prices,milp")
 @time_limit_option(60.0, "For each policy on a round, or for each decision on an instance.")
