@@ -3,17 +3,30 @@
 import csv
 import gzip
 import json
+import shutil
 
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
 
+from ronda.cli.app import cli
 from ronda.instances.files.json import read, write
 
 
+@pytest.fixture(scope="module")
+def a_run(tmp_path_factory, two_nodes):
+    """A folder of ``ronda run``."""
+    folder = tmp_path_factory.mktemp("run")
+    write(two_nodes, folder / "two-nodes.json")
+    words = ("run", folder / "two-nodes.json", "--policy", "fifo", "--out", folder / "ran")
+    assert CliRunner().invoke(cli, list(map(str, words))).exit_code == 0
+    return folder / "ran"
+
+
 @pytest.fixture
-def ran(folder, ronda):
+def ran(folder, a_run):
     """A folder of ``ronda run`` beside the instance."""
-    assert ronda("run", "two-nodes.json", "--policy", "fifo", "--out", "ran").exit_code == 0
+    shutil.copytree(a_run, folder / "ran")
     return folder
 
 

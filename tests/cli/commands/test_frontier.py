@@ -79,6 +79,7 @@ def test_targets_and_prices_are_shown(folder, ronda, runs_here, few_steps):
     assert_kept_inside(folder, {"two-nodes.json", "round.json", "out"}, done.stdout)
 
 
+@pytest.mark.soak  # what ended is kept as by `compare`, where each run of the tests asks it
 def test_a_killed_sweep_goes_on(folder, ronda, runs_here, few_steps):
     """After SIGKILL the runs that ended are kept, and the same command does the others."""
     files.write(generate.horizon(600, 64, "tight", 3), folder / "long.json")

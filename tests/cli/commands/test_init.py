@@ -11,6 +11,9 @@ def test_make_in_a_new_study_compares(tmp_path, ronda):
     """As a user would: checked and compared by ``make``, in real processes."""
     assert ronda("init", tmp_path / "my study").exit_code == 0
     folder = tmp_path / "my study"
+    suite = (folder / "suite.toml").read_text()
+    assert "restart_s = [10, 120]" in suite  # one of them shows it
+    (folder / "suite.toml").write_text(suite.replace("[10, 120]", "[10]"))
     programs = str(Path(sys.executable).parent)
     env = os.environ | {"PATH": os.pathsep.join((programs, os.environ["PATH"]))}
     command = ["make", f"PYTHON={sys.executable}"]

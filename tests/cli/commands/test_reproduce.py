@@ -1,10 +1,14 @@
 """``ronda reproduce``: a tiny claim end to end, and what cannot be asked."""
 
 import json
+from subprocess import CompletedProcess
 
 import pytest
+from click.testing import CliRunner
 
+from ronda.bench.reproduction import evidence
 from ronda.bench.reproduction.claims import Claim, Rule
+from ronda.cli.app import cli
 from ronda.cli.commands.studies import reproduce
 
 SUITE = """
@@ -40,6 +44,17 @@ def tiny(folder, monkeypatch):
     return folder
 
 
+@pytest.fixture
+def in_process(monkeypatch, runs_here):
+    """Carry out the commands of claims in this process; one test starts real ones."""
+
+    def carry_out(command, **_):
+        done = CliRunner().invoke(cli, command[3:], prog_name="ronda")
+        return CompletedProcess(command, done.exit_code, done.stdout_bytes)
+
+    monkeypatch.setattr(evidence.subprocess, "run", carry_out)
+
+
 def fields(done):
     """Return the claims of the last line by name."""
     assert done.exit_code == 0, done.output
@@ -71,7 +86,7 @@ def test_figures_come_from_runs_and_are_kept(tiny, ronda):
     assert not (tiny / "r").exists()
 
 
-def test_a_page_gets_the_tables(tiny, ronda):
+def test_a_page_gets_the_tables(tiny, ronda, in_process):
     """Between the marks, of all claims, whatever was asked; one without marks is told first."""
     (tiny / "page.md").write_text(MARKS)
     done = ronda("reproduce", "times", "--out", "r", "--into", "page.md")
@@ -96,7 +111,7 @@ def test_an_unknown_system_is_told_with_those_that_there_are(folder, ronda):
     assert not (folder / "reproduce-out").exists()
 
 
-def test_a_command_that_fails_is_told(tiny, ronda):
+def test_a_command_that_fails_is_told(tiny, ronda, in_process):
     """With its name and exit code."""
     (tiny / "s.toml").write_text("instances = 3")
     done = ronda("reproduce", "times", "--out", "r")
@@ -104,7 +119,7 @@ def test_a_command_that_fails_is_told(tiny, ronda):
     assert "times: ronda compare s.toml ended with 2" in done.stderr
 
 
-def test_a_file_called_like_a_packaged_suite_is_not_meant(folder, ronda):
+def test_a_file_called_like_a_packaged_suite_is_not_meant(folder, ronda, in_process):
     """The claims are of the packaged one."""
     (folder / "hfta.toml").write_text("nothing")
     found = fields(ronda("reproduce", "hfta-a100", "--json"))
