@@ -2,7 +2,7 @@
 
 import inspect
 import json
-import math
+import sys
 from collections.abc import Callable, Collection, Mapping
 from functools import cache, wraps
 from types import NoneType, UnionType
@@ -44,12 +44,17 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             if signature.parameters[name].kind in _STARRED or _is_open(hint):
                 continue
             plain = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
-            if not _fits(plain, hint):
-                raise InputError(name, _found(plain), _words(hint))
+            refuse_unfit(name, plain, hint)
             given.arguments[name] = plain
         return function(*given.args, **given.kwargs)
 
     return asked
+
+
+def refuse_unfit(place: str, value: Any, hint: Any) -> None:
+    """Refuse a value that an annotation forbids."""
+    if not _fits(value, hint):
+        raise InputError(place, _found(value), _words(hint))
 
 
 _STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -90,7 +95,7 @@ def _fits(value: Any, hint: Any) -> bool:
         return True
     if hint in (int, float):
         is_number = isinstance(value, int | hint) and not isinstance(value, bool)
-        return is_number and math.isfinite(value)
+        return is_number and abs(value) <= sys.float_info.max
     return isinstance(value, hint)
 
 

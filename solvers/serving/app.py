@@ -12,12 +12,17 @@ import msgspec
 import psutil
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from ronda.instances.arguments import refuse_unfit
+from ronda.instances.base import Index
 from ronda.instances.errors import InputError
 from ronda.instances.files.canonical import encode
+from ronda.instances.files.json import parse
+from ronda.instances.files.storage import unpack
 from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
 from ronda.instances.round import Round
-from ronda.solvers.serving.lanes import Lanes, LateError, Response
-from ronda.solvers.serving.limits import ServerLimits, served
+from ronda.solvers.serving.allowed import served
+from ronda.solvers.serving.lanes import Lanes, LateError, Response, failed
+from ronda.solvers.serving.limits import ServerLimits
 from ronda.solvers.serving.openapi import document
 
 Message = MutableMapping[str, Any]
@@ -94,6 +99,8 @@ class App:
             answer = Response(refused.status, refused.why.encode())
         except InputError as error:
             answer = Response(400, str(error).encode())
+        except Exception as error:
+            answer = failed(error)
         if answer.status != 200:
             kind, answer = JSON, Response(answer.status, reason(answer.body.decode()))
         self.count(path, answer.status)
@@ -153,7 +160,8 @@ class App:
             answer = await self.lanes.do("plan", body, policy, seed, end_s=end_s)
         except LateError:
             self._fallbacks.inc()
-            answer = kept(body, policy, f"no answer within {limit_s:g} s")
+            why = f"no answer within {limit_s:g} s"
+            answer = await asyncio.to_thread(kept, body, policy, why)
         self._seconds.observe(time.perf_counter() - began)
         return answer
 
@@ -206,8 +214,9 @@ class App:
             limit_s = float(given.get("time_limit", [str(most_s)])[-1])
         except ValueError as error:
             raise RefusedError(400, f"seed or time_limit: {error}") from None
-        if not 0 < limit_s <= most_s or seed < 0:
-            raise RefusedError(400, f"time_limit above 0, at most {most_s:g} s; seed at least 0")
+        if not 0 < limit_s <= most_s:
+            raise RefusedError(400, f"time_limit above 0, at most {most_s:g} s")
+        refuse_unfit("seed", seed, Index)
         named = given.get("policy")
         return self.limits.policy if named is None else served(named[-1]), seed, limit_s
 
@@ -257,10 +266,7 @@ def reason(why: str) -> bytes:
 
 def kept(body: bytes, policy: str, why: str) -> Response:
     """Return the plan in which what runs keeps running, for a round that nobody decided."""
-    try:
-        round_ = msgspec.json.decode(body, type=Round)
-    except msgspec.DecodeError as error:
-        return Response(400, f"round: {error}".encode())
+    round_ = parse(unpack(body, "round"), "round", Round)
     plan = Plan(
         policy=policy,
         allocations=round_.held,

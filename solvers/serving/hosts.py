@@ -10,15 +10,16 @@ from typing import Any, Literal
 import msgspec
 
 from ronda.formulations.clock import Deadline
+from ronda.instances.base import Index, Positive
 from ronda.instances.cluster import Cluster
-from ronda.instances.errors import InputError
+from ronda.instances.files.json import parse
 from ronda.instances.job import Costs
 from ronda.instances.profile import NoiseScale, Profile
 from ronda.solvers.embedding.changes import Changes
 from ronda.solvers.embedding.embedded import Embedded
 from ronda.solvers.embedding.records import Speeds, StepTime
 from ronda.solvers.embedding.refusals import Refusal
-from ronda.solvers.serving.limits import served
+from ronda.solvers.serving.allowed import served
 
 
 class HostSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,11 +29,11 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     policy: str | None = None
     profiles: dict[str, Profile] = {}
     costs: Costs = Costs()
-    length_s: float = 60.0
+    length_s: Positive = 60.0
     history: bool = True
     speeds: Speeds = "given"
     node_names: list[str] | None = None
-    seed: int = 0
+    seed: Index = 0
 
 
 class HostNews(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,16 +69,17 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 def begin(body: bytes, policy: str, _limit_s: float) -> tuple[bytes, bytes]:
     """Return an empty answer and the state of a new host, for whom `policy` decides by default."""
-    given = _decoded(body, HostSettings)
+    given = parse(body, "message", HostSettings)
     fields = {name: getattr(given, name) for name in given.__struct_fields__}
-    chosen = served(fields.pop("policy") or policy)
+    asked = fields.pop("policy")
+    chosen = policy if asked is None else served(asked)
     return b"{}", Embedded(chosen, fields.pop("cluster"), **fields).save()
 
 
 def follow(state: bytes, body: bytes, limit_s: float) -> tuple[bytes, bytes]:
     """Tell a host's half what has happened, and decide; return the answer and the state."""
     deadline, host = Deadline(limit_s), Embedded.restore(state)
-    given = _decoded(body, HostNews)
+    given = parse(body, "message", HostNews)
     told = {name: getattr(given, name) for name in given.__struct_fields__}
     told["measured"] = _records(given.measured, StepTime)
     told["noise"] = _records(given.noise, NoiseScale)
@@ -86,13 +88,6 @@ def follow(state: bytes, body: bytes, limit_s: float) -> tuple[bytes, bytes]:
     refused = host.update(**told, errors="return")
     changes = host.decide(max(deadline.left(), 1e-3))
     return msgspec.json.encode(HostAnswer(refused=refused, changes=changes)), host.save()
-
-
-def _decoded(body: bytes, kind: type[Any]) -> Any:
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except msgspec.DecodeError as error:
-        raise InputError("message", str(error), f"a {kind.__name__}: see /openapi.json") from None
 
 
 def _records(given: Any, kind: type[Any]) -> Any:

@@ -5,6 +5,7 @@ only wait.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -21,6 +22,8 @@ from ronda.solvers.process.host import Process, ProcessDiedError
 from ronda.solvers.serving.hosts import begin, follow
 from ronda.solvers.solve import solve_valid
 from ronda.solvers.warm_up import warm_up
+
+LOG = logging.getLogger("ronda.serving")
 
 AGAIN_S = 1.0
 """Seconds until another process is tried, if one died while it started."""
@@ -50,6 +53,14 @@ def done(work: str, *given: Any) -> Response:
         return Response(200, *WORK[work](*given))
     except RondaError as error:
         return Response(400 if isinstance(error, InputError) else 422, str(error).encode())
+    except Exception as error:
+        return failed(error)
+
+
+def failed(error: Exception) -> Response:
+    """Return the answer to a request that met a mistake of ronda's, whose words go to the log."""
+    LOG.error("request failed", exc_info=error)
+    return Response(500, f"{type(error).__name__}: a mistake of ronda's, told in its log".encode())
 
 
 def plan(body: bytes, policy: str, seed: int, limit_s: float) -> tuple[bytes]:
@@ -101,19 +112,12 @@ class Lanes:
         async with self._taken(end_s) as lane:
             left_s = max(end_s - loop.time(), 1e-3)
             asked = msgspec.msgpack.encode((work, *given, left_s))
-            try:
-                said = await loop.run_in_executor(self._threads, lane.ask, asked, left_s)
-            except ProcessDiedError:
-                self._replace(lane)
-                raise LateError from None
-            except asyncio.CancelledError:  # the server ends; the process goes on with it
-                self._replace(lane)
-                raise
-            self._free.put_nowait(lane)
+            said = await loop.run_in_executor(self._threads, lane.ask, asked, left_s)
             return msgspec.msgpack.decode(said, type=Response)
 
     @asynccontextmanager
     async def _taken(self, end_s: float) -> AsyncIterator[Process]:
+        """Take a process, and give it back; one that is in no order any more is replaced."""
         self.waiting += 1
         try:
             left_s = max(end_s - asyncio.get_running_loop().time(), 0.0)
@@ -122,7 +126,14 @@ class Lanes:
             raise LateError from None
         finally:
             self.waiting -= 1
-        yield lane
+        try:
+            yield lane
+        except BaseException as error:  # what it says next would be the answer to this
+            self._replace(lane)
+            if isinstance(error, ProcessDiedError):
+                raise LateError from None
+            raise
+        self._free.put_nowait(lane)
 
     async def _start(self) -> None:
         """Start a process; it is free once it is warm."""

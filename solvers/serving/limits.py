@@ -5,7 +5,7 @@ import ipaddress
 import msgspec
 
 from ronda.instances.errors import InputError
-from ronda.solvers.registry import POLICIES, as_policy, parse
+from ronda.solvers.registry import as_policy
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,7 +19,8 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
         What requests must show as ``Authorization: Bearer TOKEN``; None: nothing, which only a
         loopback address may.
     policy
-        Who decides if a request names nobody; requests may name ronda's own policies.
+        Who decides if a request names nobody: any policy; requests may name those of
+        `ronda.solvers.serving.allowed`.
     workers
         Processes that decide, one round each at a time.
     time_limit_s
@@ -61,11 +62,3 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def served(policy: str) -> str:
-    """Return a policy that may be asked for: one of ronda's own, never a file of code."""
-    name, _ = parse(policy)
-    if name not in POLICIES:
-        raise InputError("policy", repr(name), "one of ronda's own: see docs/policies.md")
-    return policy

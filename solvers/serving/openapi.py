@@ -17,6 +17,7 @@ REFUSALS = {
     "422": "No plan keeps every limit",
     "429": "Too many rounds wait, or hosts are followed",
     "431": "The header is too large",
+    "500": "A mistake of ronda's, told in its log",
 }
 
 

@@ -1,6 +1,7 @@
 """A server on loopback: plans, refusals with a reason, and good requests that go on meanwhile."""
 
 import asyncio
+import gzip
 import json
 import math
 import os
@@ -28,6 +29,7 @@ from ronda.solvers.embedding.embedded import Embedded
 from ronda.solvers.embedding.records import StepTime
 from ronda.solvers.embedding.unmeasured import unmeasured_profile
 from ronda.solvers.serving.app import kept
+from ronda.solvers.serving.lanes import Lanes, done
 from ronda.solvers.serving.limits import ServerLimits
 from ronda.solvers.serving.serve import serve
 from tests.helpers.ends import is_gone, wait_until
@@ -134,6 +136,11 @@ BAD = {
     "a parameter": ("/plan?policy=milp(gp=1)", encode(ROUND), 400, "gp"),
     "a query": ("/plan?limit=1", b"{}", 400, "limit"),
     "too long": ("/plan?time_limit=1e9", b"{}", 400, "time_limit"),
+    "a huge seed": (f"/plan?seed={2**70}", encode(ROUND), 400, "at most 2147483647"),
+    "no number": ("/plan?time_limit=nan", encode(ROUND), 400, "time_limit"),
+    "rules of others": (f"/plan?policy=milp(extra={__file__})", encode(ROUND), 400, "'extra'"),
+    "a log": ("/plan?policy=milp(highs.log_file=here.log)", encode(ROUND), 400, "highs.log_file"),
+    "a history": ("/plan?policy=ces-queue(history=/etc/passwd)", encode(ROUND), 400, "'history'"),
     "too large": ("/plan", b" " * (2**20 + 1), 413, "MiB"),
     "nowhere": ("/", b"", 404, "/plan"),
 }
@@ -226,8 +233,41 @@ def test_a_round_that_nobody_decides_in_time_keeps_what_runs(server):
     assert status == 200
     assert plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE)
     assert ROUND.held.items() <= plan.allocations.items()
-    answer = kept(encode(ROUND), "fifo", "late")
-    assert decode(answer.body, "plan").allocations == ROUND.held
+    for sent in (encode(ROUND), gzip.compress(encode(ROUND))):
+        answer = kept(sent, "fifo", "late")
+        assert decode(answer.body, "plan").allocations == ROUND.held
+
+
+def test_a_compressed_round_that_is_late_is_one(server):
+    """It is no malformed one."""
+    sent = gzip.compress(encode(ROUND))
+    status, body = ask(server, "POST", "/plan?time_limit=1e-6", sent)
+    assert (status, decode(body, "plan").allocations) == (200, ROUND.held)
+
+
+def test_a_mistake_is_an_answer_without_its_words(caplog):
+    """They stand in the log: they may be about a file."""
+    answer = done("plan", {"a text": 7}, "fifo", 0, 1.0)
+    assert answer.status == 500
+    assert b"text" not in answer.body
+    assert caplog.records[-1].exc_info
+
+
+def test_a_process_is_free_again_whatever_happens():
+    """The only one: what can't be sent to it costs the next request nothing."""
+
+    async def run():
+        lanes = Lanes(1)
+        await lanes.start()
+        try:
+            end_s = asyncio.get_running_loop().time() + 120.0
+            with pytest.raises(OverflowError):
+                await lanes.do("plan", encode(ROUND), "fifo", 2**70, end_s=end_s)
+            return await lanes.do("plan", encode(ROUND), "fifo", 1, end_s=end_s)
+        finally:
+            lanes.stop()
+
+    assert asyncio.run(run()).status == 200
 
 
 def test_what_it_counts_and_what_it_offers(server):
@@ -319,7 +359,10 @@ def test_a_host_is_followed_as_in_a_process_of_its_own(server):
     [
         ("PUT", {"cluster": 3}, 400, "cluster"),
         ("PUT", {"cluster": CLUSTER, "policy": "./mine.py:Mine"}, 400, "ronda's own"),
+        ("PUT", {"cluster": CLUSTER, "policy": f"prices(extra={__file__})"}, 400, "'extra'"),
+        ("PUT", {"cluster": CLUSTER, "seed": 2**70}, 400, "seed"),
         ("PUT", {"cluster": CLUSTER, "odd": 3}, 400, "odd"),
+        ("POST", {"added": msgspec.Raw(b"[" * 5000 + b"]" * 5000)}, 400, "nested"),
         ("POST", {"now_s": -1.0}, 400, "now_s"),
         ("POST", {"ad": []}, 400, "ad"),
         ("GET", {}, 405, "PUT or POST or DELETE"),

@@ -1,0 +1,101 @@
+"""What clients may ask for by name: policies, their parameters and values.
+
+All of it is listed. What is not, or is added elsewhere, is refused before anything looks at it.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from ronda.instances.arguments import refuse_unfit
+from ronda.instances.errors import InputError
+from ronda.instances.rules.problem import one_of
+from ronda.solvers.registry import parse
+
+MOST_LETTERS = 1000
+"""Letters of a policy's name and parameters."""
+
+_WORTH = "objective gap elastic patience alone_s horizon_s power waiting delay_s best_effort eta"
+_MODEL = f"{_WORTH} thrift hosts placement"
+_GENES = "population crossover mutation"
+_SEARCH = f"{_WORTH} thrift hosts {_GENES} generations stagnation seeded"
+
+_TAKES = {
+    "gittins powerflow las optimus pollux-like elasticflow-like round-robin slaq hfht": "",
+    "fifo sjf": "backfill",
+    "fifo+zeus sjf+zeus": "backfill eta",
+    "qssf": "backfill by",
+    "srtf": "teardown_s",
+    "srtf+zeus": "teardown_s eta",
+    "tiresias": "threshold_gpu_s most_free",
+    "tiresias+zeus": "threshold_gpu_s most_free eta",
+    "optimus+zeus pollux-like+zeus elasticflow-like+zeus hyperband": "eta",
+    "asha hypersched": "eta first",
+    "milp sia-like": f"{_MODEL} solver parts",
+    "milp+fused": f"{_MODEL} solver parts gather",
+    "prices milp-energy": f"{_MODEL} joint",
+    "prices+fused": f"{_MODEL} joint gather",
+    "cp-sat": f"{_WORTH} thrift hosts",
+    "powerflow-prices": "objective horizon_s",
+    "ones": f"{_GENES} refit",
+    "genetic": _SEARCH,
+    "evolve": f"{_SEARCH} exchanges",
+    "evolve+fused": f"{_SEARCH} exchanges gather",
+    "gavel-like gavel-ftf-like": "lease_s",
+    "shockwave-like": "lease_s rounds makespan",
+    "hermes": "hysteresis weight",
+    "sweep": "hysteresis hopeless beside grow fuse",
+    "race-to-idle": "queue",
+    "ces-queue": "queue cluster",
+    "wake-or-wait": "queue price delay keep",
+}
+
+TAKES = {name: takes.split() for names, takes in _TAKES.items() for name in names.split()}
+"""The parameters of each policy; which objective takes which, it says itself."""
+
+_NUMBERS = """gap patience alone_s horizon_s power waiting delay_s best_effort eta thrift hosts
+crossover mutation refit gather lease_s makespan hysteresis weight hopeless teardown_s
+threshold_gpu_s price delay"""
+_COUNTS = "population generations stagnation exchanges parts rounds first beside keep"
+_FLAGS = "elastic joint seeded most_free grow fuse"
+
+VALUES = {
+    **dict.fromkeys(_NUMBERS.split(), Annotated[float, Meta(ge=-1e9, le=1e9)]),
+    **dict.fromkeys(_COUNTS.split(), Annotated[int, Meta(ge=0, le=1000)]),
+    **dict.fromkeys(_FLAGS.split(), bool),
+    "backfill": Literal["none", "free", "easy", "conservative"],
+    "by": Literal["gpu-time", "time", "gpus"],
+    "queue": Literal["fifo", "sjf", "qssf"],
+    "cluster": Literal["venus", "earth", "saturn", "uranus", "philly"],
+    "placement": Literal["nodes", "exact", "aggregate"],
+    "solver": Literal["highs"],
+    "objective": Literal[
+        "rank",
+        "gittins",
+        "density",
+        "snapshot",
+        "weighted-goodput",
+        "sia-goodput",
+        "makespan",
+        "finish-time-fairness",
+        "deadlines",
+        "energy",
+        "thrifty-rank",
+    ],
+}
+"""Which values a parameter may have: flags, words of a list, numbers of no great size."""
+
+
+def served(policy: str) -> str:
+    """Return a policy that a client may ask for; InputError for any other."""
+    if len(policy) > MOST_LETTERS:
+        raise InputError("policy", f"{len(policy)} letters", f"at most {MOST_LETTERS}")
+    name, given = parse(policy)
+    if name not in TAKES:
+        raise InputError("policy", repr(name), "one of ronda's own: see docs/policies.md")
+    for key, value in given.items():
+        if key not in TAKES[name]:
+            expected = one_of(TAKES[name], key) if TAKES[name] else "none"
+            raise InputError(f"policy {name}", f"parameter {key!r}", f"{expected}, over HTTP")
+        refuse_unfit(f"policy {name}, {key}", value, VALUES[key])
+    return policy
