@@ -26,7 +26,7 @@ import numpy as np
 
 from ronda.formulations.bounds.ascent import Resource, Supply
 from ronda.formulations.bounds.needs import Needs, needs
-from ronda.formulations.bounds.priced import priced_total
+from ronda.formulations.bounds.priced import priced_total, rounded
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
@@ -103,7 +103,7 @@ def _watts(instance: Instance, need: Needs) -> list[Resource]:
     """
     if not need.all_draw_power:
         return []
-    unit = float(need.joules.sum() / need.gpu_s.sum())
+    unit = float(rounded(need.joules.sum() / need.gpu_s.sum(), 1))
     found = []
     cap = instance.budget.power_cap_w
     if cap is not None:

@@ -26,7 +26,10 @@ worse, max_sn (nu_s a_sn - c'_n) = 1. So nu_s = y_s min_n (1 + c'_n)/b_n is trie
 occur, with b_n = max_s y_s a_sn and y fixed by mean prices. Nothing in the proof depends on that.
 
 The prices are improved step by step (`ronda.formulations.bounds.ascent`). Every step's prices give
-a valid bound; the best is returned.
+a valid bound; the best is returned. Where a job is as cheap in one way or second as in another, the
+last bit of a rate would decide where the steps lead, and processors differ in the last bits of a
+power: a bound moved by 0.3 %. So all that the steps read is rounded, to the side that keeps the
+bound valid, and sums are made in an order of our own.
 """
 
 from collections.abc import Sequence
@@ -89,7 +92,19 @@ def _grid(horizon_s: float, crowd: Floats, count: int) -> Floats:
     inside = crowd[(crowd > 0) & (crowd < horizon_s)]
     even = np.linspace(0.0, horizon_s, count // 2 + 1)
     dense = np.quantile(inside, np.linspace(0.0, 1.0, count // 2)) if len(inside) else even[:0]
-    return np.unique(np.concatenate([even, dense]))
+    grain = np.ldexp(1.0, np.frexp(horizon_s)[1] - 28)
+    return np.unique(np.round(np.concatenate([even, dense]) / grain) * grain)
+
+
+def rounded(values: Floats, side: int) -> Floats:
+    """Return values to 30 bits; none is below its own (`side` 1), or none above (-1)."""
+    share, exponent = np.frexp(values)
+    return np.asarray(np.ldexp(np.round(np.ldexp(share, 30)), exponent - 30) * (1 + side * 2**-29))
+
+
+def _product(a: Floats, b: Floats) -> Floats:
+    """Return the matrix product of (..., M) and (M, N): that of BLAS rounds as processors do."""
+    return np.asarray(sum(a[..., m, None] * row for m, row in enumerate(b)))
 
 
 def _trial_costs(prices: Floats) -> Floats:
@@ -107,7 +122,8 @@ def _trial_costs(prices: Floats) -> Floats:
 def _mean_prices(prices: Floats, times: Floats) -> Floats:
     """Return (M,) mean prices over time, weighted by how high they are."""
     weight = prices.sum(axis=0) * np.diff(times)
-    return np.asarray(prices @ weight / weight.sum() if weight.sum() > 0 else prices[:, 0])
+    mass = weight.sum()
+    return np.asarray((prices * weight).sum(axis=1) / mass if mass > 0 else prices[:, 0])
 
 
 class _Market:
@@ -123,27 +139,28 @@ class _Market:
             else alike.extra_w
             for r in resources
         ]
-        use = np.stack([c / r.unit for c, r in zip(columns, resources, strict=True)])
+        use = rounded(np.stack([c / r.unit for c, r in zip(columns, resources, strict=True)]), -1)
+        rate = rounded(some.rate, 1)
         reached = alike.share.sum(axis=0) > 0
         same = np.zeros(use.shape[1])
-        keep = unbeaten(same.astype(int), same, np.concatenate([use, -some.rate[reached]]))
+        keep = unbeaten(same.astype(int), same, np.concatenate([use, -rate[reached]]))
         self.use = use[:, keep]  # (M, N)
-        self.rate = some.rate[reached][:, keep]  # (S, N)
-        self.share = alike.share[:, reached]  # (j, S)
+        self.rate = rate[reached][:, keep]  # (S, N)
+        self.share = rounded(alike.share[:, reached], -1)  # (j, S)
         self.release = needs.submit_s[rows] + needs.start_s[rows]
-        self.earliest = needs.submit_s[rows] + needs.seconds[rows]
+        self.earliest = needs.submit_s[rows] + rounded(needs.seconds[rows], -1)
         self.times = times
         self.first = np.searchsorted(times, self.release, side="right") - 1
 
     def cheapest(self, prices: Floats, tried: Floats, mean: Floats) -> tuple[float, Floats]:
         """Return a lower bound on the jobs' total cost, and about what they then use (M, K)."""
-        weight = ((1.0 + mean @ self.use) / np.maximum(self.rate, 1e-300)).min(axis=1)
+        weight = ((1.0 + _product(mean, self.use)) / np.maximum(self.rate, 1e-300)).min(axis=1)
         pace = (weight[:, None] * self.rate).max(axis=0)  # (N,)
-        scale = ((1.0 + tried @ self.use) / pace).min(axis=1)  # (Q,)
-        gain = scale[:, None, None] * pace - (prices.T @ self.use)  # (Q, K, N)
+        scale = ((1.0 + _product(tried, self.use)) / pace).min(axis=1)  # (Q,)
+        gain = scale[:, None, None] * pace - _product(prices.T, self.use)  # (Q, K, N)
         way = gain.argmax(axis=2)
         slope = np.maximum(np.take_along_axis(gain, way[..., None], axis=2)[..., 0], 0.0)
-        work = self.share @ weight
+        work = (self.share * weight).sum(axis=1)
         value, q, end = self._completions(work, scale, slope)
         lasts = np.clip(
             self.times[1:] - np.maximum(self.times[:-1], self.release[:, None]), 0, None
@@ -151,8 +168,7 @@ class _Market:
         busy = _run(np.where(slope[q] > 0, lasts, 0.0), pace[way[q]], work, end)
         seconds = np.zeros(slope.shape)
         np.add.at(seconds, q, busy)
-        use = np.einsum("mqk,qk->mk", self.use[:, way], seconds)
-        return float(value.sum()), use
+        return float(value.sum()), (self.use[:, way] * seconds).sum(axis=1)
 
     def _completions(
         self, work: Floats, scale: Floats, slope: Floats

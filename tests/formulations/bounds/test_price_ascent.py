@@ -1,11 +1,18 @@
-"""Prices that never rise, and their moves."""
+"""Prices that never rise, and their moves; the last bits of what they are made from."""
 
+from dataclasses import replace
+
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ronda.formulations.bounds.ascent import falling, falling_move
+from ronda.formulations.bounds.horizon import bounds
+from ronda.formulations.bounds.needs import needs
+from ronda.formulations.bounds.priced import rounded
+from ronda.instances.files.catalogue import load
 
 
 def test_level_prices_may_only_move_so_that_they_fall():
@@ -31,3 +38,34 @@ def test_falling_is_a_projection(pairs):
     distance = ((projected - values) ** 2) @ weights
     assert distance <= ((other - values) ** 2) @ weights + 1e-6
     assert np.allclose(falling(projected, weights), projected)
+
+
+def by_a_bit(values, rng):
+    """Return values whose last bit went up or down."""
+    return np.nextafter(values, np.where(rng.random(np.shape(values)) < 0.5, -np.inf, np.inf))
+
+
+def test_the_last_bits_of_rates_and_needs_change_no_bound():
+    """Processors differ in the last bits of a power; the steps of the prices amplify nothing."""
+    gangs = load("gangs")
+    few = msgspec.structs.replace(gangs, jobs=gangs.jobs[:4])
+    need, rng = needs(few), np.random.default_rng(1)
+    kinds = tuple(
+        replace(alike, modes=replace(alike.modes, rate=by_a_bit(alike.modes.rate, rng)))
+        for alike in need.kinds
+    )
+    numbers = ("seconds", "gpu_s", "joules")
+    moved = replace(
+        need, kinds=kinds, **{name: by_a_bit(getattr(need, name), rng) for name in numbers}
+    )
+    found = bounds(few, need=need)
+    assert found.mean_jct_s == found.priced_jct_s
+    assert bounds(few, need=moved).mean_jct_s == pytest.approx(found.mean_jct_s, rel=1e-12)
+
+
+@given(st.lists(st.floats(1e-9, 1e12), min_size=1), st.sampled_from([1, -1]))
+def test_what_is_rounded_is_on_its_side(values, side):
+    """Rates are never below their own, needs never above: within 2^-28 of them."""
+    values = np.array(values)
+    assert (side * (rounded(values, side) - values) >= 0).all()
+    assert np.allclose(rounded(values, side), values, rtol=2**-28, atol=0.0)
