@@ -170,9 +170,9 @@ class Contract:
         """Give half a second for 600 jobs: back in time, with a valid plan that stops nobody."""
         round_ = large()
         self.plan("loose")  # imports are not what is tested here
-        began_s = time.thread_time()  # what other processes take does not count
+        began_s = time.process_time()  # what other processes take does not count
         plan = solve(round_, self.policy, deadline=Deadline(LIMIT_S))
-        spent_s = time.thread_time() - began_s
+        spent_s = time.process_time() - began_s
         assert spent_s < LIMIT_S + LATE_S, f"{spent_s:.2f} s of {LIMIT_S} s"
         assert plan.stop is not StopReason.ERROR, plan.record.message
         assert plan.stop is not StopReason.TIME_LIMIT or len(plan.allocations) >= len(round_.held)

@@ -238,7 +238,8 @@ def _decomposed(run: _Exact, choice: Choice, problem: Separable, answer: Answer)
     while True:
         for _ in range(CUTS):
             kept, _least = run.core(choice, losses, answer.dual.bound, most)
-            cuts.append(node_cut(build(restrict(run.ways, kept)), run.ways, kept))
+            model, left_s = build(restrict(run.ways, kept)), search.deadline.left()
+            cuts.append(node_cut(model, run.ways, kept, left_s - search.reserve_s))
             tighter = with_cuts(problem, cuts)
             answer = first_answer(tighter, search)
             losses = Jobs(tighter).option_losses(answer.dual.prices)

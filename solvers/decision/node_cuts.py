@@ -9,8 +9,10 @@ ways of the model. One that is not in the model counts by the pieces that it tak
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
+import highspy
 import numpy as np
 
 from ronda.formulations.allocation.separable import Separable
@@ -20,7 +22,7 @@ from ronda.formulations.positions.model import pieces_of
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.violation import ROUNDING
 from ronda.solvers.exact.form import LinearForm
-from ronda.solvers.exact.highs import highs_of
+from ronda.solvers.exact.highs import highs_of, run
 from ronda.solvers.exact.read import linear_form
 
 
@@ -46,13 +48,15 @@ def with_cuts(problem: Separable, cuts: list[Cut]) -> Separable:
     )
 
 
-def node_cut(model: Any, every: Ways, kept: Rows) -> Cut:
+def node_cut(model: Any, every: Ways, kept: Rows, seconds: float = inf) -> Cut:
     """Return the cut of a model of the ways `kept`, ascending, of `every`.
 
-    All ways that stay must be in the model, and no power of racks be capped.
+    All ways that stay must be in the model, and no power of racks be capped. A cut whose dual
+    values are not found in some `seconds` says nothing.
     """
     form = linear_form(model)
-    duals = _duals(form, {id(row) for row in (*model.one_option.values(), *model.rows)})
+    others = {id(row) for row in (*model.one_option.values(), *model.rows)}
+    duals = _duals(form, others, seconds)
     sums = np.zeros(len(form.columns))
     np.add.at(sums, form.index, form.value * duals.repeat(np.diff(form.start)))
     limits = np.where(duals > 0, form.row_upper, form.row_lower)
@@ -69,10 +73,11 @@ def node_cut(model: Any, every: Ways, kept: Rows) -> Cut:
     return Cut(use, inside[len(kept) :], capacity + slack)
 
 
-def _duals(form: LinearForm, others: set[int]) -> Floats:
+def _duals(form: LinearForm, others: set[int], seconds: float) -> Floats:
     """Return the relaxation's dual values of the rows of nodes, 0 of `others` (by id)."""
     highs = highs_of(form, relaxed=True)
-    highs.run()
+    if run(highs, seconds) != highspy.HighsModelStatus.kOptimal:
+        return np.zeros(len(form.rows))
     duals = np.array(highs.getSolution().row_dual, dtype=float)
     at_most, at_least = np.isfinite(form.row_upper), np.isfinite(form.row_lower)
     duals[at_most & ~at_least] = np.maximum(duals[at_most & ~at_least], 0.0)

@@ -1,10 +1,11 @@
 """A model through HiGHS: solve with a start and a deadline.
 
 HiGHS gets the arrays directly, because Pyomo's own interface has no incumbent callback and
-redirects the process's output. One thread always: two solves in two threads of one process can
-block each other indefinitely, so nothing here may be called from two threads.
+redirects the process's output. It runs apart from the host's threads (`ronda.solvers.exact.apart`).
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import highspy
@@ -13,6 +14,7 @@ import numpy as np
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
+from ronda.solvers.exact.apart import Answer, SolverError, apart
 from ronda.solvers.exact.catalogue import LOG
 from ronda.solvers.exact.form import (
     PROOF_GAP,
@@ -30,9 +32,18 @@ PRECISION = 1e-9
 by default 1e-6, with which a bound does not hold where values are of very different size."""
 
 
+class _Silent(highspy.Highs):
+    """A HiGHS that prints nothing: 1.16 shows its name where it is given callbacks."""
+
+    def enableCallbacks(self) -> None:  # noqa: N802
+        """Say no word, and take callbacks."""
+        self.setOptionValue("output_flag", False)
+        super().enableCallbacks()  # type: ignore[no-untyped-call]
+
+
 def silent(**options: Any) -> highspy.Highs:
     """Return a HiGHS on one thread that prints nothing, with options by its names."""
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    solver = _Silent()  # type: ignore[no-untyped-call]
     for name, value in {"output_flag": False, "threads": 1, **options}.items():
         if solver.setOptionValue(name, value) != highspy.HighsStatus.kOk:
             raise ValueError(f"HiGHS refuses {name} = {value!r}")
@@ -40,11 +51,19 @@ def silent(**options: Any) -> highspy.Highs:
 
 
 def run(solver: highspy.Highs, seconds: float) -> highspy.HighsModelStatus:
-    """Let HiGHS go on for some seconds at most; returns why it stopped."""
+    """Let HiGHS go on for some seconds at most; returns why. SolverError if it failed."""
     # HiGHS counts the time of all runs together.
-    solver.setOptionValue("time_limit", solver.getRunTime() + seconds)
-    solver.run()
+    solver.setOptionValue("time_limit", solver.getRunTime() + max(seconds, 0.0))
+    if alone(solver, solver.run) == highspy.HighsStatus.kError:
+        words = solver.modelStatusToString(solver.getModelStatus())
+        raise SolverError(f"HiGHS {solver.version()} failed; of the model it says {words!r}")
     return solver.getModelStatus()
+
+
+def alone(solver: highspy.Highs, call: Callable[[], Answer]) -> Answer:
+    """Return what HiGHS answers to a call that solves something, apart from the host's threads."""
+    stop = partial(solver.setOptionValue, "time_limit", 0.0)  # it looks at it again and again
+    return apart(call, stop, int(solver.getOptionValue("threads")[1]))
 
 
 def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) -> Outcome:
@@ -60,8 +79,8 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
     seed, told = effort.seed % 2**31, precise | dict(effort.options)
     highs = highs_of(form, mip_rel_gap=gap, mip_abs_gap=0.0, random_seed=seed, **told)
     if log := LOG.get():
-        highs.setOptionValue("output_flag", True)
         highs.setOptionValue("log_to_console", False)
+        highs.setOptionValue("output_flag", True)
         highs.cbLogging += lambda event: log.write(event.message)
     known = known_start(form, start)
     if start is not None and known is not None:
@@ -78,7 +97,7 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
     if run(highs, effort.left_s) == highspy.HighsModelStatus.kUnboundedOrInfeasible:
         # Presolve cannot tell which; the simplex method can.
         highs.setOptionValue("presolve", "off")
-        highs.run()
+        run(highs, effort.left_s)
     outcome = _read(form, highs, tuple(incumbents), deadline.elapsed() - began)
     highs.disableCallbacks()  # they hold the solver, and it holds them
     return outcome

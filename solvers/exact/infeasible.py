@@ -14,7 +14,7 @@ from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Rows
 from ronda.instances.plan import Conflict, StopReason
 from ronda.solvers.exact.form import Effort, LinearForm
-from ronda.solvers.exact.highs import highs_of, solve_form
+from ronda.solvers.exact.highs import alone, highs_of, run, solve_form
 
 
 def conflicts(form: LinearForm, deadline: Deadline) -> list[Conflict]:
@@ -26,7 +26,7 @@ def conflicts(form: LinearForm, deadline: Deadline) -> list[Conflict]:
     """
     if _possible(form, np.arange(len(form.rows)), deadline) is not False:
         return []
-    relaxed = _irreducible(form)
+    relaxed = _irreducible(form, deadline)
     if relaxed is not None:
         return [_named(form, relaxed, "cannot all hold")]
     rows, complete = _deletion_filter(form, deadline)
@@ -38,14 +38,13 @@ def _named(form: LinearForm, rows: list[int], message: str) -> Conflict:
     return Conflict(tuple(str(form.rows[i]) for i in rows), message)
 
 
-def _irreducible(form: LinearForm) -> list[int] | None:
+def _irreducible(form: LinearForm, deadline: Deadline) -> list[int] | None:
     """Return an irreducible set of rows that conflict even without integrality, or None."""
     highs = highs_of(form, relaxed=True)
-    highs.run()
-    if highs.getModelStatus() != highspy.HighsModelStatus.kInfeasible:
+    if run(highs, deadline.left()) != highspy.HighsModelStatus.kInfeasible:
         return None
     highs.setOptionValue("iis_strategy", int(highspy.IisStrategy.kIisStrategyIrreducible))
-    status, found = highs.getIis()
+    status, found = alone(highs, highs.getIis)
     rows = sorted(found.row_index_)
     return rows if status == highspy.HighsStatus.kOk and found.valid_ and rows else None
 

@@ -357,7 +357,7 @@ class Planes:
         """Return the least value of the model in a box, and where."""
         unit, columns = self._unit, np.arange(self._n, dtype=np.int32)
         self._lp.changeColsBounds(self._n, columns, low / unit, high / unit)
-        if run(self._lp, self._deadline.left()) == highspy.HighsModelStatus.kTimeLimit:
+        if run(self._lp, self._deadline.left()) != highspy.HighsModelStatus.kOptimal:
             return -np.inf, (low + high) / 2
         solution = np.array(self._lp.getSolution().col_value)
         return float(solution[-1]) * self._unit, np.clip(solution[:-1] * self._unit, low, high)

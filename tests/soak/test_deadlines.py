@@ -27,9 +27,9 @@ LATE, LATE_S = 0.05, 0.05
 @cache
 def large(jobs):
     """Return a tight round, and the processor seconds that its validation takes."""
-    made, began_s = generate.round(jobs, None, "tight", 7), time.thread_time()
+    made, began_s = generate.round(jobs, None, "tight", 7), time.process_time()
     validate(made)
-    return made, time.thread_time() - began_s
+    return made, time.process_time() - began_s
 
 
 @pytest.mark.parametrize("limit_s", [0.05, 0.2, 1.0, 5.0])
@@ -39,10 +39,10 @@ def test_a_decision_is_in_time(spec, jobs, limit_s, monkeypatch):
     """And stops nobody for lack of time."""
     ronda.solve(generate.round(64, None, "tight", 7), spec)  # imports are not what is measured
     round_, reading_s = large(jobs)
-    monkeypatch.setattr(clock, "time", SimpleNamespace(perf_counter=time.thread_time))
-    began_s = time.thread_time()
+    monkeypatch.setattr(clock, "time", SimpleNamespace(perf_counter=time.process_time))
+    began_s = time.process_time()
     plan = ronda.solve(round_, spec, deadline=limit_s)
-    late_s = time.thread_time() - began_s - limit_s
+    late_s = time.process_time() - began_s - limit_s
     ran, runs = len(round_.held), len(plan.allocations)
     print(f"{spec}, {jobs} jobs, {limit_s} s: {late_s:+.3f} s, {ran} -> {runs}, {plan.stop}")
     assert late_s <= max(LATE * limit_s, LATE_S) or reading_s > limit_s

@@ -106,8 +106,8 @@ def test_little_time_is_enough_to_start_what_was_asked_for(processor_time):
     states = sorted(made.jobs, key=lambda state: state.job.submit_s)
     waiting = tuple(replace(s, allocation=None, started=False) for s in states)
     round_ = replace(made, running=(), waiting=waiting)
-    began_s = time.thread_time()
+    began_s = time.process_time()
     plan = ronda.solve(round_, "prices", deadline=0.1)
-    assert time.thread_time() - began_s < 0.15
+    assert time.process_time() - began_s < 0.15
     assert sum(held.option.gpus for held in plan.allocations.values()) > 1024
     assert ronda.check(round_, plan) == []

@@ -7,7 +7,7 @@ N_t / (J g) of the time, of all types together at most all of it.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,13 @@ from ronda.formulations.options.application import requested_options
 from ronda.instances.arrays import Floats, Mask
 from ronda.instances.job import JobState
 from ronda.instances.round import Round
+from ronda.solvers.exact.apart import SolverError, apart
 
 GAP = 1e-3
 """Relative gap at which a program with whole numbers is solved."""
+
+LIMIT = 1
+"""SciPy's word for a search that ended with its time."""
 
 MOST_ROWS = 10_000
 """Rows up to which numbers are whole: with more of them HiGHS works for long without a look at its
@@ -101,18 +105,20 @@ def least(
     """Return x of least cost with ``matrix x <= upper`` between its ends, whole where told.
 
     Beyond `MOST_ROWS` it is that of the relaxation, in which no number need be whole.
-    `OutOfTimeError` if there is none in half of the time that is left.
+    `OutOfTimeError` if there is none in half of the time that is left; SolverError if HiGHS failed.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
 
     limit_s = np.inf if deadline.limit_s is None else max(deadline.left() / 2, 1e-3)
-    found = milp(
+    call = partial(
+        milp,
         cost,
         constraints=LinearConstraint(matrix, -np.inf, upper),
         integrality=(whole & (len(upper) <= MOST_ROWS)).astype(int),
         bounds=Bounds(*ends),
         options={"mip_rel_gap": GAP, "time_limit": limit_s},
     )
+    found = apart(call)
     if found.x is None:
-        raise OutOfTimeError
+        raise OutOfTimeError if found.status == LIMIT else SolverError(f"HiGHS: {found.message}")
     return np.asarray(found.x, dtype=float)
