@@ -1,20 +1,25 @@
 """What is read of a table: how lines become cells, what columns say, which rows are jobs."""
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
+from msgspec.structs import replace
 
 from ronda.instances.base import Name, Positive, Record
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import label, load
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 UNITS = MappingProxyType({"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0})
 """Units of numbers in columns of times, in seconds."""
@@ -42,7 +47,7 @@ class Dialect:
     header
         Whether the first row has the columns' names; otherwise they are 1, 2, 3 ...
     comment
-        How lines begin that say nothing; if there is a header, they stand before it.
+        How lines begin that say nothing: before the first row, or anywhere among blanks.
     """
 
     separator: str | None = ","
@@ -62,12 +67,15 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
     submit
         Column of the submission.
     gpus
-        Column of the GPUs, all of them; also in Slurm's TRES.
+        Column of the GPUs, all of them; also in Slurm's TRES. A*B: columns whose product they are.
     duration
         Column of the run time without queueing; or give `start` and `end`. What is told twice must
         agree.
     start, end
         Columns of the run's start and end.
+    limit
+        Column of the run time that its user allowed, which becomes the estimate: a number, or as
+        Slurm writes it (D-HH:MM:SS, MM:SS, UNLIMITED). Without it estimates are true run times.
     id
         Column of the id; by default the number of the row.
     user, name
@@ -85,10 +93,12 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
     whole
         What `share` says of a whole GPU; without it, what `gpus` says of one.
     unknown
-        Cells that say nothing, as in A/B, besides empty ones.
+        Cells that say nothing, as in A/B, besides empty ones (and NA, None, Unknown of numbers).
+    optional
+        Fields, as in A/B, whose columns are read where the table has them.
     unit
         Of times that are numbers: us, ms, s, min, h or d; others are dates.
-    submit_unit, duration_unit, start_unit, end_unit
+    submit_unit, duration_unit, start_unit, end_unit, limit_unit
         Unit of one column, if it is another.
     weight, preemptible
         Columns of the importance, and of whether it may be stopped (yes or no); with --cluster.
@@ -103,6 +113,8 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
         Time zone of dates that say none.
     separator
         Between columns: a character, or ``tab``; ``blanks``: any, and there is no header.
+    header
+        ``none``: there is none, and columns are called 1, 2, 3 ...
     dialect
         ``sacct``: nothing is quoted, and ids with a dot are steps of jobs.
     """
@@ -115,6 +127,7 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
     duration: Name | None = None
     start: Name | None = None
     end: Name | None = None
+    limit: Name | None = None
     id: Name | None = None
     user: Name | None = None
     vc: Name | None = None
@@ -131,13 +144,16 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
     work: Name | None = None
     states: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
     unit: str = "s"
     submit_unit: str | None = None
     duration_unit: str | None = None
     start_unit: str | None = None
     end_unit: str | None = None
+    limit_unit: str | None = None
     zone: str = "UTC"
     separator: Name = ","
+    header: Literal["first", "none"] = "first"
     dialect: Literal["csv", "sacct"] = "csv"
 
     @cached_property
@@ -150,9 +166,29 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
         """Return the seconds of the unit of a column of times."""
         return UNITS[getattr(self, f"{field}_unit") or self.unit]
 
+    def without(self, fields: Iterable[str]) -> "Columns":
+        """Return the mapping without columns for fields that a table need not have."""
+        gone = {name for f in {*fields} & {*self.optional} for name in (f, f"{f}_unit")}
+        return replace(self, **dict.fromkeys(gone & {*self.__struct_fields__}))
 
-Dropped = Counter[str]
-"""Rows of a trace that are no jobs of the instance, by reason."""
+
+class Dropped(Counter[str]):
+    """Rows of a trace that are no jobs of the instance, by reason; `examples` has one of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.examples: dict[str, str] = {}
+
+    def count(self, why: str, rows: "Sequence[int] | pd.Series[int]") -> None:
+        """Count rows, by their lines, for a reason."""
+        if len(rows):
+            self.examples.setdefault(why, f"row {next(iter(rows))}")
+            self[why] += len(rows)
+
+    def add(self, other: "Dropped") -> None:
+        """Count what another has counted."""
+        self.update(other)
+        self.examples = other.examples | self.examples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,9 +230,12 @@ OWN = (
 )
 """Columns of tables on a cluster of their own."""
 
-_TIMES = ("submit", "duration", "start", "end", "deadline")
+TIMES = ("submit", "duration", "start", "end", "limit", "deadline")
+NUMBERS = (*TIMES, "gpus", "requested", "share", "weight", "min_gpus", "max_gpus", "work")
+"""Fields that are times, and all that are numbers."""
+
 _NAMES = (
-    *(*_TIMES, "gpus", "requested", "share", "id", "user", "vc", "name", "state"),
+    *(*TIMES, "gpus", "requested", "share", "id", "user", "vc", "name", "state"),
     *(field for field in OWN if field != "deadline"),
 )
 
@@ -211,12 +250,18 @@ NAMED = MappingProxyType(
         "sacct": Columns(
             submit="Submit",
             gpus="AllocTRES",
+            requested="ReqTRES",
+            duration="Elapsed",
             start="Start",
             end="End",
+            limit="Timelimit",
+            limit_unit="min",
             id="JobID",
             user="User",
+            vc="Partition",
             state="State",
             states=ENDED,
+            optional=("requested", "duration", "limit", "vc"),
             separator="|",
             dialect="sacct",
         ),
@@ -225,6 +270,7 @@ NAMED = MappingProxyType(
             gpus="5",
             requested="8",
             duration="4",
+            limit="9",
             id="1",
             user="12",
             state="11",
@@ -249,12 +295,13 @@ NAMED = MappingProxyType(
 def columns_of(text: str) -> Columns:
     """Return a mapping: from a ``.json`` file, or as ``submit=...,gpus=...``, or by its name.
 
-    Behind a name may stand what is different, as in ``sacct,zone=Europe/Berlin``.
+    Behind a name may stand what is different, as in ``sacct,zone=Europe/Berlin``; ``limit=`` takes
+    a column out of it.
     """
     if text.endswith(".json"):
         return _kept(text)
     parts = [part.strip() for part in text.split(",")]
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     if parts[0] in NAMED:
         found = msgspec.structs.asdict(NAMED[parts.pop(0)])
     told = set[str]()
@@ -265,14 +312,25 @@ def columns_of(text: str) -> Columns:
         if key in told:
             raise InputError("--map", f"{key} twice", "each of them once")
         told.add(key)
-        found[key] = value.split("/") if key in ("states", "unknown") else value
-    if "whole" in told:
-        found["whole"] = _number(str(found["whole"]))
+        if not value and found.pop(key, None) is None:
+            raise InputError("--map", repr(part), "a column, or nothing for one that it has")
+        if not value:
+            found.pop({"state": "states", "share": "whole"}.get(key, f"{key}_unit"), None)
+        elif key in ("states", "unknown", "optional"):
+            found[key] = value.split("/")
+        elif key in ("gpus", "requested") and (scaled := re.fullmatch(_SCALED, value)):
+            found[key], found["whole"] = scaled[1], _number(scaled[2])
+        else:
+            found[key] = _number(value) if key == "whole" else value
+    found["optional"] = [field for field in found.get("optional", ()) if field not in told]
     try:
         return msgspec.convert(found, type=Columns)
     except msgspec.ValidationError as error:
         raise InputError("--map", str(error), _FORMS) from None
 
+
+_SCALED = r"(.+\*.+)/([0-9.]+)"
+"""A product of columns, and what it is of one GPU."""
 
 _FORMS = f"{', '.join(NAMED)}, a .json file, or submit=COLUMN,gpus=COLUMN,duration=COLUMN"
 _FIELDS = "of " + ", ".join(Columns.__struct_fields__)
@@ -304,10 +362,12 @@ def checked(columns: Columns, *, by_name: bool, own: bool = False, sized: bool =
     def refuse(field: str, found: str, expected: str) -> None:
         raise InputError(f"--map: {field}", found, expected)
 
-    for field in ("unit", *(f"{time}_unit" for time in _TIMES)):
+    if odd := set(columns.optional) - set(_NAMES) | {"submit", "gpus"} & set(columns.optional):
+        refuse("optional", ", ".join(sorted(odd)), "fields of columns other than submit and gpus")
+    for field in ("unit", *(f"{time}_unit" for time in TIMES)):
         if getattr(columns, field) not in {*UNITS, None if field != "unit" else "s"}:
             refuse(field, repr(getattr(columns, field)), f"one of {', '.join(UNITS)}")
-    for time in _TIMES:
+    for time in TIMES:
         if getattr(columns, f"{time}_unit") and not getattr(columns, time):
             refuse(f"{time}_unit", "a unit of no column", f"{time}=COLUMN too")
     for field in OWN if not own else ():
@@ -345,4 +405,5 @@ def dialect_of(columns: Columns) -> Dialect:
     separator = SEPARATORS.get(columns.separator, columns.separator)
     if separator is None:
         return Dialect(separator=None, quotes=False, header=False, comment=";")
-    return Dialect(separator=separator, quotes=columns.dialect != "sacct")
+    named = columns.header == "first"
+    return Dialect(separator=separator, quotes=columns.dialect != "sacct", header=named)

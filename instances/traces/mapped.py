@@ -6,21 +6,24 @@ of Alibaba's GPU trace of 2023 (`ronda.instances.traces.columns`).
 """
 
 import io
-import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from msgspec import structs
 
 from ronda.instances.errors import InputError, printable, short
 from ronda.instances.files.storage import load
 from ronda.instances.instance import Instance
-from ronda.instances.rules.jobs import LAST_S
-from ronda.instances.rules.problem import limits
+from ronda.instances.rules.problem import Problem, limits
 from ronda.instances.traces.columns import (
     ALL,
+    NUMBERS,
     SHARES,
     Columns,
     Dropped,
@@ -29,22 +32,30 @@ from ronda.instances.traces.columns import (
     dialect_of,
     zone_of,
 )
-from ronda.instances.traces.rigid import Machine, rigid_instance
-from ronda.instances.traces.table import SHORTEST_S, Reasons, filtered, passing
-from ronda.instances.traces.text import Cells, dates, numbers, only, passed, read_cells
-
-_WHEN = ("submit", "start", "end")
+from ronda.instances.traces.rigid import RESTARTS, Machine, rigid_instance
+from ronda.instances.traces.table import Fault, Reasons, faults, filtered, passing
+from ronda.instances.traces.text import Cells, dates, numbers, only, passed, read_cells, tasks, tres
 
 ROUNDED_S, ROUNDED = 1.0, 0.01
 """Seconds, and the share of a run time, by which times that are told twice may differ."""
+
+UNREADABLE = 0.01
+"""The share of rows with cells that cannot be read from which on a table is refused."""
+
+NOTHING = ("NA", "N/A", "n/a", "nan", "NaN", "NaT", "<NA>", "None", "null", "NULL", "Unknown", "-")
+"""Cells of numbers and times that say nothing, as Slurm, pandas and others write them."""
+
+NO_LIMIT = ("UNLIMITED", "Partition_Limit", "NOT_SET", "INVALID", "0", "00:00:00")
+"""Time limits of Slurm that are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
     """An instance, and what became of the rows of its table: jobs, or `dropped`, by reason.
 
-    `runs` of the jobs are further runs under an id that was there before. Columns that the mapping
-    does not name are `unread`.
+    `runs` of the jobs are further runs under an id that was there before, `tasks` of them further
+    tasks of an array that waits in one row. Columns that the mapping does not name are `unread`.
+    `notes` say where sizes are from, and what was assumed.
     """
 
     instance: Instance
@@ -52,11 +63,60 @@ class Converted:
     load: float
     runs: int
     unread: tuple[str, ...]
+    notes: tuple[str, ...]
+    tasks: int = 0
 
     @property
     def rows(self) -> int:
         """Rows of the table."""
-        return len(self.instance.jobs) + self.dropped.total()
+        return len(self.instance.jobs) - self.tasks + self.dropped.total()
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of a table as text, by their lines, and which of its columns says what.
+
+    `broken` are lines that are no rows.
+    """
+
+    path: str
+    raw: pd.DataFrame
+    columns: Columns
+    broken: tuple[int, ...] = ()
+
+    def parts(self, field: str) -> list[str]:
+        """Return the columns that say a field: several if GPUs are their product."""
+        header = self.columns.named[field]
+        if field not in ("gpus", "requested") or header in self.raw.columns:
+            return [header]
+        return [part.strip() for part in header.split("*")]
+
+    @cached_property
+    def cells(self) -> dict[str, list[pd.Series]]:
+        """What stands in the columns of each field; empty where it says nothing."""
+        found: dict[str, list[pd.Series]] = {}
+        for field in self.columns.named:
+            silent = {*self.columns.unknown, *(NOTHING if field in NUMBERS else ())}
+            silent |= {*(NO_LIMIT if field == "limit" else ())}
+            own = [only(self.raw, name, self.path).str.strip() for name in self.parts(field)]
+            found[field] = [each.where(~each.isin(silent), "") for each in own]
+        return found
+
+    @cached_property
+    def told(self) -> dict[str, pd.Series]:
+        """The same as one text; a product of which a part says nothing is empty."""
+        found = {}
+        for field, (first, *more) in self.cells.items():
+            for other in more:
+                first = (first + " * " + other).where((first != "") & (other != ""), "")
+            found[field] = first
+        return found
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The columns with a name that the mapping does not read."""
+        read = {part for field in self.columns.named for part in self.parts(field)}
+        return tuple(header for header in self.raw.columns if header and header not in read)
 
 
 def read_mapped(
@@ -69,8 +129,10 @@ def read_mapped(
     filters: Filters = ALL,
     name: str = "table",
 ) -> Converted:
-    """Read a table as rigid jobs whose sizes are known (oracle), on equal nodes.
+    """Read a table as rigid jobs on equal nodes.
 
+    Estimates are the time limits of users, where the mapping has a column of them, and true run
+    times (oracle) otherwise; a run that was longer than its limit is as long as it was.
     With `nodes` by virtual cluster each becomes a partition, and jobs of others are dropped.
     Without `nodes` there are as few as make the load at most `share`: GPU-seconds of all jobs over
     those of the cluster from the first submission to the last. What cannot be a job is dropped and
@@ -80,41 +142,66 @@ def read_mapped(
     Raises
     ------
     InputError
-        If the file is no table, lacks a column, or no job is left; or if the mapping names
-        something that does nothing.
+        If the file is no table, lacks a column, or no job is left; if more than a hundredth of
+        its rows have cells that cannot be read; or if the mapping names something that does
+        nothing.
     """
     by_name = isinstance(nodes, Mapping)
-    checked(columns, by_name=by_name)
-    table = table_of(Path(path), columns)
-    frame = canonical(table.frame, columns, str(path))
-    why = nobody(frame, table.frame, columns) | unusable(frame, columns)
+    table = table_of(Path(path), columns, by_name=by_name)
+    frame, dropped = own_rows(table)
     vcs = nodes if isinstance(nodes, Mapping) else None
-    frame, dropped = passing(frame, why | filtered(frame, filters, vcs))
-    if table.broken:
-        cells = f"other cells than the {table.frame.shape[1]} of the header"
-        dropped[f"{cells} (row {table.broken[0]})"] = len(table.broken)
+    why = unreadable(table, frame, dropped) | reasons(unusable(frame, table.columns))
+    frame, left_out = passing(frame, why | filtered(frame, filters, vcs))
+    dropped.add(left_out)
     if nodes is None:
-        nodes = _fitting(frame, machine.gpus, share or 1.0, str(path))
+        nodes = _fitting(frame, machine.gpus, share or 1.0, table.path)
     frame, large = passing(frame, _too_large(frame, nodes, machine.gpus))
-    dropped.update(large)
-    if frame.empty:
-        told = "; ".join(f"{count:,} with {reason}" for reason, count in dropped.items())
-        raise InputError(
-            str(path), f"no row that can be a job: {told or 'no rows'}", "at least one"
-        )
-    run = frame.groupby("job_id").cumcount() + 1
-    frame["job_id"] += ("#" + run.astype(str)).where(run > 1, "")
+    dropped.add(large)
+    some(frame, dropped, table.path)
+    frame = tasks_apart(frame, table.path)
+    runs = tell_runs_apart(frame)
     instance = rigid_instance(
         frame, path=path, name=name, machine=machine, nodes=nodes, filters=ALL, source=str(name)
     )
     used = asked_s(frame) / (span_s(frame) * instance.cluster.gpus)
-    read = set(columns.named.values())
-    unread = tuple(header for header in table.frame.columns if header not in read)
-    return Converted(instance, dropped, used, int((run > 1).sum()), unread)
+    notes = (sizes(frame, table), _machines(frame, machine), RESTARTS)
+    return converted(instance, frame, dropped, used, runs, table, notes)
 
 
-def table_of(path: Path, columns: Columns) -> Cells:
-    """Return the rows of a table as text; refuse one without the columns of the mapping."""
+def converted(
+    instance: Instance,
+    frame: pd.DataFrame,
+    dropped: Dropped,
+    load: float,
+    runs: int,
+    table: Table,
+    notes: Iterable[str],
+) -> Converted:
+    """Return an instance with what is said of it, and of arrays that wait in one row."""
+    more = len(frame) - frame.row.nunique()
+    arrays = f"waiting arrays: {more:,} more jobs than rows, one for each task"
+    capped = frame.loc[frame.at_once > 0, ["row", "at_once"]].drop_duplicates()
+    for row, most in capped.itertuples(index=False):
+        arrays += f"; at most {most} at once, as row {row} says, is not kept"
+    notes = (*notes, arrays) if more else tuple(notes)
+    instance = structs.replace(instance, made={"notes": list(notes)})
+    return Converted(instance, dropped, load, runs, table.unread, notes, more)
+
+
+def table_of(
+    path: Path, columns: Columns, *, by_name: bool, own: bool = False, sized: bool = True
+) -> Table:
+    """Return a table and its mapping; refuse one that contradicts itself, or without its columns.
+
+    `by_name` tells that there may be several partitions; `own` and `sized` are those of `checked`.
+    """
+
+    def there(columns: Columns) -> Columns:
+        parted = columns.vc is not None if own else by_name
+        checked(columns, by_name=parted, own=own, sized=sized)
+        return columns
+
+    columns = there(columns.without(() if by_name else ("vc",)))
     if path.suffix == ".parquet":
         try:
             frame = pd.read_parquet(io.BytesIO(load(path))).astype(str)
@@ -124,112 +211,148 @@ def table_of(path: Path, columns: Columns) -> Cells:
     else:
         found = read_cells(path, dialect_of(columns))
     headers = found.frame.columns
-    for name in columns.named.values():
+    columns = there(columns.without(f for f, name in columns.named.items() if name not in headers))
+    table = Table(str(path), found.frame, columns, found.broken)
+    for name in (part for field in columns.named for part in table.parts(field)):
         if name not in headers:
             shown = ", ".join(map(repr, headers[:12]))
             raise InputError(f"{path}, header", shown, f"a column {name!r}")
     for name, whole in SHARES.items():
         if columns.share is None and name in headers:
-            told = f"a column {name!r} of shares of a GPU, which the mapping does not read"
-            raise InputError(f"{path}, header", told, f"share={name},whole={whole} in --map")
-    return found
+            told_of = f"a column {name!r} of shares of a GPU, which the mapping does not read"
+            raise InputError(f"{path}, header", told_of, f"share={name},whole={whole} in --map")
+    return table
 
 
-def canonical(raw: pd.DataFrame, columns: Columns, path: str) -> pd.DataFrame:
-    """Return all rows in canonical columns, and ``held``, ``start_s`` and ``end_s``.
+def own_rows(table: Table) -> tuple[pd.DataFrame, Dropped]:
+    """Return the rows that are jobs of their own in canonical columns, and why others are not.
 
-    ``held`` is the share that a job has of each GPU. Numbers that are none are NaN.
+    Besides, ``held`` is the share that a job has of each GPU, ``kinds`` are the GPU types that its
+    TRES tell, ``start_s``, ``end_s`` and ``limit_s`` are seconds. Numbers that are none are NaN;
+    ``odd`` names the first column with a cell that says something but cannot be read.
     """
-    cells = {field: only(raw, name, path).str.strip() for field, name in columns.named.items()}
-    told = {field: own.where(~own.isin(columns.unknown), "") for field, own in cells.items()}
+    frame = _canonical(table)
+    frame, dropped = passing(frame, _nobody(frame, table))
+    dropped.count(f"other cells than the {table.raw.shape[1]} of the header", table.broken)
+    return frame, dropped
+
+
+def _canonical(table: Table) -> pd.DataFrame:
+    told, columns, raw = table.told, table.columns, table.raw
     empty = pd.Series("", index=raw.index, dtype=str)
     numbered = pd.Series(range(len(raw)), index=raw.index).astype(str)
-    submit, start, end = (times(told, field, columns, path) for field in ("submit", "start", "end"))
-    gpus, held = _gpus(told, columns)
-    run_s = end - start
-    if "duration" in told:
-        own = told["duration"]
-        run_s = (numbers(own) * columns.unit_s("duration")).fillna(passed(own))
+    counts, kinds = _gpus(table)
+    ran_s, limit_s = _lasting(table, "duration"), _lasting(table, "limit")
+    share = numbers(told.get("share", empty))
+    values = counts | _settled(table, ran_s)
+    values |= {"share": share, "duration": ran_s, "limit": limit_s}
+    gpus, odd = counts["gpus"].fillna(counts.get("requested", np.nan)), empty
+    for field, value in values.items():
+        said = told.get(field, empty) != ""
+        if field == "requested":
+            said &= told["gpus"] == ""
+        odd = odd.where((odd != "") | ~said | value.notna(), field)
     return pd.DataFrame(
         {
             "job_id": told.get("id", numbered),
-            "submit_s": submit,
-            "num_gpus": gpus,
-            "duration_s": run_s,
+            "submit_s": values["submit"],
+            "num_gpus": gpus if "share" in told else gpus / columns.whole,
+            "duration_s": ran_s if "duration" in told else values["end"] - values["start"],
             "vc": told.get("vc", empty),
             "user": told.get("user", empty),
             "name": told.get("name", empty),
             "status": told.get("state", empty),
             "row": raw.index,
-            "held": held,
-            "start_s": start,
-            "end_s": end,
+            "held": share / columns.whole if "share" in told else 1.0,
+            "kinds": kinds,
+            "start_s": values["start"],
+            "end_s": values["end"],
+            "limit_s": limit_s,
+            "odd": odd,
         }
     )
 
 
-def times(told: Mapping[str, pd.Series], field: str, columns: Columns, path: str) -> pd.Series:
+def _lasting(table: Table, field: str) -> pd.Series:
+    """Return a column of lengths of time in seconds; NaN where there is none."""
+    if field not in table.told:
+        return pd.Series(np.nan, index=table.raw.index)
+    text = table.told[field]
+    slurm = field == "limit" or table.columns.dialect == "sacct"
+    return (numbers(text) * table.columns.unit_s(field)).fillna(passed(text, slurm=slurm))
+
+
+def times(table: Table, field: str, *, later: bool = False) -> pd.Series:
     """Return a column of times as seconds, of dates since 1970; NaN where there is none.
 
-    It holds numbers or dates, whichever are more.
+    It holds numbers or dates, whichever are more. Of an hour that comes twice dates mean the first,
+    or the `later` one.
     """
-    if field not in told:
-        return pd.Series(np.nan, index=told["submit"].index)
-    number = numbers(told[field]) * columns.unit_s(field)
-    date = dates(told[field], zone_of(columns))
+    if field not in table.told:
+        return pd.Series(np.nan, index=table.raw.index)
+    text, columns = table.told[field], table.columns
+    number = numbers(text) * columns.unit_s(field)
+    date = dates(text, zone_of(columns), later=later)
     if (count := number.notna().sum()) and count == date.notna().sum():
         found = f"{count} numbers and {count} dates"
-        raise InputError(f"{path}, {columns.named[field]}", found, "times of one kind")
+        raise InputError(f"{table.path}, {columns.named[field]}", found, "times of one kind")
     return number if number.notna().sum() > date.notna().sum() else date
 
 
-def _gpus(told: Mapping[str, pd.Series], columns: Columns) -> tuple[pd.Series, pd.Series]:
-    """Return numbers of GPUs, and the share of each that a job has; NaN where there is none."""
-    text = told["gpus"]
-    if "requested" in told:
-        text = text.where(text != "", told["requested"])
-    tres = text.str.contains("=", regex=False)
-    gpus = numbers(text).where(~tres, text.where(tres, "").map(_in_tres).astype(float))
-    if "share" in told:
-        return gpus, numbers(told["share"]) / columns.whole
-    return gpus / columns.whole, pd.Series(1.0, index=text.index)
+def _settled(table: Table, ran_s: pd.Series) -> dict[str, pd.Series]:
+    """Return submissions, starts and ends; which of an hour that comes twice, the others decide.
 
-
-_GENERIC = re.compile(r"gres/(gpu|shard|mps)(?::(.+))?")
-_SLICE = re.compile(r"\d+g\.\d+gb")
-
-
-def _in_tres(text: str) -> float:
-    """Return the GPUs in Slurm's TRES, such as ``cpu=8,gres/gpu=2,gres/gpu:a100=2``.
-
-    Those of all types are told once more as a total, or are added up. A job with slices of a GPU
-    (MIG, shards, MPS) has a half more than its whole ones. NaN where the numbers contradict.
+    It is the one by which the run takes as long as the table says, or else comes after the
+    submission and ends after its start; the first, where both do.
     """
-    count: dict[tuple[str, str | None], int] = {}
-    for part in text.split(","):
-        key, _, number = part.strip().partition("=")
-        found = _GENERIC.fullmatch(key)
-        if found is None:
-            continue
-        if not re.fullmatch("[0-9]{1,9}", number) or found.groups() in count:
-            return np.nan
-        count[found[1], found[2]] = int(number)
-    by_type = {kind: n for (what, kind), n in count.items() if what == "gpu" and kind is not None}
-    gpus = count.get(("gpu", None), sum(by_type.values()))
-    slices = sum(n for kind, n in by_type.items() if _SLICE.search(kind))
-    shared = slices + sum(n for (what, _), n in count.items() if what != "gpu")
-    if gpus < sum(by_type.values()):
-        return np.nan
-    return gpus - slices + (0.5 if shared else 0.0)
+    first, second = (
+        {field: times(table, field, later=later) for field in ("submit", "start", "end")}
+        for later in (False, True)
+    )
+    twice = pd.concat([first[f].notna() & (first[f] != second[f]) for f in first], axis=1)
+    for row in twice.index[twice.any(axis=1)]:
+
+        def contradicts(way: tuple[float, ...], ran_s: float = ran_s[row]) -> tuple[bool, bool]:
+            submit_s, start_s, end_s = way
+            missed_s = abs(end_s - start_s - ran_s)
+            back = start_s < submit_s - ROUNDED_S or end_s < max(start_s, submit_s - ROUNDED_S)
+            return missed_s > max(ROUNDED_S, ROUNDED * ran_s), back
+
+        best = min(product(*((first[f][row], second[f][row]) for f in first)), key=contradicts)
+        for field, value in zip(first, best, strict=True):
+            first[field].at[row] = value
+    return first
 
 
-def nobody(frame: pd.DataFrame, raw: pd.DataFrame, columns: Columns) -> Reasons:
+def _gpus(table: Table) -> tuple[dict[str, pd.Series], pd.Series]:
+    """Return the numbers that fields of GPUs have, NaN where there is none, and the types of TRES.
+
+    GPUs asked for are told only where those given are not.
+    """
+    found, told = dict[str, pd.Series](), pd.Series("", index=table.raw.index, dtype=str)
+    kinds: list[tuple[str, ...]] = [()] * len(told)
+    for field in ("gpus", *(["requested"] if "requested" in table.told else [])):
+        count = pd.Series(1.0, index=told.index)
+        for text in table.cells[field]:
+            listed = [tres(cell) if "=" in cell else None for cell in text]
+            one = pd.Series([np.nan if each is None else each[0] for each in listed], told.index)
+            count *= numbers(text).fillna(one.astype(float))
+            kinds = [
+                own or (each[1] if each else ()) for own, each in zip(kinds, listed, strict=True)
+            ]
+        found[field] = count.where(told == "", np.nan)
+        told = told.where(told != "", table.told[field])
+    return found, pd.Series(kinds, index=told.index, dtype=object)
+
+
+def _nobody(frame: pd.DataFrame, table: Table) -> Reasons:
     """Return which rows are no job of their own, or none that ended, by reason."""
+    columns = table.columns
     state = frame.status.str.extract(r"(\S*)", expand=False)
     other = ~state.isin(columns.states) & bool(columns.states)
     words = (printable(short(word, 20)) or "none" for word in sorted(set(state[other]))[:5])
     return {
-        "the same row once more": raw.duplicated() & (columns.id is not None),
+        "the same row once more": table.raw.duplicated() & (columns.id is not None),
         "a step of a job": frame.job_id.str.contains(".", regex=False)
         & (columns.dialect == "sacct"),
         "no id": frame.job_id == "",
@@ -237,25 +360,82 @@ def nobody(frame: pd.DataFrame, raw: pd.DataFrame, columns: Columns) -> Reasons:
     }
 
 
-def unusable(frame: pd.DataFrame, columns: Columns) -> Reasons:
-    """Return which rows do not tell GPUs and times, or contradict themselves, by reason."""
-    gpus, held = frame.num_gpus, frame.held
-    submit, start, end, run_s = (frame[c] for c in ("submit_s", "start_s", "end_s", "duration_s"))
-    missed_s = np.maximum(ROUNDED * (end - start), ROUNDED_S)
-    return {
-        f"no number of GPUs in {columns.gpus}": ~(gpus >= 0),
-        f"more than {limits().gpus:,} GPUs": gpus > limits().gpus,
-        "no GPUs": gpus == 0,
-        f"no share of a GPU in {columns.share}": ~((held > 0) & (held <= 1)),
-        "a part of a GPU": (gpus % 1 != 0) | (held < 1),
-        f"no time in {columns.submit}": ~(submit.abs() <= LAST_S),
-        "a start before the submission": start <= submit - ROUNDED_S,
-        "an end before the start": end < start,
-        "a run time longer than from submission to end": start.isna()
-        & (end - run_s <= submit - ROUNDED_S),
-        "a run time that is not from start to end": (run_s - (end - start)).abs() > missed_s,
-        "no run time": ~run_s.between(SHORTEST_S, LAST_S),
-    }
+def unreadable(table: Table, frame: pd.DataFrame, dropped: Dropped) -> Reasons:
+    """Return which rows have a cell that says something but cannot be read.
+
+    InputError, naming the first, if they are a share of the rows: what is left of a table without
+    them, such as without all run times of 1,000 s and more ("5,400"), is another one.
+    """
+    odd = frame.odd != ""
+    why = "a cell that cannot be read"
+    if not odd.any():
+        return {}
+    first = next(odd_cells(table, frame))
+    if odd.sum() > UNREADABLE * len(frame):
+        many = f"{odd.sum():,} of {len(frame):,} rows with cells that cannot be read"
+        expected = f"{first.expected}; at most {UNREADABLE:.0%} of the rows may have others"
+        raise InputError(f"{table.path}, {first.place}", f"{first.found}, and {many}", expected)
+    dropped.examples[why] = f"{first.place}: {first.found}"
+    return {why: odd}
+
+
+def odd_cells(table: Table, frame: pd.DataFrame) -> Iterator[Problem]:
+    """Yield each first cell of a row that cannot be read."""
+    columns = table.columns
+    dated = f"a time: a number, or a date that {columns.zone} has, such as 2026-03-02T09:00"
+    lasting = "a number without a unit or marks of thousands, or as in 1-02:03:04"
+    kinds = {"gpus": "a number of GPUs", "requested": "a number of GPUs", "share": "a number"}
+    kinds |= {"duration": lasting, "limit": lasting}
+    for row, field in frame.loc[frame.odd != "", ["row", "odd"]].itertuples(index=False):
+        place, found = f"row {row}, {columns.named[field]}", repr(table.told[field][row])
+        yield Problem(place, found, kinds.get(field, dated))
+
+
+def unusable(frame: pd.DataFrame, columns: Columns, *, timeless: bool = False) -> list[Fault]:
+    """Return which rows do not tell GPUs and times, or contradict themselves.
+
+    If they may be `timeless`, those that say nothing of a run time need none.
+    """
+    held, submit, start, end = (frame[c] for c in ("held", "submit_s", "start_s", "end_s"))
+    run_s, took_s = frame.duration_s, end - start
+    missed_s = np.maximum(ROUNDED * took_s, ROUNDED_S)
+    longer = run_s - took_s > missed_s
+    shorter = (took_s - run_s > missed_s) & (columns.dialect != "sacct")  # it was suspended
+    cut = frame.job_id.map(lambda job: (t := tasks(job)) is not None and not any(t[1]))
+    *counts, runs = faults(frame, gpus_in=f" in {columns.gpus}", submit_in=f" in {columns.submit}")
+    timed = run_s.notna() | (not timeless)
+    early, share = start <= submit - ROUNDED_S, f"no share of a GPU in {columns.share}"
+    told = "a run time that is not from start to end"
+    return [
+        Fault("no GPUs", "num_gpus", "GPUs", frame.num_gpus == 0),
+        *counts,
+        Fault(share, "held", "a share", ~((held > 0) & (held <= 1))),
+        Fault("a part of a GPU", "held", "whole GPUs", held < 1),
+        Fault("a start before the submission", "start_s", "a later time", early),
+        Fault("an end before the start", "end_s", "a later time", end < start),
+        Fault(
+            "a run time longer than from submission to end",
+            "duration_s",
+            "a shorter time",
+            start.isna() & (end - run_s <= submit - ROUNDED_S),
+        ),
+        Fault(told, "duration_s", "the time from start to end", longer | shorter),
+        runs._replace(bad=runs.bad & timed),
+        Fault(
+            "a list of tasks that is cut off",
+            "job_id",
+            "all (SLURM_BITSTR_LEN=0)",
+            cut.astype(bool),
+        ),
+    ]
+
+
+def reasons(found: Iterable[Fault]) -> Reasons:
+    """Return which rows are left out by faults, by reason."""
+    why: Reasons = {}
+    for fault in found:
+        why[fault.why] = fault.bad | why[fault.why] if fault.why in why else fault.bad
+    return why
 
 
 def asked_s(frame: pd.DataFrame) -> float:
@@ -287,3 +467,63 @@ def _too_large(frame: pd.DataFrame, nodes: int | Mapping[str, int], gpus: int) -
     if isinstance(nodes, int):
         return {f"more than {nodes * gpus:,} GPUs": frame.num_gpus > nodes * gpus}
     return {"more GPUs than its cluster has": frame.num_gpus > frame.vc.map(nodes) * gpus}
+
+
+def some(frame: pd.DataFrame, dropped: Dropped, path: str) -> None:
+    """Refuse a table of which no row is left."""
+    if frame.empty:
+        told = (f"{n:,} with {why} ({dropped.examples[why]})" for why, n in dropped.items())
+        found = f"no row that can be a job: {'; '.join(told) or 'no rows'}"
+        raise InputError(path, found, "at least one")
+
+
+def tell_runs_apart(frame: pd.DataFrame) -> int:
+    """Call the second row of an id ``id#2``, and so on; return how many there are."""
+    run = frame.groupby("job_id").cumcount() + 1
+    frame["job_id"] += ("#" + run.astype(str)).where(run > 1, "")
+    return int((run > 1).sum())
+
+
+def tasks_apart(frame: pd.DataFrame, path: str) -> pd.DataFrame:
+    """Return a row for each task of an array that waits in one, ``at_once`` so many of them.
+
+    InputError, naming the row of the largest array, if they are more than there may be.
+    """
+    told = [tasks(job_id) or (job_id, None, None) for job_id in frame.job_id]
+    count = [1 if parts is None else sum(map(len, parts)) for _, parts, _ in told]
+    if sum(count) > limits().jobs:
+        row, most = frame.row.iloc[int(np.argmax(count))], max(count)
+        raise InputError(f"{path}, row {row}", f"{most:,} tasks", limits().at_most("jobs"))
+    ids = [
+        job_id
+        for begin, parts, _ in told
+        for job_id in ([begin] if parts is None else [f"{begin}{k}" for p in parts for k in p])
+    ]
+    frame = frame.assign(at_once=[most or 0 for _, _, most in told])
+    apart = frame.iloc[np.repeat(np.arange(len(frame)), count)].reset_index(drop=True)
+    return apart.assign(job_id=ids)
+
+
+def sizes(frame: pd.DataFrame, table: Table) -> str:
+    """Say where the estimates of jobs are from."""
+    limited, known = frame.limit_s > 0, frame.duration_s.notna() | ("work" in table.told)
+    true = "their work, as told" if "work" in table.told else "true run times"
+    words = f"users' time limits ({table.columns.limit})"
+    if not limited.any():
+        words = f"{true} (limit=COLUMN reads users' time limits)" if known.any() else "not known"
+    elif without := int((~limited & known).sum()):
+        words += f"; of {without:,} jobs without one, {true}"
+    if longer := int((frame.duration_s > frame.limit_s).sum()):
+        words += f"; {longer:,} jobs ran longer than theirs, as Slurm may let them, and do so again"
+    return f"sizes: {words}"
+
+
+def _machines(frame: pd.DataFrame, machine: Machine) -> str:
+    gpu = machine.gpu
+    words = (
+        f"GPUs: all taken for {gpu.name} ({gpu.memory_gib:g} GiB, {gpu.idle_w:g} W idle, "
+        f"{machine.busy_w:g} W busy), hosts for {machine.host_idle_w:g} W (--gpu)"
+    )
+    kinds = Counter(kind for own in frame.kinds for kind in own)
+    told = ", ".join(f"{kind} ({count:,} jobs)" for kind, count in kinds.most_common())
+    return f"{words}; the table tells {told}, which --cluster keeps apart" if told else words

@@ -1,11 +1,13 @@
 """A table of jobs on a cluster of its own: rounds and instances with all that a table says of jobs.
 
-`ronda.instances.traces.mapped` reads traces, whose odd rows are dropped. Here the table is its
-user's own: a cell that cannot be meant is refused by its row and column.
+`ronda.instances.traces.mapped` reads traces, whose odd rows are dropped, and so are those of a log
+here, which says how jobs ended. Any other table is its user's own list: cells that cannot be meant
+are refused by row and column.
 """
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import numpy as np
 import pandas as pd
 from msgspec import structs
 
-from ronda.instances.cluster import Cluster
+from ronda.instances.cluster import Cluster, Partition
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import read_part
 from ronda.instances.instance import Cadence, Instance
@@ -22,13 +24,30 @@ from ronda.instances.job import Estimate, Job, JobState, Truth
 from ronda.instances.profile import Profile, Rigid, Tabular
 from ronda.instances.round import Round
 from ronda.instances.rules.cluster import cluster_problems
-from ronda.instances.rules.jobs import LAST_S, job_problems
-from ronda.instances.rules.problem import as_error, limits, one_of, show
-from ronda.instances.traces.columns import ALL, Columns, Filters, checked
-from ronda.instances.traces.mapped import Converted, canonical, nobody, table_of, times, unusable
-from ronda.instances.traces.rigid import HELIOS_COSTS
+from ronda.instances.rules.jobs import job_problems
+from ronda.instances.rules.problem import Problem, as_error, limits, one_of, show
+from ronda.instances.traces.columns import ALL, Columns, Filters
+from ronda.instances.traces.mapped import (
+    Converted,
+    Table,
+    converted,
+    odd_cells,
+    own_rows,
+    reasons,
+    sizes,
+    some,
+    span_s,
+    table_of,
+    tasks_apart,
+    tell_runs_apart,
+    times,
+    unreadable,
+    unusable,
+)
+from ronda.instances.traces.rigid import HELIOS_COSTS, RESTARTS
 from ronda.instances.traces.table import (
     SHORTEST_S,
+    Fault,
     filtered,
     passing,
     positive,
@@ -37,14 +56,21 @@ from ronda.instances.traces.table import (
     rows,
     to_number,
 )
-from ronda.instances.traces.text import numbers, only
+from ronda.instances.traces.text import numbers
 
 SWITCH = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
 def read_cluster(path: str | Path) -> Cluster:
-    """Return the cluster that a JSON file holds, with the fields of a `Cluster`."""
+    """Return the cluster that a JSON file holds, with the fields of a `Cluster`.
+
+    Without ``partitions`` there are those that node groups name.
+    """
     cluster = read_part(path, Cluster)
+    if not cluster.partitions:
+        named = dict.fromkeys(group.partition for group in cluster.node_groups)
+        partitions = tuple(Partition(name=name) for name in named if name != "default")
+        cluster = structs.replace(cluster, partitions=partitions)
     if found := list(cluster_problems(cluster)):
         raise as_error(str(path), found)
     return cluster
@@ -114,28 +140,44 @@ def read_own(
     Raises
     ------
     InputError
-        Naming file, row and column of what cannot be meant.
+        Naming file, rows and columns of what cannot be meant, all of it; or, of a log, as
+        `ronda.instances.traces.mapped.read_mapped` does.
     """
-    checked(columns, by_name=columns.vc is not None, own=True, sized=sized)
     if columns.profile is not None and rates is None:
         raise InputError(
             "--map: profile", f"{columns.profile!r}, which does nothing", "--rates FILE too"
         )
-    table = table_of(Path(path), columns)
-    frame = canonical(table.frame, columns, str(path))
-    frame, dropped = passing(frame, nobody(frame, table.frame, columns) | _without_gpus(frame))
-    own = _Own(str(path), table.frame, columns, cluster, rates)
-    own.refuse_unusable(frame, sized=sized)
-    frame, filtered_out = passing(frame, filtered(_measurable(frame), filters))
-    dropped.update(filtered_out)
-    if frame.empty:
-        raise InputError(str(path), "no row that is a job", "at least one")
-    frame = frame.sort_values("submit_s", kind="stable")
+    parted = bool(cluster.partitions)
+    table = table_of(Path(path), columns, by_name=parted, own=True, sized=sized)
+    frame, dropped = own_rows(table)
+    log = table.columns.state is not None
+    frame, empty = passing(frame, {"no GPUs": frame.num_gpus == 0})
+    dropped.add(empty)
+    timeless = not sized or "work" in table.told
+    wrong = unusable(frame, table.columns, timeless=timeless)
+    if log:
+        frame, left_out = passing(frame, unreadable(table, frame, dropped) | reasons(wrong))
+        dropped.add(left_out)
+    elif problems := [*odd_cells(table, frame), *_unusable(table, frame, wrong)]:
+        raise as_error(table.path, problems)
+    lasting = frame.assign(duration_s=frame.duration_s.fillna(SHORTEST_S))
+    frame, filtered_out = passing(frame, filtered(lasting, filters))
+    dropped.add(filtered_out)
+    some(frame, dropped, table.path)
+    frame = tasks_apart(frame.sort_values("submit_s", kind="stable"), table.path)
+    runs = tell_runs_apart(frame) if log else 0
+    own = _Own(table, cluster, rates)
     start_s = float(frame.submit_s.iloc[0]) if filters.start_s is None else filters.start_s
-    jobs = own.jobs(frame, start_s)
-    own.refuse_odd(jobs, frame)
-    used = [job.gpus * s for job, s in zip(jobs, own.seconds, strict=True)]
-    span_s = max(1.0, jobs[-1].submit_s - jobs[0].submit_s)
+    made = own.jobs(frame, start_s)
+    if own.problems and not log:
+        raise as_error(table.path, [*own.problems.values()])
+    for row, problem in own.problems.items():
+        dropped.count(f"{problem.place.rpartition(', ')[2]} is not {problem.expected}", [row])
+    kept = [job is not None for job in made]
+    frame, jobs = frame[kept], [job for job in made if job is not None]
+    some(frame, dropped, table.path)
+    used = [job.gpus * s for job, s in zip(made, own.seconds, strict=True) if job is not None]
+    notes = (sizes(frame, table), *own.types(frame), RESTARTS, BUSY)
     instance = Instance(
         name=name,
         cluster=cluster,
@@ -145,9 +187,8 @@ def read_own(
         cadence=Cadence(period_s=60.0 if rates else None, on_event=True),
         source=name,
     )
-    read = set(columns.named.values())
-    unread = tuple(header for header in table.frame.columns if header not in read)
-    return Converted(instance, dropped, float(sum(used)) / (span_s * cluster.gpus), 0, unread)
+    load = float(sum(used)) / (span_s(frame) * cluster.gpus)
+    return converted(instance, frame, dropped, load, runs, table, notes)
 
 
 def as_round(instance: Instance) -> Round:
@@ -160,82 +201,82 @@ def as_round(instance: Instance) -> Round:
         profiles=instance.profiles,
         waiting=tuple(JobState(job=job, since_s=job.submit_s) for job in public),
         costs=instance.costs,
-        source=instance.source,
+        source="; ".join([instance.source, *instance.made["notes"]]),
     )
 
 
-def _without_gpus(frame: pd.DataFrame) -> dict[str, "pd.Series[bool]"]:
-    return {"no GPUs": frame.num_gpus == 0}
+BUSY = "energy: not known, as the watts of busy GPUs are not"
+"""What stands beside a run of jobs on a cluster of its own."""
+
+_FIELDS = {"job_id": "id", "num_gpus": "gpus", "submit_s": "submit", "duration_s": "duration"}
+_FIELDS |= {"start_s": "start", "end_s": "end"}
+"""Fields of a mapping, by canonical column."""
 
 
-def _measurable(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.assign(duration_s=frame.duration_s.fillna(SHORTEST_S))
+def _unusable(table: Table, frame: pd.DataFrame, found: Iterable[Fault]) -> Iterator[Problem]:
+    """Yield what is wrong in rows all of whose cells can be read."""
+    for fault in found:
+        field = _FIELDS.get(fault.column, "")
+        header = table.columns.named.get(field)
+        for row in frame.row[fault.bad & (frame.odd == "")]:
+            if header is None:
+                yield Problem(f"row {row}", fault.why, "a job that can be")
+            else:
+                cell = repr(table.told[field][row])
+                yield Problem(f"row {row}, {header}", cell, fault.expected)
 
 
 @dataclass
 class _Own:
-    """The cells of a table, and what they may name."""
+    """The cells of a table, what they may name, and which of them name something else."""
 
-    path: str
-    raw: pd.DataFrame
-    columns: Columns
+    table: Table
     cluster: Cluster
     rates: Mapping[str, Profile] | None
 
     def __post_init__(self) -> None:
-        self.types = [kind.name for kind in self.cluster.gpu_types]
-        rigid = Profile(name="rigid", throughput={name: Rigid() for name in self.types})
+        self.kinds = [kind.name for kind in self.cluster.gpu_types]
+        rigid = Profile(name="rigid", throughput={name: Rigid() for name in self.kinds})
         self.profiles = {"rigid": rigid} if self.rates is None else dict(self.rates)
-        self.told: dict[str, pd.Series] = {}
-        for field, header in self.columns.named.items():
-            cells = only(self.raw, header, self.path).str.strip()
-            self.told[field] = cells.where(~cells.isin(self.columns.unknown), "")
-        self.texts = {field: cells.to_dict() for field, cells in self.told.items()}
-        counted = {"weight", "min_gpus", "max_gpus", "work"} & self.told.keys()
-        self.values = {field: numbers(self.told[field]).to_dict() for field in counted}
+        told = self.table.told
+        self.texts = {field: cells.to_dict() for field, cells in told.items()}
+        counted = {"weight", "min_gpus", "max_gpus", "work"} & told.keys()
+        self.values = {field: numbers(told[field]).to_dict() for field in counted}
         self.seconds: list[float] = []
+        self.problems: dict[int, Problem] = {}
 
-    def refuse(self, field: str, row: Any, expected: str) -> None:
-        """Refuse the cell of a field in a row."""
-        header = self.columns.named[field]
-        place = f"{self.path}, row {row}, {header}"
-        raise InputError(place, repr(self.raw.loc[row, header]), expected)
+    def blame(self, field: str, row: Any, expected: str) -> None:
+        """Note that the cell of a field in a row is none."""
+        place = f"row {row}, {self.table.columns.named[field]}"
+        found = repr(self.table.raw.loc[row, self.table.columns.named[field]])
+        self.problems.setdefault(row, Problem(place, found, expected))
 
-    def refuse_unusable(self, frame: pd.DataFrame, *, sized: bool) -> None:
-        """Refuse the first row that does not tell GPUs and times."""
-        gpus, run_s = frame.num_gpus, frame.duration_s
-        bad = {
-            "gpus": (~(gpus >= 1) | (gpus % 1 != 0), "a whole number of GPUs"),
-            "submit": (~(frame.submit_s.abs() <= LAST_S), "a time"),
-        }
-        if "duration" in self.told:
-            blank = (self.told["duration"].loc[frame.index] == "") & (
-                (not sized) | ("work" in self.told)
-            )
-            expected = f"a run time, {SHORTEST_S:g} to {LAST_S:g} s"
-            bad["duration"] = (~run_s.between(SHORTEST_S, LAST_S) & ~blank, expected)
-        for field, (odd, expected) in bad.items():
-            for row in frame.row[odd][:1]:
-                self.refuse(field, row, expected)
-        if run_s.notna().all():
-            for why, odd in unusable(frame, self.columns).items():
-                for row in frame.row[odd][:1]:
-                    raise InputError(f"{self.path}, row {row}", why, "a job that can be")
+    def types(self, frame: pd.DataFrame) -> tuple[str, ...]:
+        """Say which GPU types of the table the cluster does not have."""
+        told = Counter(k for own in frame.kinds for k in own if k not in self.kinds)
+        words = ", ".join(f"{kind} ({count:,} jobs)" for kind, count in told.items())
+        return (f"GPU types that the cluster does not have, not read: {words}",) if words else ()
 
-    def jobs(self, frame: pd.DataFrame, start_s: float) -> list[Job]:
-        """Return the jobs of rows, whose submissions count from a start."""
-        due_s = times(self.told, "deadline", self.columns, self.path)
-        return [self._job(row, start_s, float(due_s[row.row])) for row in rows(frame)]
+    def jobs(self, frame: pd.DataFrame, start_s: float) -> list[Job | None]:
+        """Return the jobs of rows, whose submissions count from a start; None where one is odd."""
+        due_s = times(self.table, "deadline")
+        made = [self._job(row, start_s, float(due_s[row.row])) for row in rows(frame)]
+        lines = frame.row.tolist()
+        sound = [k for k, row in enumerate(lines) if row not in self.problems]
+        self._compare([made[k] for k in sound], [lines[k] for k in sound])
+        return [None if row in self.problems else job for row, job in zip(lines, made, strict=True)]
 
     def _job(self, row: Any, start_s: float, due_s: float) -> Job:
         at = row.row
         named = self._text("profile", at) or row.job_id
-        if self.rates is not None and named not in self.rates:
-            self._refuse_name("profile", at, named, self.rates)
         profile = "rigid" if self.rates is None else named
+        if self.rates is not None and named not in self.rates:
+            self._blame_name("profile", at, named, self.rates)
+            profile = next(iter(self.rates))
         if self._text("deadline", at) and not due_s > row.submit_s:
-            self.refuse("deadline", at, "a time after the submission")
+            self.blame("deadline", at, "a time after the submission")
         kinds = tuple(filter(None, self._text("gpu_types", at).split("/")))
+        kinds = kinds or tuple(kind for kind in row.kinds if kind in self.kinds)
         gpus = int(row.num_gpus)
         low, high = self._count("min_gpus", at), self._count("max_gpus", at)
         speed = 1.0
@@ -243,10 +284,9 @@ class _Own:
             counts, speed = self._ways(profile, kinds, gpus, at)
             low, high = low or min(counts), high or max(counts)
         work = self._number("work", at)
-        seconds = row.duration_s if work is None else work / speed
-        self.seconds.append(seconds if seconds == seconds else 0.0)
         size = row.duration_s * speed if work is None else work
-        known = size == size  # not NaN
+        told = row.limit_s * speed if row.limit_s > 0 else size
+        self.seconds.append(size / speed if size == size else 0.0)  # not NaN
         return Job(
             id=row.job_id,
             submit_s=row.submit_s - start_s,
@@ -258,11 +298,11 @@ class _Own:
             gpu_types=kinds,
             preemptible=self._switch("preemptible", at),
             weight=self._number("weight", at) or 1.0,
-            deadline_s=due_s - start_s if self._text("deadline", at) else None,
+            deadline_s=due_s - start_s if due_s > row.submit_s else None,
             user=row.user or None,
             name=row.name or None,
-            estimate=Estimate(work=size) if known else None,
-            truth=Truth(work=size) if known else None,
+            estimate=Estimate(work=told) if told == told else None,
+            truth=Truth(work=size) if size == size else None,
         )
 
     def _ways(
@@ -274,7 +314,8 @@ class _Own:
         counts = {n for table in own for n in table.gpus}
         if gpus not in counts:
             of = f"the rates of {show(profile)}" + (f" on {'/'.join(kinds)}" if kinds else "")
-            self.refuse("gpus", at, f"a number that {of} have: {_numbers(counts)}")
+            self.blame("gpus", at, f"a number that {of} have: {_numbers(counts)}")
+            return {gpus}, 1.0
         rates = [
             1.0 / step_s
             for table in own
@@ -283,12 +324,13 @@ class _Own:
         ]
         return counts, max(rates)
 
-    def _refuse_name(self, field: str, at: int, name: str, known: Mapping[str, Any]) -> None:
-        """Refuse a name that is not known: of a column, or else the job's own."""
+    def _blame_name(self, field: str, at: int, name: str, known: Mapping[str, Any]) -> None:
+        """Note a name that is not known: of a column, or else the job's own."""
         expected = f"a name that has rates: {one_of(known, name)}"
-        if field in self.told:
-            self.refuse(field, at, expected)
-        raise InputError(f"{self.path}, row {at}", f"job {show(name)}", expected)
+        if field in self.texts:
+            self.blame(field, at, expected)
+        else:
+            self.problems[at] = Problem(f"row {at}", f"job {show(name)}", expected)
 
     def _text(self, field: str, at: int) -> str:
         return str(self.texts[field][at]) if field in self.texts else ""
@@ -299,36 +341,35 @@ class _Own:
             return None
         number = float(self.values[field][at])
         if not number > 0:
-            self.refuse(field, at, expected)
+            self.blame(field, at, expected)
+            return None
         return number
 
     def _count(self, field: str, at: int) -> int | None:
         number = self._number(field, at, "a whole number of GPUs")
         if number is not None and (number % 1 or number > limits().gpus):
-            self.refuse(field, at, "a whole number of GPUs")
+            self.blame(field, at, "a whole number of GPUs")
+            return None
         return None if number is None else int(number)
 
     def _switch(self, field: str, at: int) -> bool:
         text = self._text(field, at).lower()
         if text and text not in SWITCH:
-            self.refuse(field, at, "yes or no")
+            self.blame(field, at, "yes or no")
         return SWITCH.get(text, True)
 
-    def refuse_odd(self, jobs: list[Job], frame: pd.DataFrame) -> None:
-        """Refuse the first job that contradicts itself, or that the cluster could not hold."""
-        line = frame.row.tolist()
+    def _compare(self, jobs: list[Job], lines: list[int]) -> None:
+        """Note jobs that contradict themselves or others, or that the cluster could not hold."""
         fields = {"id": "id", "partition": "vc"}
         for problem in job_problems(jobs, lambda k: f"<{k}>", self.profiles, self.cluster):
             match = re.match(r"<(\d+)>\.?(\w*)", problem.place)
             if match is None:
-                raise as_error(self.path, [problem])
-            field = fields.get(match[2], match[2])
-            header = self.columns.named.get(field)
-            place = f"{self.path}, row {line[int(match[1])]}" + (f", {header}" if header else "")
-            expected = re.sub(
-                r"<(\d+)>", lambda found: f"row {line[int(found[1])]}", problem.expected
-            )
-            raise InputError(place, problem.found, expected)
+                raise as_error(self.table.path, [problem])
+            row, field = lines[int(match[1])], fields.get(match[2], match[2])
+            header = self.table.columns.named.get(field)
+            named = re.sub(r"<(\d+)>", lambda k: f"row {lines[int(k[1])]}", problem.expected)
+            place = f"row {row}" + (f", {header}" if header else "")
+            self.problems.setdefault(row, Problem(place, problem.found, named))
 
 
 def _numbers(counts: set[int]) -> str:

@@ -48,6 +48,7 @@ T4_NODE = Machine(
 
 # What a preempted job loses when it resumes, by its GPUs: Helios's SRTF (artifact of SC'21).
 HELIOS_COSTS = Costs(restart_by_gpus=((1, 7.0), (8, 30.0), (9, 60.0)))
+RESTARTS = "restarts: 7 s on 1 GPU, 30 s on up to 8, 60 s on more, assumed as in Helios"
 
 
 def busy_power(machine: Machine) -> dict[str, PowerCurve]:
@@ -91,11 +92,12 @@ def rigid_instance(
 ) -> Instance:
     """Return the instance in which every job runs for its traced time on its requested GPUs.
 
-    The estimate is the true duration, as for the SJF and SRTF of the literature (oracle sizes);
-    rounds happen at submissions and completions only. With `nodes` by virtual cluster, jobs run in
-    the partition of theirs, and others are left out; with a plain number all share one partition,
-    and `vcs` chooses. `dropped` gets how many rows are left out, by reason. Seconds ``due_in_s``
-    from submission on become deadlines. A job that is larger than its partition is refused.
+    The estimate is the time limit, ``limit_s``, where there is one above 0, else the true duration,
+    as for the SJF and SRTF of the literature (oracle sizes); rounds happen at submissions and
+    completions only. With `nodes` by virtual cluster, jobs run in the partition of theirs, and
+    others are left out; with a plain number all share one partition, and `vcs` chooses. `dropped`
+    gets how many rows are left out, by reason. Seconds ``due_in_s`` from submission on become
+    deadlines. A job that is larger than its partition is refused.
     """
     from ronda.instances.traces.table import clean_jobs, rows  # loads pandas
 
@@ -105,7 +107,7 @@ def rigid_instance(
         vcs = nodes
     kept = clean_jobs(path, frame, filters=filters, vcs=vcs, dropped=dropped)
     size = {group.partition: group.count * group.gpus_per_node for group in cluster.node_groups}
-    jobs, dated = [], "due_in_s" in kept
+    jobs, dated, limited = [], "due_in_s" in kept, "limit_s" in kept
     for row in rows(kept):
         partition = "default" if shared else row.vc
         if row.num_gpus > size[partition]:
@@ -115,6 +117,7 @@ def rigid_instance(
                 f"at most the {size[partition]} GPUs of partition {partition!r}; "
                 "give more nodes, or max_gpus to drop larger jobs",
             )
+        told = row.limit_s if limited and row.limit_s > 0 else row.duration_s
         jobs.append(
             Job(
                 id=row.job_id,
@@ -125,7 +128,7 @@ def rigid_instance(
                 deadline_s=row.submit_s + row.due_in_s if dated else None,
                 user=row.user or None,
                 name=row.name or None,
-                estimate=Estimate(work=row.duration_s),
+                estimate=Estimate(work=told),
                 truth=Truth(work=row.duration_s),
             )
         )

@@ -8,7 +8,7 @@ file).
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -139,11 +139,8 @@ def clean_jobs(
     frame = frame.copy()
     for column in ("submit_s", "num_gpus", "duration_s"):
         frame[column] = to_number(path, frame, column)
-    submit, gpus, run_s = (frame[c].to_numpy() for c in ("submit_s", "num_gpus", "duration_s"))
-    refuse(path, frame, np.abs(submit) > LAST_S, "submit_s", f"{LAST_S:g} at most, either way")
-    refuse(path, frame, (gpus < 0) | (gpus % 1 != 0), "num_gpus", "a whole number of GPUs")
-    refuse(path, frame, gpus > limits().gpus, "num_gpus", limits().at_most("gpus"))
-    refuse(path, frame, (run_s < 0) | (run_s > LAST_S), "duration_s", f"seconds, 0 to {LAST_S:g}")
+    for fault in faults(frame, least_s=0.0):
+        refuse(path, frame, fault.bad.to_numpy(), fault.column, fault.expected)
     refuse(path, frame, (frame.job_id == "").to_numpy(), "job_id", "an id")
     repeated = frame.job_id.duplicated().to_numpy()
     refuse(path, frame, repeated, "job_id", "an id that no other row has")
@@ -156,7 +153,7 @@ def clean_jobs(
             "at least one job; widen the filters",
         )
     if dropped is not None:
-        dropped.update(left_out)
+        dropped.add(left_out)
     kept = kept.sort_values("submit_s", kind="stable", ignore_index=True)
     short = kept.duration_s.to_numpy() < SHORTEST_S
     refuse(path, kept, short, "duration_s", "a positive time; min_duration_s=1 drops such rows")
@@ -166,6 +163,38 @@ def clean_jobs(
     refuse(path, kept, late, "submit_s", f"{LAST_S:g} s after the start at most")
     kept["num_gpus"] = kept.num_gpus.astype(np.int64)
     return kept
+
+
+class Fault(NamedTuple):
+    """Rows that cannot be jobs: why, the column to blame, what is expected of it, and which."""
+
+    why: str
+    column: str
+    expected: str
+    bad: "pd.Series[bool]"
+
+
+def faults(
+    frame: pd.DataFrame, *, gpus_in: str = "", submit_in: str = "", least_s: float = SHORTEST_S
+) -> list[Fault]:
+    """Return which canonical rows do not tell GPUs and times that a job can have.
+
+    Reasons name the columns `gpus_in` and `submit_in`; a job runs for `least_s` seconds or more.
+    """
+    gpus, whole = frame.num_gpus, "a whole number of GPUs"
+    too_many, lasts = (
+        f"more than {limits().gpus:,} GPUs",
+        f"a run time, {least_s:g} to {LAST_S:g} s",
+    )
+    some_s, at_most = frame.duration_s.between(least_s, LAST_S), limits().at_most("gpus")
+    late = f"seconds, {LAST_S:g} at most, either way"
+    return [
+        Fault(f"no number of GPUs{gpus_in}", "num_gpus", whole, ~(gpus >= 0)),
+        Fault(too_many, "num_gpus", at_most, gpus > limits().gpus),
+        Fault("a part of a GPU", "num_gpus", whole, gpus % 1 != 0),
+        Fault(f"no time{submit_in}", "submit_s", late, ~(frame.submit_s.abs() <= LAST_S)),
+        Fault("no run time", "duration_s", lasts, ~some_s),
+    ]
 
 
 Reasons = dict[str, "pd.Series[bool]"]
@@ -196,7 +225,6 @@ def passing(frame: pd.DataFrame, reasons: Reasons) -> tuple[pd.DataFrame, Droppe
     """
     left, dropped = pd.Series(True, frame.index), Dropped()
     for why, bad in reasons.items():
-        if count := int((left & bad).sum()):
-            dropped[why] = count
+        dropped.count(why, frame.row[left & bad])
         left &= ~bad
     return frame[left], dropped

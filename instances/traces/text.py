@@ -6,6 +6,7 @@ than the header is refused, since nobody knows which of them stand under which n
 """
 
 import csv
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
 _DAY = r"(?:19|20|21)[0-9]{2}-[0-9]{2}-[0-9]{2}"
 _DATE = rf"^({_DAY}(?:[T ]{_CLOCK})?) ?(Z|[+-][0-9]{{2}}:?[0-9]{{2}})?$"
+_MINUTES = r"^([0-9]{1,7}):([0-5][0-9](?:\.[0-9]+)?)$"
 _PASSED = r"^(?:([0-9]{1,5})-)?([0-9]{1,7}):([0-5][0-9]):([0-5][0-9](?:\.[0-9]+)?)$"
 
 
@@ -80,11 +82,11 @@ def _rows(data: bytes, place: str, dialect: Dialect) -> Iterator[Row]:
         found = f"the byte 0x{data[error.start]:02x}, which is no UTF-8"
         expected = "a CSV file with a header, in UTF-8 (iconv converts others)"
         raise InputError(f"{place}, row {row}", found, expected) from None
-    comments = True
+    begun = False
     for number, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
-        if not line.strip() or (comments and line.startswith(dialect.comment)):
+        if not line.strip() or (not begun and line.startswith(dialect.comment)):
             continue
-        comments = not dialect.header
+        begun = dialect.separator is not None
         yield number, _cut(line, dialect, f"{place}, row {number}")
 
 
@@ -140,22 +142,31 @@ def numbers(text: pd.Series) -> pd.Series:
     return values.where(np.isfinite(values))
 
 
-def passed(text: pd.Series) -> pd.Series:
-    """Return clocks such as ``1-02:03:04`` (days, hours, minutes, seconds) as seconds, or NaN."""
-    parts = text.str.strip().str.extract(_PASSED)
+def passed(text: pd.Series, *, slurm: bool = False) -> pd.Series:
+    """Return clocks such as ``1-02:03:04`` (days, hours, minutes, seconds) as seconds, or NaN.
+
+    In Slurm's words ``90:00`` are minutes and seconds, ``2-12`` and ``2-12:30`` days and hours.
+    """
+    told = text.str.strip()
+    if slurm:
+        told = told.str.replace(r"^([0-9]+-[0-9]+)$", r"\1:00", regex=True)
+        told = told.str.replace(r"^([0-9]+-[0-9]+:[0-9]+)$", r"\1:00", regex=True)
+    parts = told.str.extract(_PASSED)
     days, hours, minutes, seconds = (pd.to_numeric(parts[k]) for k in range(4))
-    return (((days.fillna(0.0) * 24 + hours) * 60 + minutes) * 60 + seconds).astype(float)
+    found = (((days.fillna(0.0) * 24 + hours) * 60 + minutes) * 60 + seconds).astype(float)
+    short = told.str.extract(_MINUTES).astype(float)
+    return found.fillna(short[0] * 60 + short[1]) if slurm else found
 
 
-def dates(text: pd.Series, zone: ZoneInfo) -> pd.Series:
+def dates(text: pd.Series, zone: ZoneInfo, *, later: bool = False) -> pd.Series:
     """Return dates as ISO 8601 writes them as seconds since 1970; NaN where there is none.
 
     Each that says how far from Greenwich it is counts from there, the others are of the `zone`: of
-    an hour that comes twice it is the first, and one that never comes is none.
+    an hour that comes twice it is the first, or the `later` one; one that never comes is none.
     """
     parts = text.str.strip().str.extract(_DATE)
     local = pd.to_datetime(parts[0], errors="coerce", format="ISO8601")
-    first = np.ones(len(local), dtype=bool)
+    first = np.full(len(local), not later)
     there = local.dt.tz_localize(zone, ambiguous=first, nonexistent="NaT")
     away = parts[1].fillna("").replace("Z", "+00:00")
     told = (away != "").to_numpy()
@@ -165,3 +176,51 @@ def dates(text: pd.Series, zone: ZoneInfo) -> pd.Series:
     utc_s = (local - pd.Timestamp(0)).dt.total_seconds() - ahead_s
     there_s = (there - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
     return utc_s.where(told, there_s)
+
+
+_GENERIC = re.compile(r"gres/(gpu|shard|mps)(?::(.+))?")
+_SLICE = re.compile(r"\d+g\.\d+gb")
+
+
+def tres(text: str) -> tuple[float, tuple[str, ...]]:
+    """Return the GPUs in Slurm's TRES and their types, as in ``cpu=8,gres/gpu=2,gres/gpu:a100=2``.
+
+    Those of all types are told once more as a total, or are added up. A job with slices of a GPU
+    (MIG, shards, MPS) has a half more than its whole ones. NaN where the numbers contradict.
+    """
+    count: dict[tuple[str, str | None], int] = {}
+    for part in text.split(","):
+        key, _, number = part.strip().partition("=")
+        found = _GENERIC.fullmatch(key)
+        if found is None:
+            continue
+        if not re.fullmatch("[0-9]{1,9}", number) or found.groups() in count:
+            return np.nan, ()
+        count[found[1], found[2]] = int(number)
+    by_type = {kind: n for (what, kind), n in count.items() if what == "gpu" and kind is not None}
+    gpus = count.get(("gpu", None), sum(by_type.values()))
+    slices = sum(n for kind, n in by_type.items() if _SLICE.search(kind))
+    shared = slices + sum(n for (what, _), n in count.items() if what != "gpu")
+    if gpus < sum(by_type.values()):
+        return np.nan, ()
+    return gpus - slices + (0.5 if shared else 0.0), tuple(by_type)
+
+
+_ARRAY = re.compile(r"([0-9]+_)\[([0-9,:-]+)(?:%([0-9]+))?\]")
+_TASKS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([1-9][0-9]{0,8}))?)?")
+
+
+def tasks(job_id: str) -> tuple[str, list[range], int | None] | None:
+    """Return what Slurm's id of waiting tasks tells, such as ``900_[1,3,7-9%2]``; None of another.
+
+    That is how the ids of tasks begin, their numbers, and how many of them may run at once. An
+    array whose list is cut off (``900_[1,2,...``) has none.
+    """
+    if "_[" not in job_id:
+        return None
+    found = _ARRAY.fullmatch(job_id)
+    parts = [_TASKS.fullmatch(part) for part in found[2].split(",")] if found else [None]
+    numbers = [range(int(p[1]), int(p[2] or p[1]) + 1, int(p[3] or 1)) for p in parts if p]
+    if found is None or len(numbers) < len(parts):
+        return job_id, [], None
+    return found[1], numbers, int(found[3]) if found[3] else None

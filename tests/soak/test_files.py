@@ -5,6 +5,7 @@ read otherwise than it was written; a case that takes a minute (a run that goes 
 GiB.
 """
 
+import json
 import resource
 import time
 from pathlib import Path
@@ -117,14 +118,76 @@ def test_a_changed_table_is_refused_or_read(seed, tmp_path):
             case _:
                 cells[at] = str(rng.choice(CELLS))
         lines[k] = ",".join(cells)
-    table, out = tmp_path / "trace.csv", tmp_path / "out.json"
-    table.write_text("\n".join(lines))
-    words = ["instances", "convert", "table", str(table), "--map", MAP, "--out", str(out)]
-    done = CliRunner().invoke(cli, words)
+    converted(tmp_path, "\n".join(lines), "--map", MAP)
+
+
+ROOM = {
+    "gpu_types": [{"name": "a", "memory_gib": 40}, {"name": "b", "memory_gib": 80}],
+    "node_groups": [
+        {"name": "a", "count": 4, "gpus_per_node": 8, "gpu_type": "a"},
+        {"name": "b", "count": 2, "gpus_per_node": 4, "gpu_type": "b", "partition": "b"},
+    ],
+}
+SLURM = (
+    *("-1", "1-02:00:00", "30:00", "UNLIMITED", "Unknown", "None", "5,400", "90 min", "7_[0-3%2]"),
+    *("7_[1,2,...", "7.batch", "7+0", "PENDING", "CANCELLED by 7", "gres/gpu:b=2", "gres/gpu=9"),
+    *("gres/gpu:c=1", "gres/gpu=1,gres/gpu=2", "2025-10-26T02:30:00", "2025-03-30T02:30:00", "|"),
+    *("7_[0-999999999]", "9" * 400, "b", "a,b", "0", "1e-9"),
+)
+
+
+def slurm_row(k, rng):
+    """Return a row as sacct writes it."""
+    kind, hour = ("a", "b")[k % 2], int(rng.integers(1, 4))
+    times = (f"2025-10-26T0{hour}:{k % 60:02}:00" for _ in range(3))
+    of = ("default", "b")[k % 2]
+    ran = f"00:{rng.integers(60):02}:00"
+    return [str(k // 2), "u", of, *times, ran, "COMPLETED", "01:00:00", f"gres/gpu:{kind}=2", ""]
+
+
+HEAD = "JobID|User|Partition|Submit|Start|End|Elapsed|State|Timelimit|AllocTRES|ReqTRES"
+
+
+@pytest.mark.seeds(60)
+def test_a_changed_log_is_refused_or_adds_up(seed, tmp_path):
+    """Of Slurm or in the Standard Workload Format, on equal nodes or a cluster of its own."""
+    rng = np.random.default_rng([seed, 13])
+    slurm, count = bool(rng.integers(2)), int(rng.integers(1, 400))
+    rows = [slurm_row(k, rng) for k in range(count)]
+    if not slurm:
+        limits = rng.integers(-1, 99, count)
+        rows = [f"{k} {k} 5 60 2 -1 -1 2 {limits[k]} -1 1 1".split() for k in range(count)]
+    for _ in range(int(rng.integers(0, 6))):
+        row = rows[int(rng.integers(count))]
+        row[int(rng.integers(len(row)))] = str(rng.choice(SLURM + CELLS))
+        if rng.integers(12) == 0:
+            del row[int(rng.integers(len(row)))]
+        if not row:
+            row.append("7")
+    lines = [("|" if slurm else " ").join(row) for row in rows]
+    (tmp_path / "room.json").write_text(json.dumps(ROOM))
+    where = ["--cluster", str(tmp_path / "room.json")] if rng.integers(2) else ["--nodes", "4"]
+    more = ["", ",limit=", ",states=PENDING/COMPLETED", ",unknown=-1/7"][rng.integers(4)]
+    mapping = f"{'sacct' if slurm else 'swf'},zone=Europe/Berlin{more}"
+    text = "\n".join([HEAD, *lines] if slurm else lines)
+    told = converted(tmp_path, text, "--map", mapping, *where)
+    if told is not None:
+        assert told["rows"] == told["jobs"] - told["tasks"] + sum(told["dropped"].values())
+        assert told["rows"] <= len(text.split("\n"))
+        assert told["dropped"].keys() == told["examples"].keys()
+
+
+def converted(folder, text, *words):
+    """Return what a table becomes, for programs; None if it is refused in one line."""
+    table, out = folder / "trace.csv", folder / "out.json"
+    table.write_text(text)
+    line = ["instances", "convert", "table", str(table), *words, "--out", str(out), "--json"]
+    done = CliRunner().invoke(cli, line)
     assert done.exit_code in (0, 2), done.exception
     assert out.exists() == (done.exit_code == 0)
     if done.exit_code == 0:
         ronda.read(out)
-    else:
-        assert isinstance(done.exception, RondaError | SystemExit)
-        assert len(str(done.exception).splitlines()) == 1
+        return json.loads(done.stdout.splitlines()[-1])
+    assert isinstance(done.exception, RondaError | SystemExit)
+    assert len(str(done.exception).splitlines()) == 1
+    return None

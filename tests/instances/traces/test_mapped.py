@@ -76,11 +76,12 @@ def test_units_and_offsets(tmp_path):
 
 def test_every_row_is_a_job_or_counted(tmp_path):
     """The reasons add up to the rows that are missing."""
-    rows = ["0,1,9", "1,x,9", "2,0.5,9", "3,0,9", "x,1,9", "4,1,", "5,1,-3", "6,100,9", "7,2,1"]
+    rows = ["0,1,9", "1,,9", "2,0.5,9", "3,0,9", "NA,1,9", "4,1,", "5,1,-3", "6,100,9", "7,2,1"]
     filters = replace(ALL, min_duration_s=2.0, end_s=1e6)
     found = read(tmp_path, "t,n,d\n" + "\n".join(rows) + "\n", PLAIN, filters=filters)
     assert len(found.instance.jobs) + sum(found.dropped.values()) == len(rows)
     assert found.dropped["no run time"] == 2
+    assert found.dropped.examples["no run time"] == "row 7"
     assert found.dropped["more than 64 GPUs"] == 1
     assert found.dropped["a run time outside the limits"] == 1
 
@@ -106,7 +107,10 @@ def test_a_cluster_of_a_load(tmp_path):
         ("submit=t,gpus=n,duration=d,colour=c", "t,n,d\n1,1,1\n", "colour"),
         (f"{PLAIN},unit=y", "t,n,d\n1,1,1\n", "'y'"),
         (f"{PLAIN},zone=Mars", "t,n,d\n2024-01-01,1,1\n", "Mars"),
-        (PLAIN, "t,n,d\nx,1,1\n", "no time in t"),
+        (PLAIN, "t,n,d\nx,1,1\n", "row 2, t: found 'x', and 1 of 1 rows"),
+        (PLAIN, "t,n,d\n,1,1\n", "1 with no time in t \\(row 2\\)"),
+        (f"{PLAIN},user=", "t,n,d\n1,1,1\n", "'user='; expected a column, or nothing for one"),
+        (f"{PLAIN},optional=x", "t,n,d\n1,1,1\n", "optional: found x"),
         (PLAIN, "", "an empty file"),
         (PLAIN, "t,n,d,n\n1,1,1,2\n", "2 columns 'n'; expected one"),
         (PLAIN, "t,n,d\n1,1,1,7\n", "row 2: found 4 cells; expected 3"),
@@ -167,7 +171,8 @@ def test_sacct_knows_no_quotes(tmp_path):
         ("2", 8, "two\nlines"),
         ("4", 4, 'again"'),
     ]
-    assert found.dropped == {"other cells than the 7 of the header (row 5)": 1}
+    assert found.dropped == {"other cells than the 7 of the header": 1}
+    assert found.dropped.examples == {"other cells than the 7 of the header": "row 5"}
     assert found.rows == 4
 
 
@@ -193,18 +198,23 @@ def test_every_run_of_a_requeued_job_is_one(tmp_path):
         ("cpu=8,gres/gpu:a100=2,gres/gpu:v100=4,node=1", 6),
         ("gres/gpu:a100=2,gres/gpu=4,gres/gpumem=9", 4),  # not all types are tracked
         ("gres/gpu=0,cpu=1", "no GPUs"),
-        ("gres/gpu=1,gres/gpu:a100=2", "no number of GPUs in AllocTRES"),
-        ("gres/gpu=1.5", "no number of GPUs in AllocTRES"),
-        ("gres/gpu=1K", "no number of GPUs in AllocTRES"),
-        ("gres/gpu=2,gres/gpu=4", "no number of GPUs in AllocTRES"),
+        ("gres/gpu=1,gres/gpu:a100=2", None),
+        ("gres/gpu=1.5", None),
+        ("gres/gpu=1K", None),
+        ("gres/gpu=2,gres/gpu=4", None),
+        ("", "no number of GPUs in AllocTRES"),
         ("gres/gpu=1,gres/gpu:a100_1g.5gb=1", "a part of a GPU"),
         ("gres/gpu:3g.20gb=2", "a part of a GPU"),
         ("gres/shard=4", "a part of a GPU"),
     ],
 )
 def test_gpus_in_tres(tmp_path, tres, gpus):
-    """The total, or all types together; a slice is a part; what contradicts itself is no number."""
+    """The total, or all types together; a slice is a part; what contradicts itself is refused."""
     text = sacct(("1", "", "FAILED", tres), ("2", "", "FAILED", "gres/gpu=1"))
+    if gpus is None:
+        with pytest.raises(InputError, match=f"row 2, AllocTRES: found '{tres}', and 1 of 2 rows"):
+            read(tmp_path, text, SHORT)
+        return
     found = read(tmp_path, text, SHORT)
     if isinstance(gpus, str):
         assert found.dropped == {gpus: 1}
@@ -248,13 +258,16 @@ def test_shares_of_a_gpu_are_counted_and_not_whole_ones(tmp_path):
 
 
 def test_no_cell_decides_for_its_column(tmp_path):
-    """Of three dates and a number the number is none, and the other way round; zones are cells'."""
+    """Of many dates and a number the number is none, and the other way round; zones are cells'."""
     days = ("2024-01-01T00:00:00", "2024-01-01T00:00:00-01:00", "2024-01-01T02:00:00Z", "17")
-    found = read(tmp_path, "t,n,d\n" + "".join(f"{day},1,5\n" for day in days), PLAIN)
-    assert [submit for _, submit, _, _ in jobs(found)] == [0.0, 3600.0, 7200.0]
-    assert found.dropped == {"no time in t": 1}
-    found = read(tmp_path, "t,n,d\n5,1,5\n2024-01-01,1,5\n6,1,01:00:00\n", PLAIN)
-    assert jobs(found) == [("0", 0.0, 1, 5.0), ("2", 1.0, 1, 3600.0)]
+    rest = "".join(f"2024-01-02 00:{k // 60:02}:{k % 60:02},1,5\n" for k in range(97))
+    found = read(tmp_path, "t,n,d\n" + "".join(f"{day},1,5\n" for day in days) + rest, PLAIN)
+    assert [submit for _, submit, _, _ in jobs(found)][:3] == [0.0, 3600.0, 7200.0]
+    assert found.dropped == {"a cell that cannot be read": 1}
+    assert found.dropped.examples == {"a cell that cannot be read": "row 5, t: '17'"}
+    rest = "".join(f"{k},1,01:00:00\n" for k in range(6, 105))
+    found = read(tmp_path, "t,n,d\n5,1,5\n2024-01-01,1,5\n" + rest, PLAIN)
+    assert jobs(found)[:2] == [("0", 0.0, 1, 5.0), ("2", 1.0, 1, 3600.0)]
 
 
 def test_each_column_has_its_unit(tmp_path):
@@ -296,9 +309,10 @@ def test_one_odd_number_changes_no_other_job(tmp_path, odd, column):
     """Its row is dropped, and its cluster is that of the others."""
     row = ["2", "1", "9"]
     row[column] = odd
-    text = f"t,n,d\n1,2,9\n{','.join(row)}\n5,4,7\n"
+    rest = "".join(f"{900 + 100 * k},1,1\n" for k in range(97))
+    text = f"t,n,d\n1,2,9\n{','.join(row)}\n5,4,7\n{rest}"
     found = read(tmp_path, text, PLAIN, nodes=None)
-    assert jobs(found) == [("0", 0.0, 2, 9.0), ("2", 4.0, 4, 7.0)]
+    assert jobs(found)[:2] == [("0", 0.0, 2, 9.0), ("2", 4.0, 4, 7.0)]
     assert (found.dropped.total(), found.instance.cluster.gpus) == (1, 8)
 
 
@@ -311,3 +325,129 @@ def test_a_job_that_no_cluster_could_hold_is_named(tmp_path):
 def test_what_is_not_read_is_named(tmp_path):
     """A column may say what changes everything."""
     assert read(tmp_path, "t,n,d,e,f\n0,1,9,1,2\n", f"{PLAIN},user=e").unread == ("f",)
+
+
+def estimates(found):
+    """Return (seconds estimated, seconds run) of each job."""
+    return [(j.estimate.work, j.truth.work) for j in found.instance.jobs]
+
+
+LIMITS = (
+    *(("01:00:00", 3600.0), ("90:00", 5400.0), ("1-00:00:00", 86400.0), ("2-12", 216000.0)),
+    *(("45", 2700.0), ("UNLIMITED", 60.0), ("Partition_Limit", 60.0), ("00:00:30", 30.0)),
+)
+"""What Slurm writes of a limit, and what is estimated for a run of a minute."""
+
+
+def test_users_time_limits_are_the_estimates(tmp_path):
+    """As Slurm writes them; who has none is as long as he was, and who was longer still is."""
+    head = "JobID|User|Submit|Start|End|State|Timelimit|AllocTRES\n"
+    day = "2024-05-01T09:0"
+    rows = [
+        f"{k}||{day}0:00|{day}1:00|{day}2:00|FAILED|{limit}|gres/gpu=1"
+        for k, (limit, _) in enumerate(LIMITS)
+    ]
+    found = read(tmp_path, head + "\n".join(rows) + "\n", "sacct")
+    assert estimates(found) == [(told, 60.0) for _, told in LIMITS]
+    said = (
+        "sizes: users' time limits (Timelimit); of 2 jobs without one, true run times; 1 jobs ran"
+    )
+    assert found.notes[0].startswith(said)
+    assert found.instance.made["notes"] == list(found.notes)
+    asked = read(tmp_path, head + "\n".join(rows) + "\n", "sacct,limit=")
+    assert estimates(asked) == [(60.0, 60.0)] * len(LIMITS)
+    assert asked.notes[0].startswith("sizes: true run times")
+
+
+def test_requested_times_of_the_standard_workload_format(tmp_path):
+    """Field 9, in seconds; -1 is none."""
+    found = read(
+        tmp_path, SWF.replace("60  2 -1 -1  2   60", "60  2 -1 -1  2   -1"), "swf", "a.swf"
+    )
+    assert estimates(found) == [(7200.0, 3600.0), (60.0, 60.0)]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ["5,400", "5 400", "5.400,0", "90 min", "90m", "1:30", "1,5e3", "5'400", "5_400", "inf", "x"],
+)
+def test_a_share_of_cells_that_cannot_be_read_is_refused(tmp_path, odd):
+    """One row in a hundred is counted, with its cell; of ninety-nine it is too many."""
+    rest = [f"{k},1,9" for k in range(98)]
+    few = "\n".join(["t,n,d", f'0,1,"{odd}"', *rest]) + "\n"
+    with pytest.raises(InputError, match=r"row 2, d: found .*, and 1 of 99 rows") as caught:
+        read(tmp_path, few, PLAIN)
+    assert "at most 1% of the rows" in str(caught.value)
+    found = read(tmp_path, few + "99,1,9\n", PLAIN)
+    assert found.dropped == {"a cell that cannot be read": 1}
+    assert found.dropped.examples == {"a cell that cannot be read": f"row 2, d: {odd!r}"}
+    assert len(found.instance.jobs) == 99
+
+
+@pytest.mark.parametrize("day", ["03/02/2026 09:00", "2.3.2026", "2026-03-29T02:30:00", "Mon 9:00"])
+def test_dates_in_other_forms_and_hours_that_never_came_are_refused(tmp_path, day):
+    """In Berlin the clock went from 2 to 3 on 29 March: the zone may be wrong."""
+    text = f"t,n,d\n2026-03-29T01:30:00,1,9\n{day},1,9\n2026-03-29T03:30:00,1,9\n"
+    with pytest.raises(
+        InputError, match=r"row 3, t: found .* 1 of 3 .* date that Europe/Berlin has"
+    ):
+        read(tmp_path, text, f"{PLAIN},zone=Europe/Berlin")
+
+
+TWICE = """\
+JobID|User|State|Submit|Start|End|AllocTRES|Elapsed
+1|a|COMPLETED|2025-10-26T00:30:00|2025-10-26T01:50:00|2025-10-26T02:10:00|gres/gpu=8|01:20:00
+2|a|COMPLETED|2025-10-26T00:31:00|2025-10-26T02:50:00|2025-10-26T02:20:00|gres/gpu=8|00:30:00
+3|b|COMPLETED|2025-10-26T02:55:00|2025-10-26T02:05:00|2025-10-26T04:05:00|gres/gpu=8|02:00:00
+4|b|COMPLETED|2025-10-26T00:40:00|2025-10-26T01:00:00|2025-10-26T04:00:00|gres/gpu=8|04:00:00
+"""
+
+
+def test_of_an_hour_that_comes_twice_run_time_and_order_decide(tmp_path):
+    """Job 1 ends at the second 2:10, job 2 too ends in the second hour, job 3 starts in it."""
+    found = read(tmp_path, TWICE, "sacct,zone=Europe/Berlin")
+    # from 0:30 on: 0:31 is 1 minute, 0:40 10 minutes, the first 2:55 145 minutes later
+    assert sorted(jobs(found)) == [
+        *(("1", 0.0, 8, 4800.0), ("2", 60.0, 8, 1800.0)),
+        *(("3", 8700.0, 8, 7200.0), ("4", 600.0, 8, 14400.0)),
+    ]
+    order = read(tmp_path, TWICE, "sacct,zone=Europe/Berlin,duration=")
+    assert [run_s for *_, run_s in sorted(jobs(order))] == [1200.0, 1800.0, 7200.0, 14400.0]
+
+
+def test_gpus_may_be_a_product(tmp_path):
+    """Instances of a task times their share, in hundredths; a part that says nothing is no GPU."""
+    rows = "10,50\n1,200\n4,100\n2,\n3,50\n"
+    text = "".join(f"{k},9,{row}\n" for k, row in enumerate(rows.split()))
+    named = "submit=t,duration=d,gpus=n*share/100"
+    found = read(tmp_path, "t,d,n,share\n" + text, named)
+    assert [gpus for _, _, gpus, _ in jobs(found)] == [5, 2, 4]
+    assert found.dropped == {"no number of GPUs in n*share": 1, "a part of a GPU": 1}
+    assert found.unread == ()
+    bare = read(tmp_path, text, "header=none,submit=1,duration=2,gpus=3*4,whole=100")
+    assert jobs(bare) == jobs(found)
+    with pytest.raises(InputError, match="a column 'x'"):
+        read(tmp_path, "t,d,n,share\n" + text, "submit=t,duration=d,gpus=n*x")
+    starred = read(tmp_path, "t,d,a*b\n0,9,3\n", "submit=t,duration=d,gpus=a*b")
+    assert jobs(starred) == [("0", 0.0, 3, 9.0)]
+
+
+def test_one_field_is_taken_out_of_a_named_mapping(tmp_path):
+    """With its unit, or the states of its column; a column without a name is not told."""
+    text = (
+        "JobID|User|Submit|End|Elapsed|AllocTRES|\n1|a|2024-05-01|2024-05-02|00:00:09|gres/gpu=1|\n"
+    )
+    found = read(tmp_path, text, "sacct,start=,end=,state=")
+    assert jobs(found) == [("1", 0.0, 1, 9.0)]
+    assert found.unread == ("End",)
+
+
+def test_who_was_suspended_ran_for_less_than_from_start_to_end(tmp_path):
+    """Slurm's elapsed time leaves that out; a longer one is none."""
+    text = TWICE.replace("2025-10-26", "2025-11-02").replace("02:20:00", "04:20:00")
+    found = read(tmp_path, text, "sacct")
+    assert [(i, run_s) for i, _, _, run_s in jobs(found)] == [("2", 1800.0)]
+    assert found.dropped == {
+        "a start before the submission": 1,
+        "a run time that is not from start to end": 2,
+    }

@@ -108,6 +108,13 @@ def test_clocks_are_days_hours_minutes_and_seconds():
     assert passed(text.astype(str)).fillna(-1).tolist() == [7384, 93784, 360000, -1, -1, -1]
 
 
+def test_clocks_of_slurm_may_be_short():
+    """Minutes and seconds, days and hours; minutes alone are a number."""
+    text = pd.Series(["30:00", "90:00", "2-12", "2-12:30", "1-02:03:04", "60"], dtype=str)
+    found = passed(text, slurm=True).fillna(-1).tolist()
+    assert found == [1800, 5400, 216000, 217800, 93784, -1]
+
+
 def test_each_date_has_its_own_zone():
     """In Berlin clocks went from 2:00 to 3:00 on 31 March and from 3:00 to 2:00 on 27 October."""
     text = [

@@ -88,7 +88,8 @@ def _add(trace: str, metavar: str, about: str, *options: Callable[[Command], Com
             made = msgspec.structs.replace(made, name=name)
         if not as_json:
             _show(dropped)
-        written(made, out, as_json=as_json, **({"dropped": dropped} if dropped else {}))
+        told = {"dropped": dropped, "examples": dropped.examples} if dropped else {}
+        written(made, out, as_json=as_json, **told)
 
     source = click.argument("source", metavar=metavar, type=click.Path(path_type=Path))
     added = stacked(source, *options, _name_option, write_options)
@@ -239,7 +240,7 @@ GPU = Parsed("gpu", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", _machine)
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="The machines, as JSON with the fields of a Cluster: any GPU types, racks, partitions "
-    "(vc=). Then a row that cannot be a job is refused.",
+    "(vc=). Then a row that cannot be a job is refused, unless the table is a log (state=).",
 )
 @click.option(
     "--rates",
@@ -321,19 +322,27 @@ def table(
         from ronda.bench.figures.usage import draw_wanted
 
         draw_wanted(done.instance, picture)
-    counts = {"rows": done.rows, "runs": done.runs, "load": round(done.load, 4)}
     if not as_json:
         _show(done.dropped)
         _tell(done)
-    told = counts | {"dropped": done.dropped, "unread": done.unread}
+    told = {
+        "rows": done.rows,
+        "runs": done.runs,
+        "tasks": done.tasks,
+        "load": round(done.load, 4),
+        "dropped": done.dropped,
+        "examples": done.dropped.examples,
+        "unread": done.unread,
+        "notes": done.notes,
+    }
     made = as_round(done.instance) if one_round else done.instance
     written(made, out, as_json=as_json, **told)
 
 
 def _show(dropped: Dropped) -> None:
-    made = shown("rows dropped", "because of")
+    made = shown("rows dropped", "because of", "as in")
     for why, count in dropped.items():
-        made.add_row(f"{count:,}", why)
+        made.add_row(f"{count:,}", why, dropped.examples[why])
     if dropped:
         display(made)
 
@@ -344,4 +353,6 @@ def _tell(done: "Converted") -> None:
         note(f"further runs of a job under its id: {done.runs:,}; the second is ID#2")
     if done.unread:
         note(f"columns not read: {', '.join(map(printable, done.unread))}")
+    for line in done.notes:
+        note(line)
     note(f"load: {done.load:.2f} of the cluster, from the first submission to the last")

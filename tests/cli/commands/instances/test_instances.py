@@ -1,6 +1,7 @@
 """``instances``: list, show, check, convert, generate."""
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -166,7 +167,8 @@ def test_convert_a_table_says_what_became_of_its_rows(folder, ronda):
     assert made.cluster.gpu_types == (GpuType(name="H100", memory_gib=80.0, idle_w=60.0),)
     assert made.profiles["rigid"].power["H100"].computing_w() == 700.0
     shown = ronda(*words.split(), "--out", "made.json", "--force")
-    assert "a part of a GPU" in shown.stdout
+    assert re.search(r"a part of a GPU +row 3", shown.stdout)
+    assert "GPUs: all taken for V100 (32 GiB, 30 W idle, 300 W busy)" in shown.stderr
     assert "columns not read: w" in shown.stderr
     for wrong in ("h100", "name=H100", card.replace("700", "50"), card + ",clock=1"):
         done = ronda(*words.split(), "--gpu", wrong, "--out", "other.json")
