@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter
 from ronda.bench.figures.style import colour, marker, new_figure, save, tidy
 from ronda.bench.figures.table import percent
 from ronda.bench.runs.results import Result
-from ronda.bench.statistics import geometric_mean, half_width
+from ronda.bench.statistics import geometric_mean, paired_ratio, ratio_interval
 
 MEAN = "geometric mean"
 
@@ -19,31 +19,38 @@ MEAN = "geometric mean"
 def overview(results: Sequence[Result], path: Path) -> None:
     """Draw how far mean JCTs lie above the clairvoyant bound against the time of a decision.
 
-    A small marker is a policy on an instance, the mean over its seeds with their confidence
-    interval (Student's t); a large one the policy's geometric mean over the instances that all
-    policies have ended, of times and of ``1 + gap``. Instances without a bound are left out.
+    A small marker is a policy on an instance with its changes, the mean over its runs with its
+    interval as in tables; a large one the policy's geometric mean over those that all policies have
+    ended, of times and of ``1 + gap``. What has no bound is left out, and so is a policy where a
+    run of its failed or broke a rule.
     """
-    known = [r for r in results if r.ok and "gap_mean_jct" in r.metrics]
-    labels = list(dict.fromkeys(r.label for r in known))
-    names = list(dict.fromkeys(r.instance for r in known))
-    common = [n for n in names if {r.label for r in known if r.instance == n} == set(labels)]
+    groups: dict[str, dict[str, list[Result]]] = {}
+    for run in results:
+        groups.setdefault(run.label, {}).setdefault(run.workload, []).append(run)
+    known = {
+        label: {name: _point(runs) for name, runs in own.items() if _bounded(runs)}
+        for label, own in groups.items()
+    }
+    known = {label: points for label, points in known.items() if points}
+    common = [n for n in next(iter(known.values()), ()) if all(n in p for p in known.values())]
     figure, rows = new_figure(8, 5), []
     axes = figure.subplots()
-    for index, label in enumerate(labels):
-        at = {n: [r for r in known if (r.label, r.instance) == (label, n)] for n in names}
-        points = {name: _point(runs) for name, runs in at.items() if runs}
-        x, y, error = (np.array(column) for column in zip(*points.values(), strict=True))
+    for index, (label, points) in enumerate(known.items()):
+        x, y, low, high = np.array(list(points.values())).T
         look: dict[str, Any] = {"color": colour(index), "marker": marker(index), "ls": "none"}
-        axes.errorbar(x, y, yerr=error, **look, markersize=4, alpha=0.45, linewidth=1)
-        rows += [(label, name, ms, ratio - 1, half) for name, (ms, ratio, half) in points.items()]
+        bars = np.nan_to_num([y - low, high - y])
+        axes.errorbar(x, y, yerr=bars, **look, markersize=4, alpha=0.45, linewidth=1)
+        rows += [
+            (label, name, ms, *(end - 1 for end in ends)) for name, (ms, *ends) in points.items()
+        ]
         if common:
-            means = np.array([points[name][:2] for name in common])
-            ms, ratio = geometric_mean(means, axis=0).tolist()
+            ms, ratio = geometric_mean(np.array([points[name][:2] for name in common]), axis=0)
             told = f"{label}: {percent(ratio - 1, '.0f')} % at {ms:.2g} ms"
             axes.plot(ms, ratio, **look, markersize=11, alpha=0.85, mec="white", label=told)
-            rows.append((label, MEAN, ms, ratio - 1, 0.0))
-    _finish(axes, f"Quality against solve time on {len(names)} instances", legend=bool(common))
-    save(figure, path, ("policy", "instance", "decision_ms", "gap", "half_interval"), rows)
+            rows.append((label, MEAN, ms, ratio - 1, "", ""))
+    count = len({name for points in known.values() for name in points})
+    _finish(axes, f"Quality against solve time on {count} workloads", legend=bool(common))
+    save(figure, path, ("policy", "workload", "decision_ms", "gap", "low", "high"), rows)
 
 
 def _finish(axes: Axes, title: str, *, legend: bool) -> None:
@@ -66,8 +73,15 @@ def _finish(axes: Axes, title: str, *, legend: bool) -> None:
     )
 
 
-def _point(runs: Sequence[Result]) -> tuple[float, float, float]:
-    """Return mean decision time in ms, mean of 1 + gap, and half its confidence interval."""
-    gaps = [1.0 + float(run.metrics["gap_mean_jct"]) for run in runs]
+def _bounded(runs: Sequence[Result]) -> bool:
+    return all(not run.fault and "gap_mean_jct" in run.metrics for run in runs)
+
+
+def _point(runs: Sequence[Result]) -> tuple[float, float, float, float]:
+    """Return mean decision time in ms, geometric mean of 1 + gap, and the ends of its interval."""
+    above = np.array([1.0 + float(run.metrics["gap_mean_jct"]) for run in runs])
     times = [1e3 * float(run.metrics["median_solve_s"]) for run in runs]
-    return float(np.mean(times)), float(np.mean(gaps)), half_width(gaps)
+    drawn = runs[0].variant.resample is not None
+    return float(np.mean(times)), *ratio_interval(
+        paired_ratio, above, np.ones(len(runs)), drawn=drawn
+    )

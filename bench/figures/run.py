@@ -40,7 +40,9 @@ def jct_distribution(instance: Instance, schedules: Mapping[str, Schedule], path
     axes = figure.subplots()
     rows = []
     for index, (label, schedule) in enumerate(schedules.items()):
-        jct = np.sort([o.end_s - o.submit_s for o in schedule.jobs if o.end_s is not None])
+        jct = np.sort(
+            [o.end_s - o.submit_s for o in schedule.jobs if o.end_s is not None and not o.discarded]
+        )
         said = f"mean {jct.mean():,.0f} s" if len(jct) else "no job ended"
         share = np.arange(len(jct) + 1) / max(len(schedule.jobs), 1)
         jct, share = np.append(jct[:1], jct), share[0 if len(jct) else 1 :]  # rises from 0

@@ -121,21 +121,13 @@ def curves_of(
     for label, budgets in grouped.items():
         points, failures = [], []
         for sustained_w, runs in sorted(budgets.items()):
-            if good := tuple(run for run in runs if not _fault(run)):
+            if good := tuple(run for run in runs if not run.fault):
                 points.append(_point(sustained_w, good))
-            failures += [f"{run.title}: {_fault(run)}" for run in runs if _fault(run)]
+            failures += [f"{run.title}: {run.fault}" for run in runs if run.fault]
         policy = runs[0].policy
         own = policy not in comparators
         found.append(Curve(label, policy, tuple(points), tuple(failures), own))
     return tuple(found)
-
-
-def _fault(run: Result) -> str:
-    """Return what was wrong with a run, in words; empty if nothing was."""
-    if not run.ok:
-        return f"{run.status}: {run.message}"
-    broken = run.metrics.get("violations")
-    return f"{broken} violations" if broken else ""
 
 
 def _point(sustained_w: float, runs: tuple[Result, ...]) -> FrontierPoint:

@@ -11,7 +11,7 @@ import numpy as np
 from ronda.bench.figures.columns import METRICS
 from ronda.bench.figures.table import Best, Table
 from ronda.bench.runs.results import Result
-from ronda.bench.suites.diff import TIMED, FigureChange, change, fails
+from ronda.bench.suites.diff import TIMED, FigureChange, change
 from ronda.instances.base import Index, Name, Record
 from ronda.instances.files import canonical, storage
 from ronda.instances.files import json as files
@@ -124,7 +124,7 @@ def measured(results: Iterable[Result], date: str) -> list[VersionRecord]:
 
 
 def _kept(run: Result) -> VersionRun:
-    failed = fails(run)
+    failed = run.fault
     return VersionRun(
         fingerprint=run.fingerprint,
         seed=run.seed,

@@ -4,7 +4,7 @@ A trace has a `policy`, its place among the labels, in place of colours: the scr
 """
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
 from math import inf, isfinite, nan
 from typing import Any
@@ -22,21 +22,20 @@ from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.folder import load_record
 from ronda.bench.runs.results import Result
 from ronda.bench.statistics import (
-    bootstrap_interval,
     geometric_mean,
-    half_width,
     over_best,
+    paired_ratio,
     performance_profile,
+    ratio_interval,
+    ratio_of_means,
 )
+from ronda.bench.suites.rows import least_mean_jct_s
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.round import Round
 
 POINTS = 160
 """Points of a curve."""
-
-NAMED = 8
-"""Policies whose names still find room beside their markers; of more a legend has them."""
 
 LEAST = 1e-4
 """Gaps below this are drawn here: a logarithm has no zero."""
@@ -70,75 +69,94 @@ def quality(found: Reported) -> list[Chart]:
     """Return mean JCT against the time of a decision: of all workloads, and of each."""
     made = []
     for name, runs in found.workloads.items():
-        ended = [run for run in runs if run.ok and "median_solve_s" in run.metrics]
-        if not ended:
+        sound = _sound(runs)
+        groups = {k: own for k, own in sound.items() if "median_solve_s" in own[0].metrics}
+        if not groups:
             continue
-        bound = max(float(run.metrics.get("bound_mean_jct_s") or 0.0) for run in ended)
-        most = max(len(own) for _, own in _by_label(ended))
-        varies = caption("quality", "drawn" if ended[0].variant.draws else "seeded")
+        bound_s, most = least_mean_jct_s(groups.values()), max(map(len, groups.values()))
+        change = runs[0].variant
+        varies = "drawn" if change.resample else "other" if change.draws else "seeded"
+        varies = caption("quality", varies)
         seeds = caption("quality", "seeds" if most > 1 else "seed", most=most, varies=varies)
-        below = caption("quality", "bound") if bound else ""
-        words = caption("quality", seeds=seeds, bound=below)
-        traces = [_point(found, label, own) for label, own in _by_label(ended)]
-        axes = _axes("time of a decision (ms)", "mean JCT (s)", log="xy", bound=bound)
+        below, left = caption("quality", "bound") if bound_s else "", _left(found, runs, sound)
+        words = caption("quality", seeds=seeds, bound=below, left=left)
+        traces = [_point(found, label, own) for label, own in groups.items()]
+        axes = _axes("time of a decision (ms)", "mean JCT (s)", log="xy", bound=bound_s)
         made.append(Chart("quality", name, words, traces, axes))
     return [*_all_workloads(found), *made] if len(made) > 1 else made
 
 
-def _point(found: Reported, label: str, runs: Sequence[Result]) -> Plotly:
-    def mean(metric: str) -> float:
-        return float(np.mean([float(run.metrics[metric]) for run in runs]))
+def _sound(runs: Iterable[Result]) -> dict[str, list[Result]]:
+    """Return runs by label, without policies of which a run failed or broke a rule."""
+    return {k: own for k, own in _by_label(runs).items() if not any(run.fault for run in own)}
 
-    over = [float(r.metrics["mean_jct_s"]) / (r.metrics.get("bound_mean_jct_s") or 1) for r in runs]
-    jct_s, times = mean("mean_jct_s"), float(np.exp(half_width(np.log(over))))
-    median_ms, p99_ms = (1e3 * mean(name) for name in ("median_solve_s", "p99_solve_s"))
-    return _marker(found, label, median_ms, jct_s) | {
+
+def _left(found: Reported, runs: Iterable[Result], sound: Collection[str]) -> str:
+    left = ", ".join(label for label in _by_label(runs) if label not in sound)
+    return caption("quality", "left", labels=left) if left else ""
+
+
+def _point(found: Reported, label: str, runs: Sequence[Result]) -> Plotly:
+    def figures(metric: str) -> Floats:
+        return np.array([float(run.metrics.get(metric) or 0.0) for run in runs])
+
+    jct_s, bound_s = figures("mean_jct_s"), figures("bound_mean_jct_s")
+    if not bound_s.all():
+        bound_s = np.ones(len(runs))
+    drawn = runs[0].variant.resample is not None
+    ratio = ratio_interval(ratio_of_means, jct_s, bound_s, drawn=drawn)
+    median_ms, p99_ms = (1e3 * figures(name).mean() for name in ("median_solve_s", "p99_solve_s"))
+    return _marker(found, label, median_ms, *bound_s.mean() * np.array(ratio)) | {
         "error_x": _bars([max(0.0, p99_ms - median_ms)], [0.0]) | {"width": 0},
-        "error_y": _bars([jct_s * (times - 1)], [jct_s * (1 - 1 / times)]),
         "hovertemplate": "%{y:,.0f} s mean JCT at %{x:.3g} ms a decision",
     }
 
 
 def _all_workloads(found: Reported) -> list[Chart]:
-    """Return geometric means over the workloads that all policies ended, if there are any."""
-    names = ("mean_jct_s", "median_solve_s", "bound_mean_jct_s")
-    jct_s, solve_s, bound_s = (_matrix(found, name) for name in names)
-    common = np.isfinite(jct_s + solve_s).all(axis=1)
-    if not common.any():
+    """Return geometric means over the workloads that all policies ended, each instance once."""
+    sound = [*_sound(found.results)]
+    if not sound:
         return []
-    jct_s, solve_s, bound_s = jct_s[common], solve_s[common], bound_s[common].max(axis=1)
-    bounded = bool((bound_s > 0).all())
-    base, what = jct_s.min(axis=1), "that of the best policy"
-    if bounded:
+    jct_s, solve_s = (_matrix(found, name, sound) for name in ("mean_jct_s", "median_solve_s"))
+    common = np.asarray(np.isfinite(jct_s + solve_s).all(axis=1))
+    ran = [runs for k, runs in enumerate(found.workloads.values()) if common[k]]
+    if not ran:
+        return []
+    base, what = jct_s[common].min(axis=1, keepdims=True), "that of the best policy"
+    bound_s = np.array([[least_mean_jct_s([runs])] for runs in ran])
+    if bound_s.all():
         base, what = bound_s, "what no scheduler can beat"
+    names = [runs[0].instance for runs in ran]
+    units = np.array(names if len({*names}) > 1 else range(len(names)))
+    over, solve_s = (
+        np.array([geometric_mean(each[units == unit], axis=0) for unit in dict.fromkeys(units)])
+        for each in (jct_s[common] / base, np.maximum(solve_s[common], 1e-9))
+    )
     traces = []
-    for k, label in enumerate(found.labels):
-        value, low, high = bootstrap_interval(geometric_mean, jct_s[:, k] / base)
-        solve_ms = 1e3 * float(geometric_mean(np.maximum(solve_s[:, k], 1e-9)))
-        trace = _marker(found, label, solve_ms, value)
-        if isfinite(low):
-            trace["error_y"] = _bars([high - value], [value - low])
-        trace["hovertemplate"] = "%{y:.3f} times at %{x:.3g} ms a decision"
-        traces.append(trace)
-    words = caption("quality", "all", count=int(common.sum()), what=what)
+    for k, label in enumerate(sound):
+        ratio = ratio_interval(paired_ratio, over[:, k], np.ones(len(over)))
+        trace = _marker(found, label, 1e3 * float(geometric_mean(solve_s[:, k])), *ratio)
+        traces.append(trace | {"hovertemplate": "%{y:.3f} times at %{x:.3g} ms a decision"})
+    left = _left(found, found.results, sound)
+    words = caption("quality", "all", count=len(ran), what=what, left=left)
     axes = _axes("median time of a decision (ms)", f"mean JCT / {what}", log="x")
     return [Chart("quality", "all workloads", words, traces, axes)]
 
 
-def _matrix(found: Reported, metric: str) -> Floats:
-    """Return (W, P) the mean of a metric by workload and policy; NaN unless all runs ended."""
-    made = np.full((len(found.workloads), len(found.labels)), nan)
+def _matrix(found: Reported, metric: str, labels: Sequence[str]) -> Floats:
+    """Return (W, P) the mean of a metric by workload and policy; NaN unless all runs ended well."""
+    made = np.full((len(found.workloads), len(labels)), nan)
     for row, runs in enumerate(found.workloads.values()):
-        for label, own in _by_label(runs):
-            values = [float(run.metrics.get(metric, nan)) for run in own if run.ok]
-            if len(values) == len(own):
-                made[row, found.labels.index(label)] = np.mean(values)
+        for label, own in _sound(runs).items():
+            if label in labels:
+                values = [float(run.metrics.get(metric, nan)) for run in own]
+                made[row, labels.index(label)] = np.mean(values)
     return made
 
 
 def profiles(found: Reported) -> list[Chart]:
     """Return the performance profile of mean JCTs, where there are several workloads."""
-    jct_s = np.nan_to_num(_matrix(found, "mean_jct_s"), nan=inf)
+    jct_s = np.nan_to_num(_matrix(found, "mean_jct_s", found.labels), nan=inf)
     if min(jct_s.shape) < 2 or not np.isfinite(jct_s).any():
         return []
     ratios = over_best(jct_s)
@@ -230,9 +248,9 @@ def _bound(found: Reported, runs: Sequence[Result]) -> Steps:
 
 def anytime(found: Reported) -> list[Chart]:
     """Return the primal gap over time, of each round and of all."""
-    asked = {run.instance: found.question(run) for run in found.ended}
+    asked = {run.instance: found.question(run) for run in found.results}
     rounds = {name: question for name, question in asked.items() if isinstance(question, Round)}
-    known = [run for run in found.ended if run.instance in rounds]
+    known = [run for run in found.results if run.instance in rounds]
     try:
         layout, objective = Layout(found.folder, "plan"), str(found.about.get("objective"))
         traces = traces_of(known, rounds, layout, objective)
@@ -240,15 +258,16 @@ def anytime(found: Reported) -> list[Chart]:
         found.gaps.append(f"no curves of quality over time: {error}")
         return []
     reference, made = references(traces), []
-    own = {name: [t for t in traces if t.round == name] for name in reference}
-    if len(own) > 1:
-        own = {f"mean of {len(own)} rounds": traces} | own
+    own = {name: [t for t in traces if t.round == name] for name in rounds}
+    whole = {f"mean of {len(own)} rounds": traces} if len(own) > 1 and reference else {}
+    own = whole | {name: some for name, some in own.items() if name in reference}
     limit_s = max((run.time_limit_s or 1.0 for run in known), default=1.0)
     for name, some in own.items():
-        grid = np.geomspace(min(t.points[0].time_s for t in some) / 2, limit_s, POINTS)
+        first_s = min(t.points[0].time_s for t in some if t.points)
+        grid = np.geomspace(first_s / 2, limit_s, POINTS)
         lines = []
         for label in found.labels:
-            gaps = [t.at(grid, reference[t.round]) for t in some if t.label == label]
+            gaps = [t.at(grid, reference.get(t.round, 0.0)) for t in some if t.label == label]
             if gaps:
                 mean = np.maximum(np.mean(gaps, axis=0), LEAST)
                 lines.append(_line(found, label, grid, mean, "%{y:.2%} after %{x:.3g} s"))
@@ -258,11 +277,11 @@ def anytime(found: Reported) -> list[Chart]:
     return made
 
 
-def _by_label(runs: Iterable[Result]) -> list[tuple[str, list[Result]]]:
+def _by_label(runs: Iterable[Result]) -> dict[str, list[Result]]:
     made: dict[str, list[Result]] = {}
     for run in runs:
         made.setdefault(run.label, []).append(run)
-    return list(made.items())
+    return made
 
 
 def _trace(found: Reported, label: str, x: Iterable[float], y: Iterable[float]) -> Plotly:
@@ -271,11 +290,10 @@ def _trace(found: Reported, label: str, x: Iterable[float], y: Iterable[float]) 
     return {"type": "scatter", "name": escape(label), "x": floats(x), "y": floats(y)} | place
 
 
-def _marker(found: Reported, label: str, x: float, y: float) -> Plotly:
-    look: Plotly = {"mode": "markers", "marker": {"size": 12}}
-    if len(found.labels) <= NAMED:
-        look |= {"mode": "markers+text", "textposition": "top center", "text": [escape(label)]}
-    return _trace(found, label, [x], [y]) | look
+def _marker(found: Reported, label: str, x: float, y: float, low: float, high: float) -> Plotly:
+    """Return a marker, with a vertical bar where its interval is known."""
+    bar = {"error_y": _bars([high - y], [y - low])} if isfinite(low) else {}
+    return _trace(found, label, [x], [y]) | {"mode": "markers", "marker": {"size": 12}} | bar
 
 
 def _line(

@@ -1,6 +1,6 @@
 """The page: what a folder holds, put into the template with all that it needs, and written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,8 @@ def write_report(folder: Path, watch: Watch | None = None) -> Path:
 def page_of(found: Reported, watch: Watch) -> str:
     """Return the page as HTML."""
     runs = _Runs(found)
-    for k, result in enumerate(_firsts_first(found.ended)):
-        watch(k / len(found.ended), result.title)
+    for k, result in enumerate(_firsts_first(found.results)):
+        watch(k / len(found.results), result.title)
         runs.add(result)
     needed = NEEDED[found.kind]
     drawn: dict[str, Callable[[], list[Chart]]] = {
@@ -106,7 +106,7 @@ def page_of(found: Reported, watch: Watch) -> str:
     return page.render(fields | {"left_out": left_out, "blobs": libraries | shared | fitting})
 
 
-def _firsts_first(results: list[Result]) -> list[Result]:
+def _firsts_first(results: Sequence[Result]) -> list[Result]:
     """Return the runs with the first seed of each policy and workload before the others."""
     seen: dict[tuple[str, str], int] = {}
     ranks = []
@@ -132,17 +132,22 @@ class _Runs:
 
     def add(self, result: Result) -> None:
         """Read the schedule of a run."""
-        if self.found.kind == "anytime" or (schedule := self.found.schedule(result)) is None:
+        if self.found.kind == "anytime":
             return
-        at, outcomes = (result.workload, result.label), schedule.jobs
-        whole = (o for o in outcomes if not (o.failed or o.discarded))
+        at, instance = (result.workload, result.label), self.found.question(result)
+        if not result.ok:  # its jobs count as undone
+            undone = len(instance.jobs) if isinstance(instance, Instance) else 0
+            self.jobs[at] = self.jobs.get(at, 0) + undone
+        if not result.ok or (schedule := self.found.schedule(result)) is None:
+            return
+        outcomes = schedule.jobs
+        whole = (o for o in outcomes if not (result.fault or o.failed or o.discarded))
         jct_s = [o.end_s - o.submit_s for o in whole if o.end_s is not None]
         self.jct_s.setdefault(at, []).extend(jct_s)
         self.jobs[at] = self.jobs.get(at, 0) + len(outcomes)
         solve_s = [record.solve_s for record in schedule.rounds]
         self.solve_s.setdefault(at, []).extend(solve_s)
         self.rounds[at] = self.rounds.get(at, 0) + len(solve_s)
-        instance = self.found.question(result)
         if not isinstance(instance, Instance):
             return
         key, room = f"run-{len(self._blobs)}", f"of-{result.fingerprint}"

@@ -18,8 +18,9 @@ from ronda.bench.runs.provenance import commit
 from ronda.bench.runs.results import RESULTS, results_of
 from ronda.bench.statistics import Interval
 from ronda.bench.suites.cells import expand
+from ronda.bench.suites.rows import TableColumn, TableRow
 from ronda.bench.suites.suite import PACKAGED, Ratio, read
-from ronda.bench.suites.tables import Arranged, TableColumn, TableRow
+from ronda.bench.suites.tables import Arranged
 from ronda.instances.errors import RondaError
 from ronda.instances.files.storage import file_name, store
 
@@ -93,7 +94,7 @@ def _of_suite(claim: Claim, folder: Path) -> Figure:
     shown = [(_shown(claim, line.value(column)), line) for line in ours]
     found, line = max(shown, key=lambda each: -1.0 if isnan(each[0].value) else each[0].value)
     value, low, high = (None if isnan(end) else end for end in found)
-    run = line.pairs[-1][0]
+    run = line.runs[-1]
     return Figure(
         value=value,
         low=low,
@@ -120,7 +121,8 @@ def _shown(claim: Claim, ratio: Interval) -> Interval:
 
 def _sizes(line: TableRow) -> Iterable[str]:
     """Return where ours and the comparator have sizes from, once if that is the same."""
-    sides = (next((run for pair in line.pairs if (run := pair[k])), None) for k in (0, 1))
+    others = (pair.base for pair in line.pairs)
+    sides = (next(filter(None, runs), None) for runs in (line.runs, others))
     known = (str(run.metrics.get("knowledge", "–")) for run in sides if run is not None)
     return dict.fromkeys(known)
 

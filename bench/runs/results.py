@@ -56,6 +56,14 @@ class Result(Spec, frozen=True, kw_only=True):
         """Whether the run ended with a schedule."""
         return self.status is Status.OK
 
+    @property
+    def fault(self) -> str:
+        """What went wrong, in words; empty if it ended and kept every rule."""
+        if not self.ok:
+            return f"{self.status} {self.message}".strip()
+        broken = self.metrics.get("violations")
+        return f"{broken} violations" if broken else ""
+
     def final(self, timeout_s: float | None, memory_mib: float | None) -> bool:
         """Return whether to run again under these limits would only repeat the result."""
         if self.status is Status.TIME:

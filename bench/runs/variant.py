@@ -175,11 +175,14 @@ class Variant(Record, frozen=True, kw_only=True):
         for name in ("load", "size_noise", "restart_s", "period_s"):
             if (value := getattr(self, name)) != getattr(UNCHANGED, name):
                 words.append(f"{name} {value:g}")
+        words += [] if self.on_event is None else [f"{'' if self.on_event else 'not '}on events"]
         words += [f"window of {self.window.jobs} jobs"] if self.window else []
         words += ["resampled"] if self.resample else []
         words += [f"search {self.search.sweep}"] if self.search else []
         words += [f"shares as {self.share}"] if self.share else []
-        words += ["faults"] if self.faults is not None else []
+        words += ["nodes that sleep"] if self.sleep else []
+        broken = {} if self.faults is None else self.faults.changed
+        words += [f"faults {' '.join(f'{k}={v:g}' for k, v in broken.items())}"] if broken else []
         words += ["wrong sizes"] if self.wrong_sizes else []
         words += [] if self.in_place else ["not in place"]
         return ", ".join(words)

@@ -211,7 +211,22 @@ def expand(suite: Suite, out: Path, place: str = "", beside: Path = Path()) -> E
             where = error.place.replace("--policy", "policies")
             raise InputError(found.before + where, error.found, error.expected) from None
     refuse_namesakes(found.named)
+    _tell_apart(found.cells)
     return found
+
+
+def _tell_apart(cells: list[Cell]) -> None:
+    """Call an instance after its changes, too, where parts change it otherwise at the same axes."""
+    groups: dict[Any, list[Cell]] = {}
+    for cell in cells:
+        at = frozenset(p for p in cell.at.items() if p[0] not in {"policy", "knowledge", "seed"})
+        groups.setdefault(at, []).append(cell)
+    for group in groups.values():
+        words = [list(filter(None, cell.case.variant.title.split(", "))) for cell in group]
+        shared = set(words[0]).intersection(*words)
+        for cell, all_words in zip(group, words, strict=True):
+            own = [word for word in all_words if word not in shared]
+            cell.at["instance"] = ", ".join([cell.at["instance"], *own])
 
 
 def _variant(fields: Mapping[str, Any], place: str) -> Variant:

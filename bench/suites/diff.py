@@ -11,7 +11,7 @@ import numpy as np
 from ronda.bench.figures.columns import METRICS
 from ronda.bench.figures.table import Best, Table
 from ronda.bench.runs.results import Result
-from ronda.bench.statistics import Interval, student_ratio
+from ronda.bench.statistics import Interval, paired_ratio, unit_interval
 from ronda.instances.arrays import Floats
 
 JUDGED = ("mean_jct_s", "p99_jct_s", "makespan_s", "energy_j", "median_solve_s")
@@ -60,7 +60,7 @@ def change(before: Floats, after: Floats, *, timed: bool = False) -> FigureChang
     before, after = before[known], after[known]
     if np.allclose(after, before, rtol=ALIKE, atol=0.0):
         return FigureChange(Interval(1.0, 1.0, 1.0), "same")
-    ratio = student_ratio(after, before)
+    ratio = unit_interval(paired_ratio, after, before)
     if ratio.low <= 1.0 <= ratio.high or (timed and isnan(ratio.low)):
         return FigureChange(ratio, "noise")
     return FigureChange(ratio, "worse" if ratio.value > 1.0 else "better")
@@ -123,7 +123,7 @@ def difference(before: Sequence[Result], after: Sequence[Result]) -> Difference:
     for side, other, where in ((old, new, "before"), (new, old, "after")):
         alone = [run.title for key, run in side.items() if key not in other]
         how += [f"{len(alone)} runs only {where}, such as {alone[0]}"] if alone else []
-    failing = [(b.title, fails(a), fails(b)) for a, b in pairs]
+    failing = [(b.title, a.fault, b.fault) for a, b in pairs]
     both = sum(bool(a and b) for _, a, b in failing)
     how += [f"{both} runs fail before and after"] if both else []
     return Difference(
@@ -136,14 +136,6 @@ def difference(before: Sequence[Result], after: Sequence[Result]) -> Difference:
 
 def _key(run: Result) -> tuple[str, bytes, str, int]:
     return run.instance, msgspec.json.encode(run.variant), run.label, run.seed
-
-
-def fails(run: Result) -> str:
-    """Return what is wrong with a run, in words; empty if nothing is."""
-    if not run.ok:
-        return f"{run.status} {run.message}".strip()
-    broken = run.metrics.get("violations")
-    return f"{broken} violations" if broken else ""
 
 
 def _told(before: Sequence[Result], after: Sequence[Result]) -> list[str]:
@@ -177,7 +169,7 @@ def _rows(pairs: Iterable[Pair]) -> list[tuple[str, str, int, dict[str, FigureCh
     """Return the changes of each policy on each instance, of the runs that ended on both sides."""
     groups: dict[tuple[str, str], list[Pair]] = {}
     for a, b in pairs:
-        if not fails(a) and not fails(b):
+        if not a.fault and not b.fault:
             groups.setdefault((a.workload, a.label), []).append((a, b))
     found = []
     for (name, label), own in groups.items():

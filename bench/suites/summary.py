@@ -7,12 +7,18 @@ from math import inf, isinf, isnan, nan
 import numpy as np
 
 from ronda.bench.figures.table import Table, seconds
-from ronda.bench.statistics import SHIFT_S, Interval, Ranks, ranks, shifted_mean, student_ratio
+from ronda.bench.statistics import (
+    SHIFT_S,
+    Interval,
+    Ranks,
+    geometric_mean,
+    paired_ratio,
+    ranks,
+    shifted_mean,
+    unit_interval,
+)
 from ronda.bench.suites.tables import Arranged, Results
 from ronda.instances.arrays import Floats
-
-ENOUGH = 6
-"""Instances from which on ranks are tested: of five, no two policies could ever be told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +36,8 @@ class Summary:
 
     @property
     def tested(self) -> bool:
-        """Whether there are enough instances, and policies, to tell ranks apart."""
-        return len(self.labels) > 2 and len(self.mean_jct_s) >= ENOUGH
+        """Whether ranks can be told apart: those of one that is always best, and another last."""
+        return self.ranks is not None and self.ranks.critical < len(self.labels) - 1
 
     def table(self) -> Table:
         """Return the table; ratios are to the first policy."""
@@ -70,14 +76,17 @@ class Summary:
                 f"{placed.critical:.2f} they are not told apart (Nemenyi, 5 %)"
             )
         elif placed is not None:
-            notes.append(f"ranks of fewer than {ENOUGH} instances cannot tell policies apart")
+            notes.append(
+                f"ranks of {len(self.mean_jct_s)} instances cannot tell policies apart: the "
+                f"critical difference {placed.critical:.2f} is above all (Nemenyi, 5 %)"
+            )
         return tuple(notes)
 
 
 def _against(own: Floats, base: Floats) -> Interval:
     """Return the ratio over instances; infinite where only the base never failed."""
     if np.isfinite(own + base).all():
-        return student_ratio(own, base)
+        return unit_interval(paired_ratio, own, base)
     return Interval(inf if np.isfinite(base).all() else nan, nan, nan)
 
 
@@ -86,19 +95,18 @@ def _ratio(value: float) -> str:
 
 
 def summary(found: Sequence[Arranged], results: Results) -> Summary | None:
-    """Return the usual tables together; None of one, or without two policies that all have."""
+    """Return the usual tables together; None of one instance, or without two policies on all.
+
+    An instance counts once, with the geometric mean over its changes.
+    """
     lines = [{line.at[-1]: line for line in each.lines(results)} for each in found]
     labels = [label for label in (lines or [{}])[0] if all(label in each for each in lines)]
-    if len(lines) < 2 or len(labels) < 2:
+    named: dict[str, list[list[float]]] = {}
+    for each, own in zip(found, lines, strict=True):
+        jct_s = [own[name].means().get("mean_jct_s", inf) for name in labels]
+        named.setdefault(each.cells[0].case.instance, []).append(jct_s)
+    if len(named) < 2 or len(labels) < 2:
         return None
-    values = np.array(
-        [
-            [
-                inf if (row := each[name]).note else row.means().get("mean_jct_s", inf)
-                for name in labels
-            ]
-            for each in lines
-        ]
-    )
+    values = np.array([geometric_mean(np.array(own), axis=0) for own in named.values()])
     failed = tuple(int(count) for count in np.isinf(values).sum(axis=0))
     return Summary(tuple(labels), values, failed)

@@ -3,162 +3,33 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from math import isnan, nan
+from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from ronda.bench.figures.columns import COLUMNS, METRICS, SEARCHES, Column
+from ronda.bench.figures.columns import COLUMNS, METRICS, SEARCHES
 from ronda.bench.figures.table import Best, Table
 from ronda.bench.runs.results import Result
-from ronda.bench.statistics import (
-    Interval,
-    bootstrap_interval,
-    paired_ratio,
-    ratio_of_means,
-    replicate_interval,
-)
 from ronda.bench.suites.cells import FIXED, Cell, Expanded, written
+from ronda.bench.suites.rows import (
+    KINDS,
+    SIZES,
+    Pair,
+    TableColumn,
+    TableRow,
+    given_up,
+    least_mean_jct_s,
+    partner,
+)
 from ronda.bench.suites.suite import Ratio, Suite, TableSpec
-from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import one_of, show
-
-KINDS = ("spread", "base", "interval", "range", "worst", "lost")
-"""What a column may show besides the mean; all but the spread are of the ratio to the base."""
-
-SIZES = "sizes"
-"""The column that says where policies have sizes from."""
-
-UNKNOWN = Interval(nan, nan, nan)
 
 Results = Mapping[str, Result]
 """By the key of their case."""
 
-Pair = tuple[Result, Result | None]
-"""A run, and the one that it is held against."""
-
-
-class TableColumn(NamedTuple):
-    """A column: its metric (None: `SIZES`), and what of it; empty: the mean."""
-
-    metric: Column | None
-    kind: str = ""
-
-    def title(self, base: Mapping[str, str]) -> str:
-        """Return the heading."""
-        if self.metric is None:
-            return SIZES
-        short = self.metric.title.partition(" (")[0]
-        if self.kind in {"worst", "lost"}:
-            return f"{short}, {self.kind}"
-        return f"{short} / {', '.join(base.values())}" if self.is_ratio else self.metric.title
-
-    @property
-    def is_ratio(self) -> bool:
-        """Whether it is of the ratio to the base."""
-        return self.kind in KINDS[1:]
-
-    def text(self, found: Interval) -> str:
-        """Write what it shows."""
-        assert self.metric is not None
-        value, low, high = found
-        if isnan(value):
-            return "–"
-        if not self.is_ratio:
-            more = "" if isnan(high) else f" ± {self.metric.write(high - value)}"
-            return self.metric.write(value) + more
-        if self.kind == "lost":
-            return f"{value:.0f}"
-        ends = {"interval": f" [{low:.3f}, {high:.3f}]", "range": f" ({low:.2f}-{high:.2f})"}
-        return f"{value:.3f}" + (ends.get(self.kind, "") if not isnan(low) else "")
-
-    def numbers(self, found: Interval) -> dict[str, float]:
-        """Return what it shows by name: METRIC, or METRIC/KIND, and the ends."""
-        assert self.metric is not None
-        (value, low, high), name = found, self.metric.key
-        if not self.is_ratio:
-            return {name: value} | ({f"{name}/spread": high - value} if self.kind else {})
-        name = f"{name}/{self.kind}"
-        ends = {f"{name}/low": low, f"{name}/high": high}
-        return {name: value} | (ends if self.kind in {"interval", "range"} else {})
-
-
 USUAL = (TableColumn(None), TableColumn(COLUMNS[0], "spread"), *map(TableColumn, COLUMNS[1:]))
 """The columns of a comparison that does not say."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableRow:
-    """A row: the runs at one value of each of its axes."""
-
-    at: tuple[str, ...]
-    pairs: tuple[Pair, ...]
-    ratio: Ratio | None = None
-
-    @property
-    def note(self) -> str:
-        """What went wrong in its runs; empty if nothing did."""
-        runs = [run for run, _ in self.pairs]
-        states = [str(run.status) for run in runs if not run.ok]
-        states += ["with violations"] * sum(bool(run.metrics.get("violations")) for run in runs)
-        return ", ".join(f"{states.count(s)} of {len(runs)} {s}" for s in dict.fromkeys(states))
-
-    @property
-    def resampled(self) -> bool:
-        """Whether its runs are of workloads that were drawn from those of instances."""
-        return all(run.variant.resample is not None for run, _ in self.pairs)
-
-    def figures(self, metric: str, side: int = 0) -> Floats:
-        """Return (R,) a figure of the runs, or (1) of those they are held against; NaN: unknown."""
-        runs = (pair[side] for pair in self.pairs)
-        found = [
-            run.metrics.get(metric, getattr(run, metric, None)) if run and run.ok else None
-            for run in runs
-        ]
-        return np.array([nan if value is None else value for value in found], dtype=float)
-
-    def value(self, shown: TableColumn) -> Interval:
-        """Return what a column shows, with the ends of its interval, range or spread."""
-        assert shown.metric is not None
-        own = self.figures(shown.metric.key)
-        if not shown.is_ratio:
-            known = own[~np.isnan(own)]
-            half = float(known.std(ddof=1)) if len(known) > 1 and shown.kind else nan
-            mean = float(known.mean()) if len(known) else nan
-            return Interval(mean, mean - half, mean + half)
-        assert self.ratio is not None
-        base = self.figures(shown.metric.key, 1)
-        both = ~np.isnan(own + base)
-        own, base = (np.maximum(side[both], self.ratio.floor) for side in (own, base))
-        if not len(base) or not (base > 0).all():
-            return UNKNOWN
-        statistic = paired_ratio if self.ratio.mean == "geometric" else ratio_of_means
-        if shown.kind == "interval" and self.resampled:
-            seeds = np.array([run.seed for run, _ in self.pairs])[both]
-            by_seed = [statistic(own[seeds == k], base[seeds == k]) for k in np.unique(seeds)]
-            return replicate_interval(float(statistic(own, base)), by_seed)
-        if shown.kind == "interval":
-            return bootstrap_interval(statistic, own, base)
-        each = own / base
-        found = float(each.max()) if shown.kind == "worst" else float(statistic(own, base))
-        if shown.kind == "lost":
-            found = float((each > self.ratio.lost_above).sum())
-        return Interval(found, float(each.min()), float(each.max()))
-
-    @property
-    def sizes(self) -> str:
-        """Where its policy has sizes from."""
-        known = (run.metrics.get("knowledge") for run, _ in self.pairs if run.ok)
-        return str(next(known, None) or "–")
-
-    def means(self) -> dict[str, float]:
-        """Return the means of all figures of its runs, by metric."""
-        metrics = (run.metrics.items() for run, _ in self.pairs if run.ok)
-        names = dict.fromkeys(n for each in metrics for n, v in each if isinstance(v, int | float))
-        found = {name: self.figures(name) for name in names}
-        return {n: float(f[~np.isnan(f)].mean()) for n, f in found.items() if not np.isnan(f).all()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,21 +53,30 @@ class Arranged:
 
     def lines(self, results: Results) -> list[TableRow]:
         """Return the rows, in the order of their first runs."""
-        base, bases, found = self.base, dict[Any, dict[str, Result]](), dict[Any, list[Pair]]()
+        base, bases, found = self.base, dict[Any, list[Result]](), dict[Any, list[Pair]]()
         ended = [
-            (cell.at, frozenset(p for p in cell.at.items() if p[0] not in {"seed", *base}), run)
+            (cell.at, self._same(cell), run)
             for cell in self.cells
             if (run := results.get(cell.case.key)) is not None
         ]
-        for at, rest, run in ended:
+        for at, same, run in ended:
             if base and base.items() <= at.items():
-                bases.setdefault(rest, {})[at["seed"]] = run
-        for at, rest, run in ended:
-            there = bases.get(rest, {})
-            alone = next(iter(there.values())) if len(there) == 1 else None  # without seeds
+                bases.setdefault(same, []).append(run)
+        for at, same, run in ended:
             row = tuple(at.get(axis, "") for axis in self.rows)
-            found.setdefault(row, []).append((run, there.get(at["seed"], alone)))
+            found.setdefault(row, []).append(Pair(run, partner(run, bases.get(same, [])), at))
         return [TableRow(row, tuple(pairs), self.ratio) for row, pairs in found.items()]
+
+    def _same(self, cell: Cell) -> Any:
+        """Return what a run and the one that it is held against have in common.
+
+        That is the workload, by its fingerprint; where the base is another change, the instance.
+        """
+        apart = {"instance", "seed", *self.base}
+        rest = frozenset((axis, value) for axis, value in cell.at.items() if axis not in apart)
+        if self.base.keys() <= {"policy", "knowledge"}:
+            return rest, cell.case.fingerprint
+        return rest, "" if "instance" in self.base else cell.case.instance
 
     def table(self, results: Results) -> Table:
         """Return the table; only policies that ended well on every seed can be best."""
@@ -232,7 +112,7 @@ class Arranged:
     def _said(self, line: TableRow) -> str:
         what = "workloads" if line.resampled else "seeds"
         counted = f"{len(line.pairs)} {what}" if len(line.pairs) > 1 and self.usual else ""
-        return ", ".join(filter(None, (counted, line.note)))
+        return ", ".join(filter(None, (counted, line.note, given_up(line.runs), line.unpaired)))
 
     def _across(self, line: TableRow) -> tuple[str, dict[str, float]]:
         """Return what stands at a value of the axis across: the first, others in brackets."""
@@ -252,7 +132,7 @@ class Arranged:
         kinds = {shown.kind for shown in (*self.inside, *self.columns)}
         drawn = any(line.resampled for line in lines)
         if counts - {1} and "spread" in kinds:
-            more = ": over resampled workloads, the standard error by bootstrap" if drawn else ""
+            more = ": over resampled workloads of an instance, its standard error" if drawn else ""
             notes.append(f"±: standard deviation of the runs{more}")
         if not self.usual and counts - {1}:
             ends = sorted({min(counts), max(counts)})
@@ -263,25 +143,22 @@ class Arranged:
         if self.ratio is not None:
             words = ", ".join(f"{axis} {value}" for axis, value in self.base.items())
             how = {"geometric": "geometric means of ratios"}.get(self.ratio.mean, "ratios of means")
-            notes.append(f"/: {how} to {words}, pair by pair")
-            over = (
-                "resampled workloads, by their standard error" if drawn else "pairs, by bootstrap"
-            )
-            notes += [f"[]: 95 % interval over {over}"] * ("interval" in kinds)
+            notes.append(f"/: {how} to {words}, pair by pair, each instance once")
+            if len({frozenset(run.fingerprint for run in line.runs) for line in lines}) > 1:
+                notes.append("only ratios of rows over the same workloads say who is better")
+            over = "resampled workloads, by their standard error" if drawn else "seeds"
+            told = f"[]: 95 % interval by Student's t over instances; of one instance over {over}"
+            notes += [told] * ("interval" in kinds)
             notes += [f"lost: above {self.ratio.lost_above:g}"] * ("lost" in kinds)
         return tuple(notes)
 
     def about(self, results: Results) -> dict[str, Any]:
         """Return a usual table for programs: its instance and the rows."""
         rows = self.fields(results)
-        jobs, bound_s = (
-            max((row.get(name, 0) for row in rows), default=0)
-            for name in ("jobs", "bound_mean_jct_s")
-        )
         return {
             "instance": self.title,
-            "jobs": int(jobs),
-            "bound_mean_jct_s": bound_s,
+            "jobs": int(max((row.get("jobs", 0) for row in rows), default=0)),
+            "bound_mean_jct_s": least_mean_jct_s(line.runs for line in self.lines(results)),
             "policies": rows,
         }
 
@@ -297,7 +174,10 @@ class Arranged:
 
 
 class _Shown:
-    """A column of lines: texts and numbers; the least of policies side by side stands out."""
+    """A column of lines: texts and numbers; the least of policies side by side stands out.
+
+    Not that of one that failed or gave something up.
+    """
 
     def __init__(self, lines: Sequence[TableRow], shown: TableColumn, axes: Sequence[str]) -> None:
         if shown.metric is None:
@@ -313,7 +193,7 @@ class _Shown:
         for k, (line, (value, *_)) in enumerate(zip(lines, found, strict=True)):
             at = zip(axes, line.at, strict=True)
             rest = tuple(value for axis, value in at if axis not in {"policy", "knowledge"})
-            if not line.note and not isnan(value):
+            if isfinite(value) and not (line.note or given_up(line.runs)):
                 groups.setdefault(rest, {})[k] = value
         for fair in groups.values():
             least = min(fair.values())

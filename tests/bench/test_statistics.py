@@ -6,35 +6,17 @@ import numpy as np
 import pytest
 
 from ronda.bench.statistics import (
-    bootstrap_interval,
     expected_running_time,
     half_width,
     over_best,
     paired_ratio,
     performance_profile,
     ranks,
+    ratio_of_means,
     replicate_interval,
     shifted_mean,
-    student_ratio,
+    unit_interval,
 )
-
-
-def test_bootstrap_interval_of_a_mean():
-    """All seeds equal: no width; one seed: not known; else around the mean.
-
-    The standard error of 0..19 is 5.77 / sqrt(20) = 1.29: about 9.5 -+ 2.5.
-    """
-    assert bootstrap_interval(np.mean, np.full(5, 3.0)) == (3.0, 3.0, 3.0)
-    assert np.isnan(bootstrap_interval(np.mean, [3.0])[1:]).all()
-    value, low, high = bootstrap_interval(np.mean, np.arange(20.0))
-    assert value == 9.5
-    assert (low, high) == pytest.approx((7.0, 12.0), abs=0.3)
-
-
-def test_paired_samples_are_drawn_together():
-    """Half of the other on every seed is a ratio of 0.5 without any width."""
-    other = np.array([10.0, 100.0, 1000.0])
-    assert bootstrap_interval(paired_ratio, other / 2, other) == pytest.approx((0.5, 0.5, 0.5))
 
 
 def test_paired_ratio_by_hand():
@@ -88,12 +70,25 @@ def test_the_expected_running_time_by_hand():
 
 def test_ratios_of_few_pairs_by_hand():
     """Logarithms 0 and 2: 1 -+ 12.7062 x sqrt(2) / sqrt(2); one pair has no interval."""
-    value, low, high = student_ratio(np.exp([0.0, 2.0]), np.ones(2))
+    value, low, high = unit_interval(paired_ratio, np.exp([0.0, 2.0]), np.ones(2))
     assert (value, low, high) == pytest.approx(
         (math.e, math.exp(1 - 12.7062), math.exp(1 + 12.7062)), rel=1e-4
     )
-    assert student_ratio(np.array([3.0]), np.array([2.0]))[0] == pytest.approx(1.5)
-    assert np.isnan(student_ratio(np.array([3.0]), np.array([2.0]))[1:]).all()
+    assert unit_interval(paired_ratio, [3.0], [2.0])[0] == pytest.approx(1.5)
+    assert np.isnan(unit_interval(paired_ratio, [3.0], [2.0])[1:]).all()
+    other = np.array([10.0, 100.0, 1000.0])
+    assert unit_interval(paired_ratio, other / 2, other) == pytest.approx((0.5, 0.5, 0.5))
+
+
+def test_a_ratio_of_means_has_its_own_width():
+    """(1 + 9) / (5 + 5) = 1; without a pair 9 / 5 and 1 / 5: logarithms ln 3 from their middle.
+
+    The jackknife's error is sqrt(1 / 2 x 2 x ln(3)^2) = ln 3, t(0.975, 1) = 12.7062.
+    """
+    value, low, high = unit_interval(ratio_of_means, [1.0, 9.0], [5.0, 5.0])
+    assert (value, high) == pytest.approx((1.0, 3**12.7062), rel=1e-3)
+    assert low == pytest.approx(1 / high)
+    assert np.isnan(unit_interval(ratio_of_means, [0.0, 9.0], [5.0, 5.0])[1:]).all()
 
 
 # AUC of C4.5, and of it with tuned m, cf, and both, on 14 data sets: J. Demsar, "Statistical
@@ -134,7 +129,10 @@ def test_ranks_are_those_of_demsar_s_example():
 
 
 def test_ranks_without_a_doubt_and_without_a_difference():
-    """Always the same order: p = 0. All alike: p = 1. Failures are last, and share their ranks."""
-    assert ranks(np.tile([1.0, 2.0, 3.0], (6, 1))).p == 0.0
+    """Always the same order: p = (1 / 3!)^5, though F says 0. All alike: p = 1.
+
+    Failures are last, and share their ranks.
+    """
+    assert ranks(np.tile([1.0, 2.0, 3.0], (6, 1))).p == pytest.approx(6**-5)
     assert ranks(np.ones((6, 3))).p == 1.0
     assert ranks(np.array([[np.inf, 5.0, np.inf]] * 2)).mean.tolist() == [2.5, 1.0, 2.5]

@@ -133,9 +133,8 @@ async function overviews() { // how each is drawn, by its place
     const show = () => {
       const chart = own[select.selectedIndex];
       const traces = chart.traces.map(dressed);
-      const labelled = traces.some((trace) => trace.text && trace.mode?.includes("text"));
       figure.nextElementSibling.textContent = chart.caption;
-      return draw(figure, traces, { ...chart.layout, uirevision: chart.choice, showlegend: !labelled });
+      return draw(figure, traces, { ...chart.layout, uirevision: chart.choice, showlegend: true });
     };
     select.onchange = show;
     todo.push([figure, show]);

@@ -1,6 +1,7 @@
 """Figures: every picture is there, with its numbers, whatever the schedule holds."""
 
 import csv
+import math
 
 import msgspec
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from ronda.bench.figures.overview import overview
 from ronda.bench.figures.run import draw_run, quality
 from ronda.bench.figures.style import new_figure, save, time_axis
+from ronda.bench.runs.resample import Resample
 from ronda.bench.runs.results import Result, Status
+from ronda.bench.runs.variant import UNCHANGED, Variant
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.schedule import JobOutcome, Schedule
 from ronda.solvers.horizon.driver import run
@@ -92,21 +95,29 @@ def test_quality_against_solve_time(tmp_path):
     assert (tmp_path / "quality.png").read_bytes().startswith(PNG)
 
 
+def run_of(label, instance, seed, gap, solve_s, variant=UNCHANGED, **metrics):
+    """Return a run so far above its bound."""
+    known = {} if gap is None else {"gap_mean_jct": gap}
+    about = {"instance": instance, "policy": label, "label": label, "variant": variant}
+    told = metrics | known | {"median_solve_s": solve_s}
+    return Result(key="k", status=Status.OK, seed=seed, metrics=told, **about)
+
+
+def test_more_drawn_workloads_make_no_bar_smaller(tmp_path):
+    """Logarithms 0 and 1 fifty times: s = sqrt(100 / 99) / 2, t(0.975, 99) = 1.984217."""
+    variant = Variant(resample=Resample())
+    runs = [run_of("a", "x", k, math.exp(k % 2) - 1, 0.1, variant) for k in range(100)]
+    overview([*runs, run_of("b", "x", 0, 0.1, 0.2, variant)], tmp_path / "overview")
+    own = rows(tmp_path / "overview.csv")[0]
+    width = math.log((1 + float(own["high"])) / (1 + float(own["gap"])))
+    assert width == pytest.approx(1.984217 * (100 / 99) ** 0.5 / 2)
+
+
 def test_overview_of_instances_and_policies(tmp_path):
-    """Means over seeds with their interval; geometric means where all policies ended."""
+    """Geometric means with their interval; large ones where all policies ended well.
 
-    def run_of(label, instance, seed, gap, solve_s):
-        metrics = {"gap_mean_jct": gap, "median_solve_s": solve_s}
-        return Result(
-            key=f"{label}{instance}{seed}",
-            instance=instance,
-            policy=label,
-            label=label,
-            seed=seed,
-            status=Status.OK,
-            metrics=metrics if gap is not None else {"median_solve_s": solve_s},
-        )
-
+    1.1 and 1.3: sqrt(1.43), and t(0.975, 1) = 12.7062 times half of ln(1.3 / 1.1).
+    """
     results = [
         run_of("a", "x", 0, 0.1, 0.001),
         run_of("a", "x", 1, 0.3, 0.001),
@@ -115,15 +126,21 @@ def test_overview_of_instances_and_policies(tmp_path):
         run_of("b", "y", 0, 1.0, 0.01),
         run_of("a", "alone", 0, 9.0, 1.0),
         run_of("b", "no bound", 0, None, 1.0),
+        run_of("a", "broken", 0, 0.1, 1.0),
+        run_of("a", "broken", 1, 0.1, 1.0, violations=1),
+        run_of("b", "broken", 0, 0.2, 1.0),
     ]
     overview(results, tmp_path / "overview")
-    found = {(row["policy"], row["instance"]): row for row in rows(tmp_path / "overview.csv")}
-    assert len(found) == 7
-    assert float(found["a", "x"]["gap"]) == pytest.approx(0.2)
-    # Half the interval of two values: t(1, 97.5 %) = 12.7062 times 0.1.
-    assert float(found["a", "x"]["half_interval"]) == pytest.approx(1.27062, rel=1e-4)
+    found = {(row["policy"], row["workload"]): row for row in rows(tmp_path / "overview.csv")}
+    assert len(found) == 8
+    assert ("a", "broken") not in found
+    own = found["a", "x"]
+    assert 1 + float(own["gap"]) == pytest.approx(1.43**0.5)
+    times = (1.3 / 1.1) ** (12.7062 / 2)
+    assert 1 + float(own["high"]) == pytest.approx(1.43**0.5 * times, rel=1e-4)
+    assert 1 + float(own["low"]) == pytest.approx(1.43**0.5 / times, rel=1e-4)
     mean = found["a", "geometric mean"]
-    assert float(mean["gap"]) == pytest.approx((1.2 * 1.875) ** 0.5 - 1)
+    assert float(mean["gap"]) == pytest.approx((1.43**0.5 * 1.875) ** 0.5 - 1)
     assert float(mean["decision_ms"]) == pytest.approx(2.0)
     assert float(found["b", "geometric mean"]["gap"]) == pytest.approx(1.0)
     assert (tmp_path / "overview.png").read_bytes().startswith(PNG)

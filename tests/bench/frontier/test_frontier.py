@@ -63,7 +63,7 @@ def test_runs_that_failed_or_broke_a_rule_are_no_points():
     (curve,) = curves_of(some)
     assert [point.mean_jct_s for point in curve.points] == [10.0]
     assert curve.failures == (
-        "x milp seed 0 (budget ×0.5): ERROR: why",
+        "x milp seed 0 (budget ×0.5): ERROR why",
         "x milp seed 1 (budget ×1): 2 violations",
     )
 

@@ -1,6 +1,9 @@
 """A folder of results as one page: opened, read and used in a real browser."""
 
+import gzip
+import re
 import shutil
+from base64 import b64decode
 
 import msgspec
 import pytest
@@ -238,6 +241,34 @@ def test_failed_runs_are_named(results):
     assert "4 of 4 runs did not end well" in text
     assert "it broke" in text
     assert "Quality against decision time: no run with decisions ended well" in text
+
+
+def charts(page):
+    """Return the charts of a page."""
+    text = re.search('id="data-charts">([^<]*)<', page)[1]
+    return msgspec.json.decode(gzip.decompress(b64decode(text)))
+
+
+@pytest.mark.parametrize("bad", [{"status": "TIME"}, {"metrics": {"violations": 1}}])
+def test_jobs_of_failed_runs_are_never_complete(results, bad):
+    """Of two runs of the same jobs one fails: the curve ends at a half."""
+    found = find(results)
+    own = [run for run in found.results if run.instance == "one-gpu"]
+    failed = [replace(run, seed=1, **bad) for run in own if run.label == "fifo"]
+    page = pages.page_of(replace_results(found, [*own, *failed]), lambda share, name: None)
+    (chart,) = [chart for chart in charts(page) if chart["section"] == "jct"]
+    assert {t["name"]: t["y"][-1] for t in chart["traces"]} == {"fifo": 0.5, "srtf": 1.0}
+
+
+def test_searches_that_failed_have_a_gap_all_along(tmp_path, ronda, runs_here):
+    """Of two runs one fails: the mean of their gaps ends at half of the other's, and a half."""
+    words = ("anytime", "round-tight-64", "--policies", "prices", "--out", tmp_path / "out")
+    assert ronda(*words).exit_code == 0
+    found = find(tmp_path / "out")
+    failed = [replace(run, seed=1, status="TIME", metrics={}) for run in found.results]
+    page = pages.page_of(replace_results(found, [*found.results, *failed]), lambda *_: None)
+    (chart,) = charts(page)
+    assert chart["traces"][0]["y"][-1] >= 0.5
 
 
 def replace_results(found, lines):

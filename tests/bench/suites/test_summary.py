@@ -19,15 +19,17 @@ from ronda.bench.suites.tables import usual
 def together(tmp_path):
     """Put mean JCTs, by policy of instances, together; None is a run that did not end."""
 
-    def of(*instances):
+    def of(*instances, names=()):
         expanded, results = Expanded(tmp_path), {}
         for k, figures in enumerate(instances):
+            name = names[k] if names else f"i{k}"
             for label, runs in figures.items():
                 for seed, jct_s in enumerate(runs):
-                    about = {"instance": f"i{k}", "policy": label, "label": label, "seed": seed}
+                    about = {"instance": name, "policy": label, "label": label, "seed": seed}
                     case = RunCase(source="x", fingerprint=f"{k}", **about)
                     axes = {
-                        "instance": f"i{k}",
+                        "instance": name,
+                        "change": f"{k}",
                         "policy": label,
                         "knowledge": "",
                         "seed": f"{seed}",
@@ -64,7 +66,7 @@ def test_a_failure_on_one_seed_is_a_failure_on_the_instance(together):
     table = found.table()
     assert table.rows[1] == ("b", "1", "∞", "∞", "2.00")
     assert [row[4] for row in table.rows] == ["1.50", "2.00", "2.50"]
-    assert "fewer than 6 instances" in table.notes[-1]
+    assert "2 instances cannot tell policies apart" in table.notes[-1]
     assert not found.tested
 
 
@@ -85,11 +87,28 @@ def test_enough_instances_are_tested(together, tmp_path):
     """Six in the same order: they are not alike; ranks 1 and 3 differ by more than 1.353."""
     found = together(*({"a": [1], "b": [2], "c": [3]} for _ in range(6)))
     assert found.tested
-    assert "p = 0 (Friedman); closer than 1.35" in found.table().notes[-1]
+    assert "p = 0.00013 (Friedman); closer than 1.35" in found.table().notes[-1]  # (1 / 3!)^5
     draw_ranks(found.labels, found.ranks, 6, tmp_path / "ranks")
     lines = (tmp_path / "ranks.csv").read_text().splitlines()
     assert lines[1].startswith("a,1.0,1.353")
     assert (tmp_path / "ranks.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize(("policies", "instances"), [("abc", 3), ("abcdefghij", 3)])
+def test_ranks_are_tested_where_the_test_can_tell(together, policies, instances):
+    """Of three in one order it does: 1.91 < 2; of two it can't, however many policies there are."""
+    order = {name: [k + 1] for k, name in enumerate(policies)}
+    assert together(*[order] * instances).tested
+    assert not together(*[order] * (instances - 1)).tested
+
+
+def test_an_instance_counts_once_with_all_its_changes(together):
+    """Two changes of i0, ratios 1 and 4: 2; on i1 8: sqrt(2 x 8) = 4 over two instances."""
+    found = together(
+        {"a": [1], "b": [1]}, {"a": [1], "b": [8]}, {"a": [1], "b": [4]}, names=("i0", "i1", "i0")
+    ).table()
+    assert found.title == "2 instances together"
+    assert found.records[1]["mean_jct_s/base"] == pytest.approx(4.0)
 
 
 @given(st.permutations(range(4)), st.floats(0.5, 2.0))

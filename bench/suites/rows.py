@@ -1,0 +1,252 @@
+"""A row of a table: runs in pairs, what their figures and ratios are, and what they left out."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import inf, isfinite, isinf, isnan, nan
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.bench.figures.columns import COLUMNS, METRICS, Column
+from ronda.bench.runs.results import Result
+from ronda.bench.statistics import (
+    Interval,
+    geometric_mean,
+    paired_ratio,
+    ratio_interval,
+    ratio_of_means,
+)
+from ronda.bench.suites.cells import FIXED
+from ronda.bench.suites.suite import Ratio
+from ronda.instances.arrays import Floats
+
+KINDS = ("spread", "base", "interval", "range", "worst", "lost")
+"""What a column may show besides the mean; all but the spread are of the ratio to the base."""
+
+SIZES = "sizes"
+"""The column that says where policies have sizes from."""
+
+UNKNOWN = Interval(nan, nan, nan)
+
+GIVEN_UP = {
+    "missed_sweeps": ("sweeps", "sweeps without their best"),
+    "discarded_jobs": ("jobs", "trials given up"),
+    "unfinished": ("jobs", "jobs unfinished"),
+}
+"""Counts of what no mean of a run holds: of how many, and in words."""
+
+
+MEANS: dict[str, tuple[Callable[..., Floats], Callable[..., Any]]] = {
+    "geometric": (paired_ratio, geometric_mean),
+    "of means": (ratio_of_means, np.mean),
+}
+"""The means of `Ratio`: of units against those of the base, and over the pairs of a unit."""
+
+
+class Pair(NamedTuple):
+    """A run, the one that it is held against, and where in its suite it stands."""
+
+    run: Result
+    base: Result | None
+    at: Mapping[str, str]
+
+
+class TableColumn(NamedTuple):
+    """A column: its metric (None: `SIZES`), and what of it; empty: the mean."""
+
+    metric: Column | None
+    kind: str = ""
+
+    def title(self, base: Mapping[str, str]) -> str:
+        """Return the heading."""
+        if self.metric is None:
+            return SIZES
+        short = self.metric.title.partition(" (")[0]
+        if self.kind in {"worst", "lost"}:
+            return f"{short}, {self.kind}"
+        return f"{short} / {', '.join(base.values())}" if self.is_ratio else self.metric.title
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether it is of the ratio to the base."""
+        return self.kind in KINDS[1:]
+
+    def text(self, found: Interval) -> str:
+        """Write what it shows."""
+        assert self.metric is not None
+        value, low, high = found
+        if isnan(value) or (isinf(value) and not self.is_ratio):
+            return "–"
+        if isinf(value):
+            return "∞"
+        if not self.is_ratio:
+            more = "" if isnan(high) else f" ± {self.metric.write(high - value)}"
+            return self.metric.write(value) + more
+        if self.kind == "lost":
+            return f"{value:.0f}"
+        ends = {"interval": f" [{low:.3f}, {high:.3f}]", "range": f" ({low:.2f}-{high:.2f})"}
+        return f"{value:.3f}" + (ends.get(self.kind, "") if not isnan(low) else "")
+
+    def numbers(self, found: Interval) -> dict[str, float]:
+        """Return what it shows by name: METRIC, or METRIC/KIND, and the ends."""
+        assert self.metric is not None
+        (value, low, high), name = found, self.metric.key
+        if not self.is_ratio:
+            return {name: value} | ({f"{name}/spread": high - value} if self.kind else {})
+        name = f"{name}/{self.kind}"
+        ends = {f"{name}/low": low, f"{name}/high": high}
+        return {name: value} | (ends if self.kind in {"interval", "range"} else {})
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row: the runs at one value of each of its axes."""
+
+    at: tuple[str, ...]
+    pairs: tuple[Pair, ...]
+    ratio: Ratio | None = None
+
+    @property
+    def note(self) -> str:
+        """What went wrong in its runs; empty if nothing did."""
+        states = [str(run.status) for run in self.runs if not run.ok]
+        states += ["with violations"] * sum(bool(run.ok and run.fault) for run in self.runs)
+        of = len(self.pairs)
+        return ", ".join(f"{states.count(s)} of {of} {s}" for s in dict.fromkeys(states))
+
+    @property
+    def runs(self) -> list[Result]:
+        """Its own runs."""
+        return [pair.run for pair in self.pairs]
+
+    @property
+    def unpaired(self) -> str:
+        """How many runs have no pair: that of the base is of another instance, or not there."""
+        alone = sum(pair.base is None for pair in self.pairs)
+        return f"{alone} of {len(self.pairs)} without a pair" if self.ratio and alone else ""
+
+    @property
+    def resampled(self) -> bool:
+        """Whether its runs are of workloads that were drawn from those of instances."""
+        return all(run.variant.resample is not None for run in self.runs)
+
+    def figures(self, metric: str, side: int = 0) -> Floats:
+        """Return (R,) a figure of the runs, or (1) of those they are held against; NaN: unknown.
+
+        That of a run that failed is infinite: it is never done.
+        """
+        runs = [pair.base if side else pair.run for pair in self.pairs]
+        return np.array([inf if run and run.fault else _figure(run, metric) for run in runs])
+
+    def value(self, shown: TableColumn) -> Interval:
+        """Return what a column shows, with the ends of its interval, range or spread."""
+        assert shown.metric is not None
+        if not shown.is_ratio:
+            known = self.known(shown.metric.key)
+            value = float(known.mean()) if len(known) else nan
+            spread = len(known) > 1 and shown.kind and isfinite(value)
+            half = float(known.std(ddof=1)) if spread else nan
+            return Interval(value, value - half, value + half)
+        assert self.ratio is not None
+        own, base = (self.figures(shown.metric.key, side) for side in (0, 1))
+        both = ~np.isnan(own + base)
+        own, base = (np.maximum(side[both], self.ratio.floor) for side in (own, base))
+        if not len(base) or not (np.isfinite(base) & (base > 0)).all():
+            return UNKNOWN
+        each = own / base
+        if shown.kind in {"worst", "lost"}:
+            lost = float((each > self.ratio.lost_above).sum())
+            return Interval(lost if shown.kind == "lost" else float(each.max()), nan, nan)
+        if isinf(each.max()):
+            return Interval(inf, nan, nan)
+        units, many = self._units(both)
+        statistic, mean = MEANS[self.ratio.mean]
+        sides = ([mean(side[units == k]) for k in np.unique(units)] for side in (own, base))
+        own, base = map(np.array, sides)
+        if shown.kind != "interval":
+            return Interval(float(statistic(own, base)), float(each.min()), float(each.max()))
+        return ratio_interval(statistic, own, base, drawn=self.resampled and not many)
+
+    def _units(self, which: NDArray[np.bool_]) -> tuple[NDArray[np.int_], bool]:
+        """Return the unit of some pairs, by number, and whether units are more than seeds.
+
+        Units are instances, of one instance its changes, and only of one workload or one change the
+        seeds: runs on one instance are no independent problems.
+        """
+        at = [pair.at for pair, asked in zip(self.pairs, which, strict=True) if asked]
+        rest = tuple(axis for axis in dict.fromkeys(chain(*at)) if axis not in FIXED)
+        for axes in ((FIXED[0],), rest, ("seed",)):
+            stands = [tuple(each.get(axis, "") for axis in axes) for each in at]
+            if len({*stands}) > 1:
+                break
+        places = {unit: k for k, unit in enumerate(dict.fromkeys(stands))}
+        return np.array([places[unit] for unit in stands]), axes != ("seed",)
+
+    @property
+    def sizes(self) -> str:
+        """Where its policy has sizes from."""
+        known = (run.metrics.get("knowledge") for run in self.runs if run.ok)
+        return str(next(known, None) or "–")
+
+    def known(self, metric: str) -> Floats:
+        """Return the figures that a mean is of: infinite ones of runs that failed, if less is best.
+
+        Of counts and shares it is over the runs that ended.
+        """
+        best = metric in METRICS and METRICS[metric].best
+        plain = np.array([_figure(run, metric) for run in self.runs])
+        found = self.figures(metric) if best else plain
+        return found[~np.isnan(found)]
+
+    def means(self) -> dict[str, float]:
+        """Return the means of all figures of its runs, by metric."""
+        metrics = (run.metrics.items() for run in self.runs if run.ok)
+        names = dict.fromkeys(n for each in metrics for n, v in each if isinstance(v, int | float))
+        names |= dict.fromkeys(column.key for column in COLUMNS if column.best and self.note)
+        found = {name: self.known(name) for name in names}
+        return {name: float(known.mean()) for name, known in found.items() if len(known)}
+
+
+def _figure(run: Result | None, metric: str) -> float:
+    """Return a figure of a run; NaN where it has none."""
+    found = run.metrics.get(metric, getattr(run, metric, None)) if run and run.ok else None
+    return nan if found is None else float(found)
+
+
+def given_up(runs: Iterable[Result]) -> str:
+    """Say what runs gave up, so that no mean holds it; empty if nothing."""
+    told, words = [run.metrics for run in runs], []
+    for name, (of, what) in GIVEN_UP.items():
+        if count := sum(metrics.get(name, 0) for metrics in told):
+            words.append(f"{count:,} of {sum(metrics.get(of, 0) for metrics in told):,} {what}")
+    return ", ".join(words)
+
+
+def least_mean_jct_s(groups: Iterable[Iterable[Result]]) -> float:
+    """Return what no mean JCT of groups of runs can be below; 0 where that is not known.
+
+    Of a group that is the mean of the bounds of its workloads, each once; a run that gave jobs up
+    has no bound. Groups of other workloads, as of a comparison that was stopped, have other means:
+    the least of them holds for all.
+    """
+    known, members = dict[str, float](), [list(group) for group in groups]
+    for run in chain(*members):
+        if run.ok:
+            bound_s = float(run.metrics.get("bound_mean_jct_s") or 0.0)
+            known[run.fingerprint] = min(bound_s, known.get(run.fingerprint, inf))
+    workloads = [{run.fingerprint for run in group} for group in members]
+    means = [fmean(known[each] for each in some) for some in workloads if some <= known.keys()]
+    return min(means, default=0.0) if all(known.values()) else 0.0
+
+
+def partner(run: Result, others: Sequence[Result]) -> Result | None:
+    """Return which of some runs, all that a run may be held against, is its pair.
+
+    That is the one with its seed; the only one, if nothing in that follows a seed of its own.
+    """
+    same = [other for other in others if other.seed == run.seed]
+    alone = others if len(others) == 1 and not others[0].variant.draws else ()
+    return next(iter([*same, *alone]), None)
