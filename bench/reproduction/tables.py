@@ -16,6 +16,17 @@ def tables_of(claims: Sequence[Claim], figures: Mapping[str, Figure]) -> Iterato
         yield Table(system, HEADER, rows, tuple(_notes(own)))
 
 
+def listed(claims: Sequence[Claim], figures: Mapping[str, Figure]) -> Table:
+    """Return a line for each claim: what it says, what is here, and what measures it."""
+    rows = []
+    for claim in claims:
+        _, _, published, _, here, _, _, verdict, _ = _row(claim, figures.get(claim.name))
+        minutes = f"{claim.minutes:g}" if claim.words else "–"
+        rows.append((claim.name, published, here, verdict, minutes))
+    note = "`ronda reproduce --list SYSTEM` says of what, from where, and why; minutes on two cores"
+    return Table("", ("claim", "published", "here", "verdict", "minutes"), tuple(rows), (note,))
+
+
 def _row(claim: Claim, figure: Figure | None) -> tuple[str, ...]:
     here, sizes, measured = ("–",) * 3
     if figure is not None:

@@ -20,14 +20,16 @@ ABOUT = (
 def records(results: Iterable[Result]) -> list[dict[str, Any]]:
     """Return a row for each run, all with the same columns; None is what it does not have.
 
-    Numbers are bare: the end of a column's name is its unit (``_s``, ``_j``, ``_mib``). Lists, such
-    as the incumbents of a search, are left out.
+    `policy` is as the user wrote it, as `label` is: two variants of one policy are two. Numbers are
+    bare: the end of a column's name is its unit (``_s``, ``_j``, ``_mib``). Lists, such as the
+    incumbents of a search, are left out.
     """
     found = []
     for run in results:
         about = {name: getattr(run, name) for name in ABOUT} | {"change": run.variant.title}
         figures = {n: v for n, v in run.metrics.items() if isinstance(v, str | int | float)}
-        found.append(about | figures | {"version": run.versions.get("ronda", "")})
+        named = {"policy": run.label, "version": run.versions.get("ronda", "")}
+        found.append(about | figures | named)
     names = dict.fromkeys(name for row in found for name in row)
     return [{name: _known(row.get(name)) for name in names} for row in found]
 

@@ -26,6 +26,9 @@ ALIKE = 1e-9
 Pair = tuple[Result, Result]
 """A run before and after."""
 
+Sides = tuple[list[Result], list[Result]]
+"""Runs before and after."""
+
 
 class FigureChange(NamedTuple):
     """A figure of pairs of runs: after over before, and in a word what that means.
@@ -113,16 +116,20 @@ class Difference:
 
 
 def difference(before: Sequence[Result], after: Sequence[Result]) -> Difference:
-    """Compare results, run by run of the same instance, changes, policy as written, and seed."""
-    old, new = ({_key(run): run for run in side} for side in (before, after))
-    met = [(run, new[key]) for key, run in old.items() if key in new]
+    """Compare results, run by run of the same instance, changes, policy as written, and seed.
+
+    Of several such runs those with the same limits and parameters are pairs.
+    """
+    met, left = _met(before, after)
     pairs = [(a, b) for a, b in met if a.fingerprint == b.fingerprint]
     how = [*_told(before, after), *_configured(pairs)]
     others = {a.instance: None for a, b in met if a.fingerprint != b.fingerprint}
     how += [f"{name}: another instance by now, not compared" for name in others]
-    for side, other, where in ((old, new, "before"), (new, old, "after")):
-        alone = [run.title for key, run in side.items() if key not in other]
+    for k, where in enumerate(("before", "after")):
+        alone = [run.title for group in left if not group[1 - k] for run in group[k]]
         how += [f"{len(alone)} runs only {where}, such as {alone[0]}"] if alone else []
+    several = [a[0].title for a, b in left if a and b]
+    how += [f"several runs alike, not compared: {title}" for title in several]
     failing = [(b.title, a.fault, b.fault) for a, b in pairs]
     both = sum(bool(a and b) for _, a, b in failing)
     how += [f"{both} runs fail before and after"] if both else []
@@ -134,8 +141,30 @@ def difference(before: Sequence[Result], after: Sequence[Result]) -> Difference:
     )
 
 
-def _key(run: Result) -> tuple[str, bytes, str, int]:
-    return run.instance, msgspec.json.encode(run.variant), run.label, run.seed
+def _met(before: Sequence[Result], after: Sequence[Result]) -> tuple[list[Pair], list[Sides]]:
+    """Return the pairs, and the runs before and after that have none, those alike together.
+
+    A pair is alike in all that a run is, or else, if there is only one such run on both sides, but
+    for its parameters, or for its limits as well.
+    """
+    pairs, left = list[Pair](), [(list(before), list(after))]
+    for told in (3, 2, 1):
+        groups: dict[bytes, Sides] = {}
+        for sides in left:
+            for side, runs in enumerate(sides):
+                for run in runs:
+                    written = run.instance, run.variant, run.label, run.seed
+                    key = msgspec.json.encode((written, _limits(run), run.config)[:told])
+                    groups.setdefault(key, ([], []))[side].append(run)
+        pairs += [(a[0], b[0]) for a, b in groups.values() if len(a) == len(b) == 1]
+        left = [(a, b) for a, b in groups.values() if not len(a) == len(b) == 1]
+    return pairs, left
+
+
+def _limits(run: Result) -> dict[str, Any]:
+    """Return the limits of a run that change what it decides."""
+    names = ("time_limit_s", "period_s", "predictor")
+    return {name: value for name in names if (value := getattr(run, name)) is not None}
 
 
 def _told(before: Sequence[Result], after: Sequence[Result]) -> list[str]:
@@ -166,13 +195,22 @@ def _configured(pairs: Iterable[Pair]) -> list[str]:
 
 
 def _rows(pairs: Iterable[Pair]) -> list[tuple[str, str, int, dict[str, FigureChange]]]:
-    """Return the changes of each policy on each instance, of the runs that ended on both sides."""
-    groups: dict[tuple[str, str], list[Pair]] = {}
+    """Return the changes of each policy on each instance, of the runs that ended on both sides.
+
+    Limits are apart, and named where there are several.
+    """
+    groups: dict[tuple[str, str], dict[str, list[Pair]]] = {}
     for a, b in pairs:
         if not a.fault and not b.fault:
-            groups.setdefault((a.workload, a.label), []).append((a, b))
+            limits = ", ".join(f"{name} {value}" for name, value in _limits(a).items())
+            groups.setdefault((a.workload, a.label), {}).setdefault(limits, []).append((a, b))
     found = []
-    for (name, label), own in groups.items():
+    several = [
+        (name, f"{label} ({limits})" if len(by_limits) > 1 else label, own)
+        for (name, label), by_limits in groups.items()
+        for limits, own in by_limits.items()
+    ]
+    for name, label, own in several:
         same_host = all(a.host == b.host for a, b in own)
         changes = {}
         for metric in JUDGED:

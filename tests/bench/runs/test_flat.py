@@ -3,6 +3,7 @@
 import csv
 
 import pytest
+from msgspec.structs import replace
 
 from ronda.bench.runs.flat import records, write_runs
 from ronda.bench.runs.resample import Resample
@@ -37,6 +38,15 @@ def test_a_row_a_run_with_all_columns(results):
     assert rows[1]["energy_j"] is None
     assert "incumbents" not in rows[1]
     assert len({tuple(row) for row in rows}) == 1
+
+
+def test_two_variants_of_a_policy_are_two(results):
+    """Whatever groups by `policy` tells them apart, though the metrics have the bare name."""
+    (first, *_) = results
+    names = ("prices(patience=3)", "prices(patience=1)")
+    runs = [replace(first, policy="prices", label=n, metrics={"policy": "prices"}) for n in names]
+    assert [row["policy"] for row in records(runs)] == [*names]
+    assert [row["label"] for row in records(runs)] == [*names]
 
 
 def test_csv_and_parquet_hold_the_same(results, tmp_path):

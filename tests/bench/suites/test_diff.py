@@ -96,6 +96,28 @@ def test_what_differs_in_how_runs_were_made_is_said():
     )
 
 
+@pytest.mark.parametrize("turn", [1, -1])
+def test_runs_that_differ_in_limits_alone_are_apart(turn):
+    """Within 1 s it takes three times as long as before, within 9 s as long; in any order."""
+    old = [run(time_limit_s=limit_s) for limit_s in (1.0, 9.0)]
+    new = [run(time_limit_s=1.0, mean_jct_s=300.0), run(time_limit_s=9.0)][::turn]
+    found = difference(old, new)
+    assert found.worse
+    told = {policy: changes["mean_jct_s"].text for _, policy, _, changes in found.rows}
+    assert told == {"fifo (time_limit_s 1.0)": "3.000 worse", "fifo (time_limit_s 9.0)": "same"}
+
+
+def test_of_runs_alike_parameters_decide_and_none_is_guessed():
+    """Two versions in one folder: those with the same parameters are a pair, the third has none."""
+    old = [run(config={"gap": 0.1}), run(config={"gap": 0.2}, mean_jct_s=50.0)]
+    found = difference(old, [run(config={"gap": 0.1})])
+    assert verdicts(found) == {}
+    assert found.how[-1] == "1 runs only before, such as x fifo seed 0"
+    found = difference(old, [run(config={"gap": 0.3})])
+    assert found.rows == ()
+    assert found.how[-1] == "several runs alike, not compared: x fifo seed 0"
+
+
 def test_resampled_workloads_are_pairs_of_their_own():
     """A workload of seed 1 is no pair of the instance itself."""
     drawn = run(1, variant=Variant(resample=Resample(), seed=1))

@@ -83,6 +83,9 @@ def test_figures_come_from_runs_and_are_kept(tiny, ronda):
     assert len(results.read_text().splitlines()) == 4
     (tiny / "r").rename(tiny / "gone")
     assert fields(ronda("reproduce", "--list", "--json"))["most"] == found["most"]
+    short = ronda("reproduce", "--list").stdout.splitlines()
+    assert [line.split()[0] for line in short[3:8]] == ["times", "most", "long", "asleep", "never"]
+    assert "against" in ronda("reproduce", "--list", "tiny").stdout
     assert not (tiny / "r").exists()
 
 

@@ -8,6 +8,7 @@ import msgspec
 from ronda.bench.figures.page import fill_file
 from ronda.bench.reproduction.claims import LONG_MIN, Claim, Figure, chosen, claims, recorded
 from ronda.bench.reproduction.evidence import carry_out, figure_of
+from ronda.bench.reproduction.tables import listed as a_line_each
 from ronda.bench.reproduction.tables import tables_of
 from ronda.bench.runs.folder import claim as hold
 from ronda.bench.suites.suite import PACKAGED
@@ -25,14 +26,20 @@ PART = "reproduction"
 
 @taught(
     "reproduce",
-    "ronda reproduce --list                     the tables with the last figures; runs nothing",
+    "ronda reproduce --list                     a line a claim with its last figure; runs nothing",
+    "ronda reproduce --list helios              all that is to be said of them",
     "ronda reproduce helios                     a minute",
     "ronda reproduce ones hermes --out results  some ten minutes on two cores",
     "ronda reproduce powerflow-best             one claim, however long it takes",
     "ronda reproduce --into docs/reproduction.md --record bench/data/reproduced.json",
 )
 @click.argument("names", metavar="[SYSTEM]...", nargs=-1)
-@click.option("--list", "listed", is_flag=True, help="Run nothing: show the last figures.")
+@click.option(
+    "--list",
+    "listed",
+    is_flag=True,
+    help="Run nothing: show the last figures, a line a claim; of SYSTEMs all of it.",
+)
 @click.option(
     "--record",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -74,7 +81,8 @@ def command(
     if as_json:
         emit({"out": str(out), "claims": [_fields(c, figures.get(c.name)) for c in wanted]})
     else:
-        display(*tables_of(wanted, figures))
+        short = listed and not names
+        display(*([a_line_each(wanted, figures)] if short else tables_of(wanted, figures)))
 
 
 def _measured(asked: list[Claim], out: Path, jobs: int) -> dict[str, Figure]:
