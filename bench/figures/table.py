@@ -198,7 +198,7 @@ def milliseconds(value: float) -> str:
 
 def joules(value: float) -> str:
     """Write joules in the unit that leaves one to three digits before the point."""
-    if value == 0:
+    if value == 0 or isnan(value):
         return "–"  # an instance without power data
     for size, unit in ((1e12, "TJ"), (1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ")):
         if abs(value) >= size:

@@ -35,8 +35,8 @@ class Status(StrEnum):
 class Result(Spec, frozen=True, kw_only=True):
     """One run's line: what it was of, how and where it ended, and the limits that it ran under.
 
-    `metrics` are the fields of `ronda run`, empty unless the run is `OK`; they are written next to
-    the others on the line, not nested.
+    `metrics` are the fields of `ronda run` that are known, empty unless the run is `OK`; they are
+    written next to the others on the line, not nested.
     """
 
     key: Annotated[str, msgspec.Meta(pattern=KEY)]
@@ -83,7 +83,7 @@ class Result(Spec, frozen=True, kw_only=True):
         """Rebuild a result from its flat line."""
         line = msgspec.json.decode(text, type=dict[str, Any])
         own = {key: line[key] for key in cls.__struct_fields__ if key in line}
-        metrics = {key: value for key, value in line.items() if key not in own}
+        metrics = {k: v for k, v in line.items() if k not in own and v is not None}
         return msgspec.convert(own | {"metrics": metrics}, type=cls)
 
 

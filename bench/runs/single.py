@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isnan, log
+from math import isnan, log, nan
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -31,6 +31,7 @@ Progress = Callable[[int, int, float], None]
 """Called with completed jobs, all jobs, and the time in the horizon."""
 
 BOUNDED = ("mean_jct_s", "makespan_s", "energy_j")
+ENERGIES = frozenset({"energy_j", "bound_energy_j", "energy_cost", "carbon_g"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def measure(
 
     `gap_mean_jct` is how far the mean JCT lies above the clairvoyant bound, relative to the
     bound; it is left out where there is no bound. Bounds are of all jobs, and 0 if some were given
-    up.
+    up. Energies are NaN where no watts of busy GPUs are known. `notes` are those of the instance.
     """
     violations = check(instance, schedule)
     metrics: dict[str, Any] = dict(summarise(instance, schedule))
@@ -66,8 +67,19 @@ def measure(
     if whole and least.mean_jct_s > 0:
         metrics["gap_mean_jct"] = metrics["mean_jct_s"] / least.mean_jct_s - 1.0
     metrics["violations"] += len(violations)  # besides those of plans that were refused
+    if not metered(instance):
+        metrics |= dict.fromkeys(metrics.keys() & ENERGIES, nan)
+    if isinstance(notes := instance.made.get("notes"), list):
+        metrics["notes"] = [*map(str, notes)]
     metrics["wall_s"] = wall_s
     return RunFigures(metrics, [*map(str, violations), *_refused(schedule)])
+
+
+def metered(instance: Instance) -> bool:
+    """Return whether it is known for some job what a busy GPU of the cluster draws."""
+    types = {group.gpu_type for group in instance.cluster.node_groups}
+    used = {job.profile for job in instance.jobs}
+    return any(types & instance.profiles[name].power.keys() for name in used)
 
 
 def _refused(schedule: Schedule) -> list[str]:

@@ -128,7 +128,9 @@ class Arranged:
 
     def _notes(self, lines: Sequence[TableRow]) -> tuple[str, ...]:
         """Say what the numbers are."""
-        notes, counts = [], {len(line.pairs) for line in lines}
+        counts = {len(line.pairs) for line in lines}
+        each = (run.metrics.get("notes", ()) for line in lines for run, _ in line.pairs)
+        notes = [*dict.fromkeys(chain.from_iterable(each))]
         kinds = {shown.kind for shown in (*self.inside, *self.columns)}
         drawn = any(line.resampled for line in lines)
         if counts - {1} and "spread" in kinds:

@@ -19,6 +19,7 @@ from ronda.bench.frontier.sweep import (
 from ronda.bench.frontier.tables import as_json as fields_of
 from ronda.bench.frontier.tables import tables_of
 from ronda.bench.runs.results import Result, results_of
+from ronda.bench.runs.single import metered
 from ronda.bench.runs.specs import split_policies
 from ronda.bench.runs.variant import Variant, reference_w
 from ronda.bench.suites.cells import expand
@@ -27,6 +28,7 @@ from ronda.cli.options import PolicyName
 from ronda.cli.output import can_draw
 from ronda.cli.progress import Bars
 from ronda.cli.runs import How, horizon_options
+from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance, Knowledge
 
 
@@ -92,6 +94,9 @@ def command(
         time_limit_s=time_limit,
     )
     todo = expand(suite, runs.out)
+    for each, _ in todo.named.values():
+        if not metered(each):
+            raise InputError(each.name, "no watts of busy GPUs", "profiles with power")
     with runs.ready("frontier") as run:
         todo.keep()
         results = run(todo.cases)

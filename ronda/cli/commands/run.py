@@ -126,3 +126,5 @@ def _show(metrics: dict[str, Any]) -> None:
     shown = (*COLUMNS, *SEARCHES, *(METRICS[key] for key in last))
     rows += [(c.title, c.write(metrics[c.key])) for c in shown if c.key in metrics]
     display(facts(rows, right=True))
+    for line in metrics.get("notes", ()):
+        tell(line)

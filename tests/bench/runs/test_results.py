@@ -39,6 +39,13 @@ def test_latest_line_of_a_case_counts(tmp_path):
     assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 3
 
 
+def test_a_figure_that_is_not_known_is_not_there():
+    """Such as the energy of jobs without watts; what is 0 is."""
+    line = result().to_line() | {"key": "0" * 10, "energy_j": None, "restarts": 0}
+    found = Result.from_line(json.dumps(line).encode()).metrics
+    assert ("energy_j" in found, found["restarts"]) == (False, 0)
+
+
 def test_a_line_cut_in_half_is_dropped(tmp_path):
     """After a kill in the middle of a line the whole ones count, and the next starts afresh."""
     path = tmp_path / "results.jsonl"

@@ -110,6 +110,13 @@ def test_means_over_seeds_and_their_spread(runs):
     assert table.notes == ("±: standard deviation of the runs",)
 
 
+def test_notes_of_an_instance_stand_once_under_its_table(runs):
+    """Where sizes are from, and what was assumed."""
+    runs.add("a", mean_jct_s=1.0, notes=["sizes: x", "GPUs: y"])
+    (table,) = runs.add("b", mean_jct_s=1.0, notes=["sizes: x", "GPUs: y"]).usual()
+    assert table.notes == ("sizes: x", "GPUs: y")
+
+
 def test_policies_are_held_against_the_first_seed_by_seed(runs):
     """60 / 30 and 100 / 50 are 2 each: no width, however far the seeds are apart."""
     runs.add("a", 0, mean_jct_s=30.0).add("a", 1, mean_jct_s=50.0)

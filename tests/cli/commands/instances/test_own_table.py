@@ -55,6 +55,22 @@ def test_forty_jobs_on_three_types(page, ronda):
     assert [j.id for j in read("forty.json").jobs] == [s.job.id for s in waiting]
 
 
+def test_energy_is_not_known_without_busy_watts(page, ronda):
+    """A run says so, and what was assumed; there is no frontier of energies."""
+    mapping = "id=job,submit=asked_min,gpus=gpus,duration=run_s"
+    made = ronda(*TABLE, "queue.csv", "--map", mapping, "--cluster", "room.json", "--out", "q.json")
+    notes = ("sizes: true run times", "restarts: 7 s on 1 GPU", "energy: not known")
+    assert all(note in made.stderr for note in notes)
+    done = ronda("run", "q.json", "--policy", "fifo")
+    assert re.search(r"energy +–", done.stdout)
+    assert all(note in done.stdout for note in notes)
+    told = json.loads(ronda("run", "q.json", "--policy", "fifo", "--json").stdout.splitlines()[-1])
+    assert told["energy_j"] is None
+    refused = ronda("frontier", "q.json", "--policies", "fifo", "--out", "f")
+    assert (refused.exit_code, Path("f").exists()) == (2, False)
+    assert "found no watts of busy GPUs" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
