@@ -129,7 +129,7 @@ class Arranged:
     def _notes(self, lines: Sequence[TableRow]) -> tuple[str, ...]:
         """Say what the numbers are."""
         counts = {len(line.pairs) for line in lines}
-        each = (run.metrics.get("notes", ()) for line in lines for run, _ in line.pairs)
+        each = (run.metrics.get("notes", ()) for line in lines for run in line.runs)
         notes = [*dict.fromkeys(chain.from_iterable(each))]
         kinds = {shown.kind for shown in (*self.inside, *self.columns)}
         drawn = any(line.resampled for line in lines)
