@@ -68,6 +68,7 @@ MORE = (
     Column("queued_jobs", "queued jobs", count),
     Column("preemptions", "preemptions", count),
     Column("restarts", "restarts", count),
+    Column("restart_share", "GPU time of restarts (%)", percent),
     Column("pinned_jobs", "pinned jobs", count),
     Column("fallbacks", "fallbacks", count),
     Column("violations", "violations", count),

@@ -30,6 +30,9 @@ from ronda.solvers.registry import policy, policy_class
 Progress = Callable[[int, int, float], None]
 """Called with completed jobs, all jobs, and the time in the horizon."""
 
+EATEN = 0.1
+"""Share of its GPU time from which on a run says that restarts took it."""
+
 BOUNDED = ("mean_jct_s", "makespan_s", "energy_j")
 ENERGIES = frozenset({"energy_j", "bound_energy_j", "energy_cost", "carbon_g"})
 
@@ -52,7 +55,8 @@ def measure(
 
     `gap_mean_jct` is how far the mean JCT lies above the clairvoyant bound, relative to the
     bound; it is left out where there is no bound. Bounds are of all jobs, and 0 if some were given
-    up. Energies are NaN where no watts of busy GPUs are known. `notes` are those of the instance.
+    up. Energies are NaN where no watts of busy GPUs are known. `notes` are those of the instance,
+    and one of a run whose restarts took more than `EATEN` of its GPU time.
     """
     violations = check(instance, schedule)
     metrics: dict[str, Any] = dict(summarise(instance, schedule))
@@ -69,8 +73,13 @@ def measure(
     metrics["violations"] += len(violations)  # besides those of plans that were refused
     if not metered(instance):
         metrics |= dict.fromkeys(metrics.keys() & ENERGIES, nan)
-    if isinstance(notes := instance.made.get("notes"), list):
-        metrics["notes"] = [*map(str, notes)]
+    told = instance.made.get("notes")
+    notes = [*map(str, told)] if isinstance(told, list) else []
+    if metrics["restart_share"] > EATEN:
+        eaten = f"{metrics['restart_share']:.0%}"
+        notes.append(f"{schedule.policy}: restarts took {eaten} of the GPU time that jobs had")
+    if notes:
+        metrics["notes"] = notes
     metrics["wall_s"] = wall_s
     return RunFigures(metrics, [*map(str, violations), *_refused(schedule)])
 

@@ -68,7 +68,8 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
       microsecond;
     * `makespan_s`: from the first submission to the end of the schedule;
     * `preemptions`: times that a job lost all its GPUs before it ended; `restarts`: changes of
-      an allocation and resumptions; `pinned_jobs`: those that might not be stopped for a while;
+      an allocation and resumptions, and `restart_share`, the share of `gpu_s` that these took;
+      `pinned_jobs`: those that might not be stopped for a while;
     * of jobs that may share a GPU, and of the others, where there are such: `mean_fusible_jct_s`,
       `mean_lone_jct_s`;
     * `energy_j`: from 0 to the end of the schedule; `energy_cost` and `carbon_g` of it, if the
@@ -97,6 +98,9 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
     ended = ~np.isnan(figures.jct_s)
     jct_s, queue_s = figures.jct_s[ended], figures.queue_s[ended]
     makespan_s = schedule.end_s - min((o.submit_s for o in schedule.jobs), default=0.0)
+    again = [s for o in schedule.jobs for s in o.segments[1:]]
+    paused_gpu_s = sum(s.option.own_gpus * (s.resume_s - s.start_s) for s in again)
+    gpu_s = float(figures.gpu_s.sum())
     solve_s = np.array([r.solve_s for r in schedule.rounds])
     return {
         "instance": schedule.instance,
@@ -117,6 +121,7 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
         "makespan_s": makespan_s,
         "preemptions": int(figures.preemptions.sum()),
         "restarts": int(figures.restarts.sum()),
+        "restart_share": paused_gpu_s / gpu_s if gpu_s > 0 else nan,
         "pinned_jobs": len({job for r in schedule.rounds for job in r.pinned_jobs}),
         **_fusible(instance, figures.jct_s),
         "energy_j": schedule.energy.total_j,
@@ -125,10 +130,8 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
         **_above_optimum(instance, _mean(jct_s), schedule.energy.total_j),
         **_lost(instance, schedule),
         **_searched(instance, schedule),
-        "gpu_s": float(figures.gpu_s.sum()),
-        "gpu_utilisation": float(figures.gpu_s.sum()) / (instance.cluster.gpus * makespan_s)
-        if makespan_s > 0
-        else nan,
+        "gpu_s": gpu_s,
+        "gpu_utilisation": gpu_s / (instance.cluster.gpus * makespan_s) if makespan_s > 0 else nan,
         "rounds": len(schedule.rounds),
         "median_solve_s": _percentile(solve_s, 50),
         "p99_solve_s": _percentile(solve_s, 99),

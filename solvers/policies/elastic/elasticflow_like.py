@@ -17,6 +17,7 @@ from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.greedy.turns import taking_turns
 from ronda.solvers.policies.elastic.optimus import remaining
 
 
@@ -48,6 +49,7 @@ class ElasticFlowLike(Clocked):
     )
 
     @in_time
+    @taking_turns
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
@@ -149,18 +151,20 @@ class FutureGpus:
             return None
         length, free = self._length[:slots], self.free[:slots]
         counts, pace = self._of(gpus), np.array((0.0, *rate))  # of step + 1
-        most = counts.searchsorted(free, side="right") - 1
+        top = np.maximum.accumulate(pace)
+        fastest = top.searchsorted(top)  # step + 1 of those up to each: more GPUs may be slower
+        most = fastest.take(counts.searchsorted(free, side="right") - 1)
         if np.add.reduce(pace.take(most) * length) < work:
             return None
         for level in range(1, len(counts)):
-            booked = np.minimum(most, level)
+            booked = fastest.take(np.minimum(most, level))
             done = pace.take(booked) * length
             if np.add.reduce(done) >= work:
                 break
         late = done[::-1].cumsum()[::-1]  # done from each slot to the deadline
         first = max(int(np.count_nonzero(late >= work)) - 1, 0)
         if first:
-            booked[:first] = np.minimum(most[:first], level - 1)
+            booked[:first] = fastest.take(np.minimum(most[:first], level - 1))
             done = pace.take(booked) * length
         before = done.cumsum() - done
         booked[before >= work] = 0

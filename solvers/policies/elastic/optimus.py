@@ -14,6 +14,7 @@ from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.greedy.turns import taking_turns
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Optimus(Clocked):
     )
 
     @in_time
+    @taking_turns
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:

@@ -15,6 +15,7 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked, preempt_in_order
+from ronda.solvers.greedy.turns import taking_turns
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Las(Clocked):
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
 
     @in_time
+    @taking_turns
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
@@ -95,6 +97,7 @@ class Gittins(Clocked):
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SIZES | Capability.SLEEPS
 
     @in_time
+    @taking_turns
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:

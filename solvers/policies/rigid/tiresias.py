@@ -13,6 +13,7 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked, preempt_in_order
+from ronda.solvers.greedy.turns import taking_turns
 
 
 class SecondQueue(PlanMemory, frozen=True):
@@ -49,6 +50,7 @@ class Tiresias(Clocked):
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
 
     @in_time
+    @taking_turns
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:

@@ -12,6 +12,7 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.greedy.turns import taking_turns
 from ronda.solvers.policies.sweeps.order import in_order
 from ronda.solvers.policies.sweeps.trials import trials_of
 
@@ -36,6 +37,7 @@ class RoundRobin(Clocked):
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
 
     @in_time
+    @taking_turns
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:

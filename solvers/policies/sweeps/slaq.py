@@ -19,6 +19,7 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.greedy.turns import taking_turns
 from ronda.solvers.policies.sweeps.order import in_order
 from ronda.solvers.policies.sweeps.trials import Trial, trials_of
 
@@ -46,6 +47,7 @@ class Slaq(Clocked):
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
 
     @in_time
+    @taking_turns
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:

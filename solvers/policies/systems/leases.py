@@ -20,6 +20,7 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked, Clocks, preempt_in_order
+from ronda.solvers.greedy.turns import taking_turns
 from ronda.solvers.policies.systems.time_shares import TimeShares
 
 
@@ -62,6 +63,7 @@ class Leasing(Clocked, ABC):
     capabilities: ClassVar[Capability]
 
     @in_time
+    @taking_turns
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:

@@ -89,6 +89,7 @@ def test_figures_by_hand():
         "makespan_s": 50,
         "preemptions": 1,
         "restarts": 2,
+        "restart_share": 0,
         "pinned_jobs": 0,
         "energy_j": 123,
         "sleeping_nodes": 0,
@@ -208,3 +209,11 @@ def test_time_in_pieces_leaves_no_rest_that_looks_like_a_wait():
     assert 7.7 - 0.1 - sum(piece.end_s - piece.start_s for piece in pieces) != 0
     figures = job_figures(replace(SCHEDULE, jobs=(outcome("d", 0.1, *pieces),)))
     assert figures.queue_s.tolist() == [0]
+
+
+def test_the_share_of_restarts_is_what_later_segments_hold_in_vain():
+    """A start of 10 s is none; 5 s of 25 on 2 GPUs are: 10 of 30 + 50 GPU-seconds."""
+    first = replace(held(0, 30), resume_s=10)
+    again = replace(held(40, 65, gpus=2), resume_s=45)
+    schedule = replace(SCHEDULE, jobs=(outcome("a", 0, first, again),), rounds=())
+    assert summarise(INSTANCE, schedule)["restart_share"] == 10 / 80
