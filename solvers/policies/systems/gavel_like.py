@@ -14,8 +14,11 @@ from ronda.solvers.contract import Capability
 from ronda.solvers.policies.systems.leases import Book, Leasing
 from ronda.solvers.policies.systems.time_shares import TimeShares, least
 
-SPEED = 1e-3
-"""What the mean of all jobs counts against the least: GPUs that the least cannot use are used."""
+CLOSE = 1e-9
+"""How near to its greatest the least is held while the rest of the GPUs is given away, relative."""
+
+DIGITS = 6
+"""Decimals of shares that count: equal jobs are in order of submission, not of rounding."""
 
 HALVINGS = 10
 """Of the range in which the least finish-time fairness is looked for."""
@@ -93,47 +96,62 @@ class GavelFtfLike(_TimeSharing):
     def shares(self, of: TimeShares, deadline: Deadline) -> Floats:
         """Search the least rho by halves."""
         low = float(((of.age_s + of.left / of.rate.max(axis=1)) / of.alone_s).max())
-        high, best = 2.0 * low, None
-        while best is None:
-            best = _by(of, high, deadline)
-            low, high = (low, high) if best is not None else (high, 2.0 * high)
+        high = 2.0 * low
+        while not _are_done(of, high, deadline):
+            low, high = high, 2.0 * high
         for _ in range(HALVINGS):
             checkpoint()
             middle = (low * high) ** 0.5
-            found = _by(of, middle, deadline)
-            if found is None:
-                low = middle
-            else:
-                high, best = middle, found
-        return best
+            low, high = (low, middle) if _are_done(of, middle, deadline) else (middle, high)
+        return fair_shares(of, _need(of, high), deadline)[1]
 
 
-def _by(of: TimeShares, rho: float, deadline: Deadline) -> Floats | None:
-    """Return shares with which all jobs are done by their time; None if there are none."""
+def _need(of: TimeShares, rho: float) -> Floats:
+    """Return (J,) the rates at which jobs are done by their time; infinite if it has passed."""
     left_s = rho * of.alone_s - of.age_s
-    if (left_s <= 0).any():
-        return None
-    reached, shares = fair_shares(of, of.left / left_s, deadline)
-    return shares if reached >= 1 else None
+    need = np.full(len(left_s), np.inf)
+    np.divide(of.left, left_s, out=need, where=left_s > 0)
+    return need
 
 
-def fair_shares(of: TimeShares, need: Floats, deadline: Deadline) -> tuple[float, Floats]:
-    """Return the greatest part of (J,) needed rates that all jobs get, and (J, P) shares for it."""
+def _are_done(of: TimeShares, rho: float, deadline: Deadline) -> bool:
+    """Return whether all jobs can be done by their time."""
+    need = _need(of, rho)
+    return bool(np.isfinite(need).all()) and fair_shares(of, need, deadline, fill=False)[0] >= 1
+
+
+def fair_shares(
+    of: TimeShares, need: Floats, deadline: Deadline, *, fill: bool = True
+) -> tuple[float, Floats]:
+    """Return the greatest part of (J,) needed rates that all jobs get, and (J, P) shares for it.
+
+    To `fill` GPUs that the least cannot use, they are then those of the greatest mean of rates over
+    those at an equal share. Needs count beside the best rates, the greatest as 1.
+    """
     from scipy.sparse import csr_array
 
     jobs, pools = of.rate.shape
     pairs, at = np.argwhere(of.rate > 0), np.flatnonzero(of.rate > 0)
     j, p = pairs.T
-    speed = of.rate.ravel()[at] / need[j]
+    best = of.rate.max(axis=1)
+    busy = need / best
     k = np.arange(len(at))
     rows = np.concatenate([j, np.arange(jobs), jobs + j, 2 * jobs + p])
     columns = np.concatenate([k, np.full(jobs, len(at)), k, k])
-    entries = np.concatenate([-speed, np.ones(jobs), np.ones(len(at)), of.gpus[j]])
+    parts = of.rate.ravel()[at] / best[j], busy / busy.max(), np.ones(len(at)), of.gpus[j]
+    entries = np.concatenate([-parts[0], *parts[1:]])
     matrix = csr_array((entries, (rows, columns)), shape=(2 * jobs + pools, len(at) + 1))
     limits = np.concatenate([np.zeros(jobs), np.ones(jobs), of.capacity])
-    cost = np.append(-SPEED * speed / jobs, -1.0)
-    ends = np.zeros(len(cost)), np.append(np.ones(len(at)), np.inf)
-    found = least(cost, matrix, limits, ends, np.zeros(len(cost), dtype=bool), deadline)
+    low, high = np.zeros(len(at) + 1), np.append(np.ones(len(at)), np.inf)
+    some = np.zeros(len(low), dtype=bool)
+    cost = np.append(np.zeros(len(at)), -1.0)
+    found = least(cost, matrix, limits, (low, high), some, deadline)
+    reached = float(found[-1] / busy.max())
+    if fill:
+        low[-1] = found[-1] * (1 - CLOSE)
+        speed = of.rate.ravel()[at] / of.equal[j]
+        cost = np.append(-speed / speed.max(), 0.0)
+        found = least(cost, matrix, limits, (low, high), some, deadline)
     shares = np.zeros(jobs * pools)
-    shares[at] = np.clip(found[:-1], 0.0, 1.0)
-    return float(found[-1]), shares.reshape(jobs, pools)
+    shares[at] = np.clip(found[:-1], 0.0, 1.0).round(DIGITS)
+    return reached, shares.reshape(jobs, pools)

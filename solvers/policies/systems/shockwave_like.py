@@ -13,11 +13,13 @@ from ronda.solvers.contract import Capability
 from ronda.solvers.policies.systems.leases import Book, Leasing
 from ronda.solvers.policies.systems.time_shares import TimeShares, least
 
-POINTS = 6
-"""Of the logarithm between which it is taken as linear."""
+POINTS = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+"""Progress between which the logarithm is taken as linear, and ``ORIGIN``, whose logarithm stands
+for that of 0: `logapx_bases` and `logapx_origin` of its repository."""
 
-LEAST = 0.01
-"""Progress at which the logarithm begins: that of 0 has none."""
+ORIGIN = 1e-6
+
+LOGS = np.log(np.maximum(POINTS, ORIGIN))
 
 UNFAIR = 10.0
 """What a time alone costs by which a job is late for a fair finish, against one unit of the log."""
@@ -75,28 +77,29 @@ def most_rounds(of: TimeShares, market: ShockwaveLike) -> Floats:
 def won_rounds(of: TimeShares, market: ShockwaveLike, deadline: Deadline) -> Floats:
     """Return (J,) how many rounds of the window each job gets.
 
-    Variables are, for J jobs, the rounds n, the logarithms v, the lateness s, and the makespan m in
-    times that all work needs on all GPUs; rows are those of `_rows`.
+    Variables are, for J jobs, the rounds n, what they add to the logarithms v, the lateness s, and
+    the makespan m in times that all work needs on all GPUs; rows are those of `_rows`.
     """
     jobs = len(of.jobs)
     most = most_rounds(of, market)
-    matrix, upper = _rows(of, market, most)
+    now = np.interp(of.done / (of.done + of.left), POINTS, LOGS)
+    matrix, upper = _rows(of, market, now)
     cost = np.concatenate([np.zeros(jobs), -of.weight, UNFAIR * of.weight, [market.makespan]])
     none, every = np.zeros(jobs), np.full(jobs, np.inf)
     ends = (
         np.concatenate([none, -every, none, [0.0]]),
-        np.concatenate([most, every, every, [np.inf]]),
+        np.concatenate([most, -now, every, [np.inf]]),
     )
     found = least(cost, matrix, upper, ends, np.arange(len(cost)) < jobs, deadline)
     return np.asarray(np.rint(found[:jobs]))
 
 
-def _rows(of: TimeShares, market: ShockwaveLike, rounds: Floats) -> tuple[Any, Floats]:
-    """Return the matrix and upper limits of the market; `rounds` (J,) are the most of each job.
+def _rows(of: TimeShares, market: ShockwaveLike, now: Floats) -> tuple[Any, Floats]:
+    """Return the matrix and upper limits of the market; `now` (J,) are the logarithms of today.
 
-    GPU-rounds suffice; v_j is below each chord of ``log(progress)``; with s_j the job is done in
-    its fair time if it has its equal share after the window; m is no less than what is left of
-    each job, and of all, after the window.
+    GPU-rounds suffice; ``now_j + v_j`` is below each chord of ``log(progress)``; with s_j the job
+    is done in its fair time if it has its equal share after the window; m is no less than what is
+    left of each job, and of all, after the window.
     """
     from scipy.sparse import csr_array
 
@@ -116,12 +119,8 @@ def _rows(of: TimeShares, market: ShockwaveLike, rounds: Floats) -> tuple[Any, F
         upper.append(most)
 
     add(np.array([market.rounds * of.capacity.sum()]), (n, of.gpus))
-    points = np.linspace(0.0, rounds, POINTS, axis=1)
-    done = of.done[:, None] + step[:, None] * points
-    logs = np.log(np.clip(done / total[:, None], LEAST, 1.0))
-    for a, b in zip(range(POINTS), range(1, POINTS), strict=False):
-        slope = (logs[:, b] - logs[:, a]) / (points[:, b] - points[:, a])
-        add(logs[:, a] - slope * points[:, a], (n, -slope), (v, one))
+    for slope, a, log in zip(np.diff(LOGS) / np.diff(POINTS), POINTS, LOGS, strict=False):
+        add(log + slope * (of.done / total - a) - now, (n, -slope * step / total), (v, one))
     window_s = market.rounds * market.lease_s
     fair_s = of.alone_s  # finish-time fairness up to 1
     after = of.left / of.equal

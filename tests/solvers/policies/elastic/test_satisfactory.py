@@ -53,3 +53,12 @@ def test_work_that_fits_to_the_last_bit_is_booked():
         work = min(float(np.diff(ends, prepend=0.0).sum()), float(ends[-1]))
         future = FutureGpus(1, ends.tolist())
         assert future.fill(float(ends[-1]), work, (1,), (1.0,)) in (0, None)
+
+
+def test_more_gpus_that_are_slower_are_no_help():
+    """Four GPUs are free, but two are fastest: 15 units in 10 s are met by them, 16 by none."""
+    gpus, rate = (1, 2, 4), (1.0, 1.5, 1.2)
+    future = FutureGpus(4, [10.0])
+    assert future.fill(10.0, 15.0, gpus, rate) == 1
+    assert future.free.tolist() == [2]
+    assert FutureGpus(4, [10.0]).fill(10.0, 16.0, gpus, rate) is None

@@ -4,6 +4,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from ronda.formulations.clock import Deadline
@@ -65,17 +67,53 @@ def test_a_market_of_equals_gives_equal_rounds():
     assert won_rounds(of, ShockwaveLike(), Deadline()).tolist() == [10, 10]
 
 
-@pytest.mark.parametrize(("age_s", "rounds"), [(4800.0, 20), (0.0, 16)])
+@pytest.mark.parametrize(("age_s", "rounds"), [(4800.0, 20), (0.0, 17)])
 def test_a_job_that_is_late_for_a_fair_finish_wins_rounds(age_s, rounds):
-    """Rate 1 on one GPU, alone 4,800 s each; one has all its work before it, one half of it.
+    """Rate 1 on one GPU: 20 rounds before the first, and 15 of 30 before the second.
 
-    Late, the first gets all 20 rounds. In time it needs 10 to be fair; then logarithms decide: of
-    its progress in 20ths by ln(12/8)/4 = 0.101 and ln(16/12)/4 = 0.072 a round from 8 and 12 on,
-    of the other's, of which 10 are done, by 0.091, 0.077 and 0.067 for each 2 rounds more.
+    Late for its 4,800 s, the first gets all 20 rounds. In time it needs 10 to be fair; then
+    logarithms decide: a round adds to the first's ln(4/2)/4 = 0.173 up to 8 rounds,
+    ln(6/4)/4 = 0.101 up to 12, 0.072 up to 16, 0.056 up to 20; to the second's ln(6/5)/3 = 0.061 or
+    less of the chord ln(6/4)/6 = 0.068 for 3 rounds, then 0.048. So 16, then 3, then one more.
     """
-    known = {"done": [0, 1200], "left": [2400, 1200], "age_s": [age_s, 0]}
+    known = {"done": [0, 1800], "left": [2400, 1800], "age_s": [age_s, 0]}
     of = sharing([[1.0], [1.0]], capacity=(1.0,), **known)
     assert won_rounds(of, ShockwaveLike(makespan=0.0), Deadline()).tolist() == [rounds, 20 - rounds]
+
+
+def test_a_new_job_gains_from_its_first_round_on():
+    """Neither of 2,000 and 4,000 rounds comes to 1 % in 20: a round is twice as much of the first.
+
+    It adds 61.0 / 2,000 to its logarithm, and 61.0 / 4,000 to the other's.
+    """
+    known = {"done": [0, 0], "left": [2.4e5, 4.8e5], "age_s": [0, 0]}
+    of = sharing([[1.0], [1.0]], capacity=(1.0,), **known)
+    assert won_rounds(of, ShockwaveLike(), Deadline()).tolist() == [20, 0]
+
+
+@given(st.lists(st.floats(-150, 150), min_size=1, max_size=4), st.integers(1, 64))
+def test_no_need_hides_another(logs, gpus):
+    """Gangs of all GPUs at rate 1 that need x of the time each: all get 1 / sum(x) of that."""
+    needs = 10.0 ** np.array(logs)
+    of = sharing(
+        np.ones((len(needs), 1)),
+        gpus=np.full(len(needs), float(gpus)),
+        capacity=(float(gpus),),
+        equal=np.full(len(needs), 1.0 / len(needs)),
+    )
+    reached, shares = fair_shares(of, needs, Deadline())
+    assert reached * needs.sum() == pytest.approx(1.0, rel=1e-5)
+    assert shares.sum() == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_job_that_is_all_but_done_is_as_fair_as_others():
+    """One GPU, alone 200 s each: work of 1e-9 is done at once, and the other has nearly all of it.
+
+    ``rho = 100 / 200`` for it.
+    """
+    known = {"done": [100, 0], "left": [1e-9, 100], "age_s": [0, 0]}
+    of = sharing([[1.0], [1.0]], capacity=(1.0,), **known)
+    assert GavelFtfLike().shares(of, Deadline())[1, 0] == pytest.approx(1.0, abs=2e-3)
 
 
 def test_a_market_takes_memory_by_its_jobs():
