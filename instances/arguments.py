@@ -4,6 +4,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import cache, wraps
 from types import NoneType, UnionType
 from typing import (
@@ -43,12 +44,21 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             hint = hints.get(name, object)
             if signature.parameters[name].kind in _STARRED or _is_open(hint):
                 continue
-            plain = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+            plain = _plain(value)
             refuse_unfit(name, plain, hint)
             given.arguments[name] = plain
         return function(*given.args, **given.kwargs)
 
     return asked
+
+
+def _plain(value: Any) -> Any:
+    """Return a value without numpy, inside of lists and dicts too."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain, value))
+    return {key: _plain(v) for key, v in value.items()} if type(value) is dict else value
 
 
 def refuse_unfit(place: str, value: Any, hint: Any) -> None:
@@ -146,8 +156,9 @@ def _found(value: Any) -> str:
     if isinstance(value, msgspec.Struct):
         return _article(type(value).__name__.lower())
     if isinstance(value, str | int | float | list | tuple | dict | None):
-        text = json.dumps(value, ensure_ascii=False, default=repr)
-        return short(printable(text), 60)
+        with suppress(TypeError, ValueError):  # a key that is a tuple, a number of 5,000 digits
+            text = json.dumps(value, ensure_ascii=False, default=repr)
+            return short(printable(text), 60)
     return f"{_article(type(value).__name__)} object"
 
 

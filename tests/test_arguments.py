@@ -331,3 +331,12 @@ def test_numbers_of_numpy_are_numbers():
         known(1, b=np.float64(0.5))
     with pytest.raises(TypeError, match="missing a required argument"):
         known(b=3)
+
+
+@pytest.mark.parametrize("odd", [10**400, 10**5000, {(1, 2): 3}, [{(1,): 2}]], ids="abcd")
+def test_no_value_is_too_odd_to_be_told(odd):
+    """Numbers beyond all floats, and of more digits than Python writes; keys that JSON lacks."""
+    round_ = ronda.load("round-tight-64")
+    with pytest.raises(ronda.InputError, match=r"^deadline: found .*; expected") as caught:
+        ronda.solve(round_, "fifo", deadline=odd)
+    assert len(str(caught.value)) < 300

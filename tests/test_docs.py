@@ -48,8 +48,11 @@ def make():
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if any(not b.mark for b in BLOCKS[p])])
-def test_code_runs(page):
-    """The blocks of a page run, in order, and print what they show; `make docs-code` runs all."""
+def test_code_runs(page, runs_here):
+    """The blocks of a page run, in order, and print what they show.
+
+    `make docs-code` runs all, and starts the processes that comparisons have.
+    """
     assert code.run_page(page, slow=False) == []
 
 

@@ -32,6 +32,7 @@ from ronda.instances.schedule import Schedule
 
 Document = Instance | Round | Plan | Schedule | Demand
 
+Whole = TypeVar("Whole", bound=msgspec.Struct)
 Kind = TypeVar("Kind", bound=Instance | Round | Plan | Schedule | Demand)
 
 
@@ -109,7 +110,7 @@ class MalformedError(Exception):
         super().__init__(problem)
 
 
-def normal(obj: Kind) -> Kind:
+def normal(obj: Whole) -> Whole:
     """Return an equal object whose every value has exactly its field's type.
 
     A wrong type or number, NaN or infinity is a `MalformedError`.

@@ -190,7 +190,9 @@ class Believing:
         host.update(
             progress={n: self._done[n] for n in live if n in self._shares and n in self._done},
             measured={
-                n: step for n, step in seen.items() if step is not None and n in host.running
+                n: step
+                for n, step in seen.items()
+                if step is not None and n in host.running and n in self._shares
             },
             noise={name: next(iter(each.values())).noise for name, each in known.items() if each},
         )

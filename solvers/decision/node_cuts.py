@@ -87,12 +87,12 @@ def _duals(form: LinearForm, others: set[int], seconds: float) -> Floats:
 
 
 def _by_pieces(model: Any, every: Ways, dual: dict[int, float]) -> Floats:
-    """Return (n,) the summed duals of the pieces that each fresh way takes.
+    """Return (n,) the summed duals of the pieces that each fresh way takes, whatever their signs.
 
     A way that must lie within one rack counts in the rack that is cheapest for it.
     """
     price = {
-        key: -dual.get(id(row), 0.0)
+        key: abs(dual.get(id(row), 0.0))
         for family in (model.pieces, model.pieces_in_rack)
         for key, row in family.items()
     }

@@ -11,9 +11,10 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline, OutOfTimeError, cancellable
-from ronda.instances.arguments import checked
+from ronda.instances.arguments import checked, refuse_unfit
 from ronda.instances.base import Index, Positive
 from ronda.instances.check.ledger import Ledger
+from ronda.instances.check.option import completed
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import load, store
@@ -21,12 +22,12 @@ from ronda.instances.job import Allocation, Costs, Job
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.profile import NoiseScale, Profile
 from ronda.instances.round import Round
-from ronda.instances.rules.problem import one_of, show
+from ronda.instances.rules.problem import show
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.embedding.carried import carried_out
 from ronda.solvers.embedding.changes import Changes, changes
 from ronda.solvers.embedding.decided import LOG, Hook, tell
-from ronda.solvers.embedding.jobs import UNTOLD
+from ronda.solvers.embedding.jobs import UNRATED
 from ronda.solvers.embedding.live import Tracked
 from ronda.solvers.embedding.news import Reader
 from ronda.solvers.embedding.nodes import NodeNews, moved, settle, tell_nodes, with_nodes
@@ -133,10 +134,10 @@ class Embedded:
         self._warned = False
 
     def _alike(self, job: Job) -> str:
-        """Return the application of a job; sizes in GPU-seconds are those of another one."""
+        """Return the application of a job; sizes of jobs without rates are those of others."""
         of = self._state.jobs.get(job.id)
         name = job.profile if of is None else of.given.application
-        return f"{UNTOLD}: {name}" if job.profile == UNTOLD else name
+        return f"{job.profile}: {name}" if job.profile in UNRATED else name
 
     def update(
         self,
@@ -221,15 +222,14 @@ class Embedded:
             "removed": removed,
             "nodes": nodes,
             "added": added,
-            "changed": changed,
             "measured": measured,
+            "changed": changed,
             "progress": progress,
             "running": running,
             "noise": noise,
         }
         told = {name: list(v) if isinstance(v, Iterator) else v for name, v in told.items()}
-        if errors not in ("raise", "return"):
-            raise InputError("errors", show(errors), one_of(("raise", "return")))
+        refuse_unfit("errors", errors, Literal["raise", "return"])
         with self._lock:
             try:
                 self._take(told)
@@ -251,7 +251,8 @@ class Embedded:
     def _take(self, told: Mapping[str, Any]) -> None:
         """Take all that is told, in the order in which a run lets it happen; or nothing, and raise.
 
-        What is complete has not lost its node; what is reported counts after what was lost.
+        What is complete has not lost its node; what is reported counts after what was lost; a step
+        was measured on what a job might have until now.
         """
         before = self._state
         state = replace(before, jobs=dict(before.jobs), alike=dict(before.alike))
@@ -268,8 +269,8 @@ class Embedded:
         tell_nodes(state, settings, told.get("nodes"))
         others = read.remodel(state) if read is not self._reader else set()
         read.add(state, told.get("added", ()))
-        read.change(state, told.get("changed", ()))
         steps = read.measure(state, told.get("measured"))
+        read.change(state, told.get("changed", ()))
         read.progress(state, told.get("progress"))
         read.run(state, told.get("running"))
         read.narrow(state)
@@ -317,7 +318,7 @@ class Embedded:
         before, ledger = self._state, self._ledger or Ledger(round.cluster)
         try:
             with cancellable(self._cancelled):
-                believed = self._beliefs.believe(round)
+                believed = self._believed(round)
                 at_s.append(deadline.elapsed())
                 plan = answer(
                     self._policy,
@@ -381,7 +382,11 @@ class Embedded:
     def round(self) -> Round:
         """Return the round as policies see it now, beliefs included."""
         with self._lock:
-            return self._beliefs.believe(self._round())
+            return self._believed(self._round())
+
+    def _believed(self, round: Round) -> Round:
+        """Return a round as policies see it; a rate that stood for none is that of the beliefs."""
+        return completed(self._beliefs.believe(round))
 
     def _round(self) -> Round:
         """Return the round without beliefs."""
@@ -397,6 +402,7 @@ class Embedded:
                 settings=self._settings,
                 state=self._state,
                 believed=self._beliefs.save(),
+                told=self._on_decision is not None,
             )
             data = msgspec.msgpack.encode(saved)
         if path is not None:
@@ -418,7 +424,7 @@ class Embedded:
         policy
             Another one; it must be given if the first one was no name.
         on_decision
-            As of a new one.
+            As of a new one; it is not saved, and a warning says so where one was there.
         """
         data = saved if isinstance(saved, bytes) else load(Path(saved))
         try:
@@ -426,6 +432,10 @@ class Embedded:
         except msgspec.DecodeError as error:
             raise InputError("saved state", str(error), "what Embedded.save made") from None
         chosen = policy if policy is not None else found.policy
+        if found.told and on_decision is None:
+            warnings.warn(
+                "decisions are told to nobody any more: restore(on_decision=)", stacklevel=3
+            )
         if found.format != FORMAT:
             raise InputError("saved state", show(found.format), FORMAT)
         if chosen is None:
@@ -446,17 +456,19 @@ class Embedded:
     def _settings_with(self, told: Mapping[str, Any]) -> Settings:
         """Return the settings with more profiles and other machines; the same object without."""
         settings = self._settings
-        if told.get("profiles") is not None:
-            known = settings.profiles
-            settings = replace(settings, profiles=known | by_name(told["profiles"], "profiles"))
+        known, models = settings.profiles, by_name(told.get("profiles"), "profiles")
+        if any(known.get(name) is not model for name, model in models.items()):
+            settings = replace(settings, profiles=known | models)
         cluster, names = told.get("cluster"), told.get("node_names")
         if cluster is not None or names is not None:
             cluster = settings.cluster if cluster is None else cluster
             settings = replace(settings, cluster=cluster, node_names=names_of(cluster, names))
-        if told.get("nodes_added"):
+        if by_name(told.get("nodes_added"), "nodes_added"):
             cluster, names = with_nodes(settings.cluster, settings.node_names, told["nodes_added"])
             settings = replace(settings, cluster=cluster, node_names=names)
-        return settings if settings is self._settings else checked_settings(settings)
+        return (
+            settings if settings is self._settings else checked_settings(settings, self._settings)
+        )
 
     def _in_service(self, state: State, settings: Settings) -> Cluster:
         """Return the cluster without what is out of service; the same object while it is that."""

@@ -10,7 +10,7 @@ from ronda.formulations.prediction.speeds import UNKNOWN
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Estimate, Job
-from ronda.instances.profile import Profile
+from ronda.instances.profile import Parametric, Profile, Rigid
 from ronda.instances.rules.diagnose import mismatch, nearest, non_finite
 from ronda.instances.rules.jobs import job_problems
 from ronda.instances.rules.problem import as_error, show
@@ -19,6 +19,11 @@ from ronda.solvers.embedding.rates import Host, Tables, tables
 
 UNTOLD = "speed not known yet"
 """Name of the profile of jobs without rates: the unit of their speed means nothing."""
+
+SECONDS = "seconds on the GPUs asked for"
+"""Name of that of jobs without rates whose work is told: it counts in these."""
+
+UNRATED = (UNTOLD, SECONDS)
 
 OWN = ("work", "work_sd", "rates", "application")
 """What a host may say of a job besides the fields of a `Job`."""
@@ -69,12 +74,8 @@ def place_of(k: int, row: Mapping[str, Any]) -> str:
 def _given(
     row: Mapping[str, Any], place: str, profiles: Mapping[str, Profile], speeds: Tables | None
 ) -> Given:
+    refuse_unknown(row, place)
     fields = {key: plain(value) for key, value in row.items() if key not in OWN}
-    for key in fields:
-        if key not in FIELDS:
-            raise InputError(
-                place, f"unknown field {show(key)}", nearest(str(key), [*FIELDS, *OWN])
-            )
     job = converted({"submit_s": 0.0, "profile": UNTOLD} | fields, Job, place)
     named = fields.get("profile")
     if named is not None and speeds is None and named not in profiles:
@@ -84,6 +85,14 @@ def _given(
     if not isinstance(application, str | int) or isinstance(application, bool):
         raise InputError(f"{place}, field application", show(application), "a name")
     return Given(job, str(application), _size(row, place), speeds)
+
+
+def refuse_unknown(row: Mapping[str, Any], place: str, state: Sequence[str] = ()) -> None:
+    """Refuse fields of a row that a job does not have, `state` of one that may run among them."""
+    known = [*FIELDS, *OWN, *state]
+    for key in row:
+        if key not in known:
+            raise InputError(place, f"unknown field {show(key)}", nearest(str(key), known))
 
 
 def row_of(job: Job, application: str, size: Estimate | None) -> dict[str, Any]:
@@ -116,17 +125,20 @@ def _size(row: Mapping[str, Any], place: str) -> Estimate | None:
     return converted(fields, Estimate, place)
 
 
-def shown(given: Given, untold: Profile, profiles: Mapping[str, Profile]) -> tuple[Job, Profile]:
+def shown(
+    given: Given, unrated: Mapping[str, Profile], profiles: Mapping[str, Profile]
+) -> tuple[Job, Profile]:
     """Return a job as policies see it, and its profile.
 
     Of rates of its own: it may have the GPUs that have a row, within the limits of the host. Where
-    nothing is known of its speed, it gets what its user asked for, and its size means nothing.
+    nothing is known of its speed, it gets what its user asked for, and its work is seconds there.
     """
     job, speeds = given.job, given.speeds
     if speeds is None:
         if job.profile in profiles:
             return replace(job, estimate=given.size), profiles[job.profile]
-        return replace(job, profile=UNTOLD, min_gpus=None, max_gpus=None), untold
+        name, own = UNTOLD if given.size is None else SECONDS, {"min_gpus": None, "max_gpus": None}
+        return replace(job, profile=name, **own, estimate=given.size), unrated[name]
     counts = {n for table in speeds.values() for n in table.gpus} | {job.gpus}
     least = min(counts) if job.min_gpus is None else job.min_gpus
     most = max(counts) if job.max_gpus is None else job.max_gpus
@@ -147,9 +159,13 @@ def rated_profile(name: str, speeds: Tables, batch: float | None = None) -> Prof
     )
 
 
-def unknown_profile(cluster: Cluster) -> Profile:
-    """Return the profile of jobs whose speed is not known yet, on any GPU."""
-    return Profile(name=UNTOLD, throughput={t.name: UNKNOWN for t in cluster.gpu_types})
+def unrated_profiles(cluster: Cluster) -> dict[str, Profile]:
+    """Return the profiles of jobs without rates, on any GPU, by name."""
+    models: dict[str, Parametric | Rigid] = {UNTOLD: UNKNOWN, SECONDS: Rigid()}
+    return {
+        name: Profile(name=name, throughput={t.name: model for t in cluster.gpu_types})
+        for name, model in models.items()
+    }
 
 
 def refuse_odd(

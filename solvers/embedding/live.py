@@ -9,7 +9,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation, Costs, Job, JobState
 from ronda.instances.profile import Profile
 from ronda.solvers.embedding.held import Placement, held, with_way
-from ronda.solvers.embedding.jobs import UNTOLD, Given, shown
+from ronda.solvers.embedding.jobs import UNRATED, UNTOLD, Given, shown
 
 
 class Tracked(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,9 +34,9 @@ class Tracked(msgspec.Struct, frozen=True, kw_only=True):
         return self.profile.name != UNTOLD
 
 
-def tracked(given: Given, untold: Profile, shared: dict[str, Profile]) -> Tracked:
+def tracked(given: Given, unrated: dict[str, Profile], shared: dict[str, Profile]) -> Tracked:
     """Return a job that has just been submitted."""
-    job, profile = shown(given, untold, shared)
+    job, profile = shown(given, unrated, shared)
     state = JobState(job=job, since_s=job.submit_s)
     return Tracked(given=given, done=0.0, state=state, profile=profile)
 
@@ -45,7 +45,7 @@ def again(
     of: Tracked,
     given: Given,
     cluster: Cluster,
-    untold: Profile,
+    unrated: dict[str, Profile],
     shared: dict[str, Profile],
     now_s: float,
 ) -> Tracked:
@@ -53,22 +53,23 @@ def again(
 
     Without a row for what it runs on, that keeps its rate, and the job may go on so. InputError if
     that rate is not known. Of a job whose speed becomes known, and of which nothing was reported,
-    its new rate says what it has done since it began to run.
+    its new rate says what it has done in the seconds that it has run.
     """
-    job, profile = shown(given, untold, shared)
+    job, profile = shown(given, unrated, shared)
     state, done = of.state, state_done(of, now_s)
     since_s = max(state.since_s, now_s) if state.allocation is not None else state.since_s
-    before = state.allocation
+    before, rated = state.allocation, of.profile.name not in UNRATED
     if before is not None:
         option = before.option
-        if of.given.speeds is given.speeds and _model(of.given.job) == _model(given.job):
+        same = of.given.speeds is given.speeds and of.profile.name == profile.name
+        if same and _model(of.given.job) == _model(given.job):
             profile, kept = of.profile, option
         else:
             batch = (
                 option.batch if of.given.speeds is not None and given.speeds is not None else None
             )
             found = held(cluster, job, profile, before.placement, clock=option.clock, batch=batch)
-            if found is None and (given.speeds is None or not of.known):
+            if found is None and (given.speeds is None or not rated):
                 how = (
                     f"none for the {option.gpus} GPUs on {len(before.placement)} nodes that it has"
                 )
@@ -76,9 +77,9 @@ def again(
             if found is None:
                 profile, found = with_way(profile, cluster, before, option.rate), before
             kept = replace(found.option, span=option.span)
-            if not of.known and not of.done:
-                done = kept.rate * max(0.0, now_s - state.since_s)
-        if profile.name == UNTOLD:
+            if not rated and not of.done:
+                done = kept.rate * state.done_at(now_s) / option.rate
+        if profile.name in UNRATED:
             job = replace(job, gpus=kept.gpus)
         else:
             low, high = job.min_gpus or job.gpus, job.max_gpus or job.gpus
@@ -87,7 +88,8 @@ def again(
     gpu_s = profile.name == UNTOLD and not of.known  # what it has done still counts in these
     had = state.done_at(now_s) if gpu_s else done
     state = replace(state, job=job, done=had, since_s=since_s)
-    return replace(of, given=given, done=done, state=state, profile=profile)
+    told = of.done if profile.name in UNRATED else done
+    return replace(of, given=given, done=told, state=state, profile=profile)
 
 
 def _model(job: Job) -> tuple[str, float | None]:

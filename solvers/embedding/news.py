@@ -12,7 +12,7 @@ from ronda.formulations.models.measured import Way, way_of
 from ronda.instances.check.arrays import distinct
 from ronda.instances.errors import InputError
 from ronda.instances.job import Job, JobState
-from ronda.instances.profile import NoiseScale, Profile
+from ronda.instances.profile import NoiseScale
 from ronda.instances.rules.problem import as_error, show
 from ronda.instances.rules.profile import noise_problems
 from ronda.solvers.embedding.held import held, placement_of
@@ -24,7 +24,7 @@ from ronda.solvers.embedding.jobs import (
     refuse_odd,
     row_of,
     shown,
-    unknown_profile,
+    unrated_profiles,
 )
 from ronda.solvers.embedding.live import (
     Tracked,
@@ -57,7 +57,7 @@ class Reader:
     def __init__(self, settings: Settings, *, elastic: bool = True) -> None:
         self.settings, self._elastic = settings, elastic
         self._host = Host(settings.cluster)
-        self._untold = unknown_profile(settings.cluster)
+        self._unrated = unrated_profiles(settings.cluster)
         self._number = {name: k for k, name in enumerate(settings.node_names)}
 
     def clock(self, state: State, now_s: float | None, power_cap_w: float | None) -> None:
@@ -129,7 +129,7 @@ class Reader:
         """Add jobs, with the `rates` of all; those without a submission were submitted now."""
         settings = self.settings
         rows = [{"submit_s": state.now_s} | row for row in rows_of(added, "added")]
-        new, profiles = list[Tracked](), dict[str, Profile]()
+        new, profiles = list[Tracked](), dict(self._unrated)
         told = tables(self._host, by_job(rates, "rates"))
         made = given_jobs(rows, self._host, settings.profiles, told)
         for k, given in enumerate(made):
@@ -141,7 +141,7 @@ class Reader:
                 raise InputError(f"added: job {job.id!r}, submit_s", f"{job.submit_s:g}", expected)
             if given.speeds is None and job.profile == UNTOLD:
                 given = made[k] = given._replace(speeds=state.alike.get(given.application))
-            of = tracked(given, self._untold, settings.profiles)
+            of = tracked(given, self._unrated, settings.profiles)
             profiles[of.profile.name] = of.profile
             new.append(of)
         refuse_odd(made, [of.state.job for of in new], profiles, settings.cluster)
@@ -168,8 +168,8 @@ class Reader:
             if of.given.speeds is not None and "profile" not in row:
                 told[of.given.job.id] = of.given.speeds
         given = given_jobs(rows, self._host, settings.profiles, told)
-        pairs = [shown(each, self._untold, settings.profiles) for each in given]
-        profiles = {profile.name: profile for _, profile in pairs}
+        pairs = [shown(each, self._unrated, settings.profiles) for each in given]
+        profiles = self._unrated | {profile.name: profile for _, profile in pairs}
         refuse_odd(given, [job for job, _ in pairs], profiles, settings.cluster)
         fields = LIMITS if self._elastic else ("gpus", *ELSEWHERE)
         for each, (job, _) in zip(given, pairs, strict=True):
@@ -182,7 +182,7 @@ class Reader:
     def _again(self, state: State, given: Given) -> Tracked:
         of, settings = state.jobs[given.job.id], self.settings
         shared = settings.profiles
-        return again(of, given, settings.cluster, self._untold, shared, state.now_s)
+        return again(of, given, settings.cluster, self._unrated, shared, state.now_s)
 
     def _share(self, state: State, application: str, speeds: Tables) -> None:
         """Keep the rates of an application for new jobs of it: those of the most GPUs, the last."""
@@ -270,6 +270,8 @@ class Reader:
         runs = of.state.allocation
         if runs is None:
             raise InputError(place, "a step of a job that does not run", "one that runs")
+        if of.profile.name not in self.settings.profiles:
+            raise InputError(place, "a step of a job without profile", "its rates, by columns")
         step = converted(msgspec.to_builtins(step), StepTime, place)
         amount(step.compute_s, f"{place}, compute_s")
         amount(step.sync_s, f"{place}, sync_s")

@@ -9,7 +9,7 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation, used_nodes
 from ronda.instances.rules.problem import one_of, show
-from ronda.solvers.embedding.jobs import UNTOLD, unknown_profile
+from ronda.solvers.embedding.jobs import unrated_profiles
 from ronda.solvers.embedding.live import Tracked, failed, stopped
 from ronda.solvers.embedding.plain import by_name
 from ronda.solvers.embedding.records import Settings, State
@@ -97,11 +97,11 @@ def moved(state: State, before: Settings, after: Settings) -> None:
     """
     number = {name: k for k, name in enumerate(after.node_names)}
     place = {k: number[name] for k, name in enumerate(before.node_names) if name in number}
-    untold = unknown_profile(after.cluster)
+    unrated = unrated_profiles(after.cluster)
     room = after.cluster.topology.node_gpus.tolist()
     firm_first = sorted(state.jobs.items(), key=lambda item: item[1].state.job.preemptible)
     for job, of in firm_first:
-        kept = of if of.profile.name != UNTOLD else replace(of, profile=untold)
+        kept = replace(of, profile=unrated.get(of.profile.name, of.profile))
         if of.state.allocation is not None:
             kept = _kept(
                 kept, of.state.allocation, before.cluster, after.cluster, place, room, state.now_s

@@ -135,6 +135,7 @@ def by_name(given: object, place: str) -> dict[Any, Any]:
 
 def ids_of(given: object, place: str) -> list[Any]:
     """Return the ids of jobs; InputError if they are no list."""
+    given = given.tolist() if isinstance(given, np.ndarray) else given
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InputError(place, type(given).__name__, "a list of the ids of jobs")
     return list(given)
@@ -146,6 +147,7 @@ def rows_of(given: object, place: str) -> list[dict[str, Any]]:
         columns = {n: column.tolist() for n, column in _even(_columns(given), place).items()}
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         return [{k: v for k, v in row.items() if not _is_missing(v)} for row in rows]
+    given = given.tolist() if isinstance(given, np.ndarray) else given
     if isinstance(given, Iterable):
         return [_row(row, f"{place}[{k}]") for k, row in enumerate(given)]
     raise InputError(place, type(given).__name__, "a list of dicts, or a data frame")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from ronda.instances.base import NonNegative, Positive
 from ronda.instances.cluster import Cluster
@@ -13,8 +14,9 @@ from ronda.instances.plan import Plan
 from ronda.instances.profile import Profile
 from ronda.instances.rules.cluster import cluster_problems
 from ronda.instances.rules.jobs import cost_problems
-from ronda.instances.rules.problem import as_error, show
+from ronda.instances.rules.problem import as_error
 from ronda.instances.rules.profile import profile_problems
+from ronda.instances.rules.validate import MalformedError, normal
 from ronda.solvers.embedding.changes import node_names
 from ronda.solvers.embedding.live import Tracked
 from ronda.solvers.embedding.plain import ids_of
@@ -88,6 +90,7 @@ class SavedState(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     state: State
     believed: Believed
+    told: bool = False  # whether anybody was told of decisions
 
 
 def settings_of(
@@ -104,17 +107,20 @@ def settings_of(
     return checked_settings(made)
 
 
-def checked_settings(settings: Settings) -> Settings:
-    """Return settings that do not contradict themselves."""
+def checked_settings(settings: Settings, before: Settings | None = None) -> Settings:
+    """Return settings that do not contradict themselves; models of those `before` are in order."""
+    cluster, known = settings.cluster, dict[str, Profile]()
+    if before is not None and before.cluster.gpu_types == cluster.gpu_types:
+        known = before.profiles
+    new = {name: each for name, each in settings.profiles.items() if known.get(name) is not each}
     try:
-        msgspec.convert(msgspec.to_builtins(settings), Settings)
-    except (TypeError, msgspec.ValidationError) as error:
-        raise InputError("Embedded", show(str(error)), "settings of their types") from None
-    cluster = settings.cluster
+        normal(replace(settings, profiles=new))
+    except MalformedError as error:
+        raise as_error("Embedded", [error.problem]) from None
     found = [
         *cluster_problems(cluster),
         *cost_problems(settings.costs),
-        *profile_problems(settings.profiles, cluster),
+        *profile_problems(new, cluster),
     ]
     if found:
         raise as_error("Embedded", found)

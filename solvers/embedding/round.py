@@ -9,6 +9,7 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.job import Costs
 from ronda.instances.profile import Profile
 from ronda.instances.round import Round
+from ronda.solvers.embedding.jobs import place_of, refuse_unknown
 from ronda.solvers.embedding.news import Reader
 from ronda.solvers.embedding.plain import rows_of
 from ronda.solvers.embedding.records import Settings, State, settings_of
@@ -39,7 +40,8 @@ def make_round(
     jobs
         A row a job: fields of a `Job`; ``work`` and ``work_sd``, its expected total work;
         ``rates``; and, of a job that runs, ``nodes`` with the GPUs on each, and what it has
-        ``done``. All but ``id`` may be left out.
+        ``done``. All but ``id`` may be left out. Without rates or profile, work is seconds on the
+        GPUs that the job asks for.
     rates
         Those of all jobs, by id or as a frame with a column ``job``; see
         `ronda.solvers.embedding.rates`. A job without rates or profile is not known yet: it is
@@ -70,6 +72,8 @@ def make_round(
     settings = settings_of(cluster, profiles, costs, node_names or None, length_s=length_s)
     reader, state = Reader(settings), State(now_s=now_s, power_cap_w=power_cap_w)
     rows = rows_of(jobs, "jobs")
+    for k, row in enumerate(rows):
+        refuse_unknown(row, place_of(k, row), STATE)
     reader.add(state, [_without_state(row) for row in rows], rates)
     for row in rows:
         told = {key: row[key] for key in STATE if row.get(key) is not None}

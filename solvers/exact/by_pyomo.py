@@ -132,6 +132,8 @@ def solve_form(
     solver.options[named.gap], solver.options[named.seed] = effort.gap, effort.seed % 2**31
     if named.threads:
         solver.options[named.threads] = 1
+    if through == "cbc":
+        solver.options["preprocess"] = "off"
     solver.options.update(effort.options)
     limit = {"timelimit": left_s} if isfinite(left_s) else {}
     asked = LOG.get()

@@ -3,9 +3,9 @@
 CP-SAT knows only integers. A row of whole numbers stays as it is; another one is multiplied by a
 power of two s and rounded so that no solution of the model is cut off:
 
-    sum round(s a_k) x_k <= ceil(s b + slack),   slack = sum |round(s a_k) - s a_k| max |x_k|
+    sum round(s a_k) x_k <= floor(s b + slack),   slack = sum |round(s a_k) - s a_k| max |x_k|
 
-A solution may exceed the row by at most (2 slack + 1) / s. s keeps `BITS` bits of the largest
+A solution may exceed the row by at most 2 slack / s. s keeps `BITS` bits of the largest
 number, and fewer where sums would need more than `MOST`. The objective is rounded likewise. That of
 a solution is computed from the numbers that were given, and the bound holds for them:
 
@@ -15,13 +15,15 @@ CP-SAT 9.15 does without its presolve, with which it has called solutions optima
 proven, that were 5 % short; the models of rounds take it half the time so.
 
 Variables that need not be whole are taken on a grid of `GRID` steps; rows may be exceeded by one
-step of each, and the bound is that much farther.
+step of each, and the bound is that much farther. What CP-SAT chose of the others stands, and HiGHS
+says the best that is left to these.
 """
 
 import importlib
 import os
 import sys
-from math import ceil, log2
+from dataclasses import replace
+from math import ceil, floor, isfinite, log2
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +32,7 @@ import numpy as np
 from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
+from ronda.instances.violation import ROUNDING
 from ronda.solvers.exact.catalogue import LOG
 from ronda.solvers.exact.form import (
     Effort,
@@ -47,6 +50,10 @@ of 2^48 CP-SAT 9.15 has called a solution optimal that was not."""
 
 GRID = 2**20
 """Steps of a variable that need not be whole."""
+
+
+FAR = 2.0**62
+"""A limit from which on a row has none."""
 
 
 def _cp_model() -> ModuleType:
@@ -145,11 +152,12 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
     x = bound = None
     stop = StopReason.COMPLETE if status == cp_model.OPTIMAL else StopReason.TIME_LIMIT
     if status != cp_model.UNKNOWN:  # otherwise its bound may be 0, whatever the model
-        x = whole.point(np.array(solver.response_proto.solution, dtype=float))
+        x = _off_the_grid(form, whole.point(np.array(solver.response_proto.solution, dtype=float)))
         side = 1.0 if form.maximize else -1.0
         bound = (solver.best_objective_bound + side * error) / factor + whole.offset
-        bound, met = proof(form, form.objective(x), bound)
-        stop = met if stop is StopReason.COMPLETE else stop
+        if x is not None:
+            bound, met = proof(form, form.objective(x), bound)
+            stop = met if stop is StopReason.COMPLETE else stop
     return found(
         form,
         stop,
@@ -160,6 +168,17 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
         nodes=int(solver.num_branches),
         incumbents=tuple(incumbents),
     )
+
+
+def _off_the_grid(form: LinearForm, x: Floats) -> Floats | None:
+    """Return a point with the best that its integers leave to what need not be whole; or None."""
+    if form.integer.all():
+        return x
+    from ronda.solvers.exact.highs import solve_form as solved
+
+    least, most = (np.where(form.integer, x, bound) for bound in (form.lower, form.upper))
+    linear = replace(form, lower=least, upper=most, integer=np.zeros_like(form.integer))
+    return solved(linear, Effort()).x
 
 
 def _version() -> str:
@@ -201,13 +220,20 @@ class _Whole:
             columns = form.index[own]
             numbers, factor, slack = self._rounded(form.value[own], columns)
             shift = float(form.value[own] @ self.base[columns])
+            lower, upper = form.row_lower[i] - shift, form.row_upper[i] - shift
+            largest = float(np.abs(form.value[own]).max(initial=0.0))
+            low, high = (
+                limit + side * ROUNDING * max(largest, abs(limit)) if isfinite(limit) else limit
+                for limit, side in ((lower, -1.0), (upper, 1.0))
+            )
+            low, high = np.clip((low * factor - slack, high * factor + slack), -FAR, FAR)
+            least, most = ceil(low), floor(high)
+            if least > most:  # no whole number is between them: 0 = 1
+                columns, numbers, least, most = columns[:0], numbers[:0], 1, 1
             row = model.proto.constraints.add().linear
             row.vars.extend(columns.tolist())
             row.coeffs.extend(numbers.tolist())
-            lower, upper = form.row_lower[i] - shift, form.row_upper[i] - shift
-            low = np.floor(lower * factor - slack) if np.isfinite(lower) else -(2.0**62)
-            high = np.ceil(upper * factor + slack) if np.isfinite(upper) else 2.0**62
-            row.domain.extend([int(low), int(high)])
+            row.domain.extend([least, most])
         worthy = np.flatnonzero(form.cost)
         numbers, factor, error = self._rounded(form.cost[worthy], worthy)
         variables = [model.get_int_var_from_proto_index(int(k)) for k in worthy]
@@ -223,9 +249,9 @@ class _Whole:
         exact = numbers * self.step[columns]
         loose: Mask = ~self.form.integer[columns]
         factor = 1.0
-        if (exact != np.rint(exact)).any():
-            largest = float(np.abs(exact).max())
-            total = max(largest, float(np.abs(exact) @ self.size[columns]))
+        largest = float(np.abs(exact).max(initial=0.0))
+        total = max(largest, float(np.abs(exact) @ self.size[columns]))
+        if (exact != np.rint(exact)).any() or total > 2.0**MOST:
             factor = 2.0 ** min(BITS - ceil(log2(largest)), MOST - ceil(log2(total)))
         rounded = np.rint(exact * factor)
         error = float(np.abs(rounded - exact * factor) @ self.size[columns])

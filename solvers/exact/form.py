@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.clock import Deadline
+from ronda.formulations.options.own import ROUNDED
 from ronda.instances.arrays import Floats, Mask
 from ronda.instances.plan import SolutionStatus, StopReason
 
@@ -24,6 +25,8 @@ class LinearForm:
 
     ``columns`` and ``rows`` are what the arrays stand for, in their order; ``str`` names each.
     Row i of A has the coefficients ``value[start[i]:start[i + 1]]`` in the columns ``index[...]``.
+    Bounds of integers are made whole: of others HiGHS 1.15 says that models are infeasible that are
+    not, and another solver may round them outwards.
     """
 
     columns: tuple[Any, ...]
@@ -40,9 +43,28 @@ class LinearForm:
     row_lower: Floats
     row_upper: Floats
 
+    def __post_init__(self) -> None:
+        """Make the bounds of integers whole."""
+        for name, whole in (("lower", np.ceil), ("upper", np.floor)):
+            bound = getattr(self, name)
+            object.__setattr__(self, name, np.where(self.integer, whole(bound), bound))
+
     def objective(self, x: Floats) -> float:
         """Return the objective of a point."""
         return float(self.cost @ x + self.offset)
+
+    def keeps(self, x: Floats) -> bool:
+        """Return whether a point keeps all rows, up to a millionth of what each adds up."""
+        row = np.arange(len(self.rows)).repeat(np.diff(self.start))
+        terms, sums, sizes, most = self.value * x[self.index], *np.zeros((3, len(self.rows)))
+        np.add.at(sums, row, terms)
+        np.add.at(sizes, row, np.abs(terms))
+        np.maximum.at(most, row, np.abs(self.value))
+        slack = ROUNDED * (sizes + np.minimum(1.0, most))
+        low, high = (np.where(np.isfinite(b), b, 0.0) for b in (self.row_lower, self.row_upper))
+        under = np.isfinite(self.row_lower) & (sums < low - slack - ROUNDED * np.abs(low))
+        over = np.isfinite(self.row_upper) & (sums > high + slack + ROUNDED * np.abs(high))
+        return not (under | over).any()
 
 
 def form_of(problem: Separable, jobs: Sequence[str] = ()) -> LinearForm:
@@ -162,8 +184,13 @@ def found(
     nodes: int = 0,
     incumbents: tuple[tuple[float, float], ...] = (),
 ) -> Outcome:
-    """Return the outcome of a search that stopped for a reason with, or without, a solution."""
+    """Return the outcome of a search that stopped for a reason with, or without, a solution.
+
+    What breaks a row is no solution, whatever the solver says.
+    """
     status = SolutionStatus.NONE
+    if x is not None and not form.keeps(x):
+        x, message = None, f"{message}; its solution breaks a row"
     if x is not None:
         over = stop in (StopReason.COMPLETE, StopReason.GAP)
         status = SolutionStatus.OPTIMAL if over else SolutionStatus.FEASIBLE

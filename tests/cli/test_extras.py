@@ -40,9 +40,9 @@ def ronda(core, tmp_path):
 
 def test_a_comparison_without_pictures(ronda, tmp_path):
     """Tables are written; one line says what pictures need."""
-    done = ronda("compare", "venus-vcvly", "--policies", "fifo,sjf", "--out", "out")
+    done = ronda("compare", "one-gpu", "--policies", "fifo", "--out", "out")
     assert done.returncode == 0
-    assert "venus-vcvly" in done.stdout
+    assert "one-gpu" in done.stdout
     assert "no pictures: they need matplotlib (pip install 'ronda[plot]')" in done.stderr
     assert (tmp_path / "out" / "table.md").is_file()
     assert not (tmp_path / "out" / "figures").exists()

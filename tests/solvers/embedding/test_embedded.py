@@ -126,7 +126,7 @@ def test_a_job_keeps_more_than_its_application_was_measured_on():
 def test_a_speed_that_is_not_known_becomes_known():
     """Until then the job has what its user asked for, and the work it reports is only noted."""
     found = host()
-    found.update(added=[{"id": "a", "gpus": 4, "work": 1e5}])
+    found.update(added=[{"id": "a", "gpus": 4}])
     assert found.decide().start["a"].option.gpus == 4
     found.update(now_s=60.0, progress={"a": 30.0})
     state = found.round().running[0]  # 4 GPUs for 60 s are all that is known of it
@@ -135,11 +135,43 @@ def test_a_speed_that_is_not_known_becomes_known():
     assert told == pytest.approx((240.0, 240.0 + likely.left(240.0)[0]))
     with pytest.raises(InputError, match="4 GPUs"):
         found.update(measured={"a": ways({8: 8.0})})
-    found.update(now_s=61.0, measured={"a": ways(LINEAR)})
+    found.update(now_s=61.0, measured={"a": ways(LINEAR)}, changed=[{"id": "a", "work": 1e5}])
     state = found.round().running[0]
     assert state.done_at(61.0) == 30.0
     assert state.job.estimate.work == 1e5
     assert found.decide().resize["a"].option.gpus == 24
+
+
+@pytest.mark.parametrize("more", [{}, {"max_gpus": 8}])
+def test_a_told_size_without_rates_counts_in_seconds(more):
+    """On the GPUs that were asked for: 60 s come before 100 h, on what holds one of them."""
+    jobs = [{"id": "long", "gpus": 24, "work": 3.6e5}, {"id": "short", "gpus": 24, "work": 60.0}]
+    jobs = [job | more if more and job["gpus"] < more["max_gpus"] else job for job in jobs]
+    for policy in ("prices", "milp", "srtf", "sjf"):
+        assert [*ronda.solve(ronda.make_round(CLUSTER, jobs), policy).allocations] == ["short"]
+        found = ronda.Embedded(policy, CLUSTER)
+        found.update(added=jobs)
+        assert [*found.decide().start] == ["short"]
+    found.update(now_s=20.0)
+    (state,) = found.round().running
+    assert (state.done_at(20.0), state.job.estimate.work) == (20.0, 60.0)
+    found.update(now_s=30.0, progress={"short": 10.0}, changed=[{"id": "short", "work": 90.0}])
+    (state,) = found.round().running
+    assert (state.done_at(30.0), state.job.estimate.work) == (10.0, 90.0)
+
+
+def test_a_size_in_seconds_counts_in_the_unit_of_the_first_rates():
+    """Nothing was reported: 60 s at 3 a second; a reported amount is in that unit already."""
+    found = host()
+    found.update(added=[{"id": name, "gpus": 4, "work": 1e5} for name in "ab"])
+    found.decide()
+    found.update(now_s=60.0, progress={"b": 50.0})
+    found.update(changed=[{"id": "a", "weight": 2.0}])
+    with pytest.raises(InputError, match="4 GPUs"):
+        found.update(measured={"a": ways({8: 8.0})})
+    found.update(measured={"a": ways({4: 3.0}), "b": ways({4: 3.0})})
+    done = {s.job.id: s.done_at(60.0) for s in found.round().running}
+    assert done == {"a": 180.0, "b": 50.0}
 
 
 def test_sizes_are_learnt_from_jobs_alike():
@@ -785,3 +817,123 @@ def test_models_come_later_and_know_more():
     shown = found.round().profiles["net"].throughput["A100"]
     assert min(shown.local_batch) == 4.0
     assert max(shown.step_s) == pytest.approx(0.4)  # measured: 0.1 s for 16 samples; for 64
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "now_s",
+        "added",
+        "removed",
+        "completed",
+        "progress",
+        "measured",
+        "running",
+        "noise",
+        "changed",
+        "profiles",
+        "cluster",
+        "node_names",
+        "power_cap_w",
+        "nodes",
+        "nodes_added",
+        "errors",
+    ],
+)
+@pytest.mark.parametrize("odd", [np.array([1, 2]), np.array([]), np.array([["a"]])])
+def test_an_array_is_taken_or_refused_in_one_line(argument, odd):
+    """Wherever it stands; an empty list of jobs is one."""
+    if not odd.size and argument in ("added", "removed", "completed", "changed"):
+        assert host().update(**{argument: odd}) == ()
+        return
+    with pytest.raises(InputError) as refused:
+        host().update(**{argument: odd})
+    assert "\n" not in str(refused.value)
+
+
+def test_jobs_are_named_by_an_array():
+    """As by a list, numbers as numbers."""
+    found = host()
+    found.update(added=np.array([{"id": "a"}, {"id": "b"}]))
+    found.update(removed=np.array(["a"]))
+    assert found.jobs == ("b",)
+    with pytest.raises(InputError, match="job 7"):
+        found.update(completed=np.array([7]))
+
+
+def test_a_step_and_a_new_limit_come_in_one_message():
+    """The step was measured on what the job may not have any more."""
+    profile = ronda.unmeasured_profile("net", CLUSTER, base_batch=32.0)
+    found = host(profiles={"net": profile}, speeds="learnt")
+    found.update(added=[{"id": "a", "profile": "net", "gpus": 8, "min_gpus": 8, "max_gpus": 8}])
+    found.decide()
+    step, row = ronda.StepTime(compute_s=0.5), {"id": "a", "gpus": 2, "min_gpus": 1, "max_gpus": 4}
+    assert found.update(now_s=60.0, changed=[row], measured={"a": step}) == ()
+    assert found.decide().resize["a"].option.gpus <= 4
+    ((where, _),) = msgspec.msgpack.decode(found.save())["believed"]["measured"]
+    assert where == ["net", "A100"]
+
+
+def test_who_restores_is_warned_that_nobody_is_told():
+    """A hook cannot be saved; one that is handed over is told."""
+    told = []
+    saved = host(on_decision=told.append).save()
+    with pytest.warns(UserWarning, match="on_decision"):
+        ronda.Embedded.restore(saved)
+    found = ronda.Embedded.restore(saved, on_decision=told.append)
+    found.decide()
+    assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ronda.Embedded.restore(host().save())
+
+
+def test_numpy_numbers_in_a_pair_are_numbers():
+    """Of a model that is not measured; elsewhere they are refused by their place."""
+    local = (np.int64(8), np.int64(64))
+    net = ronda.unmeasured_profile("net", CLUSTER, base_batch=np.int64(32), local_batch=local)
+    assert (type(net.min_local_batch), type(net.base_batch)) == (int, int)
+    by_type = ronda.unmeasured_profile("net", CLUSTER, local_batch={"A100": local})
+    host(profiles={"net": net}).update(profiles={"net": by_type})
+    odd = msgspec.structs.replace(NET, base_batch=np.float32(32.0))
+    with pytest.raises(InputError, match=r"profiles.net.base_batch"):
+        host(profiles={"net": odd})
+
+
+def test_a_rate_of_one_is_what_is_believed_now():
+    """The unmeasured rate, 32 samples in 32 s, stands for none: an option may leave it out.
+
+    Measured, a step of 32 samples takes 0.3 s: 106.7 a second for what runs, wherever it goes on.
+    """
+    net = ronda.unmeasured_profile("net", CLUSTER, base_batch=32.0)
+    found = host(profiles={"net": net}, speeds="learnt")
+    alike = {"profile": "net", "application": "net"}
+    found.update(added=[{"id": name} | alike for name in "ab"])
+    assert {place.option.rate for place in found.decide().start.values()} == {1.0}
+    found.update(now_s=60.0, measured={"a": ronda.StepTime(compute_s=0.3)})
+    before = found.round()
+    rates = [state.allocation.option.rate for state in before.running]
+    assert rates == pytest.approx([32 / 0.3] * 2)
+    plan = found.decide().plan
+    assert ronda.check(before, plan) == []
+
+
+@pytest.mark.parametrize("row", [{"gpus": 4}, {"gpus": 4, "rates": ways({4: 1.0})}])
+def test_a_step_tells_nothing_of_a_job_without_profile(row):
+    """It is refused: no model of other jobs would learn from it."""
+    found = host(speeds="learnt")
+    found.update(added=[{"id": "a"} | row])
+    found.decide()
+    with pytest.raises(InputError, match="job without profile"):
+        found.update(now_s=9.0, measured={"a": ronda.StepTime(compute_s=0.3)})
+
+
+def test_a_size_that_is_told_later_counts_from_then_on():
+    """Of a job that runs, too: after 60 s of 100 it has 40 s to go."""
+    found = host()
+    found.update(added=[{"id": "a", "gpus": 4}])
+    found.decide()
+    found.update(now_s=60.0, changed=[{"id": "a", "work": 100.0}])
+    (state,) = found.round().running
+    assert (state.done_at(60.0), state.job.estimate.work) == (60.0, 100.0)
+    assert found.decide().plan.allocations["a"].option.rate == 1.0

@@ -167,8 +167,8 @@ def test_rates_on_more_nodes_than_needed_are_for_what_runs_so():
 
 
 def test_not_known_yet_is_a_state():
-    """It gets what its user asked for, and no number stands for its size or speed."""
-    round_ = ronda.make_round(CLUSTER, [{"id": "a", "gpus": 4, "max_gpus": 8, "work": 7.0}])
+    """It gets what its user asked for, and no number stands for its speed."""
+    round_ = ronda.make_round(CLUSTER, [{"id": "a", "gpus": 4, "max_gpus": 8}])
     assert round_.waiting[0].job.estimate is None
     plan = ronda.solve(round_, "prices")
     assert plan.allocations["a"].option.gpus == 4
@@ -307,3 +307,9 @@ def test_every_policy_decides_what_a_host_hands_over(name):
     assert ronda.check(round_, plan) == []
     assert "refused" not in plan.record.message
     assert plan.allocations
+
+
+def test_an_unknown_field_is_answered_with_all_of_a_row():
+    """What a running job has among them."""
+    with pytest.raises(InputError, match=r"work.*nodes.*done"):
+        ronda.make_round(CLUSTER, [{"id": "a", "xyzzy": 1}])

@@ -14,7 +14,7 @@ from ronda.formulations.allocation.separable import Separable, normalise
 from ronda.formulations.allocation.uses import Uses
 from ronda.solvers.prices.columns import MANY, price
 from ronda.solvers.prices.core import least_with_strangers
-from ronda.solvers.prices.dual import Jobs, Search, solve_dual
+from ronda.solvers.prices.dual import Jobs, Search, bound_at, solve_dual
 from ronda.solvers.prices.engine import solve_separable
 from ronda.solvers.prices.fill import is_feasible
 
@@ -88,6 +88,21 @@ def test_prices_prove_the_value_of_the_relaxation(jobs, goods, seed, blocks, mus
     assert dual.answer is not None
     assert is_feasible(problem, *dual.answer)
     assert problem.objective(*dual.answer) <= dual.bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("tolerance", [0.1, 1e-2, 5e-3, 3e-3, 2e-3])
+def test_the_bound_is_the_best_that_was_proven_and_within_the_tolerance(tolerance):
+    """Some prices on the way prove less than earlier ones; the first that suffice end the search.
+
+    The relaxation, by HiGHS in SciPy, is what the best prices prove.
+    """
+    for seed in range(8):
+        problem, _ = normalise(market(40, MANY, seed))
+        dual = price(problem, Jobs(problem), Search(tolerance=tolerance))
+        proven = [bound_at(problem, prices) for prices, _ in dual.replies]
+        assert dual.bound == pytest.approx(min(proven), rel=1e-9)
+        assert bound_at(problem, dual.prices) == pytest.approx(dual.bound, rel=1e-9)
+        assert dual.bound <= relaxed(problem) / (1 - tolerance) + 1e-9
 
 
 def optimum(problem):

@@ -357,7 +357,7 @@ def test_with_time_for_few_options_the_bound_still_holds(monkeypatch):
     monkeypatch.setattr(allocate, "FEWEST", 1)
     monkeypatch.setattr(allocate, "_affordable", lambda options, search: 2)
     cut = 0
-    for seed in range(60):
+    for seed in range(30):
         round_ = msgspec.structs.replace(tiny_round(seed), asleep=())
         plan = plan_of(EXACT, round_)
         best = optimum(round_)
@@ -365,7 +365,7 @@ def test_with_time_for_few_options_the_bound_still_holds(monkeypatch):
         assert plan.objective + lost <= best * (1 + 1e-9)
         assert plan.bound >= best * (1 - 1e-9), seed
         cut += plan.stop is StopReason.TIME_LIMIT
-    assert cut > 3
+    assert cut > 1
 
 
 def rack_round(sizes, caps, **fields):
