@@ -122,10 +122,10 @@ def _all_workloads(found: Reported) -> list[Chart]:
     ran = [runs for k, runs in enumerate(found.workloads.values()) if common[k]]
     if not ran:
         return []
-    base, what = jct_s[common].min(axis=1, keepdims=True), "that of the best policy"
+    base, what, short = jct_s[common].min(axis=1, keepdims=True), "that of the best policy", "best"
     bound_s = np.array([[least_mean_jct_s([runs])] for runs in ran])
     if bound_s.all():
-        base, what = bound_s, "what no scheduler can beat"
+        base, what, short = bound_s, "what no scheduler can beat", "bound"
     names = [runs[0].instance for runs in ran]
     units = np.array(names if len({*names}) > 1 else range(len(names)))
     over, solve_s = (
@@ -139,7 +139,7 @@ def _all_workloads(found: Reported) -> list[Chart]:
         traces.append(trace | {"hovertemplate": "%{y:.3f} times at %{x:.3g} ms a decision"})
     left = _left(found, found.results, sound)
     words = caption("quality", "all", count=len(ran), what=what, left=left)
-    axes = _axes("median time of a decision (ms)", f"mean JCT / {what}", log="x")
+    axes = _axes("median time of a decision (ms)", f"mean JCT / {short}", log="xy")
     return [Chart("quality", "all workloads", words, traces, axes)]
 
 
@@ -310,7 +310,7 @@ def _bars(above: Iterable[float], below: Iterable[float] | None = None) -> Plotl
 
 def _axes(x: str, y: str, *, log: str = "", share: bool = False, bound: float = 0.0) -> Plotly:
     def axis(title: str, name: str) -> Plotly:
-        return {"title": {"text": title}} | ({"type": "log"} if name in log else {})
+        return {"title": {"text": title}} | ({"type": "log", "dtick": "D2"} if name in log else {})
 
     made: Plotly = {"xaxis": axis(x, "x"), "yaxis": axis(y, "y")}
     if share:

@@ -30,12 +30,13 @@ SECTIONS = {
     "quality": "Quality against decision time",
     "frontier": "What energy buys",
     "anytime": "Quality over time",
+    "tables": "Tables",
     "run": "One run, from start to end",
     "jct": "Completion times",
     "profiles": "Performance profiles",
     "decisions": "Decision times",
 }
-"""The sections with charts, in order."""
+"""The sections, in order: the picture of quality comes before its tables."""
 
 _OVER_TIME = {
     "run": "no schedule of a run could be read",
@@ -69,7 +70,7 @@ def page_of(found: Reported, watch: Watch) -> str:
     for k, result in enumerate(_firsts_first(found.results)):
         watch(k / len(found.results), result.title)
         runs.add(result)
-    needed = NEEDED[found.kind]
+    needed, tables = NEEDED[found.kind], found.tables()
     drawn: dict[str, Callable[[], list[Chart]]] = {
         "quality": lambda: quality(found),
         "frontier": lambda: frontier(found),
@@ -92,10 +93,14 @@ def page_of(found: Reported, watch: Watch) -> str:
         "words": words,
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "ronda": ronda.__version__,
-        "tables": words.folded(found, found.tables()),
+        "tables": words.folded(found, tables),
         "runs": words.runs(found),
         "configurations": words.configurations(found),
-        "sections": {name: title for name, title in SECTIONS.items() if name in there},
+        "sections": {
+            name: title
+            for name, title in SECTIONS.items()
+            if name in there or (name == "tables" and tables)
+        },
         "style": text("itables", "html/dt_bundle.css") + part("page.css"),
         "script": part("page.js"),
         "blobs": libraries | shared,

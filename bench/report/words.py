@@ -2,17 +2,28 @@
 
 import re
 from collections.abc import Sequence
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any
 
 from ronda.bench.figures.columns import COLUMNS, METRICS
 from ronda.bench.figures.table import Best, Table, milliseconds, percent, seconds
 from ronda.bench.report.folder import KINDS, Reported
 from ronda.bench.runs.results import Result
+from ronda.bench.suites.rows import Pair, TableColumn, TableRow, given_up, partner
+from ronda.bench.suites.suite import Ratio
+from ronda.solvers.own import IN_FILE
 
 Cells = list[tuple[str, bool, float | None]]
 """Of a row: texts, whether each is the best, and by what number a column is sorted."""
 
+
+SIZES = {
+    "oracle": "knows true sizes",
+    "declared": "knows declared sizes",
+    "history": "learns sizes",
+    "none": "looks at no sizes",
+}
+"""What policies know, in a sentence."""
 
 MOST_TABLES = 5
 """Tables of single workloads that stand open."""
@@ -86,9 +97,7 @@ def runs(found: Reported) -> Table:
 
 def failures(found: Reported) -> list[str]:
     """Return what went wrong, a line for each run."""
-    made = [f"{r.title}: {r.status}: {r.message}" for r in found.results if not r.ok]
-    broken = ((r, r.metrics.get("violations")) for r in found.results)
-    return made + [f"{r.title}: it breaks {n} rules" for r, n in broken if n]
+    return [f"{run.title}: {run.fault}" for run in found.results if run.fault]
 
 
 def contents(found: Reported) -> str:
@@ -105,28 +114,67 @@ def contents(found: Reported) -> str:
 
 
 def summary(found: Reported) -> list[str]:
-    """Return the findings in sentences: who is best on each workload, and how fast."""
+    """Return the findings: who is best on each workload, how sure that is, and who knows sizes.
+
+    Ranked are policies whose runs ended well on all of its workloads, and gave nothing up. Those of
+    the user's own are named wherever they stand.
+    """
     made = []
     for name, every in found.workloads.items():
-        good = [r for r in every if r.ok and "mean_jct_s" in r.metrics]
-        if len({r.label for r in good}) < 2:
+        runs: dict[str, list[Result]] = {}
+        for run in every:
+            runs.setdefault(run.label, []).append(run)
+        drawn = {run.fingerprint for run in every}
+        jct_s = {
+            label: _mean(own, "mean_jct_s")
+            for label, own in runs.items()
+            if {run.fingerprint for run in own} == drawn and "mean_jct_s" in own[0].metrics
+            if not given_up(own) and not any(run.fault for run in own)
+        }
+        if len(jct_s) < 2:
             continue
-        labels = dict.fromkeys(r.label for r in good)
-        jct = {label: _mean(good, label, "mean_jct_s") for label in labels}
-        best, second, *_ = sorted(jct, key=jct.__getitem__)
-        text = f"{name}: {best} has the shortest mean JCT, {seconds(jct[best])} s"
-        if (gap := _mean(good, best, "gap_mean_jct")) is not None:
+        best, *others = order = sorted(jct_s, key=jct_s.__getitem__)
+        text = f"{name}: {best} ({_knows(runs[best])}) has the shortest mean JCT, "
+        text += seconds(jct_s[best]) + " s"
+        if (gap := _mean(runs[best], "gap_mean_jct")) is not None:
             text += f", {percent(gap)} % above what no scheduler can beat"
-        more = percent(jct[second] / jct[best] - 1)
-        text += f"; {second} follows with {seconds(jct[second])} s ({more} % more)."
-        if (median_s := _mean(good, best, "median_solve_s")) is not None:
-            text += f" In the median {best} decides within {milliseconds(median_s)} ms."
-        made.append(text)
+        if (median_s := _mean(runs[best], "median_solve_s")) is not None:
+            text += f", and decides within {milliseconds(median_s)} ms in the median"
+        for k, label in enumerate(others):
+            own = re.match(IN_FILE, label)
+            if k and not own:
+                continue
+            text += f". {'Your policy ' if own else ''}{label} ({_knows(runs[label])}) is number "
+            text += f"{k + 2} of {len(order)} with {seconds(jct_s[label])} s, "
+            text += _against(runs[label], runs[best])
+        if left := [label for label in runs if label not in jct_s]:
+            text += f". Not ranked, as runs failed, gave jobs up or are missing: {', '.join(left)}"
+        made.append(f"{text}.")
     return made
 
 
-def _mean(good: Sequence[Result], label: str, metric: str) -> Any:
-    values = [r.metrics[metric] for r in good if r.label == label and metric in r.metrics]
+def _knows(runs: Sequence[Result]) -> str:
+    known = str(runs[0].metrics.get("knowledge"))
+    return SIZES.get(known, "it is not known of what sizes")
+
+
+def _against(ours: Sequence[Result], best: Sequence[Result]) -> str:
+    """Say how many times longer ours takes than the best, and whether that may be chance."""
+    pairs = []
+    for run in ours:
+        same = [other for other in best if other.fingerprint == run.fingerprint]
+        pairs.append(Pair(run, partner(run, same), {"seed": f"{run.seed}"}))
+    row = TableRow((), tuple(pairs), Ratio(to={}))
+    shown = TableColumn(METRICS["mean_jct_s"], "interval")
+    ratio = row.value(shown)
+    text = f"by pairs {shown.text(ratio)} times as long"
+    if isnan(ratio.low):
+        return f"{text}, which of one pair may be chance"
+    return f"{text}: they are not told apart" if ratio.low <= 1.0 <= ratio.high else text
+
+
+def _mean(runs: Sequence[Result], metric: str) -> Any:
+    values = [run.metrics[metric] for run in runs if metric in run.metrics]
     return sum(values) / len(values) if values else None
 
 

@@ -112,8 +112,8 @@ function seen(traces, layout) { // what a chart shows, as rows
 }
 
 // ---- the charts of all runs ----
-function dressed(trace) {
-  const { policy, ...rest } = trace;
+function dressed({ name, policy, ...trace }) {
+  const rest = { ...trace, name: innerWidth < 640 ? name.replace(/([^<&]{22,}?[,( /])/g, "$1<br>") : name }; // long names
   if (policy === undefined) return { ...rest, line: { color: "#8c8c8c", ...rest.line } };
   const dash = DASHES[Math.floor(policy / PALETTE.length) % DASHES.length];
   return {
@@ -134,7 +134,8 @@ async function overviews() { // how each is drawn, by its place
       const chart = own[select.selectedIndex];
       const traces = chart.traces.map(dressed);
       figure.nextElementSibling.textContent = chart.caption;
-      return draw(figure, traces, { ...chart.layout, uirevision: chart.choice, showlegend: true });
+      const lines = innerWidth < 640 ? traces.reduce((sum, { name }) => sum + name.split("<br>").length, 0) : 2;
+      return draw(figure, traces, { ...chart.layout, height: 380 + 20 * lines, uirevision: chart.choice, showlegend: true });
     };
     select.onchange = show;
     todo.push([figure, show]);
@@ -521,6 +522,7 @@ async function tables() {
     box.className = "wide";
     table.replaceWith(box);
     box.append(table);
+    new ResizeObserver(() => box.classList.toggle("cut", box.scrollWidth > box.clientWidth + 1)).observe(box);
     made.table().container().parentElement.classList.remove("wide");
   }
 }

@@ -7,7 +7,7 @@ import pytest
 from ronda.bench.figures.table import Table
 from ronda.bench.report.charts import distributions, profiles, quality
 from ronda.bench.report.folder import Reported
-from ronda.bench.report.words import cells
+from ronda.bench.report.words import cells, summary
 from ronda.bench.runs.resample import Resample
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.variant import UNCHANGED, Variant
@@ -93,3 +93,37 @@ def test_what_is_infinite_is_no_number_to_sort_by():
     table = Table("", header, (row,), (), ({"mean_jct_s": math.inf},))
     ((*_, jct, energy, more),) = cells(table)
     assert (jct[2], energy[2], more[2]) == (None, None, 1250.0)
+
+
+def test_the_summary_says_how_sure_it_is_and_who_knows(tmp_path):
+    """Twice and 8 times as long: 4 times, t(0.975, 1) = 12.7062 times ln(4) / sqrt(2) at both ends.
+
+    A policy of the user's own is told wherever it stands, one that failed or gave up is not ranked.
+    """
+    runs = []
+    for seed, jct_s in enumerate((100.0, 200.0)):
+        runs.append(run("prices", jct_s, seed, 50.0, DRAWN, knowledge="oracle"))
+        runs.append(run("fifo", jct_s * (2, 8)[seed], seed, 50.0, DRAWN, knowledge="none"))
+        runs.append(run("mine.py:Mine(x=1)", 10 * jct_s, seed, 50.0, DRAWN, knowledge="history"))
+        runs.append(run("last", 20 * jct_s, seed, 50.0, DRAWN))
+        runs.append(run("gives", 1.0, seed, 0.0, DRAWN, jobs=9, discarded_jobs=8))
+    runs.append(run("half", 1.0, 0, 50.0, DRAWN))
+    (told,) = summary(found(tmp_path, *runs))
+    assert told.startswith(
+        "x, resampled: prices (knows true sizes) has the shortest mean JCT, 150 s, 200.0 % above"
+    )
+    low, high = (4 * math.exp(sign * 12.7062 * math.log(4) / math.sqrt(2)) for sign in (-1, 1))
+    assert "fifo (looks at no sizes) is number 2 of 4 with 900 s, by pairs 4.000 [0.000, " in told
+    assert low < 1 < high
+    assert "times as long: they are not told apart. Your policy mine.py:Mine(x=1) (learns" in told
+    assert "is number 3 of 4 with 1,500 s, by pairs 10.000 [10.000, 10.000] times as long. " in told
+    assert told.endswith("Not ranked, as runs failed, gave jobs up or are missing: gives, half.")
+    assert "last" not in told
+    (one,) = summary(found(tmp_path, run("a", 1.0), run("b", 2.0)))
+    assert one.endswith("by pairs 2.000 times as long, which of one pair may be chance.")
+
+
+def test_long_names_stand_in_the_legend(tmp_path):
+    """Beside markers they would lie over each other."""
+    (chart,) = quality(found(tmp_path, run("a" * 60), run("b" * 60)))
+    assert {trace["mode"] for trace in chart.traces} == {"markers"}

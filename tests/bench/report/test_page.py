@@ -143,6 +143,8 @@ def test_the_page_can_be_used(opened):
     page.set_viewport_size({"width": 390, "height": 844})
     page.wait_for_timeout(300)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    hint = "getComputedStyle(document.querySelector('#tables .wide.cut'), '::before').content"
+    assert "scroll sideways" in page.evaluate(hint)
     assert page.locator("figure[data-section=quality] .modebar:visible").count() == 0
     with page.expect_download() as saved:
         page.locator("figure[data-section=quality] .tools button", has_text="CSV").click()
@@ -204,7 +206,9 @@ def test_sizes_have_a_scale_of_colours(opened):
 
 def test_many_tables_of_workloads_are_folded(results, monkeypatch):
     """Over the limit the tables of single workloads are folded; under it they stand open."""
-    assert "<details>" not in page_text(results)
+    page = page_text(results)
+    assert "<details>" not in page
+    assert page.index('<section id="quality">') < page.index('<section id="tables">')
     monkeypatch.setattr(words, "MOST_TABLES", 1)
     assert page_text(results).count("<details><summary>") == 2
 

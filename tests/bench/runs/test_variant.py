@@ -10,6 +10,7 @@ from ronda.instances.budget import Budget, EnergyBudget
 from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import fingerprint
+from ronda.instances.generate import Breakage
 from ronda.instances.job import Costs
 from ronda.instances.rules.validate import validate
 
@@ -210,3 +211,13 @@ def test_of_a_changed_instance_nobody_knows_the_optimum():
     probe = load("probe-restart")
     assert Variant().apply(probe).reference == probe.reference != {}
     assert Variant(restart_s=0.0).apply(probe).reference == {}
+
+
+def test_different_changes_have_different_titles():
+    """Tables, pages and folders of figures go by them."""
+    sleep = Sleep(host_idle_w=1.0, sleep_w=1.0, wake_s=1.0)
+    one, other = (Breakage(node_failures=rate) for rate in (1.0, 2.0))
+    made = [Variant(), Variant(sleep=sleep), Variant(on_event=False), Variant(on_event=True)]
+    made += [Variant(faults=one), Variant(faults=other)]
+    assert len({each.title for each in made}) == len(made)
+    assert Variant(faults=Breakage()).title == ""

@@ -249,3 +249,13 @@ def test_what_cannot_be_is_one_line(stands, given, said):
     """With its place in the suite."""
     with pytest.raises(InputError, match=said):
         stands(**given)
+
+
+def test_parts_that_change_an_instance_otherwise_are_told_apart(stands):
+    """Nodes that sleep make another instance; what parts have in common is not said."""
+    sleep = {"sleep": {"host_idle_w": 800.0, "sleep_w": 20.0, "wake_s": 300.0}}
+    part = {"policies": ("fifo",), "change": {"resample": {}}}
+    runs = (SuitePart(**part), SuitePart(**part | {"change": part["change"] | sleep}))
+    assert [at["instance"] for at in stands(runs=runs)] == ["one-gpu", "one-gpu, nodes that sleep"]
+    part["change"] = {"restart_s": [1.0, 2.0]}
+    assert {at["instance"] for at in stands(runs=(SuitePart(**part),))} == {"one-gpu"}
