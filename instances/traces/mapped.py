@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from msgspec import structs
 
 from ronda.instances.errors import InputError, printable, short
 from ronda.instances.files.storage import load
@@ -25,6 +24,7 @@ from ronda.instances.traces.columns import (
     ALL,
     NUMBERS,
     SHARES,
+    TIMES,
     Columns,
     Dropped,
     Filters,
@@ -160,32 +160,19 @@ def read_mapped(
     some(frame, dropped, table.path)
     frame = tasks_apart(frame, table.path)
     runs = tell_runs_apart(frame)
+    notes = (sizes(frame, table), _machines(frame, machine), RESTARTS, *waiting(frame))
     instance = rigid_instance(
-        frame, path=path, name=name, machine=machine, nodes=nodes, filters=ALL, source=str(name)
+        frame,
+        path=path,
+        name=name,
+        machine=machine,
+        nodes=nodes,
+        filters=ALL,
+        source=str(name),
+        made={"notes": [*notes]},
     )
     used = asked_s(frame) / (span_s(frame) * instance.cluster.gpus)
-    notes = (sizes(frame, table), _machines(frame, machine), RESTARTS)
-    return converted(instance, frame, dropped, used, runs, table, notes)
-
-
-def converted(
-    instance: Instance,
-    frame: pd.DataFrame,
-    dropped: Dropped,
-    load: float,
-    runs: int,
-    table: Table,
-    notes: Iterable[str],
-) -> Converted:
-    """Return an instance with what is said of it, and of arrays that wait in one row."""
-    more = len(frame) - frame.row.nunique()
-    arrays = f"waiting arrays: {more:,} more jobs than rows, one for each task"
-    capped = frame.loc[frame.at_once > 0, ["row", "at_once"]].drop_duplicates()
-    for row, most in capped.itertuples(index=False):
-        arrays += f"; at most {most} at once, as row {row} says, is not kept"
-    notes = (*notes, arrays) if more else tuple(notes)
-    instance = structs.replace(instance, made={"notes": list(notes)})
-    return Converted(instance, dropped, load, runs, table.unread, notes, more)
+    return Converted(instance, dropped, used, runs, table.unread, notes, further(frame))
 
 
 def table_of(
@@ -244,8 +231,8 @@ def _canonical(table: Table) -> pd.DataFrame:
     counts, kinds = _gpus(table)
     ran_s, limit_s = _lasting(table, "duration"), _lasting(table, "limit")
     share = numbers(told.get("share", empty))
-    values = counts | _settled(table, ran_s)
-    values |= {"share": share, "duration": ran_s, "limit": limit_s}
+    values = {f: numbers(told[f]) for f in NUMBERS if f in told} | counts | _settled(table, ran_s)
+    values |= {"duration": ran_s, "limit": limit_s, "deadline": times(table, "deadline")}
     gpus, odd = counts["gpus"].fillna(counts.get("requested", np.nan)), empty
     for field, value in values.items():
         said = told.get(field, empty) != ""
@@ -384,11 +371,10 @@ def odd_cells(table: Table, frame: pd.DataFrame) -> Iterator[Problem]:
     columns = table.columns
     dated = f"a time: a number, or a date that {columns.zone} has, such as 2026-03-02T09:00"
     lasting = "a number without a unit or marks of thousands, or as in 1-02:03:04"
-    kinds = {"gpus": "a number of GPUs", "requested": "a number of GPUs", "share": "a number"}
-    kinds |= {"duration": lasting, "limit": lasting}
+    kinds = dict.fromkeys(TIMES, dated) | {"duration": lasting, "limit": lasting}
     for row, field in frame.loc[frame.odd != "", ["row", "odd"]].itertuples(index=False):
         place, found = f"row {row}, {columns.named[field]}", repr(table.told[field][row])
-        yield Problem(place, found, kinds.get(field, dated))
+        yield Problem(place, found, kinds.get(field, "a number"))
 
 
 def unusable(frame: pd.DataFrame, columns: Columns, *, timeless: bool = False) -> list[Fault]:
@@ -399,35 +385,22 @@ def unusable(frame: pd.DataFrame, columns: Columns, *, timeless: bool = False) -
     held, submit, start, end = (frame[c] for c in ("held", "submit_s", "start_s", "end_s"))
     run_s, took_s = frame.duration_s, end - start
     missed_s = np.maximum(ROUNDED * took_s, ROUNDED_S)
-    longer = run_s - took_s > missed_s
     shorter = (took_s - run_s > missed_s) & (columns.dialect != "sacct")  # it was suspended
     cut = frame.job_id.map(lambda job: (t := tasks(job)) is not None and not any(t[1]))
     *counts, runs = faults(frame, gpus_in=f" in {columns.gpus}", submit_in=f" in {columns.submit}")
-    timed = run_s.notna() | (not timeless)
-    early, share = start <= submit - ROUNDED_S, f"no share of a GPU in {columns.share}"
-    told = "a run time that is not from start to end"
-    return [
-        Fault("no GPUs", "num_gpus", "GPUs", frame.num_gpus == 0),
-        *counts,
-        Fault(share, "held", "a share", ~((held > 0) & (held <= 1))),
-        Fault("a part of a GPU", "held", "whole GPUs", held < 1),
-        Fault("a start before the submission", "start_s", "a later time", early),
-        Fault("an end before the start", "end_s", "a later time", end < start),
-        Fault(
-            "a run time longer than from submission to end",
-            "duration_s",
-            "a shorter time",
-            start.isna() & (end - run_s <= submit - ROUNDED_S),
-        ),
-        Fault(told, "duration_s", "the time from start to end", longer | shorter),
-        runs._replace(bad=runs.bad & timed),
-        Fault(
-            "a list of tasks that is cut off",
-            "job_id",
-            "all (SLURM_BITSTR_LEN=0)",
-            cut.astype(bool),
-        ),
-    ]
+    others = {
+        f"no share of a GPU in {columns.share}": ~((held > 0) & (held <= 1)),
+        "a part of a GPU": held < 1,
+        "a start before the submission": start <= submit - ROUNDED_S,
+        "an end before the start": end < start,
+        "a run time longer than from submission to end": start.isna()
+        & (end - run_s <= submit - ROUNDED_S),
+        "a run time that is not from start to end": (run_s - took_s > missed_s) | shorter,
+        "a list of tasks that is cut off (SLURM_BITSTR_LEN)": cut.astype(bool),
+    }
+    runs = runs._replace(bad=runs.bad & (run_s.notna() | (not timeless)))
+    counts.insert(0, Fault("no GPUs", "", "", frame.num_gpus == 0))
+    return [*counts, *(Fault(why, "", "", bad) for why, bad in others.items()), runs]
 
 
 def reasons(found: Iterable[Fault]) -> Reasons:
@@ -504,6 +477,20 @@ def tasks_apart(frame: pd.DataFrame, path: str) -> pd.DataFrame:
     return apart.assign(job_id=ids)
 
 
+def further(frame: pd.DataFrame) -> int:
+    """Return how many jobs there are more than rows."""
+    return len(frame) - int(frame.row.nunique())
+
+
+def waiting(frame: pd.DataFrame) -> Iterator[str]:
+    """Say how many tasks of arrays wait in one row, and what of them is not kept."""
+    if more := further(frame):
+        yield f"waiting arrays: {more:,} more jobs than rows, one for each task"
+    capped = frame.loc[frame.at_once > 0, ["row", "at_once"]].drop_duplicates()
+    for row, most in capped.itertuples(index=False):
+        yield f"tasks of row {row}: at most {most} at once, which is not kept"
+
+
 def sizes(frame: pd.DataFrame, table: Table) -> str:
     """Say where the estimates of jobs are from."""
     limited, known = frame.limit_s > 0, frame.duration_s.notna() | ("work" in table.told)
@@ -514,7 +501,8 @@ def sizes(frame: pd.DataFrame, table: Table) -> str:
     elif without := int((~limited & known).sum()):
         words += f"; of {without:,} jobs without one, {true}"
     if longer := int((frame.duration_s > frame.limit_s).sum()):
-        words += f"; {longer:,} jobs ran longer than theirs, as Slurm may let them, and do so again"
+        many = f"{longer:,} of {len(frame):,} jobs"
+        words += f"; {many} ran longer than theirs, as Slurm may let them, and do so again"
     return f"sizes: {words}"
 
 
@@ -525,5 +513,5 @@ def _machines(frame: pd.DataFrame, machine: Machine) -> str:
         f"{machine.busy_w:g} W busy), hosts for {machine.host_idle_w:g} W (--gpu)"
     )
     kinds = Counter(kind for own in frame.kinds for kind in own)
-    told = ", ".join(f"{kind} ({count:,} jobs)" for kind, count in kinds.most_common())
-    return f"{words}; the table tells {told}, which --cluster keeps apart" if told else words
+    told = ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common())
+    return f"{words}; jobs by types that --cluster keeps apart: {told}" if told else words

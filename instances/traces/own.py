@@ -30,7 +30,7 @@ from ronda.instances.traces.columns import ALL, Columns, Filters
 from ronda.instances.traces.mapped import (
     Converted,
     Table,
-    converted,
+    further,
     odd_cells,
     own_rows,
     reasons,
@@ -43,6 +43,7 @@ from ronda.instances.traces.mapped import (
     times,
     unreadable,
     unusable,
+    waiting,
 )
 from ronda.instances.traces.rigid import HELIOS_COSTS, RESTARTS
 from ronda.instances.traces.table import (
@@ -177,7 +178,7 @@ def read_own(
     frame, jobs = frame[kept], [job for job in made if job is not None]
     some(frame, dropped, table.path)
     used = [job.gpus * s for job, s in zip(made, own.seconds, strict=True) if job is not None]
-    notes = (sizes(frame, table), *own.types(frame), RESTARTS, BUSY)
+    notes = (sizes(frame, table), *own.types(frame), RESTARTS, BUSY, *waiting(frame))
     instance = Instance(
         name=name,
         cluster=cluster,
@@ -186,9 +187,10 @@ def read_own(
         costs=HELIOS_COSTS,
         cadence=Cadence(period_s=60.0 if rates else None, on_event=True),
         source=name,
+        made={"notes": [*notes]},
     )
     load = float(sum(used)) / (span_s(frame) * cluster.gpus)
-    return converted(instance, frame, dropped, load, runs, table, notes)
+    return Converted(instance, dropped, load, runs, table.unread, notes, further(frame))
 
 
 def as_round(instance: Instance) -> Round:
@@ -208,8 +210,7 @@ def as_round(instance: Instance) -> Round:
 BUSY = "energy: not known, as the watts of busy GPUs are not"
 """What stands beside a run of jobs on a cluster of its own."""
 
-_FIELDS = {"job_id": "id", "num_gpus": "gpus", "submit_s": "submit", "duration_s": "duration"}
-_FIELDS |= {"start_s": "start", "end_s": "end"}
+_FIELDS = {"num_gpus": "gpus", "submit_s": "submit", "duration_s": "duration"}
 """Fields of a mapping, by canonical column."""
 
 
@@ -217,13 +218,12 @@ def _unusable(table: Table, frame: pd.DataFrame, found: Iterable[Fault]) -> Iter
     """Yield what is wrong in rows all of whose cells can be read."""
     for fault in found:
         field = _FIELDS.get(fault.column, "")
-        header = table.columns.named.get(field)
         for row in frame.row[fault.bad & (frame.odd == "")]:
-            if header is None:
+            if (header := table.columns.named.get(field)) is None:
                 yield Problem(f"row {row}", fault.why, "a job that can be")
             else:
-                cell = repr(table.told[field][row])
-                yield Problem(f"row {row}, {header}", cell, fault.expected)
+                found_here = repr(table.told[field][row])
+                yield Problem(f"row {row}, {header}", found_here, fault.expected)
 
 
 @dataclass
@@ -254,8 +254,8 @@ class _Own:
     def types(self, frame: pd.DataFrame) -> tuple[str, ...]:
         """Say which GPU types of the table the cluster does not have."""
         told = Counter(k for own in frame.kinds for k in own if k not in self.kinds)
-        words = ", ".join(f"{kind} ({count:,} jobs)" for kind, count in told.items())
-        return (f"GPU types that the cluster does not have, not read: {words}",) if words else ()
+        words = ", ".join(f"{kind} {count:,}" for kind, count in told.items())
+        return (f"jobs by GPU types that the cluster does not have: {words}",) if words else ()
 
     def jobs(self, frame: pd.DataFrame, start_s: float) -> list[Job | None]:
         """Return the jobs of rows, whose submissions count from a start; None where one is odd."""

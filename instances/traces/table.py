@@ -191,7 +191,7 @@ def faults(
     return [
         Fault(f"no number of GPUs{gpus_in}", "num_gpus", whole, ~(gpus >= 0)),
         Fault(too_many, "num_gpus", at_most, gpus > limits().gpus),
-        Fault("a part of a GPU", "num_gpus", whole, gpus % 1 != 0),
+        Fault("a part of a GPU", "num_gpus", whole, gpus % 1 > 0),
         Fault(f"no time{submit_in}", "submit_s", late, ~(frame.submit_s.abs() <= LAST_S)),
         Fault("no run time", "duration_s", lasts, ~some_s),
     ]

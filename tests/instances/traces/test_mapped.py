@@ -349,9 +349,7 @@ def test_users_time_limits_are_the_estimates(tmp_path):
     ]
     found = read(tmp_path, head + "\n".join(rows) + "\n", "sacct")
     assert estimates(found) == [(told, 60.0) for _, told in LIMITS]
-    said = (
-        "sizes: users' time limits (Timelimit); of 2 jobs without one, true run times; 1 jobs ran"
-    )
+    said = "sizes: users' time limits (Timelimit); of 2 jobs without one, true run times; 1 of 8"
     assert found.notes[0].startswith(said)
     assert found.instance.made["notes"] == list(found.notes)
     asked = read(tmp_path, head + "\n".join(rows) + "\n", "sacct,limit=")

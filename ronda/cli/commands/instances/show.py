@@ -200,7 +200,8 @@ def _inner(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {_inner(inner)}" for name, inner in value.items())
     if isinstance(value, list):
-        return " to ".join(map(_inner, value))
+        words = any(isinstance(inner, str) for inner in value)
+        return ("; " if words else " to ").join(map(_inner, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,.10g}" if isinstance(value, float | int) else str(value)

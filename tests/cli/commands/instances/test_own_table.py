@@ -66,6 +66,7 @@ def test_energy_is_not_known_without_busy_watts(page, ronda):
     assert all(note in done.stdout for note in notes)
     told = json.loads(ronda("run", "q.json", "--policy", "fifo", "--json").stdout.splitlines()[-1])
     assert told["energy_j"] is None
+    assert re.search(r"limits\);\s+restarts", ronda("instances", "show", "q.json").stdout)
     refused = ronda("frontier", "q.json", "--policies", "fifo", "--out", "f")
     assert (refused.exit_code, Path("f").exists()) == (2, False)
     assert "found no watts of busy GPUs" in refused.stderr
