@@ -8,6 +8,7 @@ STAMP := $(VENV)/.installed
 OUT ?= compare-out
 DOCS_OUT ?= build/docs
 PYTEST_FLAGS ?= -n 2 --dist worksteal
+TESTS ?= tests
 
 # The first interpreter that really runs, is new enough and can make an environment.
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
@@ -17,7 +18,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv test lint format types contract wheel-check docs docs-code check compare clean distclean
+.PHONY: help .venv test test-newest test-oldest lint format types contract wheel-check docs docs-code check compare clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,7 +37,18 @@ $(STAMP): pyproject.toml constraints.txt
 # Tests start many processes: each would compile ronda again where bytecode is not kept.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) ## run all tests, the slow ones too
-	$(BIN)/pytest $(PYTEST_FLAGS)
+	$(BIN)/pytest $(PYTEST_FLAGS) $(TESTS)
+
+test-newest: ## run the tests with the newest versions of all dependencies (.venv-newest)
+test-oldest: ## run the tests with the oldest that pyproject.toml allows (.venv-oldest)
+test-newest test-oldest: test-%: .venv-%/.installed
+	.venv-$*/bin/pytest $(PYTEST_FLAGS) $(TESTS)
+
+.venv-newest/.installed .venv-oldest/.installed: .venv-%/.installed: pyproject.toml tools/oldest.py
+	rm -rf .venv-$* && $(PYTHON) -m venv .venv-$*
+	case $* in oldest) $(PYTHON) tools/oldest.py;; esac > .venv-$*/constraints.txt
+	.venv-$*/bin/pip install --quiet -c .venv-$*/constraints.txt -e '.[all,dev]'
+	@touch $@
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -75,4 +87,4 @@ clean: ## remove what tools and runs leave behind
 		-prune -exec rm -rf {} +
 
 distclean: clean ## clean, and remove the environment
-	rm -rf $(VENV)
+	rm -rf $(VENV) .venv-newest .venv-oldest

@@ -10,10 +10,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Event
+from time import process_time
 from typing import TypeVar
 
 from ronda.instances.arguments import checked
 from ronda.instances.base import Positive
+
+SLOWEST = 20.0
+"""How many seconds may pass for one of a processor on a machine that is taken for busy."""
 
 
 class Deadline:
@@ -34,6 +38,7 @@ class Deadline:
         self.limit_s = limit_s
         self.cancelled = cancelled
         self.started = time.perf_counter() if started is None else started
+        self._began = time.perf_counter(), process_time()
 
     @classmethod
     def of(cls, limit_s: "Deadline | float | None") -> "Deadline":
@@ -60,7 +65,18 @@ class Deadline:
         if self.limit_s is None:
             return self
         limit_s = max(self.limit_s - seconds, 1e-6)
-        return Deadline(limit_s, started=self.started, cancelled=self.cancelled)
+        sooner = Deadline(limit_s, started=self.started, cancelled=self.cancelled)
+        sooner._began = self._began
+        return sooner
+
+    def paced(self, work_s: float) -> float:
+        """Return the seconds that some of a processor take by the clock, as others share it.
+
+        That is at the pace since this deadline was made, and at most `SLOWEST` times as long.
+        """
+        clock_s = time.perf_counter() - self._began[0]
+        worked_s = process_time() - self._began[1]
+        return work_s * min(max(1.0, clock_s / max(worked_s, 1e-9)), SLOWEST)
 
     def share(self, part: float) -> "Deadline":
         """Return a deadline of the same entry that ends when a share of what is left is over."""

@@ -27,6 +27,9 @@ def main() -> None:
         signal.signal(signal.SIGINT, hear)
     try:
         _start()
+    except SystemExit as end:
+        _leave(end.code)
+        raise
     except (Exception, KeyboardInterrupt):
         # Extensions in C may make an ImportError or a SystemError of an interrupt.
         if not heard:
@@ -36,6 +39,15 @@ def main() -> None:
     finally:
         if heard or signal.getsignal(signal.SIGINT) is hear:  # the exit code is settled
             signal.signal(signal.SIGINT, signal.SIG_DFL if heard else signal.SIG_IGN)
+
+
+def _leave(code: object) -> None:
+    """End the process at once where a solver that was out of time still goes on in it."""
+    apart = sys.modules.get("ronda.solvers.exact.apart")
+    if apart is not None and apart.left_alone() and isinstance(code, int | None):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code or 0)
 
 
 def _start() -> None:

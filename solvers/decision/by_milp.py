@@ -202,7 +202,10 @@ def judged(choice: Choice, gap: float) -> Choice:
     choice = choice.judged(gap)
     if choice.status is SolutionStatus.FEASIBLE:
         return choice
-    return replace(choice, stop=StopReason.COMPLETE if choice.closed(0.0) else StopReason.GAP)
+    spent, stop = choice.spent, StopReason.COMPLETE if choice.closed(0.0) else StopReason.GAP
+    if choice.stop is StopReason.TIME_LIMIT:  # a search that had nothing left to find
+        spent = replace(spent, message="the bound that prices prove is met")
+    return replace(choice, stop=stop, spent=spent)
 
 
 def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: Search) -> Choice:
@@ -228,7 +231,8 @@ def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: 
 
 
 def _affordable(options: int, search: Search) -> int:
-    left_s = search.deadline.left() - search.reserve_s - _import_s(search)
+    left_s = search.deadline.left() / search.deadline.paced(1.0)
+    left_s -= search.reserve_s + _import_s(search)
     linear, square = SECONDS_PER_OPTION, 2 / CLIQUES**2 + SOLVERS[search.solver].square_s
     most = ((linear**2 + 4 * square * max(0.0, left_s)) ** 0.5 - linear) / (2 * square)
     return int(min(most, options))
@@ -260,12 +264,12 @@ def solved(
 ) -> tuple[Outcome, Choice]:
     """Solve a model of some options; return what came of it, and what that took since `began`."""
     deadline, solver = search.deadline, SOLVERS[search.solver]
-    reserve_s = search.reserve_s + blind_s(options) + solver.square_s * options**2
     effort = Effort(
         deadline=deadline,
         gap=search.gap,
         seed=search.seed,
-        reserve_s=reserve_s,
+        reserve_s=deadline.paced(search.reserve_s),
+        blind_s=deadline.paced(blind_s(options) + solver.square_s * options**2),
         options=search.options,
     )
     outcome = solver.solve_form(form, effort, start)

@@ -104,24 +104,39 @@ def form_of(problem: Separable, jobs: Sequence[str] = ()) -> LinearForm:
     )
 
 
+LATE, LATE_S = 0.03, 0.02
+"""Share of the limit, and seconds, by which a solver may come late: whichever is more."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
     """How long to search, and how far.
 
-    ``reserve_s`` seconds of the ``deadline`` are left on return; ``gap`` is the relative one
-    between solution and bound at which to stop. ``options`` are the solver's, by its own names.
+    ``reserve_s`` seconds of the ``deadline`` are left on return; for ``blind_s`` before that the
+    solver may not look at its clock. ``gap`` is the relative one between solution and bound at
+    which to stop. ``options`` are the solver's, by its own names.
     """
 
     deadline: Deadline = field(default_factory=Deadline)
     gap: float = 1e-4
     seed: int = 0
     reserve_s: float = 0.0
+    blind_s: float = 0.0
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def left_s(self) -> float:
         """Return the seconds that a solver has from now on; infinite without a limit."""
-        return self.deadline.left() - self.reserve_s
+        return self.deadline.left() - self.reserve_s - self.blind_s
+
+    @property
+    def patience_s(self) -> float:
+        """Return the seconds from now on after which a solver is waited for no longer.
+
+        One that may be late by `blind_s`, and is, is given up early: what follows may be slow, too.
+        """
+        late_s = max(LATE_S, LATE * (self.deadline.limit_s or 0.0))
+        return self.left_s + max(late_s, self.blind_s - 2 * late_s)
 
 
 PROOF_GAP = 1e-9

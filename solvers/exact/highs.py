@@ -6,6 +6,7 @@ redirects the process's output. It runs apart from the host's threads (`ronda.so
 
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import Any
 
 import highspy
@@ -50,20 +51,29 @@ def silent(**options: Any) -> highspy.Highs:
     return solver
 
 
-def run(solver: highspy.Highs, seconds: float) -> highspy.HighsModelStatus:
-    """Let HiGHS go on for some seconds at most; returns why. SolverError if it failed."""
+def run(
+    solver: highspy.Highs,
+    seconds: float,
+    call: Callable[[], highspy.HighsStatus] | None = None,
+    patience_s: float = inf,
+) -> highspy.HighsModelStatus:
+    """Let HiGHS go on for some seconds at most, or make a call that does; returns why it stopped.
+
+    SolverError if it failed, TimeoutError if it has not come back after `patience_s`: it goes on
+    then until it looks at its clock, and must not be asked any more.
+    """
     # HiGHS counts the time of all runs together.
     solver.setOptionValue("time_limit", solver.getRunTime() + max(seconds, 0.0))
-    if alone(solver, solver.run) == highspy.HighsStatus.kError:
+    if alone(solver, call or solver.run, patience_s) == highspy.HighsStatus.kError:
         words = solver.modelStatusToString(solver.getModelStatus())
         raise SolverError(f"HiGHS {solver.version()} failed; of the model it says {words!r}")
     return solver.getModelStatus()
 
 
-def alone(solver: highspy.Highs, call: Callable[[], Answer]) -> Answer:
+def alone(solver: highspy.Highs, call: Callable[[], Answer], patience_s: float = inf) -> Answer:
     """Return what HiGHS answers to a call that solves something, apart from the host's threads."""
     stop = partial(solver.setOptionValue, "time_limit", 0.0)  # it looks at it again and again
-    return apart(call, stop, int(solver.getOptionValue("threads")[1]))
+    return apart(call, stop, int(solver.getOptionValue("threads")[1]), patience_s)
 
 
 def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) -> Outcome:
@@ -78,29 +88,47 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
     precise = {f"{what}_feasibility_tolerance": PRECISION for what in PRECISE}
     seed, told = effort.seed % 2**31, precise | dict(effort.options)
     highs = highs_of(form, mip_rel_gap=gap, mip_abs_gap=0.0, random_seed=seed, **told)
-    if log := LOG.get():
+    hearers = [log] if (log := LOG.get()) else []
+    if hearers:
         highs.setOptionValue("log_to_console", False)
         highs.setOptionValue("output_flag", True)
-        highs.cbLogging += lambda event: log.write(event.message)
+        highs.cbLogging += lambda event: [one.write(event.message) for one in hearers]
     known = known_start(form, start)
     if start is not None and known is not None:
         highs.setSolution(len(known), known.astype(np.int32), start[known])
     incumbents: list[tuple[float, float]] = []
+    newest: Floats | None = None
 
     def improved(event: Any) -> None:
+        nonlocal newest
         worth = float(event.data_out.objective_function_value)
         better = worth if form.maximize else -worth
         if not incumbents or better > (incumbents[-1][1] if form.maximize else -incumbents[-1][1]):
             incumbents.append((deadline.elapsed(), worth))
+            newest = np.array(event.data_out.mip_solution)
+
+    def search() -> highspy.HighsStatus:
+        try:
+            status: highspy.HighsStatus = highs.run()
+            if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:
+                # Presolve cannot tell which; the simplex method can.
+                highs.setOptionValue("presolve", "off")
+                status = highs.run()
+        finally:
+            highs.disableCallbacks()  # they hold the solver, and it holds them
+        return status
 
     highs.cbMipImprovingSolution += improved
-    if run(highs, effort.left_s) == highspy.HighsModelStatus.kUnboundedOrInfeasible:
-        # Presolve cannot tell which; the simplex method can.
-        highs.setOptionValue("presolve", "off")
-        run(highs, effort.left_s)
-    outcome = _read(form, highs, tuple(incumbents), deadline.elapsed() - began)
-    highs.disableCallbacks()  # they hold the solver, and it holds them
-    return outcome
+    try:
+        run(highs, effort.left_s, search, effort.patience_s)
+    except TimeoutError:
+        hearers.clear()  # a log is the caller's again
+        if newest is not None:
+            newest[form.integer] = np.round(newest[form.integer])
+        stop, message = StopReason.TIME_LIMIT, "HiGHS did not look at its clock in time"
+        solve_s, trace = deadline.elapsed() - began, tuple(incumbents)
+        return found(form, stop, newest, message=message, solve_s=solve_s, incumbents=trace)
+    return _read(form, highs, tuple(incumbents), deadline.elapsed() - began)
 
 
 RONDAS = (

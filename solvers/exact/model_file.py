@@ -30,6 +30,9 @@ SLACK = 1e-6
 _AFTER = {("#", "Rows"), ("#", "Dual"), ("#", "Basis")}
 """How lines begin behind which a file of HiGHS has no more values of variables."""
 
+_OF_ALL = ("Objective", "Objective_bound", "MIP_rel_gap")
+"""What a file of HiGHS says of the whole solution."""
+
 _FILES = "with the same --policy, in a file of HiGHS (raw or pretty), SCIP, CBC or Gurobi"
 
 _OBJECTIVE = re.compile(r"objective(?: value)?\s*[:=]?\s+([-+.0-9e]+)\s*$", re.IGNORECASE)
@@ -130,8 +133,8 @@ def _told(
         words, place = line.split(), f"{label}, line {number}"
         if words[:1] == ["Rows"] or tuple(words[:2]) in _AFTER:
             break
-        if words[:2] == ["#", "Columns"] and words[-1].lstrip("-").isdecimal():
-            most = abs(int(words[-1]))  # of a sparse file, those that are not 0
+        if words[:2] == ["#", "Columns"] and "".join(words[2:3]).lstrip("-").isdecimal():
+            most = abs(int(words[2]))  # of a sparse file, those that are not 0
         if not words or words[0].startswith("#"):
             continue
         if words[-1] == "Name" and "Primal" in words:
@@ -140,7 +143,7 @@ def _told(
         name, text = _pair(words, pretty=pretty)
         value = _number(text)
         if name not in columns:
-            if name == "Objective" or name in rows or (isnan(value) and text.lower() != "nan"):
+            if name in _OF_ALL or name in rows or (isnan(value) and text.lower() != "nan"):
                 continue  # not of a variable
             unknown.append((place, repr(name)))
             continue

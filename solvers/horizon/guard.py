@@ -132,7 +132,8 @@ def answer(
 
     It comes by the deadline: the policy has until then except for the time to check its plan.
     """
-    check_s = min(CHECK_PER_JOB_S * len(round.jobs), MOST_TO_CHECK * (deadline.limit_s or 0.0))
+    check_s = deadline.paced(CHECK_PER_JOB_S * len(round.jobs))
+    check_s = min(check_s, MOST_TO_CHECK * (deadline.limit_s or 0.0))
     checked = deadline.sooner(check_s)
     try:
         return guarded(

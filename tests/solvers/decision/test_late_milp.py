@@ -21,7 +21,7 @@ def test_time_is_left_for_what_highs_does_without_a_look_at_its_clock(monkeypatc
 
     def solve(form, effort, start):
         options = sum(name.startswith("x[") for name in form.columns)
-        asked.append((options, effort.deadline.left(), effort.reserve_s))
+        asked.append((options, effort.deadline.left(), effort.blind_s))
         return too_late(form)
 
     monkeypatch.setattr(highs, "solve_form", solve)
@@ -31,11 +31,11 @@ def test_time_is_left_for_what_highs_does_without_a_look_at_its_clock(monkeypatc
     for limit_s in (1.5, 4.0):
         choice = allocate(round_, table, worth, Search(gap=0.0, deadline=Deadline(limit_s)))
         assert choice.incumbents  # that of the prices
-    (few, _, _), (many, left_s, reserve_s) = asked
+    (few, _, _), (many, left_s, blind_s) = asked
     assert few < many < len(table)
     assert SECONDS_PER_OPTION * many + 2 * (many / CLIQUES) ** 2 <= 4.0
-    assert reserve_s >= (many / CLIQUES) ** 2
-    assert left_s > reserve_s
+    assert blind_s >= (many / CLIQUES) ** 2
+    assert left_s > blind_s
 
 
 def test_packages_that_are_not_loaded_take_the_time_and_that_is_said(monkeypatch):

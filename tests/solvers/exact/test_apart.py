@@ -8,8 +8,8 @@ import highspy
 import pytest
 
 import ronda
-from ronda.instances.plan import SolutionStatus
-from ronda.solvers.exact.apart import SolverError, apart
+from ronda.instances.plan import SolutionStatus, StopReason
+from ronda.solvers.exact.apart import SolverError, apart, left_alone
 from ronda.solvers.exact.catalogue import logged
 from ronda.solvers.exact.form import Effort
 from ronda.solvers.exact.read import solve
@@ -65,6 +65,33 @@ def test_what_a_call_raises_is_raised_and_the_next_goes_on():
     with pytest.raises(ZeroDivisionError):
         apart(lambda: 1 / 0)
     assert apart(lambda: 1) == 1
+
+
+def test_what_is_out_of_time_is_told_to_stop_and_left_alone():
+    """A call that does not end in time goes on by itself, and what it says then is not heard."""
+    told, go_on = Event(), Event()
+    with pytest.raises(TimeoutError):
+        apart(go_on.wait, told.set, seconds=0.01)
+    assert told.is_set()
+    (left,) = left_alone()
+    assert apart(lambda: 1) == 1
+    go_on.set()
+    left.wait()
+    assert left_alone() == []
+
+
+def test_a_search_that_does_not_look_at_its_clock_is_not_waited_for(monkeypatch):
+    """Waited for half a second, HiGHS is left alone with what it has found until then."""
+    monkeypatch.setattr(Effort, "patience_s", 0.5)
+    outcome = solve(knapsacks.knapsack(150, 12, seed=0), Effort(gap=0))
+    assert outcome.stop is StopReason.TIME_LIMIT
+    assert outcome.message == "HiGHS did not look at its clock in time"
+    assert outcome.bound is None
+    assert (outcome.objective is None) == (outcome.incumbents == ())
+    if outcome.incumbents:
+        assert outcome.objective == pytest.approx(outcome.incumbents[-1][1])
+    for left in left_alone():  # it is told to stop, and does
+        left.wait()
 
 
 def test_an_interrupt_ends_a_search():

@@ -62,6 +62,8 @@ def items():
     "text",
     [
         "Optimal\n# Columns 3\nx(a,1,0.5) 1\nx(b_c,2,1) 0\nz(n) 0.5\n# Rows 1\nroom 2\n",
+        "Optimal\nObjective 1.5\nObjective_bound 1.5\nMIP_rel_gap 0\n"
+        "# Columns -2 sparse\nx(a,1,0.5) 1\nz(n) 0.5\n# Rows 1\nroom 2\n",
         "objective value: 1.5\nx(a,1,0.5)   1  (obj:1)\nz(n)   0.5 (obj:1)\n",
         "Optimal - objective value 1.5\n  0 x(a,1,0.5)  1  0.2\n  2 z(n)  0.5  1\n",
         "# Objective value = 1.5\nx(a,1,0.5) 0.99999999\nx(b_c,2,1) 1e-9\nz(n) 0.5\n",
@@ -77,7 +79,17 @@ def items():
         "        0     UB       0       1        1      1   x(a,1,0.5)\n"
         "        2     BS       0     inf      0.5      0   z(n)\nRows\n",
     ],
-    ids=["HiGHS", "SCIP", "CBC", "Gurobi", "with duals", "sparse", "pretty", "pretty, with status"],
+    ids=[
+        "HiGHS",
+        "HiGHS 1.16, sparse",
+        "SCIP",
+        "CBC",
+        "Gurobi",
+        "with duals",
+        "sparse",
+        "pretty",
+        "pretty, with status",
+    ],
 )
 def test_solutions_of_solvers_are_read(tmp_path, text):
     """As each of them writes: what is not named is 0."""
