@@ -148,7 +148,8 @@ class PlanDetails(Record, frozen=True, kw_only=True):
     solver_lacks
         What the solver cannot do or does not tell.
     conflicts
-        Why no plan exists, if the round is infeasible.
+        Limits that gave way to jobs which may not be stopped; if the round is infeasible, also why
+        no plan exists.
     """
 
     objective: str = ""

@@ -154,6 +154,8 @@ class RoundRecord(Record, frozen=True, kw_only=True, array_like=True):
     pinned_jobs
         Jobs that it did not let the policy stop or change, as they had lost 250 allocations in a
         row before they made any progress.
+    conflicts
+        Limits that gave way to jobs which may not be stopped, in words.
     """
 
     now_s: float
@@ -176,6 +178,7 @@ class RoundRecord(Record, frozen=True, kw_only=True, array_like=True):
     stopped_jobs: tuple[str, ...] = ()
     restored_jobs: tuple[str, ...] = ()
     pinned_jobs: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
 
 
 class Energy(Record, frozen=True, kw_only=True):

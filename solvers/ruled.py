@@ -6,6 +6,7 @@ plan alone, so that none that breaks one is ever returned, whoever made it.
 
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace as with_fields
 from pathlib import PurePath
 from typing import Any
 
@@ -14,7 +15,16 @@ from msgspec.structs import replace
 
 from ronda.formulations.allocation.racks import by_rack
 from ronda.formulations.options.build import build, table_of
-from ronda.formulations.options.own import EQUAL, LEAST, RULE, SENSES, Limit, OwnRows, Term
+from ronda.formulations.options.own import (
+    EQUAL,
+    LEAST,
+    ROUNDED,
+    RULE,
+    SENSES,
+    Limit,
+    OwnRows,
+    Term,
+)
 from ronda.formulations.options.table import ANYWHERE, OptionTable, rack_of
 from ronda.instances.arguments import checked
 from ronda.instances.arrays import Floats
@@ -154,7 +164,8 @@ def broken_rules(extra: object, round: Round, plan: Plan) -> list[Violation]:
 
     Each rule is asked about a table of the plan's options alone (`table_of`), an array as one job,
     in the racks where they really are.
-    A soft limit is never broken. A rule that cannot be asked is.
+    A soft limit is never broken, nor is one by what jobs that may not be stopped have of it in any
+    case. A rule that cannot be asked is.
     """
     own = rules(extra)
     if not own:
@@ -164,10 +175,34 @@ def broken_rules(extra: object, round: Round, plan: Plan) -> list[Violation]:
     table = _where_it_runs(seen.round, table_of(seen.round, shown), shown)
     try:
         limits, _ = asked(own, seen.round, table)
+        every, most = np.arange(len(table)), limits
+        if limits.broken(every).any() and table.must_run.any():
+            most = with_fields(limits, capacity=_in_any_case(own, seen.round, table, limits))
     except InputError as error:
         return [Violation(RULE, error.place, f"found {error.found}; expected {error.expected}")]
-    every = np.arange(len(table))
     return [
         Violation(RULE, f"{RULE}[{limits.names[r]}]", limits.words(r, every))
-        for r in np.flatnonzero(limits.broken(every)).tolist()
+        for r in np.flatnonzero(most.broken(every)).tolist()
     ]
+
+
+def _in_any_case(extra: Rules, round: Round, table: OptionTable, limits: OwnRows) -> Floats:
+    """Return (R,) each limit, or the least that all choices beside what may not be stopped have.
+
+    `table` and `limits` are of a plan's options. A limit stays that no choice keeps without these
+    jobs either.
+    """
+    whole, most = option_table(round), limits.capacity.copy()
+    if extra.seeing_racks:
+        whole, _ = by_rack(round.cluster.topology, whole)
+    of_all, _ = asked(extra, round, whole)
+    uses, firm = dict(zip(of_all.names, of_all.use, strict=True)), table.must_run
+    for r in np.flatnonzero(limits.broken(np.arange(len(table)))).tolist():
+        least = np.zeros(len(table.jobs))
+        np.minimum.at(least, whole.job, uses.get(limits.names[r], 0.0))
+        held = np.zeros(len(table.jobs))
+        held[table.job] = limits.use[r]
+        least[firm] = np.minimum(0.0, held[firm])
+        if least.sum() <= most[r] + ROUNDED * abs(most[r]):
+            most[r] = max(most[r], held[firm].sum() + least[~firm].sum())
+    return most

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isnan, log, nan
 from pathlib import Path
 from statistics import fmean
@@ -41,11 +41,13 @@ ENERGIES = frozenset({"energy_j", "bound_energy_j", "energy_cost", "carbon_g"})
 class RunFigures:
     """The metrics of a run (the fields of ``ronda run``), and what was wrong, in words.
 
-    That is every rule that the schedule breaks, and why the first of the refused plans was.
+    That is every rule that the schedule breaks, and why the first of the refused plans was. And
+    that limits gave way to jobs which may not be stopped.
     """
 
     metrics: dict[str, Any]
     wrong: list[str]
+    gave: list[str] = field(default_factory=list)
 
 
 def measure(
@@ -81,7 +83,9 @@ def measure(
     if notes:
         metrics["notes"] = notes
     metrics["wall_s"] = wall_s
-    return RunFigures(metrics, [*map(str, violations), *_refused(schedule)])
+    refused = _first(schedule, "violations", "faults of plans that were refused")
+    gave = _first(schedule, "conflicts", "limits gave way")
+    return RunFigures(metrics, [*map(str, violations), *refused], gave)
 
 
 def metered(instance: Instance) -> bool:
@@ -91,13 +95,13 @@ def metered(instance: Instance) -> bool:
     return any(types & instance.profiles[name].power.keys() for name in used)
 
 
-def _refused(schedule: Schedule) -> list[str]:
-    """Return a line on the plans that were refused, if there are any."""
-    found = [(record.now_s, why) for record in schedule.rounds for why in record.violations]
+def _first(schedule: Schedule, field: str, what: str) -> list[str]:
+    """Return a line on what records have in a field, if there is any."""
+    found = [(each.now_s, why) for each in schedule.rounds for why in getattr(each, field)]
     if not found:
         return []
     (now_s, why), *_ = found
-    return [f"{len(found)} faults of plans that were refused; the first at {now_s:g} s: {why}"]
+    return [f"{len(found)} {what}; the first at {now_s:g} s: {why}"]
 
 
 def believed(schedule: Schedule) -> dict[str, float]:

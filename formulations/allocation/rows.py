@@ -455,19 +455,15 @@ def tightest_by(case: Case, rows: Rows, asleep: Sequence[int] | None = None) -> 
 
 
 def shortages(case: Case) -> list[Conflict]:
-    """Return the limits that jobs which must run, or the idle cluster, break by themselves.
+    """Return the limits that the idle cluster, or pools too small for what must run, break anyhow.
 
-    And limits of the user's own that ask for more than all options together have.
+    And limits of the user's own that ask for more than all options together have. What else jobs
+    that must run would break has given way (`ronda.formulations.allocation.firm`).
     """
     table, found = case.table, [*_out_of_reach(case)]
-    if not table.must_run.any() and case.round.watts is None and not case.racks:
-        return found
-    must = replace(case, rows=np.flatnonzero(table.must_run[table.job]), waking=None)
-    return [*found, *_few_gpus(must), *_over_power(must), *_over_rack(must)]
-
-
-def _owners(case: Case, rows: Rows) -> tuple[str, ...]:
-    return tuple(f"one_option[{case.table.jobs[j].job.id}]" for j in case.table.job[rows].tolist())
+    if table.must_run.any():
+        found += _few_gpus(replace(case, rows=np.flatnonzero(table.must_run[table.job])))
+    return [*found, *_over_power(case), *_over_rack(case)]
 
 
 def _out_of_reach(case: Case) -> Iterator[Conflict]:
@@ -483,14 +479,15 @@ def _out_of_reach(case: Case) -> Iterator[Conflict]:
         if least.sum() <= own.capacity[r] + TOLERANCE * max(1.0, abs(own.capacity[r])):
             continue
         name = f"{RULE}[{own.names[r]}]"
-        if own.turned[r]:
-            what = f"all options together have at most {0.0 - least.sum():g}"
-            message = f"{what}; {name} asks for at least {-own.capacity[r]:g}"
-        else:
-            what = f"jobs that must run have at least {least.sum():g}"
-            message = f"{what}; {name} allows at most {own.capacity[r]:g}"
+        sign, which, asks = (-1, "most", "least") if own.turned[r] else (1, "least", "most")
+        message = f"all options together have at {which} {sign * least.sum() + 0.0:g}"
+        message += f"; {name} asks for at {asks} {sign * own.capacity[r]:g}"
         held = case.rows[must][own.use[r, case.rows[must]] > 0]
-        yield Conflict((*_owners(case, held), name), message)
+        yield Conflict((*_owners(table, held), name), message)
+
+
+def _owners(table: OptionTable, rows: Rows) -> tuple[str, ...]:
+    return tuple(f"one_option[{table.jobs[j].job.id}]" for j in table.job[rows].tolist())
 
 
 def _few_gpus(must: Case) -> Iterator[Conflict]:
@@ -501,47 +498,33 @@ def _few_gpus(must: Case) -> Iterator[Conflict]:
                 f"jobs that must run need {needed:.0f} GPUs of pool {pool.name}, "
                 f"which has {pool.gpus}"
             )
-            yield Conflict((*_owners(must, must.rows[row.use > 0]), row.name), message)
+            yield Conflict((*_owners(must.table, must.rows[row.use > 0]), row.name), message)
 
 
-def _over_power(must: Case) -> Iterator[Conflict]:
-    """Yield the limits on power and energy that are below what is drawn in any case."""
-    owners = _owners(must, must.rows)
-    who = f"{len(owners)} jobs that must run and the cluster draw"
-    asleep_w = sum(c.count * c.sleep_w for c in must.classes)
-    for row in (*power(must), *energy(must)):
-        limit = row.capacity + asleep_w * seconds_of(row.name, must.round.window_s)
+def _over_power(case: Case) -> Iterator[Conflict]:
+    """Yield the limits on power and energy that are below what nodes draw without any job."""
+    nobody = replace(case, rows=np.zeros(0, dtype=np.int64))
+    asleep_w = sum(c.count * c.sleep_w for c in case.classes)
+    for row in (*power(nobody), *energy(nobody)):
+        limit = row.capacity + asleep_w * seconds_of(row.name, case.round.window_s)
         unit = "W" if row.name == CAP else "J"
-        least = limit + _excess(must, row, gpus_by_pool(must.table, must.rows))
+        least = limit + _excess(nobody, row, [0] * len(case.table.pools))
         if least > limit * (1 + TOLERANCE):
-            draws = who if owners else "the cluster without any job draws"
-            message = f"{draws} at least {least:.6g} {unit}; {row.name} allows {limit:.6g} {unit}"
-            yield Conflict((*owners, row.name), message)
+            message = f"the cluster without any job draws at least {least:.6g} {unit}"
+            yield Conflict((row.name,), f"{message}; {row.name} allows {limit:.6g} {unit}")
 
 
-def _over_rack(must: Case) -> Iterator[Conflict]:
-    """Yield the racks whose nodes, and the jobs that must run there, draw more than the cap."""
-    table, classes = must.table, must.classes
-    kinds = [(n, classes[c]) for n, c in enumerate(classes_of_nodes(must.round)) if c >= 0]
-    for cap in must.racks:
-        own = {n: kind for n, kind in kinds if kind.rack in cap.racks}
-        drawn_w, owners, awake = 0.0, [], set[int]()
-        for row in must.rows.tolist():
-            held = table.jobs[int(table.job[row])].allocation
-            there = [(n, g) for n, g in held.placement if n in own] if held is not None else []
-            drawn_w += sum(gpus for _, gpus in there) * table.extra_w[row] / table.gpus[row]
-            owners += [row] * bool(there)
-            awake.update(n for n, _ in there)
-        for n, kind in own.items():
-            up = n in awake or not must.sleeps
-            drawn_w += kind.sleep_w + (kind.more_in_rack_w if up else min(0.0, kind.more_in_rack_w))
+def _over_rack(case: Case) -> Iterator[Conflict]:
+    """Yield the racks whose nodes draw more than the cap without any job."""
+    nodes = classes_of_nodes(case.round) if case.racks else []
+    kinds = [case.classes[c] for c in nodes if c >= 0]
+    for cap in case.racks:
+        own = [kind for kind in kinds if kind.rack in cap.racks]
+        more = [w if not case.sleeps else min(0.0, w) for w in (c.more_in_rack_w for c in own)]
+        drawn_w = sum(c.sleep_w for c in own) + sum(more)
         if drawn_w > cap.cap_w * (1 + TOLERANCE):
             what = f"the nodes of rack {cap.name} draw {drawn_w:.6g} W without any job"
-            if owners:
-                what = f"jobs that must run in rack {cap.name} and its nodes draw {drawn_w:.6g} W"
-            names = _owners(must, np.array(owners, dtype=np.int64))
-            message = f"{what}; its cap is {cap.cap_w:.6g} W"
-            yield Conflict((*names, f"rack_power[{cap.name}]"), message)
+            yield Conflict((f"rack_power[{cap.name}]",), f"{what}; its cap is {cap.cap_w:.6g} W")
 
 
 def _excess(case: Case, row: Row, gpus: Sequence[int]) -> float:

@@ -12,6 +12,7 @@ from ronda.instances.check.plan import (
     asleep_after,
     asleep_in_use,
     asleep_violations,
+    avoidable,
     base_w,
     capped_racks,
     check_plan,
@@ -185,7 +186,7 @@ class Ledger:
         wake += waking_w(round, round.waking, asleep)
         for (rack, cap_w, mask), power_w in zip(self._racks, watts[1:], strict=True):
             found += rack_violations(rack, cap_w, power_w + float(wake[mask].sum()))
-        return found
+        return found and avoidable(round, plan)
 
     def _entries(
         self, plan: Plan, changed: list[str], gone: list[str]

@@ -1,7 +1,8 @@
 """Check of a plan against its round, from scratch."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -37,14 +38,68 @@ def check_plan(round: Round, plan: Plan) -> list[Violation]:
     for node in np.flatnonzero(used > gpus).tolist():
         found.append(over_capacity(node, int(used[node]), int(gpus[node])))
     found += asleep_violations(asleep, nodes, used.tolist())
-    return found + _power(round, plan, asleep)
+    broken = _power(_draws(round, plan, asleep), round)
+    return found + (broken and avoidable(round, plan))
 
 
-def _power(round: Round, plan: Plan, asleep: tuple[int, ...]) -> list[Violation]:
-    """Return the caps and budgets that the plan's power breaks."""
-    base = base_w(round.cluster, asleep)
+def avoidable(round: Round, plan: Plan) -> list[Violation]:
+    """Return the caps and budgets that a plan breaks by more than what may not be stopped does.
+
+    Limits are no lower than what such jobs need alone, with all nodes asleep that have none of them
+    and draw less so.
+    """
+    alone, asleep = _alone(round), asleep_after(round, plan)
+    draws = _draws(round, plan, asleep)
+    if alone is None:
+        return _power(draws, round)
+    least = _draws(replace(round, asleep=()), alone, alone.asleep or ())
+    over_j = max([0.0, *(j - may for _, j, _, may in _uses(round, *least[:3]))])
+    cap_w, energy_j, bank_j = round.power_cap_w, round.energy_j, round.banked_j
+    borne = replace(
+        round,
+        power_cap_w=None if cap_w is None else max(cap_w, least.watts),
+        energy_j=None if energy_j is None else energy_j + over_j,
+        banked_j=None if bank_j is None else bank_j + over_j,
+    )
+    racks = zip(draws.racks, least.racks, strict=True)
+    raised = [(rack, max(cap_w, own_w), watts) for (rack, cap_w, watts), (_, _, own_w) in racks]
+    return _power(draws._replace(racks=raised), borne)
+
+
+def _alone(round: Round) -> Plan | None:
+    """Return the plan in which only those run that may not be stopped, with their arrays."""
+    states = [(s.job, s.allocation) for s in round.running if s.allocation is not None]
+    arrays = {a.array for job, a in states if a.array and not job.preemptible}
+    firm = {job.id: a for job, a in states if not job.preemptible or a.array in arrays}
+    if not firm:
+        return None
     topology = round.cluster.topology
-    idle_w: list[float] = topology.gpu_idle_w.tolist()
+    saves = topology.sleep_w < base_w(round.cluster, ())
+    saves[[node for held in firm.values() for node, _ in held.placement]] = False
+    return Plan(allocations=firm, asleep=tuple(np.flatnonzero(saves).tolist()))
+
+
+class _Draws(NamedTuple):
+    """What a plan draws: watts, those of waking by node, what ends when, and racks with a cap."""
+
+    watts: float
+    wake: NDArray[np.float64]
+    ends: list[tuple[float, float]]
+    racks: list[tuple[str, float, float]]  # name, cap, watts
+
+
+def _power(draws: _Draws, round: Round) -> list[Violation]:
+    """Return the caps and budgets that a plan's power breaks."""
+    found = cluster_violations(round, *draws[:3])
+    for rack, cap_w, watts in draws.racks:
+        found += rack_violations(rack, cap_w, watts)
+    return found
+
+
+def _draws(round: Round, plan: Plan, asleep: tuple[int, ...]) -> _Draws:
+    """Return what a plan draws with some nodes asleep."""
+    base = base_w(round.cluster, asleep)
+    idle_w: list[float] = round.cluster.topology.gpu_idle_w.tolist()
     everything = np.ones(len(idle_w), dtype=bool)
     allocations = plan.allocations.values()
     wake = waking_w(round, round.asleep, asleep)
@@ -54,10 +109,11 @@ def _power(round: Round, plan: Plan, asleep: tuple[int, ...]) -> list[Violation]
         counted: list[bool] = mask.tolist()
         return float(base[mask].sum()) + sum(extra_w(a, idle_w, counted) for a in allocations)
 
-    found = cluster_violations(round, watts(everything), wake, ending(round, plan, idle_w))
-    for rack, cap_w, mask in capped_racks(round.cluster):
-        found += rack_violations(rack, cap_w, watts(mask) + float((wake + still)[mask].sum()))
-    return found
+    racks = [
+        (rack, cap_w, watts(mask) + float((wake + still)[mask].sum()))
+        for rack, cap_w, mask in capped_racks(round.cluster)
+    ]
+    return _Draws(watts(everything), wake, ending(round, plan, idle_w), racks)
 
 
 def allocation_violations(
@@ -253,9 +309,21 @@ def _overspent(
 
     What is used bends only when a job ends, or a node is awake, and what may be used nowhere.
     """
+    for t, joules, wake_j, allowed_j in _uses(round, watts, waking, ends):
+        if exceeds(joules, allowed_j):
+            waking_too = f", {wake_j:.6g} J of it to wake," if wake_j else ""
+            message = f"uses {joules:.6g} J{waking_too} of {allowed_j:.6g} J in {t:g} s"
+            return [Violation("energy", "cluster", message)]
+    return []
+
+
+def _uses(
+    round: Round, watts: float, waking: NDArray[np.float64], ends: Sequence[tuple[float, float]]
+) -> Iterator[tuple[float, float, float, float]]:
+    """Yield times of the window with the joules used by then, those to wake, and those allowed."""
     energy_j, window_s = round.energy_j, round.window_s
     if energy_j is None:
-        return []
+        return
     wake_s = np.minimum(round.cluster.topology.wake_s, window_s)[waking > 0]
     waking = waking[waking > 0]
     at_once = energy_j if round.banked_j is None else round.banked_j
@@ -269,12 +337,7 @@ def _overspent(
             end_s, end_w = next(coming)
         wake_j = float(waking @ np.minimum(wake_s, t))
         joules = (watts - ended_w) * t + ended_j + wake_j
-        allowed_j = at_once + (energy_j - at_once) * t / window_s
-        if exceeds(joules, allowed_j):
-            waking_too = f", {wake_j:.6g} J of it to wake," if len(waking) else ""
-            message = f"uses {joules:.6g} J{waking_too} of {allowed_j:.6g} J in {t:g} s"
-            return [Violation("energy", "cluster", message)]
-    return []
+        yield t, joules, wake_j, at_once + (energy_j - at_once) * t / window_s
 
 
 def rack_violations(rack: str, cap_w: float, watts: float) -> list[Violation]:

@@ -4,8 +4,10 @@ All of it is swept over sorted events with numpy: 100,000 jobs take about a seco
 """
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain
+from functools import partial
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,8 +145,9 @@ def timeline_violations(instance: Instance, schedule: Schedule) -> list[Violatio
     everything = np.ones(len(topology.node_gpus), dtype=bool)
     limited = replace(flat, power_w=flat.limited_w)
     times, power = power_steps(limited, topology, everything, schedule.end_s)
-    found += cap_violations(instance, times, power, schedule.end_s)
-    found += energy_violations(instance, times, power, schedule.end_s)
+    borne_w = partial(_borne_w, instance, schedule, limited)
+    found += cap_violations(instance, times, power, schedule.end_s, borne_w)
+    found += energy_violations(instance, times, power, schedule.end_s, borne_w)
     found += _rack_violations(instance.cluster, limited, schedule.end_s)
     times, power = power_steps(flat, topology, everything, schedule.end_s)
     found += price_violations(instance, schedule, times, power)
@@ -286,24 +289,61 @@ def _accounting_violations(schedule: Schedule, expected: Energy) -> list[Violati
     return found
 
 
+Borne = Callable[[float, Floats], Floats]
+"""Watts at some times if only those run that began before a time and may not be stopped."""
+
+
+def _borne_w(
+    instance: Instance, schedule: Schedule, flat: Flat, since_s: float, moments: Floats
+) -> Floats:
+    """Return the watts at some moments as of `Borne`, with nodes asleep that are; 0 if none runs.
+
+    Members of an array go on with those that may not be stopped, and so do jobs that were pinned.
+    """
+    firm = {job.id for job in instance.jobs if not job.preemptible}
+    firm.update(job for record in schedule.rounds for job in record.pinned_jobs)
+    own = [(outcome.id in firm, each) for outcome in schedule.jobs for each in outcome.segments]
+    arrays = {place_of(each) for stays, each in own if stays and each.array is not None}
+    goes_on = np.array([stays or place_of(each) in arrays for stays, each in own], dtype=bool)
+    topology = instance.cluster.topology
+    idle = flat.share * topology.gpu_idle_w[flat.node]
+    idle_w = np.bincount(flat.segment, weights=idle, minlength=len(own))
+    kept = goes_on & (flat.start_s < since_s)
+    only = np.where(kept, flat.power_w, idle_w)
+    every = np.ones(len(topology.node_gpus), dtype=bool)
+    times, watts = power_steps(replace(flat, power_w=only), topology, every, schedule.end_s)
+    began, ended = np.sort(flat.start_s[kept]), np.sort(flat.end_s[kept])
+    some = np.searchsorted(began, moments, "right") > np.searchsorted(ended, moments, "right")
+    return some * watts[np.searchsorted(times, moments, side="right") - 1]
+
+
 def cap_violations(
-    instance: Instance, times: Floats, power: Floats, end_s: float
+    instance: Instance, times: Floats, power: Floats, end_s: float, borne_w: Borne
 ) -> list[Violation]:
-    """Return the first time at which the power is above the cap."""
+    """Return the first time at which the power is above the cap, and need not be.
+
+    What ran when the cap fell, and may not be stopped, goes on.
+    """
     cap = instance.budget.power_cap_w
     if cap is None:
         return []
     moments, watts = _refined(times, power, cap, end_s)
     limits = _held(cap, moments)
+    above = watts > limits * (1 + RELATIVE)
+    for since_s, until_s in pairwise((*cap.times_s, np.inf)) if above.any() else ():
+        now = (since_s <= moments) & (moments < until_s)
+        if above[now].any():
+            limits[now] = np.maximum(limits[now], borne_w(since_s, moments[now]))
     return first_above("power", "cluster", moments, watts, limits, "W")
 
 
 def energy_violations(
-    instance: Instance, times: Floats, power: Floats, end_s: float
+    instance: Instance, times: Floats, power: Floats, end_s: float, borne_w: Borne
 ) -> list[Violation]:
     """Return the first change of power or accrual by which more is used than has accrued.
 
-    Both are linear in between, so that no time in between can be worse.
+    Both are linear in between, so that no time in between can be worse. What ran when the budget
+    was spent, and may not be stopped, goes on; by nothing else is more owed then.
     """
     budget = instance.budget.energy
     if budget is None:
@@ -315,7 +355,14 @@ def energy_violations(
     accrued = np.append(0.0, np.cumsum(_held(rate, moments) * seconds)) + budget.credit_j
     if budget.pacing == "demand":
         accrued += budget.joules
-    return first_above("energy", "cluster", np.append(moments, end_s), used, accrued, "J")
+    moments = np.append(moments, end_s)
+    owed, spent = used - accrued, used > accrued * (1 + RELATIVE)
+    for first in np.flatnonzero(np.diff(spent, prepend=False) & spent).tolist():
+        own = np.arange(first, first + int(np.argmin(np.append(spent[first:], False))))
+        borne = borne_w(moments[first], moments[own - 1])  # power is what it was from there on
+        paid_back = owed[own] <= np.maximum(0.0, owed[own - 1])
+        accrued[own[paid_back | (watts[own - 1] <= borne * (1 + RELATIVE))]] = np.inf
+    return first_above("energy", "cluster", moments, used, accrued, "J")
 
 
 def price_violations(

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.allocation.case import Case
+from ronda.formulations.allocation.firm import bearing, rules_bearing
 from ronda.formulations.allocation.racks import by_rack, told_apart
 from ronda.formulations.allocation.rows import CAP, is_limit, seconds_of
 from ronda.formulations.allocation.separable import Separable
@@ -60,6 +61,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
     policy: str = ""  # it, `packages` and `seed` go into the plan's record
     packages: tuple[str, ...] = ()
     seed: int = 0
+    gave: tuple[Conflict, ...] = ()  # limits that give way to what may not be stopped
     options_s: float = 0.0  # seconds since entry when the options and values were there
 
     @classmethod
@@ -81,9 +83,10 @@ class Question(msgspec.Struct, frozen=True, eq=False):
 
         Watts matter among options if the objective minds them or the round limits them. With
         `initial`, the plan before, jobs age on the scale of all that were seen until now. Where
-        there are rules of the user's own, all options are there that jobs can have at all.
+        there are rules of the user's own, all options are there that jobs can have at all. Limits
+        give way to jobs that may not be stopped.
         """
-        own = dict(parameters or {})
+        own, (round, gave) = dict(parameters or {}), bearing(round)
         mind_power = minds_power(objective) or bool(extra) or None
         table = build(round, elastic=elastic, prune=not extra, mind_power=mind_power)
         outlook = outlook_of(round, table, objective, own)
@@ -100,6 +103,9 @@ class Question(msgspec.Struct, frozen=True, eq=False):
             if extra.seeing_racks:
                 table, rows = told_apart(table, of, worth)
                 values = values[rows]
+            assert table.own is not None
+            limits, more = rules_bearing(table.own, table)
+            table, gave = msgspec.structs.replace(table, own=limits), (*gave, *more)
         return cls(
             round=round,
             objective=objective,
@@ -110,6 +116,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
             policy=policy,
             packages=("ronda", *packages),
             seed=seed,
+            gave=gave,
             options_s=deadline.elapsed() if deadline else 0.0,
         )
 
@@ -117,7 +124,9 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         """Return what a plan says of a choice with what it says of the question."""
         aged = {ALONE_S: self.parameters[ALONE_S]} if ALONE_S in self.parameters else {}
         own = details.parameters or aged
-        return msgspec.structs.replace(details, objective=self.objective, parameters=own)
+        return msgspec.structs.replace(
+            details, objective=self.objective, parameters=own, conflicts=self.gave
+        )
 
 
 RESERVE_S, RESERVE_PER_JOB_S = 0.005, 1e-5
@@ -384,7 +393,7 @@ def _fallback(question: Question, choice: Choice, deadline: Deadline, details: P
         status=SolutionStatus.FALLBACK,
         record=_record(question, choice, 0.0, deadline),
         memory=question.seen.noted() | choice.memory,
-        details=msgspec.structs.replace(details, conflicts=choice.conflicts),
+        details=msgspec.structs.replace(details, conflicts=(*details.conflicts, *choice.conflicts)),
     )
 
 

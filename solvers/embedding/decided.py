@@ -92,6 +92,8 @@ def tell(round: Round, changes: Changes, at_s: Sequence[float], hook: Hook | Non
     if plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE) and not found.cancelled:
         why = record.message or "no time was left"
         LOG.warning("what runs goes on (%s): %s", plan.status.value, why)
+    elif plan.details.conflicts:
+        LOG.warning("limits gave way: %s", record.message)
     if hook is not None:
         try:
             hook(found)

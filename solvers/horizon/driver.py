@@ -34,6 +34,7 @@ from ronda.solvers.horizon.guard import Passed, guarded
 from ronda.solvers.horizon.journal import FORMAT, Change, Decision, Header, Journal
 from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.registry import as_policy, config_of
+from ronda.solvers.rules import rules_of
 from ronda.solvers.versions import versions
 
 Progress = Callable[[int, int, float], None]
@@ -200,8 +201,7 @@ class Driver:
             first = next(iter(waiting))
             raise RondaError(
                 f"{self.policy.name} leaves {len(waiting)} jobs waiting forever, "
-                f"{first!r} first, though nothing else ends or will arrive: the job may be too "
-                "large for the power or energy budget at the configuration that the policy uses"
+                f"{first!r} first, though nothing else ends or will arrive: {self._why()}"
             )
         if now_s > LONGEST_S:
             raise RondaError(
@@ -209,6 +209,17 @@ class Driver:
                 "is exact: a job has too much work for its speed, or a pause is too long"
             )
         return now_s
+
+    def _why(self) -> str:
+        """Return what may keep a job from ever starting."""
+        said = self.records[-1].violations if self.records else ()
+        budget, own = self.instance.budget, rules_of(self.policy)
+        limits = [f"the rules ({own})"] * bool(own)
+        if budget.power_cap_w is not None or budget.energy is not None:
+            limits.append("the power or energy budget")
+        if said or not limits:
+            return f"the last decision says: {said[0] if said else 'nothing'}"
+        return f"the job may be too large for {' or '.join(limits)} as the policy would run it"
 
     def _clock_events(self) -> list[float]:
         """Return the next tick, change of a limit or price, and look at the energy budget."""
@@ -341,6 +352,7 @@ class Driver:
             stopped_jobs=relief.stopped,
             restored_jobs=relief.restored,
             pinned_jobs=pinned,
+            conflicts=tuple(each.message for each in plan.details.conflicts),
         )
         kept = msgspec.structs.replace(plan, allocations={})
         return Decision(change=change, plan=kept, record=record)

@@ -1,7 +1,7 @@
 """When a policy has no valid plan: what runs keeps running, and load is shed if it must."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import NamedTuple, Protocol, TypeVar
@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 import numpy as np
 
+from ronda.formulations.allocation.firm import FEW, firm_jobs, given_way
 from ronda.formulations.fusion.sharing import narrowed, together
 from ronda.formulations.objectives.outlook import horizon_s
 from ronda.formulations.options.application import application_of
@@ -30,9 +31,6 @@ Item = TypeVar("Item", str, Jobs)
 LIMITS = ("power", "energy", "rack-power")
 """Rules that jobs keep at lower clocks."""
 
-FEW = 10
-"""Nodes that are named; of more only the number is told."""
-
 MOST_SPARED = 256
 """Jobs that are tried to be spared in the end: of a thousand, each takes some milliseconds."""
 
@@ -48,7 +46,8 @@ class Checker(Protocol):
 class Relief(NamedTuple):
     """A plan, the jobs that were slowed, stopped, or given their clock back, and what it breaks.
 
-    `broken` says in words what no plan keeps together with the limits.
+    `broken` says in words what no plan keeps together with the limits; `unmet` are the rules that
+    stay broken.
     """
 
     plan: Plan
@@ -56,6 +55,7 @@ class Relief(NamedTuple):
     stopped: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
+    unmet: Collection[str] = ()
 
 
 def fallback(round: Round, ledger: Checker, rejected: Plan, *, may_sleep: bool) -> Relief:
@@ -68,12 +68,13 @@ def fallback(round: Round, ledger: Checker, rejected: Plan, *, may_sleep: bool) 
     time since they began to run here. No job is slowed or stopped, and no node sleeps, if the rest
     suffices. Arrays are stopped whole: a GPU draws no less for some of its jobs. What no plan keeps
     together with the limits goes last, and the relief names it: nodes of a policy that puts none to
-    sleep stay awake, then jobs go on that may not be stopped.
+    sleep stay awake. Jobs that may not be stopped go on, and rules that no plan keeps beside them
+    stay broken.
 
     Raises
     ------
     RondaError
-        If stopping every job that runs does not help.
+        If stopping every job that runs and may be stopped does not help.
     """
     shed = _Shed(round, ledger, rejected)
     broken = shed.violations((), ())
@@ -81,15 +82,17 @@ def fallback(round: Round, ledger: Checker, rejected: Plan, *, may_sleep: bool) 
         return Relief(shed.plan((), ()))
     nodes = shed.concerned = _concerned(round, broken)
     running = [jobs for jobs in together(round.running) if nodes.intersection(_nodes(jobs))]
-    victims = sorted(running, key=partial(_loss, round))
-    soft = [jobs for jobs in victims if not _firm(jobs)]
-    slowing_helps, able = all(v.code in LIMITS for v in broken), set(_ids(victims))
+    soft = [jobs for jobs in running if all(state.job.preemptible for state in jobs)]
+    soft.sort(key=partial(_loss, round))
+    slowing_helps, able = all(v.code in LIMITS for v in broken), set(_ids(soft))
     steps = [step for step in slowings(round) if step[0] in able] if slowing_helps else []
-    for candidates, shed.sleeping in ((soft, may_sleep), (victims, True)):
-        stopped = shed.fewest_stopped(steps, candidates)
+    for shed.sleeping in (may_sleep, True):
+        stopped = shed.fewest_stopped(steps, soft)
         if stopped is not None:
             return shed.relief(steps, stopped, broken, may_sleep=may_sleep)
-        broken = shed.violations(steps, _ids(candidates))
+        broken = shed.violations(steps, _ids(soft))
+        if shed.firm:
+            shed.unmet = {v.where: v.message for v in broken if v.code == RULE}
     first = broken[0]
     why = f"{first.where} has {first.message}" if first.code == RULE else first.message
     raise RondaError(f"at {round.now_s:g} s no plan is valid, not even an empty one: {why}")
@@ -127,6 +130,8 @@ class _Shed:
         self.jobs = {state.job.id: state.job for state in round.running}
         self.sleeping = False
         self.concerned: set[int] = set()
+        self.firm = firm_jobs(round)
+        self.unmet: dict[str, str] = {}  # rules that no plan keeps beside them, and why
 
     def plan(self, steps: Steps, stopped: Sequence[str]) -> Plan:
         """Return the plan."""
@@ -152,10 +157,9 @@ class _Shed:
         return msgspec.structs.replace(plan, asleep=asleep)
 
     def violations(self, steps: Steps, stopped: Sequence[str]) -> list[Violation]:
-        """Return what the plan breaks; not that jobs are stopped which must run."""
+        """Return what the plan breaks, but for the rules that no plan keeps."""
         found = self.ledger.check(self.round, self.plan(steps, stopped))
-        told = {f"job {job}" for job in stopped}
-        return [v for v in found if v.code != "must-run" or v.where not in told]
+        return [v for v in found if v.where not in self.unmet]
 
     def fewest_stopped(self, steps: Steps, candidates: Sequence[Jobs]) -> Sequence[Jobs] | None:
         """Return the fewest first jobs that must be stopped besides all steps; None: too few."""
@@ -181,13 +185,12 @@ class _Shed:
         broken, limits = [], " and ".join(_limit(self.round, v) for v in unmet)
         new = sorted({*(plan.asleep or ())} - {*self.round.asleep})
         if new and not may_sleep:
-            which = _named("node", new) if len(new) < FEW else f"{len(new)} nodes"
+            names = f"node{'s' * (len(new) > 1)} {', '.join(map(str, new))}"
+            which = names if len(new) < FEW else f"{len(new)} nodes"
             broken.append(f"no plan keeps {limits} and all nodes awake: {which} put to sleep")
-        firm = [job for job in stopped if not self.jobs[job].preemptible]
-        if firm:
-            which = f"{_named('job', firm)}, which may not be stopped"
-            broken.append(f"no plan keeps {limits} and {which}: {', '.join(firm)} stopped")
-        return Relief(plan, tuple(slowed), tuple(stopped), broken=tuple(broken))
+        for rule, why in self.unmet.items():
+            broken.append(given_way(rule, rule, self.firm, f"it has {why}").message)
+        return Relief(plan, tuple(slowed), tuple(stopped), (), tuple(broken), tuple(self.unmet))
 
     def _needed(
         self, jobs: Sequence[Item], of: Callable[[Sequence[Item]], tuple[Steps, Sequence[str]]]
@@ -209,14 +212,10 @@ def _ids(groups: Sequence[Jobs]) -> list[str]:
     return [state.job.id for jobs in groups for state in jobs]
 
 
-def _firm(jobs: Jobs) -> bool:
-    return not all(state.job.preemptible for state in jobs)
-
-
-def _loss(round: Round, jobs: Jobs) -> tuple[bool, float]:
+def _loss(round: Round, jobs: Jobs) -> float:
     """Return by what jobs are stopped, least first: their GPU time since they began to run here."""
     held = ((s.allocation, round.now_s - s.held_s) for s in jobs)
-    return _firm(jobs), sum(a.option.own_gpus * time_s for a, time_s in held if a is not None)
+    return sum(a.option.own_gpus * time_s for a, time_s in held if a is not None)
 
 
 def _nodes(jobs: Jobs) -> set[int]:
@@ -245,11 +244,6 @@ def _limit(round: Round, violation: Violation) -> str:
         case "rack-power":
             return f"{caps[violation.where]:.6g} W in {violation.where}"
     return f"{violation.where} ({violation.message})"
-
-
-def _named(kind: str, names: Sequence[object]) -> str:
-    """Return names with their kind, as in "jobs a, b"."""
-    return f"{kind}{'s' * (len(names) > 1)} {', '.join(map(str, names))}"
 
 
 def _fewest(most: int, enough: Callable[[int], bool]) -> int | None:

@@ -15,18 +15,26 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from ronda.formulations.allocation.firm import bearing
 from ronda.formulations.clock import Deadline
 from ronda.formulations.sleeping import woken
 from ronda.instances.check.plan import check_plan
 from ronda.instances.errors import RondaError
-from ronda.instances.plan import Plan, PlanDetails, SolutionStatus, SolveRecord, StopReason
+from ronda.instances.plan import (
+    Conflict,
+    Plan,
+    PlanDetails,
+    SolutionStatus,
+    SolveRecord,
+    StopReason,
+)
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import MalformedError, normal
 from ronda.instances.violation import Violation
 from ronda.solvers.contract import Capability, FaultError, Policy
 from ronda.solvers.greedy.as_one import seen_by
 from ronda.solvers.greedy.in_time import fill
-from ronda.solvers.horizon.fallback import Checker, Relief, fallback
+from ronda.solvers.horizon.fallback import MOST_SPARED, Checker, Relief, fallback
 from ronda.solvers.ruled import broken_rules
 from ronda.solvers.rules import Rules, rules_of
 
@@ -91,7 +99,8 @@ def guarded(
     before_s, limit_s = deadline.elapsed(), deadline.limit_s
     if own := rules_of(policy):
         ledger = _Ruled(ledger, own)
-    plan, faults = _asked(policy, round, deadline=deadline, seed=seed, initial=initial)
+    raised, gave = bearing(round)
+    plan, faults = _asked(policy, raised, deadline=deadline, seed=seed, initial=initial)
     solve_s = deadline.elapsed()
     own_s = solve_s - before_s  # what start-up and reading took is not the policy's fault
     if not faults and limit_s is not None and own_s > LATE * limit_s + LATE_S:
@@ -105,17 +114,14 @@ def guarded(
         present = () if faults else ledger.check(round, plan)
         faults += [_told(v) for v in present if v.code not in FORECASTS]
     if not faults and plan.status is not SolutionStatus.NONE:
-        return Guarded(Relief(plan), (), solve_s, replaced=False)
+        return Guarded(Relief(_saying(plan, gave)), (), solve_s, replaced=False)
     if faults:
         plan = _refused(plan, faults, initial)
     may_sleep = Capability.SLEEPS in policy.capabilities
     relief = fallback(round, ledger, plan, may_sleep=may_sleep)
-    if relief.broken:
-        record = plan.record
-        told = "; ".join([*filter(None, [record.message]), *relief.broken])
-        relief = relief._replace(plan=replace(relief.plan, record=replace(record, message=told)))
     if not relief.stopped and not relief.slowed:
         relief = _filled(round, ledger, relief, deadline)
+    relief = relief._replace(plan=_saying(relief.plan, gave, relief.broken))
     return Guarded(relief, (*faults, *relief.broken), solve_s, replaced=True)
 
 
@@ -239,12 +245,29 @@ def _refused(plan: Plan, faults: list[str], initial: Plan | None) -> Plan:
     return replace(plan, stop=stop, record=record, memory=memory, details=details)
 
 
+def _saying(plan: Plan, gave: Sequence[Conflict], broken: Sequence[str] = ()) -> Plan:
+    """Return a plan that says which limits gave way, and what no plan keeps."""
+    said = (*gave, *plan.details.conflicts)
+    if not said and not broken:
+        return plan
+    words = [plan.record.message, *(conflict.message for conflict in said), *broken]
+    record = replace(plan.record, message="; ".join(filter(None, words)))
+    return replace(plan, record=record, details=replace(plan.details, conflicts=said))
+
+
 def _filled(round: Round, ledger: Checker, relief: Relief, deadline: Deadline) -> Relief:
-    """Return a relief with what starts next to what runs in the time that is left."""
+    """Return a relief with what starts next to what runs in the time that is left.
+
+    Where all of it together breaks a rule, one job after the other.
+    """
     plan = relief.plan
     then = round if plan.asleep is None else replace(round, asleep=plan.asleep)
     started = fill(then, plan.allocations, deadline)
-    fuller = woken(then, replace(plan, allocations=plan.allocations | started))
-    if started and not ledger.check(round, fuller):
-        return relief._replace(plan=fuller)
-    return relief
+    one_by_one = [{job: allocation} for job, allocation in started.items()]
+    for more in (started, *one_by_one[:MOST_SPARED]) if started else ():
+        fuller = woken(then, replace(plan, allocations=plan.allocations | more))
+        if all(v.where in relief.unmet for v in ledger.check(round, fuller)):
+            plan = fuller
+            if more is started:
+                break
+    return relief._replace(plan=plan)

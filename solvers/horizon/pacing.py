@@ -16,6 +16,7 @@ and Pruhs, SODA 2009), scaled so that the budget lasts. A round never gets more 
 
 from typing import NamedTuple
 
+from ronda.formulations.watts import least_node_w
 from ronda.instances.instance import Instance
 from ronda.instances.outcome.accrual import accrual
 from ronda.instances.violation import RELATIVE
@@ -40,6 +41,7 @@ class Pacer:
         # What an awake cluster draws, or at least what the budget can bear indefinitely.
         self._reserved_w = min(instance.cluster.topology.idle_w, energy.sustained_w)
         self._accrual = accrual(instance.budget, self._reserved_w)
+        self._least_w = float(least_node_w(instance.cluster.topology).sum())
         self._job_seconds, self._since_s = 0.0, 0.0
 
     def advance(self, now_s: float, live: float) -> None:
@@ -54,7 +56,8 @@ class Pacer:
         `live` are the summed weights of the live jobs.
         """
         line, window_s = self._accrual, self.energy.window_s
-        watts = line.bearable_w(now_s, used_j, now_s + window_s)
+        # What may not be stopped may have spent more than has accrued: idle nodes still draw.
+        watts = max(self._least_w, line.bearable_w(now_s, used_j, now_s + window_s))
         sustained_w = line.bearable_w(now_s, used_j, float("inf"))
         if self.energy.pacing == "demand" and now_s < self.energy.horizon_s:
             asked_w = self._by_demand(now_s, used_j, live)

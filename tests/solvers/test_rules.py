@@ -147,6 +147,10 @@ def test_plans_are_the_best_that_keep_random_rules(policy):
         ("import ronda\ndef bad(r, t): return ronda.Limit(t.gpus, '<=', 1, penalty=-1)", "-1"),
         ("import ronda\ndef bad(r, t): return ronda.Limit(t.gpus, '<=', 1, 'a[b')", "'a[b'"),
         ("import ronda\ndef bad(r, t): return [ronda.Limit(t.gpus, '<=', 1, 'a')] * 2", "'a'"),
+        (
+            "def bad(round, table):\n    yield from ()\n    raise KeyError('late')",
+            "KeyError: 'late'",
+        ),
         ("def bad(round): return []", "(round)"),
         ("def _bad(round, table): return []", "no rule"),
         ("import nowhere_to_be_found", "nowhere_to_be_found"),
@@ -274,28 +278,6 @@ def _solve(program, path, solution):
     scip.readProblem(str(path))
     scip.optimize()
     scip.writeBestSol(str(solution))
-
-
-def test_what_must_run_is_stopped_where_no_plan_keeps_a_rule_with_it():
-    """The plan keeps the rule, and its message names what was stopped for it."""
-    round_, _ = tiny(4)
-    cluster = ronda.uniform_cluster(ronda.GpuType(name="G", memory_gib=16, idle_w=20.0), 1, 4)
-    held = Allocation(
-        option=Option(pool=0, gpus=2, span="node", rate=1.0, power_w=200.0), placement=((0, 2),)
-    )
-    job = Job(id="firm", submit_s=0.0, profile="p", gpus=2, preemptible=False)
-    state = JobState(job=job, since_s=0.0, allocation=held)
-    round_ = ronda.Round(now_s=100.0, cluster=cluster, profiles=round_.profiles, running=(state,))
-
-    def one(round, table):
-        return ronda.Limit(table.gpus, "<=", 1)
-
-    plan = ronda.solve(round_, extra=[one])
-    assert plan.stop is StopReason.INFEASIBLE
-    assert plan.allocations == {}
-    assert "rule[one]" in plan.record.message
-    assert "firm" in plan.record.message
-    assert ronda.broken_rules([one], round_, plan) == []
 
 
 @pytest.mark.parametrize("policy", ["milp", "prices"])

@@ -43,7 +43,7 @@ def command(
 
     _, question, _ = milp_question(round_, policy, extra)
     model = model_of(question, exact=False)
-    found = shortages(model.case) or conflicts(linear_form(model), deadline)
+    found = [*question.gave, *shortages(model.case)] or conflicts(linear_form(model), deadline)
     if as_json:
         named = [{"constraints": c.constraints, "message": c.message} for c in found]
         emit({"round": round_.name, "feasible": not found, "conflicts": named})

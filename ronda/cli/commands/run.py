@@ -91,6 +91,8 @@ def command(
     measured = _measured(instance, case, out, isolated)
     for each in measured.wrong:
         note(f"violation: {each}")
+    for each in measured.gave:
+        note(f"warning: {each}")
     if as_json:
         emit(measured.metrics)
     else:

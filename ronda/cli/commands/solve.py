@@ -189,6 +189,9 @@ def _verdict(source: str, plan: Plan, violations: list[str]) -> int:
     elif plan.status is SolutionStatus.FALLBACK:
         why = plan.record.message if _failed(plan) else "found nothing in time"
         note(f"warning: {plan.policy}: {why}; what runs keeps running")
+    else:
+        for conflict in plan.details.conflicts:
+            note(f"warning: {conflict.message}")
     infeasible = plan.stop is StopReason.INFEASIBLE or plan.status is SolutionStatus.NONE
     return 1 if violations or infeasible or _failed(plan) else 0
 

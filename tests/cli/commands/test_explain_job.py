@@ -83,13 +83,11 @@ def test_unknown_job_is_refused_with_near_matches(folder, ronda):
 
 def test_infeasible_round_is_not_explained(folder, ronda):
     """The error says that no plan exists, not that a job is dear."""
-    round_ = json.loads((folder / "round.json").read_text())
-    for state in round_["running"]:
-        state["job"]["preemptible"] = False
-    round_["power_cap_w"] = 4000.0  # 3.5 kW are idle
-    (folder / "small.json").write_text(json.dumps(round_))
-    job = round_["running"][0]["job"]["id"]
-    done = ronda("solve", "small.json", "--policy", "prices", "--explain", job, "--json")
+    text = "import ronda\ndef many(round, table): return ronda.Limit(table.gpus, '>=', 1e6)\n"
+    (folder / "many.py").write_text(text)
+    job = json.loads((folder / "round.json").read_text())["running"][0]["job"]["id"]
+    words = ("--with", "many.py", "--explain", job, "--json")
+    done = ronda("solve", "round.json", "--policy", "milp", *words)
     assert done.exit_code == 1
     assert "no plan keeps every limit" in done.stderr
     assert "explanation" not in json.loads(done.stdout.splitlines()[-1])

@@ -140,12 +140,24 @@ def test_explain_names_the_conflicting_limit(folder, ronda):
     assert any("power" in name for c in fields["conflicts"] for name in c["constraints"])
 
 
-def test_solving_the_impossible_points_to_explain(folder, ronda):
-    """The exit code is 1 and one line says what to do next."""
+def test_a_limit_that_gives_way_to_what_may_not_be_stopped_is_named(folder, ronda):
+    """A plan is there, and a line says which limit it cannot keep, and for whom."""
     impossible(folder)
     done = ronda("solve", "impossible.json", "--policy", "milp", "--json")
+    assert done.exit_code == 0
+    assert "warning: no plan keeps 4000 W and job" in done.stderr
+    fields = json.loads(done.stdout.splitlines()[-1])
+    assert (fields["status"], fields["violations"]) == ("optimal", 0)
+    assert "no plan keeps 4000 W and job" in fields["message"]
+
+
+def test_solving_the_impossible_points_to_explain(folder, ronda):
+    """The exit code is 1 and one line says what to do next."""
+    text = "import ronda\ndef many(round, table): return ronda.Limit(table.gpus, '>=', 1e6)\n"
+    (folder / "many.py").write_text(text)
+    done = ronda("solve", "round.json", "--policy", "milp", "--with", "many.py", "--json")
     assert done.exit_code == 1
-    assert "ronda explain impossible.json" in done.stderr
+    assert "ronda explain round.json" in done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["stop"] == "infeasible"
 
 

@@ -4,8 +4,11 @@ import msgspec
 import numpy as np
 import pyomo.environ as pyo
 import pytest
+from msgspec.structs import replace
 
+import ronda
 from ronda.formulations.allocation.case import charged_w, lasts_s, make_case
+from ronda.formulations.allocation.firm import bearing
 from ronda.formulations.allocation.pyomo_model import build, chosen_rows
 from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.options.build import build as build_options
@@ -215,27 +218,49 @@ def test_nodes_that_gpus_keep_awake():
 
 
 def test_shortages_are_said_in_words_with_numbers():
-    """Limits that must-run jobs break by themselves are named, with need and limit."""
-    # one node of 8 with a job of 8: 200 + 8 x 250 = 2200 W, and the other node idle 600 W
-    round_ = make_round([8], must=[(0, 0)], power_cap_w=2799.0)
-    (found,) = shortages(make_case(round_, table := build_options(round_), np.ones(len(table))))
-    assert found.constraints == ("one_option[j0]", "power_cap")
-    assert "2800 W" in found.message
-    assert "2799 W" in found.message
+    """Limits that the idle cluster breaks by itself are named, with need and limit."""
     idle = make_round([8], energy_j=1199.0 * 3600)
     (found,) = shortages(make_case(idle, table := build_options(idle), np.ones(len(table))))
     assert found.constraints == ("energy_window",)
     assert "without any job" in found.message
 
 
-def test_jobs_that_break_the_cap_of_their_rack_are_named():
+def test_the_cap_of_a_rack_gives_way_to_jobs_that_may_not_be_stopped():
     """One node of 8 with a job of 8 draws 2,200 W: 2,199 are too few, whatever the other rack."""
     for cap, many in ((2199.0, 1), (2200.0, 0)):
         racks = (Rack(name="r0", power_cap_w=cap), Rack(name="r1"))
-        round_ = make_round([8, 8], racks=racks, must=[(0, 0)])
-        found = shortages(make_case(round_, table := build_options(round_), np.ones(len(table))))
+        raised, found = bearing(make_round([8, 8], racks=racks, must=[(0, 0)]))
         assert [c.constraints for c in found] == [("one_option[j0]", "rack_power[r0]")] * many
-        assert all("rack r0" in c.message and "2200 W" in c.message for c in found)
+        assert all("2199 W in rack r0" in c.message and ": 2200 W" in c.message for c in found)
+        assert [rack.power_cap_w for rack in raised.cluster.racks] == [2200.0, None]
+        table = build_options(raised)
+        assert shortages(make_case(raised, table, np.ones(len(table)))) == []
+
+
+def test_limits_give_way_to_jobs_that_may_not_be_stopped_and_no_further():
+    """A job of 8 on a node of 8 draws 200 + 8 x 250 = 2,200 W, and the other node idle 600 W.
+
+    By the second they are 2,800 J. The checker has the same limits: more than that is avoidable.
+    """
+    for limit in (
+        {"power_cap_w": 2799.0},
+        {"energy_j": 2799.0 * 3600},
+        {"energy_j": 2799.0 * 3600, "banked_j": 0.0},
+    ):
+        round_ = make_round([8, 1], must=[(0, 0)], **limit)
+        raised, (found,) = bearing(round_)
+        need = 2800.0 if raised.energy_j is None else 2800.0 * 3600
+        assert (raised.power_cap_w or raised.energy_j) == pytest.approx(need)
+        assert found.constraints[0] == "one_option[j0]"
+        alone = Plan(allocations=round_.held)
+        assert ronda.check(round_, alone) == []
+        other = Option(pool=0, gpus=1, span="node", rate=1.0, power_w=250.0)
+        both = alone.allocations | {"j1": Allocation(option=other, placement=((1, 1),))}
+        assert {v.code for v in ronda.check(round_, Plan(allocations=both))} & {"power", "energy"}
+        soft = replace(round_.running[0].job, preemptible=True)
+        soft = replace(round_, running=(replace(round_.running[0], job=soft),))
+        assert bearing(soft) == (soft, ())
+        assert ronda.check(soft, alone) != []
 
 
 def test_a_job_measured_to_be_slow_is_charged_for_as_long_as_it_will_run():

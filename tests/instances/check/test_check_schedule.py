@@ -124,7 +124,7 @@ BROKEN = {
     "energy": (
         replace(
             INSTANCE,
-            budget=Budget(energy=EnergyBudget(joules=425_000, horizon_s=1000, credit_j=3504)),
+            budget=Budget(energy=EnergyBudget(joules=425_000, horizon_s=1000, credit_j=3041)),
         ),
         SCHEDULE,
     ),

@@ -9,6 +9,7 @@ from brute_positions import tiny
 from every_plan import best_plan
 from limited_rounds import limited_round
 from ronda.formulations.allocation.case import Fidelity, make_case
+from ronda.formulations.allocation.firm import bearing
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.formulations.positions.choices import NODE_SHARE
@@ -49,7 +50,7 @@ def refute(round_):
     """Hold what each policy claims against all plans that the checker accepts."""
     table = build(round_)
     worth = values(round_, table)
-    price = NODE_SHARE * make_case(round_, table, worth, Fidelity.NODES).scale
+    price = NODE_SHARE * make_case(bearing(round_)[0], table, worth, Fidelity.NODES).scale
     moves = {"evolve": (1.0,), EXACT: (1.0, price)}
 
     @cache

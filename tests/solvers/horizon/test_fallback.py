@@ -180,28 +180,55 @@ def shed(round_, *, may_sleep=False):
     return fallback(round_, Ledger(round_.cluster), Plan(), may_sleep=may_sleep)
 
 
-def test_jobs_that_must_run_stop_only_where_no_plan_keeps_them_and_are_named(make_clocked):
-    """Both draw 800 W on an idle node (400 W): one must go, which the record says."""
-    instance = make_clocked(JOBS, budget=dip(900.0), costs=Costs(restart_s=10.0))
-    firm = tuple(replace(job, preemptible=False) for job in instance.jobs)
-    record = at(run(replace(instance, jobs=firm), "fifo"), 50)
-    assert (record.slowed_jobs, record.stopped_jobs) == ((), ("b",))
-    assert record.violations == (
-        "power cluster: draws 1200 W of 900 W",
-        "no plan keeps 900 W and job b, which may not be stopped: b stopped",
+@pytest.mark.parametrize("policy", ["fifo", "srtf", "prices", "milp", Full()])
+def test_jobs_that_must_run_go_on_above_a_cap_and_are_named(make_clocked, policy):
+    """Both draw 800 W on an idle node (400 W), for 900 W: they go on, and c (1 GPU) waits."""
+    # Once a has ended, at 100 s or soon after it, b alone draws 800 W.
+    jobs = [*JOBS, ("c", 60, 2, 10)]
+    series = StepSeries(times_s=(0.0, 50.0), values=(1200.0, 900.0))
+    instance = make_clocked(jobs, budget=Budget(power_cap_w=series), costs=Costs(restart_s=10.0))
+    firm = tuple(replace(job, preemptible=job.id == "c") for job in instance.jobs)
+    schedule = run(replace(instance, jobs=firm), policy)
+    record = at(schedule, 50)
+    assert (record.slowed_jobs, record.stopped_jobs, record.power_w) == ((), (), 1200.0)
+    assert record.conflicts == (
+        "no plan keeps 900 W and jobs a, b, which may not be stopped: 1200 W",
     )
+    assert [len(outcome.segments) for outcome in schedule.jobs[:2]] == [1, 1]
+    assert schedule.jobs[2].segments[0].start_s >= 100
+    assert schedule.rounds[-1].conflicts == ()
+    assert check(replace(instance, jobs=firm), schedule) == []
+
+
+def test_the_checker_tells_an_excess_that_must_be_from_one_that_need_not(make_clocked):
+    """Above the cap of 900 W are a and b, which must go on; not b if it may stop, nor who starts.
+
+    A job that may not be stopped is no excuse for its own start.
+    """
+    jobs = [*JOBS, ("c", 60, 2, 10)]
+    schedule = run(make_clocked(jobs, nodes=2), "fifo")
+    times_s = (0.0, 50.0)
+    cap = StepSeries(times_s=times_s, values=(1600.0, 1250.0))
+    low = make_clocked(jobs, nodes=2, budget=Budget(power_cap_w=cap))
+
+    def broken(*firm):
+        own = tuple(replace(job, preemptible=job.id not in firm) for job in low.jobs)
+        return [v.message for v in check(replace(low, jobs=own), schedule)]
+
+    # Two nodes idle at 800 W; a and b make 1,600 W at 50 s, and c 2,000 W at 60 s.
+    assert broken() == broken("a") == ["1600 W of 1250 W at 50 s"]
+    assert broken("a", "b") == broken("a", "b", "c") == ["2000 W of 1600 W at 60 s"]
 
 
 def test_what_one_large_stop_leaves_is_kept(make_clocked):
     """Two idle nodes draw 800 W, and a, b and c 800, 400 and 200 W: 1,700 W bear a and some of c.
 
-    Without c there are 2,000 W, so b or a must stop, which both must run; b loses less. Then a and
-    c draw 1,800 W, and 1,700 W with c at half clock. Node 1 need not sleep, as c goes on there.
+    a must run, and b loses more than c. Without c there are 2,000 W, so b must stop as well. Then a
+    and c draw 1,800 W, and 1,700 W with c at half clock. Node 1 need not sleep, as c is there.
     """
-    held = {"a": (0, 4, 0, False), "b": (1, 2, 10, False), "c": (1, 1, 20, True)}
+    held = {"a": (0, 4, 0, False), "b": (1, 2, 10, True), "c": (1, 1, 20, True)}
     relief = shed(standing(make_clocked((), nodes=2), held, power_cap_w=1700.0))
     assert (relief.stopped, relief.slowed, relief.plan.asleep) == (("b",), ("c",), None)
-    assert relief.broken == ("no plan keeps 1700 W and job b, which may not be stopped: b stopped",)
     assert relief.plan.status is SolutionStatus.FALLBACK
 
 
@@ -240,12 +267,12 @@ def test_idle_nodes_sleep_before_anybody_stops(make_clocked):
 
 
 def test_nodes_sleep_where_they_must_and_nowhere_else(make_clocked):
-    """Of a (1,200 W) and b (1,000 W) one must stop under 1,700 W; then b's node may idle (400 W).
+    """Beside a (1,200 W) b (1,000 W) must stop under 1,700 W; then its node may idle (400 W).
 
     In a rack capped at 1,300 W a draws 1,600 W beside an idle node, which sleeps, while a third
     node, elsewhere, idles on.
     """
-    held = {"a": (0, 4, 0, False), "b": (1, 3, 10, False)}
+    held = {"a": (0, 4, 0, False), "b": (1, 3, 10, True)}
     instance = make_clocked((), nodes=2)
     relief = shed(standing(instance, held, power_cap_w=1700.0), may_sleep=True)
     assert (relief.stopped, relief.plan.asleep) == (("b",), None)
@@ -280,6 +307,24 @@ def test_an_energy_budget_that_runs_out_slows_jobs_too(make_clocked):
     schedule = run(instance, Full())
     assert any(r.slowed_jobs for r in schedule.rounds)
     assert check(instance, schedule) == []
+
+
+def test_jobs_that_must_run_go_on_when_the_energy_is_spent(make_clocked):
+    """They draw 1,200 W of 1,000 W: 8,000 J are gone after 40 s with both, from 10 s on.
+
+    c, which may be stopped, does not start before they have ended. What is owed then, it pays back.
+    """
+    energy = EnergyBudget(joules=1000.0 * 400, horizon_s=400.0, window_s=20.0, credit_j=4000.0)
+    made = make_clocked([*JOBS, ("c", 60, 2, 10)], budget=Budget(energy=energy), nodes=1)
+    firm = tuple(replace(job, preemptible=job.id == "c") for job in made.jobs)
+    made = replace(made, jobs=firm)
+    schedule = run(made, Full())
+    assert ends(schedule)["a"] == 100
+    assert any("J more" in said for r in schedule.rounds for said in r.conflicts)
+    assert schedule.jobs[2].segments[0].start_s >= 100
+    assert check(made, schedule) == []
+    soft = replace(made, jobs=tuple(replace(job, preemptible=True) for job in firm))
+    assert [v.code for v in check(soft, schedule)] == ["energy"]
 
 
 def test_arrays_are_stopped_whole():
