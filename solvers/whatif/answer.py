@@ -1,6 +1,7 @@
 """What if: the plan of a round with some changes, against the plan of the round as it is."""
 
 from collections.abc import Callable, Sequence
+from math import nan
 from typing import Annotated
 
 from ronda.instances.arguments import checked
@@ -58,6 +59,8 @@ class Changed(Record, frozen=True, kw_only=True):
         The difference that the prices of that plan let expect, at most but for `WhatIf.slack`.
     shifts
         Jobs of both rounds that gain or lose, who gains most first.
+    why
+        Why no plan keeps the change; "" if one does. Figures are NaN then, and nobody gains.
     """
 
     change: str
@@ -67,6 +70,7 @@ class Changed(Record, frozen=True, kw_only=True):
     found: float
     foretold: float
     shifts: tuple[Shift, ...]
+    why: str = ""
 
 
 class WhatIf(Record, frozen=True, kw_only=True):
@@ -174,15 +178,27 @@ def _changed(round: Round, change: Change) -> Round:
 
 
 def _outcome(words: str, found: Judged, base: Judged) -> Changed:
+    why = _impossible(found.plan, base.plan)
     return Changed(
         change=words,
         round=found.round,
         plan=found.plan,
-        objective=found.objective,
-        found=found.objective - base.objective,
-        foretold=found.bound - base.bound,
-        shifts=_shifts(base, found),
+        objective=nan if why else found.objective,
+        found=nan if why else found.objective - base.objective,
+        foretold=nan if why else found.bound - base.bound,
+        shifts=() if why else _shifts(base, found),
+        why=why,
     )
+
+
+def _impossible(plan: Plan, base: Plan) -> str:
+    """Return which limits give way that did not before, or why there is no plan; "" if neither."""
+    known = {conflict.message.partition(", which")[0] for conflict in base.details.conflicts}
+    said = [conflict.message for conflict in plan.details.conflicts]
+    if new := [words for words in said if words.partition(", which")[0] not in known]:
+        return "; ".join(new)
+    none = plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE)
+    return f"no plan of {plan.policy}: {plan.record.message}" if none else ""
 
 
 def _shifts(base: Judged, found: Judged) -> tuple[Shift, ...]:

@@ -28,7 +28,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.files.json import read_part, write
 from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, Job
-from ronda.instances.plan import Plan, SolutionStatus
+from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 JOBS = 3
 """Jobs that the table names of those that gain, and of those that lose."""
 
-FALLBACK, NONE = SolutionStatus.FALLBACK, SolutionStatus.NONE
 
 FILES = (
     "table.md",
@@ -200,9 +199,9 @@ def command(
         display(*tables)
         if out is not None:
             tell(f"table, picture, round and plan with all changes: {out}")
-    failed = [o for o in found.outcomes if o.plan.status in (FALLBACK, NONE)]
+    failed = [outcome for outcome in found.outcomes if outcome.why]
     for outcome in failed:
-        note(f"warning: {outcome.change}: no plan of {made.name}: {outcome.plan.record.message}")
+        note(f"warning: {outcome.change}: {outcome.why}")
     return int(bool(failed))
 
 
@@ -246,7 +245,9 @@ def _table(source: str, round: Round, found: "WhatIf") -> Table:
     header = ("", "objective", "found", "foretold", "jobs run", "GPUs used")
     rows = [("as it is", f"{found.objective:.6g}", "", "", *_used(found.base))]
     rows += [
-        (
+        (outcome.change, outcome.why, "", "", "", "")
+        if outcome.why
+        else (
             outcome.change,
             f"{outcome.objective:.6g}",
             _signed(outcome.found, found.objective),
@@ -331,6 +332,7 @@ def _fields(round: Round, found: "WhatIf") -> dict[str, Any]:
             "found": outcome.found,
             "foretold": outcome.foretold,
             "status": outcome.plan.status,
+            "why": outcome.why,
             "shifts": [
                 {
                     "job": shift.job,

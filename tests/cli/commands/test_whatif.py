@@ -108,8 +108,16 @@ def test_a_cap_that_no_plan_keeps_is_said(ronda, round_file):
     first, *others = round_.running
     firm = replace(first, job=replace(first.job, preemptible=False))
     library.write(replace(round_, running=(firm, *others)), round_file)
-    done = ronda("whatif", round_file, "--power-cap", "0.001", "--gpus", "A100:+8")
+    words = ("whatif", round_file, "--power-cap", "500W", "--gpus", "A100:+8")
+    done = ronda(*words)
     assert done.exit_code == 1
-    (line,) = (line for line in done.stderr.splitlines() if "cap ×0.001:" in line)
-    assert "warning" in line
-    assert "+8 A100" in done.stdout
+    said = f"no plan keeps 500 W and job {first.job.id}, which may not be stopped"
+    (line,) = (line for line in done.stderr.splitlines() if "warning: cap 500 W:" in line)
+    assert said in line
+    assert said in done.stdout  # in place of figures
+    more, capped, both = json.loads(ronda(*words, "--json").stdout.splitlines()[-1])["outcomes"]
+    for outcome in (capped, both):
+        assert outcome["why"].startswith(said)
+        assert [outcome[name] for name in ("objective", "found", "foretold")] == [None] * 3
+    assert more["why"] == ""
+    assert more["found"] >= 0
