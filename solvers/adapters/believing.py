@@ -7,6 +7,7 @@ the job has done since it was seen last. Jobs of one application share all that.
 """
 
 import re
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -29,9 +30,15 @@ ApplicationOf = Callable[[Key], str]
 
 
 def by_name(key: Key) -> str:
-    """Return the application of a job by its name: without the number, or hash, at its end."""
+    """Return the application of a job by its name: without the number, or hash, at its end.
+
+    Five letters and digits without vowels are what Kubernetes appends to a ``generateName``.
+    """
     name = str(key[-1] if isinstance(key, tuple) else key)
-    return re.sub(r"[-_.](\d+|[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$", "", name)
+    return re.sub(f"[-_.]({_NUMBER})$", "", name)
+
+
+_NUMBER = r"\d+|[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[bcdfghj-np-tv-xz2-9]{5}"
 
 
 def now_of(job: Any) -> float | None:
@@ -79,6 +86,9 @@ class Batches(NamedTuple):
 class Believing:
     """An `Embedded` that is told by speed-up functions.
 
+    Jobs of one application whose functions contradict each other, in batches or by three times the
+    time of a step, are of several; then a name tells nothing of jobs without a function yet.
+
     Parameters
     ----------
     policy, length_s, costs
@@ -105,12 +115,15 @@ class Believing:
         self.cluster: Cluster  # of the last decision
         self._most: dict[str, int] = {}  # GPUs that jobs of an application may have
         self._batches: dict[str, Batches] = {}  # of applications that have a model
-        self._models: dict[str, Profile] = {}
+        self._models: dict[str, Profile] = {}  # of applications of live jobs
+        self._kinds: dict[str, dict[str, dict[str, Goodput]]] = {}  # by name, what differs so
+        self._warned = False
         self._shares: set[str] = set()  # jobs that share the model of their application
         self._known: dict[str, dict[str, Goodput]] = {}  # what was known when they were seen last
         self._ran: dict[str, Ran] = {}
         self._done: dict[str, float] = {}
         self._limited: dict[str, dict[str, Any]] = {}
+        self._of: dict[str, str] = {}  # applications of jobs
         self._now_s = 0.0
 
     @property
@@ -144,12 +157,39 @@ class Believing:
             self._models.clear()  # they say where jobs could run
         self.cluster = cluster
         known = {name: self._read(job) for name, job in jobs.items()}
+        jobs = {name: self._sorted(name, job, known[name]) for name, job in jobs.items()}
         self.host.update(removed=[name for name in self.host.jobs if name in unfit])
         self._tell(now_s, jobs, known)
         changes = self.host.decide(deadline_s)
         self._known, self._now_s = known, now_s
         self._note(jobs, known)
+        self._mind_idle(jobs)
         return changes
+
+    def _sorted(self, name: str, job: HostJob, known: dict[str, Goodput]) -> HostJob:
+        """Return a job with its application, which jobs alike by what is known of them share."""
+        kinds, before = self._kinds.setdefault(job.application, {}), self._of.get(name)
+        if not known:
+            mine = before or (job.application if len(kinds) < 2 else f"{name} alone")
+        else:
+            order = sorted(kinds, key=lambda kind: kind != before)
+            new = f"{job.application} ({len(kinds) + 1})" if kinds else job.application
+            mine = next((kind for kind in order if _alike(kinds[kind], known)), new)
+            kinds[mine] = kinds.get(mine, {}) | known
+        if mine != before:
+            self._shares.discard(name)
+        self._of[name] = mine
+        return job._replace(application=mine)
+
+    def _mind_idle(self, jobs: Mapping[str, HostJob]) -> None:
+        """Warn once of GPUs that nobody gets though jobs wait that fit."""
+        gpus, running = int(self.cluster.topology.node_gpus.sum()), self.host.running
+        idle = gpus - sum(given.option.gpus for given in running.values())
+        late = [name for name, job in jobs.items() if name not in running and job.low <= idle]
+        if late and 2 * idle >= gpus and not self._warned:
+            self._warned = True
+            text = f"{idle} of {gpus} GPUs idle, and job {late[0]!r} waits: see application="
+            warnings.warn(text, stacklevel=4)
 
     def _read(self, job: HostJob) -> dict[str, Goodput]:
         if not self.beliefs:
@@ -180,7 +220,7 @@ class Believing:
             },
         )
         self._shares &= jobs.keys()
-        for kept in (self._done, self._limited):
+        for kept in (self._done, self._limited, self._of):
             for name in kept.keys() - jobs.keys():
                 del kept[name]
         self._widen(jobs)
@@ -257,6 +297,8 @@ class Believing:
                 if now != before:
                     self._models.pop(application, None)
                 self._batches[application] = now
+        named = dict.fromkeys(job.application for job in jobs.values())
+        live = {each: self._batches[each] for each in named if each in self._batches}
         found = {
             application: unmeasured_profile(
                 application,
@@ -265,10 +307,10 @@ class Believing:
                 max_batch=of.most,
                 local_batch=of.local,
             )
-            for application, of in self._batches.items()
+            for application, of in live.items()
             if application not in self._models
         }
-        self._models |= found
+        self._models = {each: found.get(each) or self._models[each] for each in live}
         return found
 
     def _strange(
@@ -367,3 +409,18 @@ class Believing:
             return None
         columns = map(np.concatenate, zip(*parts, strict=True))
         return dict(zip(("gpus", "nodes", "rate", "gpu_type"), columns, strict=True))
+
+
+def _alike(one: Mapping[str, Goodput], other: Mapping[str, Goodput]) -> bool:
+    """Return whether what is known of two jobs, by GPU type, may be of one application."""
+    if {(each.base, each.most) for each in one.values()} != {
+        (each.base, each.most) for each in other.values()
+    }:
+        return False
+    for a, b in ((one[kind], other[kind]) for kind in one.keys() & other.keys()):
+        if (a.low, a.high, a.accumulates) != (b.low, b.high, b.accumulates):
+            return False
+        local = first_batch(a.base, a.low, a.high, 1)
+        if not 1 / 3 <= a.step(1, 1, local).compute_s / b.step(1, 1, local).compute_s <= 3:
+            return False
+    return True

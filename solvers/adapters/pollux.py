@@ -12,9 +12,9 @@ Where a host tests for its own class, as the simulator of Pollux's artifact does
 
 It serves the policy's own objective (mean JCT, by default) with what it believes of sizes, speeds
 and noise by itself: see `ronda.solvers.adapters.believing`. A job's application is taken from its
-name. Pollux's own objective (Qiao et al., OSDI 2021, as in version 0.2.11), the sum of the jobs'
-speed-ups less 10 % of those whose replicas change, is the policy
-`ronda.solvers.adapters.speedups.SumOfSpeedups`; it believes nothing.
+name, unless what is known of jobs contradicts that. Pollux's own objective (Qiao et al., OSDI 2021,
+as in version 0.2.11), the sum of the jobs' speed-ups less 10 % of those whose replicas change, is
+the policy `ronda.solvers.adapters.speedups.SumOfSpeedups`; it believes nothing.
 
 A node has as many slots as it could hold of the most demanding replica of any job, besides the
 replicas there of jobs that may not be stopped. Jobs on several nodes take whole ones, so that no

@@ -1,14 +1,16 @@
 """What follows from the speed-up functions of a real host: rounds recorded in its simulator."""
 
+import cProfile
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import ronda
 from ronda.solvers.adapters import Pollux, Sia
 from ronda.solvers.adapters.believing import by_name
 from ronda.solvers.adapters.goodput import goodput_of
-from tests.solvers.adapters.recorded import info, rounds, speedup
+from tests.solvers.adapters.recorded import Callable, info, rounds, speedup
 
 NODES = {k: SimpleNamespace(resources={"nvidia.com/gpu": 4}, preemptible=False) for k in range(4)}
 
@@ -115,6 +117,8 @@ def test_without_beliefs_each_job_is_for_itself():
         (("ns", "bert_12"), "bert"),
         ("net-3f2a9c01", "net"),
         ("resnet50", "resnet50"),
+        ("mnist-7gk2x", "mnist"),
+        ("mnist-large", "mnist-large"),
         ("train", "train"),
     ],
 )
@@ -146,3 +150,70 @@ def test_sia_is_told_what_its_interface_holds():
     assert set(again) == set(jobs)
     done = [state.done_at(policy._now_s) for state in policy._host.host.round().running]
     assert max(done) > 0
+
+
+def function(base=128, slower=1.0):
+    """Return a speed-up function whose steps take so many times as long."""
+    seen = {
+        "perf_params": [0.12 * slower, 0.006 * slower, 0.02, 0.006, 0.01, 0.003, 2.0],
+        "grad_params": [0.001, 0.0005],
+        "init_batch_size": base,
+        "max_batch_size": 40 * base,
+        "atomic_bsz_range": [base // 4, base],
+    }
+    return Callable(speedup(seen))
+
+
+def told(policy, functions, now_s, held=None):
+    """Tell of jobs by name that all came at 0 s; return what they run on."""
+    jobs = {}
+    for name, each in functions.items():
+        jobs[name] = info_of(each)
+        jobs[name].age, jobs[name].creation_timestamp = now_s, 0.0
+    return policy.optimize(jobs, NODES, held or {}, NODES[0])[0]
+
+
+UNLIKE = {"another base batch": function(base=20), "other speeds": function(slower=10.0)}
+
+
+@pytest.mark.parametrize("case", list(UNLIKE))
+def test_jobs_named_alike_that_contradict_each_other_are_no_application(case):
+    """Each kind has a model; a new job of that name is known by nothing, and then by its own."""
+    policy, one, other = Pollux(), function(), UNLIKE[case]
+    held = told(policy, {"job-1": one, "job-2": Callable(None)}, 60.0)
+    known = {"job-1": one, "job-2": other, "job-3": one}
+    held = told(policy, known, 120.0, held)
+    told(policy, known | {"job-4": Callable(None)}, 180.0, held)
+    seen = {state.job.id: state.job for state in policy._host.host.round().jobs}
+    assert seen["job-1"].profile == seen["job-3"].profile == "job"
+    assert seen["job-2"].profile == "job (2)"
+    assert seen["job-4"].profile == "rates of job-4"
+    told(policy, known | {"job-4": other}, 240.0)
+    seen = {state.job.id: state.job for state in policy._host.host.round().jobs}
+    assert seen["job-4"].profile == "job (2)"
+
+
+def test_who_leaves_half_of_the_gpus_idle_beside_a_waiting_job_warns():
+    """Once: a policy that starts one job has 16 GPUs, of which it uses one."""
+
+    class First:
+        def plan(self, round, *, deadline, seed, initial=None):
+            plan = ronda.policy("fifo").plan(round, deadline=deadline, seed=seed)
+            first = dict(list(plan.allocations.items())[:1])
+            return ronda.Plan(policy="First", allocations=first)
+
+    policy = Pollux(First())
+    waiting = {f"net-{k}": Callable(None) for k in range(2)}
+    with pytest.warns(UserWarning, match="of 16 GPUs idle"):
+        told(policy, waiting, 60.0)
+
+
+def test_a_decision_costs_what_its_live_jobs_cost():
+    """Calls of functions, as a clock would be luck: three live jobs after 8 and after 24 names."""
+    policy, calls, names = Pollux("fifo"), [], [f"net{k}x" for k in range(24)]
+    for k in range(2, 24):
+        live = {name: function(slower=1.0 + 0.01 * k) for name in names[k - 2 : k + 1]}
+        seen = cProfile.Profile()
+        seen.runcall(told, policy, live, 60.0 * k)
+        calls.append(sum(each.callcount for each in seen.getstats()))
+    assert sorted(calls[-7:])[3] < 1.2 * sorted(calls[3:10])[3]
