@@ -42,7 +42,6 @@ def test_nodes_are_numbered_anew():
     assert [state.job.id for state in left.jobs] == ["j0"]
     assert left.held["j0"].placement == ((0, 1),)
     assert left.cluster.topology.node_gpus.tolist() == [4]
-    assert ronda.check(left, ronda.Plan(allocations=left.held)) == []
 
 
 def test_a_law_that_is_broken_on_purpose_names_the_smallest_round(monkeypatch):
