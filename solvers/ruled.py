@@ -49,6 +49,7 @@ def asked(extra: Rules, round: Round, table: OptionTable) -> tuple[OwnRows, Floa
         coefficients as there are options, all finite.
     """
     worth, rows = np.zeros(len(table)), dict[str, tuple[Floats, float, float, bool]]()
+    table = _read_only(table)
     for rule in extra.functions:
         place = f"{extra.path}: {name_of(rule)}" if extra.path else f"rule {name_of(rule)}"
         given = _answers(rule, round, table, place)
@@ -58,7 +59,7 @@ def asked(extra: Rules, round: Round, table: OptionTable) -> tuple[OwnRows, Floa
             if isinstance(each, Term):
                 worth += use
                 continue
-            name = each.name or name_of(rule) + (f",{i}" if unnamed > 1 else "")
+            name = str(each.name) or name_of(rule) + (f",{i}" if unnamed > 1 else "")
             for key, row in _rows(each, name, use, place):
                 if key in rows:
                     raise InputError(place, f"a second limit {key!r}", "a name of its own")
@@ -74,6 +75,15 @@ def asked(extra: Rules, round: Round, table: OptionTable) -> tuple[OwnRows, Floa
     return limits, worth
 
 
+def _read_only(table: OptionTable) -> OptionTable:
+    """Return a table of which no rule can change what others, or the model, see."""
+    columns = {name: getattr(table, name) for name in table.__struct_fields__}
+    views = {name: own.view() for name, own in columns.items() if isinstance(own, np.ndarray)}
+    for view in views.values():
+        view.flags.writeable = False
+    return replace(table, **views)
+
+
 def _answers(rule: Rule, round: Round, table: OptionTable, place: str) -> list[Limit | Term]:
     """Return what a rule says of a round, or refuse it."""
     more = {}
@@ -84,7 +94,9 @@ def _answers(rule: Rule, round: Round, table: OptionTable, place: str) -> list[L
     try:
         given = rule(round, table, **more)
         found = [given] if isinstance(given, Limit | Term) else list(given)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit in a rule is a rule that fails
         frame = traceback.extract_tb(error.__traceback__)[-1]
         told = " ".join(f"{type(error).__name__}: {error}".split())
         where = f"{told} ({PurePath(frame.filename).name}:{frame.lineno})"
@@ -96,11 +108,15 @@ def _answers(rule: Rule, round: Round, table: OptionTable, place: str) -> list[L
 
 
 def _coefficients(given: Any, options: int, place: str) -> Floats:
-    """Return (K,) finite numbers, or refuse them."""
+    """Return (K,) finite numbers, or refuse them; what is true counts 1."""
     try:
-        found = np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(place, "coefficients that are no numbers", f"{options} numbers") from None
+        found = np.asarray(given)
+    except ValueError:
+        found = np.array(None)
+    if found.dtype.kind not in "biuf" or isinstance(given, np.ma.MaskedArray):
+        has = f"coefficients that are no real numbers ({found.dtype})"
+        raise InputError(place, has, f"{options} numbers")
+    found = found.astype(float)
     if found.shape != (options,):
         has = f"coefficients of shape {found.shape}"
         raise InputError(place, has, f"({options},): one for each option")
@@ -116,21 +132,24 @@ def _rows(
     """Yield the rows of a limit, all from above; an equation is two."""
     if set(name) & set("[]") or (limit.name and "," in name):
         raise InputError(f"{place}: name", repr(name), f"one {WITHIN}")
-    if limit.sense not in SENSES:
+    if str(limit.sense) not in SENSES:
         raise InputError(f"{place}: sense", repr(limit.sense), " or ".join(SENSES))
-    try:
-        most, penalty = float(limit.limit), float(limit.penalty or np.inf)
-    except (TypeError, ValueError):
-        found = f"limit {limit.limit!r}, penalty {limit.penalty!r}"
-        raise InputError(place, found, "numbers") from None
+    most, soft = _number(limit.limit), limit.penalty is not None
+    penalty = _number(limit.penalty) if soft else np.inf
     if not np.isfinite(most):
-        raise InputError(f"{place}: limit", f"{most}", "a finite number")
-    if limit.penalty is not None and not 0 < penalty < np.inf:
-        raise InputError(f"{place}: penalty", f"{limit.penalty}", "a number above 0, or None")
+        raise InputError(f"{place}: limit", f"{limit.limit!r}", "a finite number")
+    if soft and not 0 < penalty < np.inf:
+        raise InputError(f"{place}: penalty", f"{limit.penalty!r}", "a number above 0, or None")
     if limit.sense != LEAST:
         yield name, (use, most, penalty, False)
     if limit.sense in (LEAST, EQUAL):
         yield f"{name},least" if limit.sense == EQUAL else name, (-use, -most, penalty, True)
+
+
+def _number(given: object) -> float:
+    """Return a real number, of Python or numpy; NaN for anything else."""
+    real = isinstance(given, int | float | np.number | np.bool_) and np.isrealobj(given)
+    return float(given) if real else np.nan  # type: ignore[arg-type]
 
 
 def _where_it_runs(round: Round, table: OptionTable, plan: Plan) -> OptionTable:

@@ -94,9 +94,11 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
 
     @cached_property
     def extra_w(self) -> Floats:
-        """(K,) the watts that each option adds to those of its GPUs idle."""
+        """(K,) the watts that each option adds to those of its GPUs idle; read-only."""
         idle_w = np.array([pool.gpu_type.idle_w for pool in self.pools])
-        return np.asarray(self.power_w - self.gpus * idle_w[self.pool])
+        found = np.asarray(self.power_w - self.gpus * idle_w[self.pool])
+        found.flags.writeable = False
+        return found
 
     def worth(self, values: Floats, chosen: Rows) -> float:
         """Return what rows are worth together, -1 for none, less what soft limits of theirs cost.
