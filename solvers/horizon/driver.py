@@ -226,7 +226,7 @@ class Driver:
         state, period = self.state, self.cadence.period_s
         times = []
         if period is not None:
-            times.append((state.now_s // period + 1) * period)
+            times.append(next_tick_s(state.now_s, period))
         changes = (series.next_change(state.now_s) for series in self.instance.budget.series)
         times.extend(change for change in changes if change is not None)
         times.append(self._energy_due_s)
@@ -291,7 +291,7 @@ class Driver:
         if self.cadence.on_report and self.state.next_report_s() <= now_s:
             return True
         period = self.cadence.period_s
-        if period is not None and now_s % period == 0:
+        if period is not None and now_s == round(now_s / period) * period:
             return True
         return self._is_urgent(now_s)
 
@@ -407,6 +407,14 @@ class Driver:
             end_s=state.now_s,
             versions=versions(),
         )
+
+
+def next_tick_s(now_s: float, period_s: float) -> float:
+    """Return the least ``k * period_s`` after a time, of whole k: no sum of rounded periods."""
+    k = round(now_s / period_s)
+    while k * period_s <= now_s:
+        k += 1
+    return k * period_s
 
 
 def still(state: ClusterState, plan: Plan) -> Plan:

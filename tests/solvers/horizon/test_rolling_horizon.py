@@ -293,3 +293,13 @@ def test_any_schedule_passes_the_independent_checker(make_instance, jobs, policy
     schedule = run(instance, policy)
     assert check(instance, schedule) == []
     assert all(job.end_s is not None for job in schedule.jobs)
+
+
+@pytest.mark.parametrize("period_s", [0.1, 0.7, 1 / 3, 60.1, 7e-3])
+def test_a_run_by_periods_alone_decides_at_each_of_them(make_instance, period_s):
+    """One GPU, two jobs of five periods each: decisions at 0, p, 2 p, … until both have ended."""
+    jobs = [(name, 0.0, 1, 5 * period_s) for name in "ab"]
+    cadence = Cadence(period_s=period_s, on_event=False)
+    schedule = run(make_instance(jobs, gpus_per_node=1, cadence=cadence), "fifo")
+    assert [r.now_s for r in schedule.rounds] == [k * period_s for k in range(len(schedule.rounds))]
+    assert len(schedule.jobs[1].segments) == 1
