@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ronda.instances.arrays import Floats
+from ronda.instances.check.timeline import flatten, power_steps, with_off_times
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
 
@@ -22,29 +23,20 @@ class Usage:
 
 
 def usage_of(instance: Instance, schedule: Schedule) -> Usage:
-    """Return GPUs and watts over time.
+    """Return GPUs and watts over time, by the checker's physics: waking, rest and times off too.
 
     A GPU draws its idle power unless its job progresses; then it draws its option's power, times
-    what the job truly draws of that. A sleeping node draws only its sleeping power.
+    what the job truly draws of that. The integral of the watts is the schedule's energy.
     """
-    topology = instance.cluster.topology
-    truly = {job.id: job.truth.power for job in instance.jobs if job.truth is not None}
-    idle_w = [pool.gpu_type.idle_w for pool in topology.pools]
-    times, gpus, watts = [0.0, schedule.end_s], [0.0, 0.0], [topology.idle_w, 0.0]
-    for outcome in schedule.jobs:
-        for segment in outcome.segments:
-            option = segment.option
-            busy_w = option.power_w * truly.get(outcome.id, 1.0)
-            extra_w = busy_w - option.own_gpus * idle_w[option.pool]
-            times += [segment.start_s, segment.resume_s, segment.end_s, segment.end_s]
-            gpus += [option.own_gpus, 0, -option.own_gpus, 0]
-            watts += [0.0, extra_w, -extra_w, 0.0]
-    saved_w = topology.awake_w - topology.sleep_w
-    for node, start_s, end_s in schedule.sleeps:
-        times += [start_s, end_s]
-        gpus += [0, 0]
-        watts += [-float(saved_w[node]), float(saved_w[node])]
-    return Usage(*steps(np.array(times), np.array(gpus, float), np.array(watts)))
+    flat, topology = flatten(instance, schedule), instance.cluster.topology
+    if instance.faults.outages:
+        flat, _ = with_off_times(flat, instance.faults, schedule.end_s)
+    everything = np.ones(len(topology.node_gpus), dtype=bool)
+    times, watts = power_steps(flat, topology, everything, schedule.end_s)
+    times = np.concatenate([times, flat.start_s, flat.end_s, [schedule.end_s]])
+    gpus, none = flat.gpus / flat.width, np.zeros(2 * len(flat.start_s) + 1)
+    held = np.concatenate([np.zeros(len(watts)), gpus, -gpus, [0.0]])
+    return Usage(*steps(times, held, np.concatenate([np.diff(watts, prepend=0.0), none])))
 
 
 def queue_of(schedule: Schedule) -> tuple[Floats, Floats]:

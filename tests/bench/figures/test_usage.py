@@ -2,9 +2,11 @@
 
 import msgspec
 import numpy as np
+import pytest
 
 from arrays import Told, array, instance
 from ronda.bench.figures.usage import bars
+from ronda.instances.files.catalogue import load
 from ronda.instances.outcome.usage import queue_of, usage_of
 from ronda.solvers.horizon.driver import run
 
@@ -14,7 +16,7 @@ def test_gpus_and_watts_by_hand(two_nodes, by_hand):
     found = usage_of(two_nodes, by_hand)
     assert found.time_s.tolist() == [0, 100, 150, 160]
     assert found.gpus.tolist() == [2, 8, 1, 0]
-    assert found.watts.tolist() == [280 + 100, 280 + 400, 280 + 50, 280]
+    assert found.watts.tolist() == [280 + 100, 280 + 400, 280 + 50, 280 + 50]
 
 
 def test_a_pausing_job_draws_idle_power(two_nodes, by_hand):
@@ -36,12 +38,28 @@ def test_a_sleeping_node_draws_its_sleeping_power(two_nodes, by_hand):
     assert found.watts[found.time_s.tolist().index(90.0)] == 380
 
 
-def test_integral_of_the_watts_is_the_energy_of_the_driver(two_nodes):
-    """The driver's own meter and the picture agree."""
-    schedule = run(two_nodes, "srtf")
-    found = usage_of(two_nodes, schedule)
+@pytest.mark.parametrize(
+    ("name", "policy"),
+    [("probe-wake", "race-to-idle"), ("energy-hand", "race-to-idle"), ("philly-faults", "fifo")],
+)
+def test_integral_of_the_watts_is_the_energy_of_the_driver(name, policy):
+    """The driver's own meter and the picture agree, asleep, awake, waking and out of service."""
+    made = load(name)
+    schedule = run(made, policy)
+    found = usage_of(made, schedule)
     joules = float(np.sum(np.diff(found.time_s) * found.watts[:-1]))
-    assert np.isclose(joules, schedule.energy.total_j, rtol=1e-12)
+    assert joules == pytest.approx(schedule.energy.total_j, rel=1e-9)
+
+
+def test_a_node_that_wakes_draws_more_until_it_is_awake(two_nodes, by_hand):
+    """Node 1 asleep until 20 draws 300 W on top of its idle power for 30 s more."""
+    (group,) = two_nodes.cluster.node_groups
+    dear = msgspec.structs.replace(group, wake_w=300.0, wake_s=30.0)
+    cluster = msgspec.structs.replace(two_nodes.cluster, node_groups=(dear,))
+    asleep = msgspec.structs.replace(by_hand, sleeps=((1, 0.0, 20.0),))
+    found = usage_of(msgspec.structs.replace(two_nodes, cluster=cluster), asleep)
+    assert found.time_s.tolist()[:4] == [0, 20, 50, 100]
+    assert found.watts.tolist()[:3] == [380 - 135, 380 + 300, 380]
 
 
 def test_a_job_that_draws_more_than_its_profile_says(two_nodes, by_hand):
@@ -49,7 +67,7 @@ def test_a_job_that_draws_more_than_its_profile_says(two_nodes, by_hand):
     a, *others = two_nodes.jobs
     hot = msgspec.structs.replace(a, truth=msgspec.structs.replace(a.truth, power=2.0))
     found = usage_of(msgspec.structs.replace(two_nodes, jobs=(hot, *others)), by_hand)
-    assert found.watts.tolist() == [380 + 120, 280 + 400, 280 + 50, 280]
+    assert found.watts.tolist() == [380 + 120, 280 + 400, 280 + 50, 280 + 50]
 
 
 def test_the_queue_by_hand(by_hand):
