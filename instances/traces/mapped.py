@@ -7,7 +7,7 @@ of Alibaba's GPU trace of 2023 (`ronda.instances.traces.columns`).
 
 import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -150,7 +150,8 @@ def read_mapped(
     table = table_of(Path(path), columns, by_name=by_name)
     frame, dropped = own_rows(table)
     vcs = nodes if isinstance(nodes, Mapping) else None
-    why = unreadable(table, frame, dropped) | reasons(unusable(frame, table.columns))
+    why = unreadable(table, frame, dropped)
+    why |= {fault.why: fault.bad for fault in unusable(frame, table.columns)}
     frame, left_out = passing(frame, why | filtered(frame, filters, vcs))
     dropped.add(left_out)
     if nodes is None:
@@ -231,7 +232,9 @@ def _canonical(table: Table) -> pd.DataFrame:
     counts, kinds = _gpus(table)
     ran_s, limit_s = _lasting(table, "duration"), _lasting(table, "limit")
     share = numbers(told.get("share", empty))
-    values = {f: numbers(told[f]) for f in NUMBERS if f in told} | counts | _settled(table, ran_s)
+    others = (f for f in NUMBERS if f in told and f not in {*TIMES, *counts})
+    values = {field: numbers(told[field]) for field in others}
+    values |= counts | _settled(table, ran_s)
     values |= {"duration": ran_s, "limit": limit_s, "deadline": times(table, "deadline")}
     gpus, odd = counts["gpus"].fillna(counts.get("requested", np.nan)), empty
     for field, value in values.items():
@@ -292,10 +295,11 @@ def _settled(table: Table, ran_s: pd.Series) -> dict[str, pd.Series]:
     It is the one by which the run takes as long as the table says, or else comes after the
     submission and ends after its start; the first, where both do.
     """
-    first, second = (
-        {field: times(table, field, later=later) for field in ("submit", "start", "end")}
-        for later in (False, True)
-    )
+    fields = ("submit", "start", "end")
+    first = {field: times(table, field) for field in fields}
+    if table.columns.zone == "UTC":
+        return first
+    second = {field: times(table, field, later=True) for field in fields}
     twice = pd.concat([first[f].notna() & (first[f] != second[f]) for f in first], axis=1)
     for row in twice.index[twice.any(axis=1)]:
 
@@ -390,7 +394,6 @@ def unusable(frame: pd.DataFrame, columns: Columns, *, timeless: bool = False) -
     *counts, runs = faults(frame, gpus_in=f" in {columns.gpus}", submit_in=f" in {columns.submit}")
     others = {
         f"no share of a GPU in {columns.share}": ~((held > 0) & (held <= 1)),
-        "a part of a GPU": held < 1,
         "a start before the submission": start <= submit - ROUNDED_S,
         "an end before the start": end < start,
         "a run time longer than from submission to end": start.isna()
@@ -401,14 +404,6 @@ def unusable(frame: pd.DataFrame, columns: Columns, *, timeless: bool = False) -
     runs = runs._replace(bad=runs.bad & (run_s.notna() | (not timeless)))
     counts.insert(0, Fault("no GPUs", "", "", frame.num_gpus == 0))
     return [*counts, *(Fault(why, "", "", bad) for why, bad in others.items()), runs]
-
-
-def reasons(found: Iterable[Fault]) -> Reasons:
-    """Return which rows are left out by faults, by reason."""
-    why: Reasons = {}
-    for fault in found:
-        why[fault.why] = fault.bad | why[fault.why] if fault.why in why else fault.bad
-    return why
 
 
 def asked_s(frame: pd.DataFrame) -> float:

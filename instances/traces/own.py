@@ -33,7 +33,6 @@ from ronda.instances.traces.mapped import (
     further,
     odd_cells,
     own_rows,
-    reasons,
     sizes,
     some,
     span_s,
@@ -157,7 +156,8 @@ def read_own(
     timeless = not sized or "work" in table.told
     wrong = unusable(frame, table.columns, timeless=timeless)
     if log:
-        frame, left_out = passing(frame, unreadable(table, frame, dropped) | reasons(wrong))
+        why = unreadable(table, frame, dropped) | {fault.why: fault.bad for fault in wrong}
+        frame, left_out = passing(frame, why)
         dropped.add(left_out)
     elif problems := [*odd_cells(table, frame), *_unusable(table, frame, wrong)]:
         raise as_error(table.path, problems)

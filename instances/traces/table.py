@@ -187,11 +187,12 @@ def faults(
         f"a run time, {least_s:g} to {LAST_S:g} s",
     )
     some_s, at_most = frame.duration_s.between(least_s, LAST_S), limits().at_most("gpus")
+    part = (gpus % 1 > 0) | (frame.get("held", 1.0) < 1)
     late = f"seconds, {LAST_S:g} at most, either way"
     return [
         Fault(f"no number of GPUs{gpus_in}", "num_gpus", whole, ~(gpus >= 0)),
         Fault(too_many, "num_gpus", at_most, gpus > limits().gpus),
-        Fault("a part of a GPU", "num_gpus", whole, gpus % 1 > 0),
+        Fault("a part of a GPU", "num_gpus", whole, part),
         Fault(f"no time{submit_in}", "submit_s", late, ~(frame.submit_s.abs() <= LAST_S)),
         Fault("no run time", "duration_s", lasts, ~some_s),
     ]
