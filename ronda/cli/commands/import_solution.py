@@ -63,4 +63,4 @@ def command(
     plan = seen.told(to_plan(question, choice, deadline))
     if out is not None:
         write(plan, out)
-    return report(source, round_, plan, deadline, as_json=as_json, own=milp.extra)
+    return report(source, round_, plan, deadline, as_json=as_json, made=milp)

@@ -1,5 +1,6 @@
 """``ronda solve``: decide one round."""
 
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -30,8 +31,9 @@ from ronda.instances.files.canonical import encode
 from ronda.instances.files.json import write
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
+from ronda.instances.violation import Violation
 from ronda.solvers.ruled import broken_rules
-from ronda.solvers.rules import NO_RULES, Rules, rules_of, with_rules
+from ronda.solvers.rules import rules_of, with_rules
 from ronda.solvers.solve import solve_valid
 
 if TYPE_CHECKING:
@@ -126,9 +128,8 @@ def command(
     if source == "-" and out is None and not explain and not as_json:
         tell_json(encode(plan))  # as `--out` would write it
         found = [*check(round_, plan), *broken_rules(rules_of(made), round_, plan)]
-        return _verdict(source, plan, [str(v) for v in found])
-    own = rules_of(made)
-    return report(source, round_, plan, deadline, as_json=as_json, seed=seed, why=why, own=own)
+        return _verdict(source, plan, found, made)
+    return report(source, round_, plan, deadline, as_json=as_json, seed=seed, why=why, made=made)
 
 
 def report(
@@ -140,15 +141,15 @@ def report(
     as_json: bool,
     seed: int = 0,
     why: Sequence["Explanation"] = (),
-    own: Rules = NO_RULES,
+    made: object,
 ) -> int:
-    """Show a plan and its check, the user's own rules included; return the exit code."""
-    found = [*check(round_, plan), *broken_rules(own, round_, plan)]
+    """Show a policy's plan and its check, the user's own rules included; return the exit code."""
+    found = [*check(round_, plan), *broken_rules(rules_of(made), round_, plan)]
     if as_json:
         _emit(round_, plan, seed, len(found), deadline, why)
     else:
         _show(round_, plan, deadline, why)
-    return _verdict(source, plan, [str(v) for v in found])
+    return _verdict(source, plan, found, made)
 
 
 OF_PLAN = ("policy", "objective", "bound", "gap", "stop", "status", "prices")
@@ -181,11 +182,12 @@ def _emit(
     )
 
 
-def _verdict(source: str, plan: Plan, violations: list[str]) -> int:
+def _verdict(source: str, plan: Plan, violations: Sequence[Violation], made: object) -> int:
     for violation in violations:
         note(f"violation: {violation}")
     if plan.stop is StopReason.INFEASIBLE:
-        note(f"error: no plan keeps every limit; 'ronda explain {source}' says which ones conflict")
+        words = f"; {_explaining(source, made)} says which ones conflict"
+        note(f"error: no plan keeps every limit{'' if rules_of(made).seeing_racks else words}")
     elif plan.status is SolutionStatus.FALLBACK:
         why = plan.record.message if _failed(plan) else "found nothing in time"
         note(f"warning: {plan.policy}: {why}; what runs keeps running")
@@ -194,6 +196,14 @@ def _verdict(source: str, plan: Plan, violations: list[str]) -> int:
             note(f"warning: {conflict.message}")
     infeasible = plan.stop is StopReason.INFEASIBLE or plan.status is SolutionStatus.NONE
     return 1 if violations or infeasible or _failed(plan) else 0
+
+
+def _explaining(source: str, made: object) -> str:
+    """Return the command that explains why a policy finds no plan: about the same options."""
+    words, own = ["ronda", "explain", source], rules_of(made)
+    if not getattr(made, "elastic", True):
+        words += ["--policy", "milp(elastic=false)"]
+    return shlex.join([*words, *(["--with", own.path] if own else [])])
 
 
 def _failed(plan: Plan) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -157,8 +158,14 @@ def test_solving_the_impossible_points_to_explain(folder, ronda):
     (folder / "many.py").write_text(text)
     done = ronda("solve", "round.json", "--policy", "milp", "--with", "many.py", "--json")
     assert done.exit_code == 1
-    assert "ronda explain round.json" in done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["stop"] == "infeasible"
+    (hint,) = re.findall(r"limit; ronda (explain .*) says", done.stderr)
+    assert hint == "explain round.json --with many.py"
+    explained = ronda(*shlex.split(hint))
+    assert (explained.exit_code, "rule[many]" in explained.stdout) == (1, True)
+    rigid = ronda("solve", "round.json", "--policy", "prices(elastic=false, extra=many.py)")
+    words = "ronda explain round.json --policy 'milp(elastic=false)' --with many.py says"
+    assert words in rigid.stderr
 
 
 def test_explain_says_that_all_is_well(folder, ronda):
