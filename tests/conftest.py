@@ -5,6 +5,11 @@ import os
 import pytest
 from hypothesis import settings
 
+import moved
+
+if moved.SEED:
+    moved.install()  # before anything of ronda is there
+
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth

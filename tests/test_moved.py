@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import moved
+from ronda.formulations.objectives import rank
 from ronda.formulations.objectives.rank import index_over_mean
 
 POWER = """\
@@ -65,7 +66,11 @@ def test_what_is_exact_everywhere_stays(code):
 
 
 def test_ronda_computes_with_moved_powers():
-    """In a process of its own the indices of Gittins are others, by no more than last bits."""
+    """In a process of its own the indices of Gittins are others, by no more than last bits.
+
+    Here they are moved where the mode is on.
+    """
+    assert hasattr(rank, "_moved") is bool(moved.SEED)
     seed = moved.SEED + 1
     script = """\
 import moved
