@@ -27,38 +27,27 @@ class Interval(NamedTuple):
     high: float
 
 
-def unit_interval(statistic: Callable[..., Floats], ours: ArrayLike, other: ArrayLike) -> Interval:
+def ratio_interval(
+    statistic: Callable[..., Floats], ours: ArrayLike, other: ArrayLike, *, drawn: bool = False
+) -> Interval:
     """Return a ratio of (U,) pairs and its interval by Student's t on its logarithm.
 
     The standard error is the jackknife's, by the statistic without each pair in turn (B. Efron and
     R. Tibshirani, An Introduction to the Bootstrap, Chapman & Hall 1993, ch. 11); of a geometric
-    mean that is ``s / sqrt(U)``, s the standard deviation of logarithms. The statistic takes both
-    sides and the keyword `axis`. One pair has no interval.
+    mean that is ``s / sqrt(U)``, s the standard deviation of logarithms. Of workloads that are
+    `drawn` from one it is s itself, the bootstrap's (ch. 13): more of them make it surer, not
+    smaller. The statistic takes both sides and the keyword `axis`. One pair has no interval.
     """
-    sides = [np.asarray(side, dtype=float) for side in (ours, other)]
-    value, count = float(statistic(*sides)), len(sides[0])
+    ours, other = np.asarray(ours, dtype=float), np.asarray(other, dtype=float)
+    value, count = float(statistic(ours, other)), len(ours)
     if count < 2:
         return Interval(value, float("nan"), float("nan"))
     others = ~np.eye(count, dtype=bool)
-    without = (np.broadcast_to(side, others.shape)[others].reshape(count, -1) for side in sides)
+    without = (np.broadcast_to(s, others.shape)[others].reshape(count, -1) for s in (ours, other))
     with np.errstate(divide="ignore", invalid="ignore"):  # a ratio of 0 has no logarithm
-        error = np.log(statistic(*without)).std() * np.sqrt(count - 1)
+        logs = np.log(ours / other if drawn else statistic(*without))
+        error = logs.std(ddof=1) if drawn else logs.std() * np.sqrt(count - 1)
     factor = float(np.exp(_student(count) * error))
-    return Interval(value, value / factor, value * factor)
-
-
-def replicate_interval(value: float, replicates: ArrayLike) -> Interval:
-    """Return a positive statistic and its interval by (B,) values of it on resampled workloads.
-
-    ``value * exp(-+ t s)`` with s the standard deviation of their logarithms, which is the
-    bootstrap's standard error (B. Efron and R. Tibshirani, An Introduction to the Bootstrap,
-    Chapman & Hall 1993, ch. 13: the standard interval), and t Student's for B - 1. More workloads
-    make it surer, not narrower.
-    """
-    logs = np.log(np.asarray(replicates, dtype=float))
-    if len(logs) < 2:
-        return Interval(value, float("nan"), float("nan"))
-    factor = float(np.exp(_student(len(logs)) * logs.std(ddof=1)))
     return Interval(value, value / factor, value * factor)
 
 
@@ -99,15 +88,6 @@ def expected_running_time(spent: ArrayLike, reached: ArrayLike) -> float:
     """
     count = np.count_nonzero(reached)
     return float(np.sum(spent) / count) if count else float("inf")
-
-
-def ratio_interval(
-    statistic: Callable[..., Floats], ours: Floats, other: Floats, *, drawn: bool = False
-) -> Interval:
-    """Return a ratio of pairs and its interval: of units, or of workloads `drawn` from one."""
-    if drawn:
-        return replicate_interval(float(statistic(ours, other)), ours / other)
-    return unit_interval(statistic, ours, other)
 
 
 class Ranks(NamedTuple):

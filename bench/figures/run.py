@@ -11,7 +11,7 @@ import numpy as np
 
 from ronda.bench.figures.beliefs import draw_beliefs
 from ronda.bench.figures.gantt import draw_gantt
-from ronda.bench.figures.style import colour, look, marker, new_figure, save, tidy
+from ronda.bench.figures.style import look, new_figure, save, tidy
 from ronda.bench.figures.usage import gpus_and_watts
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.results import Result
@@ -70,35 +70,4 @@ def draw_comparison(
     for result in results:
         if result.label not in schedules:
             schedules[result.label] = layout.read(result.key, Schedule)
-    quality(instance.name, results, folder / "quality")
-    return [*draw_run(instance, schedules, folder), folder / "quality.png"]
-
-
-def quality(instance: str, results: Sequence[Result], path: Path) -> None:
-    """Draw mean JCT against the time of a decision: a dot a run, a line for the bound."""
-    figure = new_figure(7, 4.6)
-    axes = figure.subplots()
-    labels = list(dict.fromkeys(result.label for result in results))
-    for index, label in enumerate(labels):
-        own = [result.metrics for result in results if result.label == label]
-        x = [1e3 * float(metrics["median_solve_s"]) for metrics in own]
-        y = [float(metrics["mean_jct_s"]) for metrics in own]
-        high = [1e3 * float(metrics["p99_solve_s"]) for metrics in own]
-        shade = colour(index)
-        axes.hlines(y, x, high, color=shade, linewidth=1.2, alpha=0.6)
-        axes.scatter(
-            x, y, color=shade, marker=marker(index), s=40, zorder=3, label=label, edgecolor="white"
-        )
-    bound = max((float(r.metrics.get("bound_mean_jct_s", 0.0)) for r in results), default=0.0)
-    if bound > 0:
-        axes.axhline(bound, color="black", linestyle="--", linewidth=1, label="no scheduler below")
-    axes.set_xscale("log")
-    highest = max(float(result.metrics["mean_jct_s"]) for result in results)
-    axes.set_ylim(0, 1.15 * max(highest, bound))  # room for whole markers at the top
-    axes.legend(fontsize=8, frameon=False)
-    axes.set_title(f"{instance}: quality against solve time", fontsize=11)
-    when = "time of a decision (ms): dot at the median, line to the 99th percentile"
-    tidy(axes, when, "mean JCT (s)", grid=True)
-    header = ("policy", "seed", "median_solve_s", "p99_solve_s", "mean_jct_s", "bound_mean_jct_s")
-    rows = [(r.label, r.seed, *(r.metrics.get(name, "") for name in header[2:])) for r in results]
-    save(figure, path, header, rows)
+    return draw_run(instance, schedules, folder)

@@ -16,7 +16,7 @@ from ronda.bench.anytime.traces import references, traces_of
 from ronda.bench.frontier.bound import Steps
 from ronda.bench.frontier.curves import Curve, curves_of
 from ronda.bench.report.detail import floats
-from ronda.bench.report.folder import Reported
+from ronda.bench.report.folder import Reported, by_label, sound
 from ronda.bench.report.parts import part
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.folder import load_record
@@ -69,8 +69,8 @@ def quality(found: Reported) -> list[Chart]:
     """Return mean JCT against the time of a decision: of all workloads, and of each."""
     made = []
     for name, runs in found.workloads.items():
-        sound = _sound(runs)
-        groups = {k: own for k, own in sound.items() if "median_solve_s" in own[0].metrics}
+        shown = sound(runs)
+        groups = {k: own for k, own in shown.items() if "median_solve_s" in own[0].metrics}
         if not groups:
             continue
         bound_s, most = least_mean_jct_s(groups.values()), max(map(len, groups.values()))
@@ -78,7 +78,7 @@ def quality(found: Reported) -> list[Chart]:
         varies = "drawn" if change.resample else "other" if change.draws else "seeded"
         varies = caption("quality", varies)
         seeds = caption("quality", "seeds" if most > 1 else "seed", most=most, varies=varies)
-        below, left = caption("quality", "bound") if bound_s else "", _left(found, runs, sound)
+        below, left = caption("quality", "bound") if bound_s else "", _left(runs, shown)
         words = caption("quality", seeds=seeds, bound=below, left=left)
         traces = [_point(found, label, own) for label, own in groups.items()]
         axes = _axes("time of a decision (ms)", "mean JCT (s)", log="xy", bound=bound_s)
@@ -86,13 +86,8 @@ def quality(found: Reported) -> list[Chart]:
     return [*_all_workloads(found), *made] if len(made) > 1 else made
 
 
-def _sound(runs: Iterable[Result]) -> dict[str, list[Result]]:
-    """Return runs by label, without policies of which a run failed or broke a rule."""
-    return {k: own for k, own in _by_label(runs).items() if not any(run.fault for run in own)}
-
-
-def _left(found: Reported, runs: Iterable[Result], sound: Collection[str]) -> str:
-    left = ", ".join(label for label in _by_label(runs) if label not in sound)
+def _left(runs: Iterable[Result], shown: Collection[str]) -> str:
+    left = ", ".join(label for label in by_label(runs) if label not in shown)
     return caption("quality", "left", labels=left) if left else ""
 
 
@@ -114,10 +109,10 @@ def _point(found: Reported, label: str, runs: Sequence[Result]) -> Plotly:
 
 def _all_workloads(found: Reported) -> list[Chart]:
     """Return geometric means over the workloads that all policies ended, each instance once."""
-    sound = [*_sound(found.results)]
-    if not sound:
+    labels = [*sound(found.results)]
+    if not labels:
         return []
-    jct_s, solve_s = (_matrix(found, name, sound) for name in ("mean_jct_s", "median_solve_s"))
+    jct_s, solve_s = (_matrix(found, name, labels) for name in ("mean_jct_s", "median_solve_s"))
     common = np.asarray(np.isfinite(jct_s + solve_s).all(axis=1))
     ran = [runs for k, runs in enumerate(found.workloads.values()) if common[k]]
     if not ran:
@@ -133,11 +128,11 @@ def _all_workloads(found: Reported) -> list[Chart]:
         for each in (jct_s[common] / base, np.maximum(solve_s[common], 1e-9))
     )
     traces = []
-    for k, label in enumerate(sound):
+    for k, label in enumerate(labels):
         ratio = ratio_interval(paired_ratio, over[:, k], np.ones(len(over)))
         trace = _marker(found, label, 1e3 * float(geometric_mean(solve_s[:, k])), *ratio)
         traces.append(trace | {"hovertemplate": "%{y:.3f} times at %{x:.3g} ms a decision"})
-    left = _left(found, found.results, sound)
+    left = _left(found.results, labels)
     words = caption("quality", "all", count=len(ran), what=what, left=left)
     axes = _axes("median time of a decision (ms)", f"mean JCT / {short}", log="xy")
     return [Chart("quality", "all workloads", words, traces, axes)]
@@ -147,7 +142,7 @@ def _matrix(found: Reported, metric: str, labels: Sequence[str]) -> Floats:
     """Return (W, P) the mean of a metric by workload and policy; NaN unless all runs ended well."""
     made = np.full((len(found.workloads), len(labels)), nan)
     for row, runs in enumerate(found.workloads.values()):
-        for label, own in _sound(runs).items():
+        for label, own in sound(runs).items():
             if label in labels:
                 values = [float(run.metrics.get(metric, nan)) for run in own]
                 made[row, labels.index(label)] = np.mean(values)
@@ -274,13 +269,6 @@ def anytime(found: Reported) -> list[Chart]:
         axes = _axes("seconds since entry", "primal gap", log="xy")
         axes["yaxis"] |= {"tickformat": ".2~%", "range": [-4.1, 0.1]}
         made.append(Chart("anytime", name, caption("anytime"), lines, axes))
-    return made
-
-
-def _by_label(runs: Iterable[Result]) -> dict[str, list[Result]]:
-    made: dict[str, list[Result]] = {}
-    for run in runs:
-        made.setdefault(run.label, []).append(run)
     return made
 
 

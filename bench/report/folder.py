@@ -1,5 +1,6 @@
 """A folder of results as it is found: runs, tables, and what is missing, in words."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -41,11 +42,6 @@ class Reported:
     def title(self) -> str:
         """What the page is called."""
         return self.folder.resolve().name
-
-    @property
-    def ended(self) -> list[Result]:
-        """The runs that ended well."""
-        return [result for result in self.results if result.ok]
 
     @cached_property
     def workloads(self) -> dict[str, list[Result]]:
@@ -102,6 +98,19 @@ class Reported:
             return found
         self.gaps.append(f"{result.title}: its schedule is a {type(found).__name__.lower()}")
         return None
+
+
+def by_label(runs: Iterable[Result]) -> dict[str, list[Result]]:
+    """Return runs by policy."""
+    made: dict[str, list[Result]] = {}
+    for run in runs:
+        made.setdefault(run.label, []).append(run)
+    return made
+
+
+def sound(runs: Iterable[Result]) -> dict[str, list[Result]]:
+    """Return runs by policy, without policies of which a run failed or broke a rule."""
+    return {k: own for k, own in by_label(runs).items() if not any(run.fault for run in own)}
 
 
 def find(folder: Path) -> Reported:

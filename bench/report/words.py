@@ -7,7 +7,7 @@ from typing import Any
 
 from ronda.bench.figures.columns import COLUMNS, METRICS
 from ronda.bench.figures.table import Best, Table, milliseconds, percent, seconds
-from ronda.bench.report.folder import KINDS, Reported
+from ronda.bench.report.folder import KINDS, Reported, by_label, sound
 from ronda.bench.runs.results import Result
 from ronda.bench.suites.rows import Pair, TableColumn, TableRow, given_up, partner
 from ronda.bench.suites.suite import Ratio
@@ -121,15 +121,12 @@ def summary(found: Reported) -> list[str]:
     """
     made = []
     for name, every in found.workloads.items():
-        runs: dict[str, list[Result]] = {}
-        for run in every:
-            runs.setdefault(run.label, []).append(run)
-        drawn = {run.fingerprint for run in every}
+        runs, drawn = by_label(every), {run.fingerprint for run in every}
         jct_s = {
             label: _mean(own, "mean_jct_s")
-            for label, own in runs.items()
+            for label, own in sound(every).items()
             if {run.fingerprint for run in own} == drawn and "mean_jct_s" in own[0].metrics
-            if not given_up(own) and not any(run.fault for run in own)
+            if not given_up(own)
         }
         if len(jct_s) < 2:
             continue

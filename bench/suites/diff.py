@@ -11,7 +11,7 @@ import numpy as np
 from ronda.bench.figures.columns import METRICS
 from ronda.bench.figures.table import Best, Table
 from ronda.bench.runs.results import Result
-from ronda.bench.statistics import Interval, paired_ratio, unit_interval
+from ronda.bench.statistics import Interval, paired_ratio, ratio_interval
 from ronda.instances.arrays import Floats
 
 JUDGED = ("mean_jct_s", "p99_jct_s", "makespan_s", "energy_j", "median_solve_s")
@@ -63,7 +63,7 @@ def change(before: Floats, after: Floats, *, timed: bool = False) -> FigureChang
     before, after = before[known], after[known]
     if np.allclose(after, before, rtol=ALIKE, atol=0.0):
         return FigureChange(Interval(1.0, 1.0, 1.0), "same")
-    ratio = unit_interval(paired_ratio, after, before)
+    ratio = ratio_interval(paired_ratio, after, before)
     if ratio.low <= 1.0 <= ratio.high or (timed and isnan(ratio.low)):
         return FigureChange(ratio, "noise")
     return FigureChange(ratio, "worse" if ratio.value > 1.0 else "better")

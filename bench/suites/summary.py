@@ -14,8 +14,8 @@ from ronda.bench.statistics import (
     geometric_mean,
     paired_ratio,
     ranks,
+    ratio_interval,
     shifted_mean,
-    unit_interval,
 )
 from ronda.bench.suites.tables import Arranged, Results
 from ronda.instances.arrays import Floats
@@ -86,7 +86,7 @@ class Summary:
 def _against(own: Floats, base: Floats) -> Interval:
     """Return the ratio over instances; infinite where only the base never failed."""
     if np.isfinite(own + base).all():
-        return unit_interval(paired_ratio, own, base)
+        return ratio_interval(paired_ratio, own, base)
     return Interval(inf if np.isfinite(base).all() else nan, nan, nan)
 
 

@@ -12,10 +12,9 @@ from ronda.bench.statistics import (
     paired_ratio,
     performance_profile,
     ranks,
+    ratio_interval,
     ratio_of_means,
-    replicate_interval,
     shifted_mean,
-    unit_interval,
 )
 
 
@@ -29,11 +28,14 @@ def test_replicates_are_no_sample_of_their_mean():
 
     Logarithms -1, 0, 1: s = 1, t(0.975, 2) = 4.302653; of -1, -1, 0, 0, 1, 1: s^2 = 4 / 5.
     """
-    value, low, high = replicate_interval(2.0, np.exp([-1.0, 0.0, 1.0]))
+
+    def drawn(logs):
+        return ratio_interval(paired_ratio, 2 * np.exp(logs), np.ones(len(logs)), drawn=True)
+
+    value, low, high = drawn([-1.0, 0.0, 1.0])
     assert (value, low, high) == pytest.approx((2, 2 * math.exp(-4.302653), 2 * math.exp(4.302653)))
-    _, _, high = replicate_interval(1.0, np.exp([-1.0, 0.0, 1.0] * 2))
-    assert high == pytest.approx(math.exp(2.570582 * math.sqrt(0.8)))
-    assert np.isnan(replicate_interval(1.0, [1.0])[1:]).all()
+    assert drawn([-1.0, 0.0, 1.0] * 2).high == pytest.approx(2 * math.exp(2.570582 * 0.8**0.5))
+    assert np.isnan(drawn([1.0])[1:]).all()
 
 
 def test_half_width_by_hand():
@@ -70,14 +72,14 @@ def test_the_expected_running_time_by_hand():
 
 def test_ratios_of_few_pairs_by_hand():
     """Logarithms 0 and 2: 1 -+ 12.7062 x sqrt(2) / sqrt(2); one pair has no interval."""
-    value, low, high = unit_interval(paired_ratio, np.exp([0.0, 2.0]), np.ones(2))
+    value, low, high = ratio_interval(paired_ratio, np.exp([0.0, 2.0]), np.ones(2))
     assert (value, low, high) == pytest.approx(
         (math.e, math.exp(1 - 12.7062), math.exp(1 + 12.7062)), rel=1e-4
     )
-    assert unit_interval(paired_ratio, [3.0], [2.0])[0] == pytest.approx(1.5)
-    assert np.isnan(unit_interval(paired_ratio, [3.0], [2.0])[1:]).all()
+    assert ratio_interval(paired_ratio, [3.0], [2.0])[0] == pytest.approx(1.5)
+    assert np.isnan(ratio_interval(paired_ratio, [3.0], [2.0])[1:]).all()
     other = np.array([10.0, 100.0, 1000.0])
-    assert unit_interval(paired_ratio, other / 2, other) == pytest.approx((0.5, 0.5, 0.5))
+    assert ratio_interval(paired_ratio, other / 2, other) == pytest.approx((0.5, 0.5, 0.5))
 
 
 def test_a_ratio_of_means_has_its_own_width():
@@ -85,10 +87,10 @@ def test_a_ratio_of_means_has_its_own_width():
 
     The jackknife's error is sqrt(1 / 2 x 2 x ln(3)^2) = ln 3, t(0.975, 1) = 12.7062.
     """
-    value, low, high = unit_interval(ratio_of_means, [1.0, 9.0], [5.0, 5.0])
+    value, low, high = ratio_interval(ratio_of_means, [1.0, 9.0], [5.0, 5.0])
     assert (value, high) == pytest.approx((1.0, 3**12.7062), rel=1e-3)
     assert low == pytest.approx(1 / high)
-    assert np.isnan(unit_interval(ratio_of_means, [0.0, 9.0], [5.0, 5.0])[1:]).all()
+    assert np.isnan(ratio_interval(ratio_of_means, [0.0, 9.0], [5.0, 5.0])[1:]).all()
 
 
 # AUC of C4.5, and of it with tuned m, cf, and both, on 14 data sets: J. Demsar, "Statistical

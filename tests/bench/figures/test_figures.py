@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from ronda.bench.figures.overview import overview
-from ronda.bench.figures.run import draw_run, quality
+from ronda.bench.figures.run import draw_run
 from ronda.bench.figures.style import new_figure, save, time_axis
 from ronda.bench.runs.resample import Resample
 from ronda.bench.runs.results import Result, Status
@@ -73,26 +73,6 @@ def test_empty_schedules_and_missing_power_are_drawn(two_nodes, tmp_path):
     )
     pictures = draw_run(instance, {"none": nothing}, tmp_path)
     assert all(path.read_bytes().startswith(PNG) for path in pictures)
-
-
-def test_quality_against_solve_time(tmp_path):
-    """One row a run, the bound beside it; a missing bound draws no line."""
-    results = [
-        Result(
-            key=str(seed),
-            instance="x",
-            policy="p",
-            label="p",
-            seed=seed,
-            status=Status.OK,
-            metrics={"mean_jct_s": 10.0 + seed, "median_solve_s": 0.01, "p99_solve_s": 0.1}
-            | ({"bound_mean_jct_s": 5.0} if seed else {}),
-        )
-        for seed in (0, 1)
-    ]
-    quality("x", results, tmp_path / "quality")
-    assert [row["mean_jct_s"] for row in rows(tmp_path / "quality.csv")] == ["10.0", "11.0"]
-    assert (tmp_path / "quality.png").read_bytes().startswith(PNG)
 
 
 def run_of(label, instance, seed, gap, solve_s, variant=UNCHANGED, **metrics):

@@ -176,7 +176,7 @@ def test_the_folder_says_all_by_itself(results, tmp_path):
     """An instance of the user's own is kept next to the results: moved, they still have it."""
     (tmp_path / "own.json").unlink()
     found = find(results.rename(tmp_path / "moved"))
-    assert {found.question(result).name for result in found.ended} == {
+    assert {found.question(result).name for result in found.results} == {
         "two <b>nodes</b>",
         "one-gpu",
     }
@@ -226,7 +226,7 @@ def test_what_varies_between_runs_is_said(results):
 
 def test_what_is_missing_is_named(results):
     """A schedule that is gone, an instance that is gone and a line cut off are gaps in the page."""
-    key = find(results).ended[-1].key
+    key = find(results).results[-1].key
     (results / "runs" / key / "schedule.json.zst").unlink()
     shutil.rmtree(results / "instances")
     with (results / RESULTS).open("ab") as file:
