@@ -58,13 +58,6 @@ def has_best(table: Table) -> bool:
     return any(isinstance(text, Best) for row in table.rows for text in row)
 
 
-def explained(table: Table) -> str:
-    """Return what intervals in a table are, unless its notes say it."""
-    said = any(note.startswith("±") for note in table.notes)
-    spread = any(" ± " in text for row in table.rows for text in row)
-    return "±: standard deviation of the runs." if spread and not said else ""
-
-
 def _number(known: Any, text: str) -> float | None:
     """Return what a cell is sorted by: its number, or the first that its text holds."""
     if isinstance(known, int | float):

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isinf, isnan, nan
+from math import inf, isinf, nan
 
 import numpy as np
 
+from ronda.bench.figures.columns import METRICS
 from ronda.bench.figures.table import Table, seconds
 from ronda.bench.statistics import (
     SHIFT_S,
@@ -17,8 +18,11 @@ from ronda.bench.statistics import (
     ratio_interval,
     shifted_mean,
 )
+from ronda.bench.suites.rows import TableColumn
 from ronda.bench.suites.tables import Arranged, Results
 from ronda.instances.arrays import Floats
+
+RATIO = TableColumn(METRICS["mean_jct_s"], "interval")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,7 @@ class Summary:
             value, low, high = _against(own, base)
             mean_s = shifted_mean(own)
             texts = [label, f"{failed}", "∞" if isinf(mean_s) else seconds(mean_s)]
-            texts.append(
-                _ratio(value) if isnan(low + high) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
-            )
+            texts.append(RATIO.text(Interval(value, low, high)))
             records.append({"policy": label, "failed": failed, "mean_jct_s/shifted": mean_s})
             records[-1] |= {"mean_jct_s/base": value, "mean_jct_s/base/low": low}
             records[-1]["mean_jct_s/base/high"] = high
@@ -88,10 +90,6 @@ def _against(own: Floats, base: Floats) -> Interval:
     if np.isfinite(own + base).all():
         return ratio_interval(paired_ratio, own, base)
     return Interval(inf if np.isfinite(base).all() else nan, nan, nan)
-
-
-def _ratio(value: float) -> str:
-    return "–" if isnan(value) else "∞" if isinf(value) else f"{value:.3f}"
 
 
 def summary(found: Sequence[Arranged], results: Results) -> Summary | None:
