@@ -123,12 +123,6 @@ class TableRow:
         return [pair.run for pair in self.pairs]
 
     @property
-    def unpaired(self) -> str:
-        """How many runs have no pair: that of the base is of another instance, or not there."""
-        alone = sum(pair.base is None for pair in self.pairs)
-        return f"{alone} of {len(self.pairs)} without a pair" if self.ratio and alone else ""
-
-    @property
     def resampled(self) -> bool:
         """Whether its runs are of workloads that were drawn from those of instances."""
         return all(run.variant.resample is not None for run in self.runs)

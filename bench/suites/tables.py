@@ -112,7 +112,9 @@ class Arranged:
     def _said(self, line: TableRow) -> str:
         what = "workloads" if line.resampled else "seeds"
         counted = f"{len(line.pairs)} {what}" if len(line.pairs) > 1 and self.usual else ""
-        return ", ".join(filter(None, (counted, line.note, given_up(line.runs), line.unpaired)))
+        alone = sum(pair.base is None for pair in line.pairs) if self.ratio else 0
+        unpaired = f"{alone} of {len(line.pairs)} without a pair" if alone else ""
+        return ", ".join(filter(None, (counted, line.note, given_up(line.runs), unpaired)))
 
     def _across(self, line: TableRow) -> tuple[str, dict[str, float]]:
         """Return what stands at a value of the axis across: the first, others in brackets."""
