@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from math import isfinite
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import msgspec
 
@@ -10,6 +10,9 @@ from ronda.instances.base import Name, Record
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation
 from ronda.instances.violation import ROUNDING
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class StopReason(StrEnum):
@@ -225,6 +228,18 @@ class Plan(Record, frozen=True, kw_only=True):
         if self.objective is None or self.bound is None:
             return None
         return gap_between(self.bound, self.objective)
+
+    def __repr__(self) -> str:
+        """Return what it is in one line; its fields hold the rest."""
+        worth = {"objective": self.objective, "gap": self.gap}
+        told = "".join(f", {name} {x:.6g}" for name, x in worth.items() if x is not None)
+        return f"<Plan of {self.policy!r}: {len(self.allocations)} jobs run, {self.status}{told}>"
+
+    def to_frame(self) -> "DataFrame":
+        """Return a data frame of pandas: a row for each job that runs, and the GPUs by node."""
+        from ronda.instances.notebook.frames import plan_frame
+
+        return plan_frame(self)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""

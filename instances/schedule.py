@@ -1,10 +1,13 @@
 """The answer to an instance: what ran where and when, and a record of every round."""
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ronda.instances.base import Record
 from ronda.instances.job import Option
 from ronda.instances.plan import SolutionStatus, StopReason
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class Segment(Record, frozen=True, kw_only=True, array_like=True):
@@ -269,6 +272,12 @@ class Schedule(Record, frozen=True, kw_only=True):
     carbon_g: float | None = None
     end_s: float = 0.0
     versions: dict[str, str] = {}
+
+    def to_frame(self) -> "DataFrame":
+        """Return a data frame of pandas: a row for each job, with times, GPU-seconds, restarts."""
+        from ronda.instances.notebook.frames import schedule_frame
+
+        return schedule_frame(self)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""

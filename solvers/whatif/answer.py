@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from math import nan
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from ronda.instances.arguments import checked
 from ronda.instances.base import Index, Positive, Record
 from ronda.instances.errors import InputError, RondaError
 from ronda.instances.job import Allocation
+from ronda.instances.notebook.frames import frame
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
@@ -17,6 +18,9 @@ from ronda.solvers.solve import ROUND
 from ronda.solvers.whatif.changes import Change, NewJob
 from ronda.solvers.whatif.frozen import Judged, freeze
 from ronda.solvers.whatif.sizes import Size, sizes_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Progress = Callable[[float, str], None]
 
@@ -96,6 +100,11 @@ class WhatIf(Record, frozen=True, kw_only=True):
     slack: float
     outcomes: tuple[Changed, ...]
     sizes: dict[str, tuple[Size, ...]]
+
+    def to_frame(self) -> "DataFrame":
+        """Return a data frame of pandas: a row for each outcome."""
+        fields = ("change", "objective", "found", "foretold", "why")
+        return frame({n: [getattr(each, n) for each in self.outcomes] for n in fields})
 
 
 @checked
