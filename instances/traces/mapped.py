@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,17 @@ from ronda.instances.traces.columns import (
 )
 from ronda.instances.traces.rigid import RESTARTS, Machine, rigid_instance
 from ronda.instances.traces.table import Fault, Reasons, faults, filtered, passing
-from ronda.instances.traces.text import Cells, dates, numbers, only, passed, read_cells, tasks, tres
+from ronda.instances.traces.text import (
+    Cells,
+    dates,
+    number,
+    numbers,
+    only,
+    passed,
+    read_cells,
+    tasks,
+    tres,
+)
 
 ROUNDED_S, ROUNDED = 1.0, 0.01
 """Seconds, and the share of a run time, by which times that are told twice may differ."""
@@ -47,6 +58,10 @@ NOTHING = ("NA", "N/A", "n/a", "nan", "NaN", "NaT", "<NA>", "None", "null", "NUL
 
 NO_LIMIT = ("UNLIMITED", "Partition_Limit", "NOT_SET", "INVALID", "0", "00:00:00")
 """Time limits of Slurm that are none."""
+
+
+PRODUCT = " * "
+"""Between the cells of columns whose product is meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,23 +107,16 @@ class Table:
         return [part.strip() for part in header.split("*")]
 
     @cached_property
-    def cells(self) -> dict[str, list[pd.Series]]:
-        """What stands in the columns of each field; empty where it says nothing."""
-        found: dict[str, list[pd.Series]] = {}
+    def told(self) -> dict[str, pd.Series]:
+        """What the column of each field says; empty where it, or a part of it, says nothing."""
+        found: dict[str, pd.Series] = {}
         for field in self.columns.named:
             silent = {*self.columns.unknown, *(NOTHING if field in NUMBERS else ())}
             silent |= {*(NO_LIMIT if field == "limit" else ())}
             own = [only(self.raw, name, self.path).str.strip() for name in self.parts(field)]
-            found[field] = [each.where(~each.isin(silent), "") for each in own]
-        return found
-
-    @cached_property
-    def told(self) -> dict[str, pd.Series]:
-        """The same as one text; a product of which a part says nothing is empty."""
-        found = {}
-        for field, (first, *more) in self.cells.items():
+            first, *more = (each.where(~each.isin(silent), "") for each in own)
             for other in more:
-                first = (first + " * " + other).where((first != "") & (other != ""), "")
+                first = (first + PRODUCT + other).where((first != "") & (other != ""), "")
             found[field] = first
         return found
 
@@ -247,7 +255,7 @@ def _canonical(table: Table) -> pd.DataFrame:
             "job_id": told.get("id", numbered),
             "submit_s": values["submit"],
             "num_gpus": gpus if "share" in told else gpus / columns.whole,
-            "duration_s": ran_s if "duration" in told else values["end"] - values["start"],
+            "duration_s": ran_s.fillna(values["end"] - values["start"]),
             "vc": told.get("vc", empty),
             "user": told.get("user", empty),
             "name": told.get("name", empty),
@@ -320,20 +328,17 @@ def _gpus(table: Table) -> tuple[dict[str, pd.Series], pd.Series]:
 
     GPUs asked for are told only where those given are not.
     """
-    found, told = dict[str, pd.Series](), pd.Series("", index=table.raw.index, dtype=str)
+    found, told, index = dict[str, pd.Series](), table.told["gpus"], table.raw.index
     kinds: list[tuple[str, ...]] = [()] * len(told)
-    for field in ("gpus", *(["requested"] if "requested" in table.told else [])):
-        count = pd.Series(1.0, index=told.index)
-        for text in table.cells[field]:
-            listed = [tres(cell) if "=" in cell else None for cell in text]
-            one = pd.Series([np.nan if each is None else each[0] for each in listed], told.index)
-            count *= numbers(text).fillna(one.astype(float))
-            kinds = [
-                own or (each[1] if each else ()) for own, each in zip(kinds, listed, strict=True)
-            ]
-        found[field] = count.where(told == "", np.nan)
-        told = told.where(told != "", table.told[field])
-    return found, pd.Series(kinds, index=told.index, dtype=object)
+    for field in ("gpus", *({"requested"} & table.told.keys())):
+        text = told if field == "gpus" else table.told[field].where(told == "", "")
+        parsed = [
+            [tres(part) if "=" in part else (number(part), ()) for part in cell.split(PRODUCT)]
+            for cell in text
+        ]
+        found[field] = pd.Series([prod(n for n, _ in each) for each in parsed], index, dtype=float)
+        kinds = [own or each[0][1] for own, each in zip(kinds, parsed, strict=True)]
+    return found, pd.Series(kinds, index, dtype=object)
 
 
 def _nobody(frame: pd.DataFrame, table: Table) -> Reasons:

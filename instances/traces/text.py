@@ -22,7 +22,7 @@ from ronda.instances.traces.columns import CSV, Dialect
 Row = tuple[int, list[str]]
 """A line of the file, and its cells."""
 
-_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
 _DAY = r"(?:19|20|21)[0-9]{2}-[0-9]{2}-[0-9]{2}"
 _DATE = rf"^({_DAY}(?:[T ]{_CLOCK})?) ?(Z|[+-][0-9]{{2}}:?[0-9]{{2}})?$"
@@ -136,10 +136,14 @@ def _unbroken(rows: Iterable[Row], width: int, broken: list[int]) -> Iterator[Ro
 
 def numbers(text: pd.Series) -> pd.Series:
     """Return cells as finite numbers; NaN where there is none."""
-    stripped = text.str.strip()
-    told = stripped.where(stripped.str.fullmatch(_NUMBER))
-    values = pd.to_numeric(told, errors="coerce").astype(float)
-    return values.where(np.isfinite(values))
+    return pd.Series([number(cell) for cell in text], text.index, dtype=float)
+
+
+def number(cell: str) -> float:
+    """Return a cell as a finite number, or NaN."""
+    cell = cell.strip()
+    value = float(cell) if _NUMBER.fullmatch(cell) else np.nan
+    return value if np.isfinite(value) else np.nan
 
 
 def passed(text: pd.Series, *, slurm: bool = False) -> pd.Series:

@@ -409,6 +409,8 @@ def test_of_an_hour_that_comes_twice_run_time_and_order_decide(tmp_path):
         *(("1", 0.0, 8, 4800.0), ("2", 60.0, 8, 1800.0)),
         *(("3", 8700.0, 8, 7200.0), ("4", 600.0, 8, 14400.0)),
     ]
+    one = read(tmp_path, TWICE.replace("|00:30:00", "|"), "sacct,zone=Europe/Berlin")
+    assert jobs(one) == jobs(found)  # of the job that says nothing the order decides
     order = read(tmp_path, TWICE, "sacct,zone=Europe/Berlin,duration=")
     assert [run_s for *_, run_s in sorted(jobs(order))] == [1200.0, 1800.0, 7200.0, 14400.0]
 
