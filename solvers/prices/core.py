@@ -424,11 +424,10 @@ HIGHS = {
     "mip_feasibility_tolerance": 1e-8,
     "primal_feasibility_tolerance": 1e-9,
     "mip_allow_restart": False,
-    "mip_heuristic_run_rins": False,
     "mip_rel_gap": 0.0,
 }
-"""With few coupling rows the first relaxation says nearly all: to restart or to search around it
-costs more than it gives."""
+"""With few coupling rows the first relaxation says nearly all: to restart costs more than it gives.
+"""
 
 
 def solve_core(

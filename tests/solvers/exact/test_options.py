@@ -7,6 +7,7 @@ import pytest
 import ronda
 from ronda.formulations.clock import Deadline
 from ronda.instances import generate
+from ronda.solvers.exact import highs
 from ronda.solvers.exact.catalogue import CP_SAT, LOG
 from ronda.solvers.exact.form import Effort
 from ronda.solvers.exact.read import solve
@@ -91,3 +92,9 @@ def test_the_log_of_a_solver_is_passed_on(spec, word, capfd):
     assert LOG.get() is None
     ronda.solve(round_, spec)
     assert capfd.readouterr() == ("", "")
+
+
+def test_highs_searches_without_rins():
+    """Its version 1.15.1 may end the process there; who wants it says so."""
+    assert highs.defaults()["mip_heuristic_run_rins"] is False
+    assert highs.silent(mip_heuristic_run_rins=True).getOptionValue("mip_heuristic_run_rins")[1]
