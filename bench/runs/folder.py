@@ -45,12 +45,7 @@ def claim(path: Path, kind: str, about: dict[str, Any] | None = None) -> Iterato
     mark = {"format": f"ronda/{kind}/1", "about": about or {}}
     if path.exists() and not path.is_dir():
         raise InputError(label(path), "a file", "a folder")
-    old = read_mark(path)
-    if old is None and path.is_dir() and set(os.listdir(path)) - {LOCK}:
-        found = "a folder with files that ronda did not make"
-        raise InputError(label(path), found, "a new or empty folder")
-    if old is not None:
-        _refuse_other(path, old, msgspec.json.decode(msgspec.json.encode(mark)))
+    _is_used(path, mark)
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
@@ -60,11 +55,23 @@ def claim(path: Path, kind: str, about: dict[str, Any] | None = None) -> Iterato
         ) from None
     try:
         _lock(lock, path)
-        if old is None:
+        used = _is_used(path, mark)  # by now: another command may have been first
+        if not used:
             store(path / MARK, msgspec.json.format(msgspec.json.encode(mark)) + b"\n")
-        yield old is not None
+        yield used
     finally:
         os.close(lock)
+
+
+def _is_used(path: Path, mark: dict[str, Any]) -> bool:
+    """Return whether a folder was used for the very same; refuse one that holds anything else."""
+    old = read_mark(path)
+    if old is not None:
+        _refuse_other(path, old, msgspec.json.decode(msgspec.json.encode(mark)))
+    elif path.is_dir() and set(os.listdir(path)) - {LOCK}:
+        found = "a folder with files that ronda did not make"
+        raise InputError(label(path), found, "a new or empty folder")
+    return old is not None
 
 
 def _lock(lock: int, path: Path) -> None:

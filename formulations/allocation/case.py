@@ -27,6 +27,9 @@ from ronda.instances.round import Round
 SLACK = 1e-6
 """Share that is left to rounding where a variable gets a bound that nothing exceeds anyhow."""
 
+ENDS = 50
+"""Times by which energy is counted in a whole model, at most, where some of it is banked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Waking:
@@ -284,3 +287,20 @@ def _room_w(round: Round, table: OptionTable, racks: tuple[RackCap, ...]) -> Flo
     sizes = np.array([pool.gpus_per_node for pool in table.pools])
     one_node = table.gpus <= sizes[table.pool]
     return np.where(one_node, most[table.pool], np.inf)
+
+
+def whole_case(round: Round, table: OptionTable, values: Floats) -> Case:
+    """Return the case of a whole model, with energy counted by when options end if it is banked."""
+    case = make_case(round, table, values)
+    if case.times_s and round.banked_j != 0:
+        return replace(case, times_s=_ends(case))
+    return case
+
+
+def _ends(case: Case) -> tuple[float, ...]:
+    """Return the times when options end within the energy window, and its end; `ENDS` of many."""
+    window_s = case.round.window_s
+    ends = np.unique(np.append(case.lasts_s[case.rows], window_s))
+    ends = ends[(ends > 0) & (ends <= window_s)]
+    few = np.linspace(0, len(ends) - 1, min(ENDS, len(ends))).round().astype(int)
+    return tuple(ends[few].tolist())

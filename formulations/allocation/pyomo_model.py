@@ -7,7 +7,6 @@ the same problem as arrays (`ronda.solvers.exact.form`).
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,12 @@ import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core.expr.numeric_expr import LinearExpression
 
-from ronda.formulations.allocation.case import Case, make_case
+from ronda.formulations.allocation.case import Case, whole_case
 from ronda.formulations.allocation.rows import named_blocks, separable
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.options.table import SPANS, OptionTable
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.round import Round
-
-ENDS = 50
-"""Times by which energy is counted in a whole model, at most, where some of it is banked."""
 
 Blocks = Sequence[tuple[str, Hashable]]
 """The variable of each block, and its index."""
@@ -36,9 +32,7 @@ def build(round: Round, table: OptionTable, values: Floats) -> Any:
     joules and the unit of the values, and options are called by their job, pool, GPUs, clock and
     batch (`option_names`).
     """
-    case = make_case(round, table, values)
-    if case.times_s and round.banked_j != 0:
-        case = replace(case, times_s=_ends(case))
+    case = whole_case(round, table, values)
     model = build_separable(
         separable(case, both_limits=True),
         options=option_names(case),
@@ -47,15 +41,6 @@ def build(round: Round, table: OptionTable, values: Floats) -> Any:
     )
     model.case = case
     return model
-
-
-def _ends(case: Case) -> tuple[float, ...]:
-    """Return the times when options end within the energy window, and its end; `ENDS` of many."""
-    window_s = case.round.window_s
-    ends = np.unique(np.append(case.lasts_s[case.rows], window_s))
-    ends = ends[(ends > 0) & (ends <= window_s)]
-    few = np.linspace(0, len(ends) - 1, min(ENDS, len(ends))).round().astype(int)
-    return tuple(ends[few].tolist())
 
 
 def option_names(case: Case) -> list[Hashable]:

@@ -310,7 +310,7 @@ def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search
     if outcome.stop is StopReason.INFEASIBLE and not best.incumbents:
         from ronda.solvers.exact.infeasible import conflicts
 
-        return replace(done, conflicts=tuple(conflicts(form, deadline)))
+        return replace(done, conflicts=tuple(conflicts(form, deadline) or ()))
     if outcome.bound is not None:
         bound = min(best.bound, max(outcome.bound * core.unit, elsewhere))
         done = replace(done, bound=max(bound, best.objective) if best.incumbents else bound)

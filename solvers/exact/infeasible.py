@@ -17,15 +17,18 @@ from ronda.solvers.exact.form import Effort, LinearForm
 from ronda.solvers.exact.highs import alone, highs_of, run, solve_form
 
 
-def conflicts(form: LinearForm, deadline: Deadline) -> list[Conflict]:
+def conflicts(form: LinearForm, deadline: Deadline) -> list[Conflict] | None:
     """Return sets of named constraints that conflict; empty if the model has a solution.
+
+    None if time is up before that is known.
 
     An irreducible set is HiGHS's if the model is infeasible even without integrality; otherwise it
     is found by leaving out constraints one by one. A set that the deadline cuts short is perhaps
     not yet irreducible, and says so.
     """
-    if _possible(form, np.arange(len(form.rows)), deadline) is not False:
-        return []
+    possible = _possible(form, np.arange(len(form.rows)), deadline)
+    if possible is not False:
+        return [] if possible else None
     relaxed = _irreducible(form, deadline)
     if relaxed is not None:
         return [_named(form, relaxed, "cannot all hold")]
@@ -101,7 +104,7 @@ def _possible(form: LinearForm, rows: Rows | list[int], deadline: Deadline) -> b
         row_lower=form.row_lower[rows],
         row_upper=form.row_upper[rows],
     )
-    stop = solve_form(part, Effort(deadline=deadline, gap=0.0)).stop
-    if stop is StopReason.INFEASIBLE:
+    outcome = solve_form(part, Effort(deadline=deadline, gap=0.0))
+    if outcome.stop is StopReason.INFEASIBLE:
         return False
-    return None if stop is StopReason.TIME_LIMIT else True
+    return None if outcome.x is None else True

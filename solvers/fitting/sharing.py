@@ -269,7 +269,7 @@ def _line(models: Floats, times: Floats, flat: int, floor_s: float) -> tuple[Aff
     if flat:
         weights = 1.0 / times[:flat]
         floor_s = float(weights.sum() / (weights**2).sum())
-        errors[2] = float(np.std(times[:flat]) / np.sqrt(flat))
+        errors[2] = _std_errors(weights[:, None], np.array([floor_s]))[0]
     time = AffineTime(alpha_s=float(alpha), beta_s=float(beta), floor_s=floor_s)
     return time, errors
 

@@ -1,5 +1,7 @@
 """``ronda explain``: why no plan keeps the limits of a round."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ronda.cli.command import taught
@@ -10,6 +12,14 @@ from ronda.cli.options import (
     time_limit_option,
     with_option,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ronda.instances.plan import Conflict
+
+CODES = {True: 0, False: 1, None: 3}
+"""The exit code if some plan keeps every limit, if none does, and if that is not known."""
 
 
 @taught("explain", "ronda explain round.json", "ronda explain round.json --with rules.py --json")
@@ -26,7 +36,7 @@ def command(
 ) -> int:
     """Say which named constraints of a ROUND conflict, or that a plan exists.
 
-    The exit code is 1 if no plan can keep all limits.
+    The exit code is 1 if no plan can keep all limits, and 3 if that is not known in time.
     """
     from ronda.cli.load import milp_question
     from ronda.cli.load import round_ as load_round
@@ -36,19 +46,28 @@ def command(
     deadline = Deadline(time_limit, started=entered)
     round_ = load_round(source)
 
-    from ronda.formulations.allocation.rows import shortages
-    from ronda.solvers.decision.by_file import model_of
+    from ronda.formulations.allocation.case import whole_case
+    from ronda.formulations.allocation.rows import separable, shortages
+    from ronda.formulations.allocation.separable import normalise
+    from ronda.solvers.exact.form import form_of
     from ronda.solvers.exact.infeasible import conflicts
-    from ronda.solvers.exact.read import linear_form
 
     _, question, _ = milp_question(round_, policy, extra)
-    model = model_of(question, exact=False)
-    found = [*question.gave, *shortages(model.case)] or conflicts(linear_form(model), deadline)
+    case = whole_case(question.round, question.table, question.values)
+    found: Sequence[Conflict] | None = [*question.gave, *shortages(case)]
+    if not found:
+        problem, _ = normalise(separable(case, both_limits=True))
+        form = form_of(problem, [state.job.id for state in case.table.jobs])
+        found = conflicts(form, deadline)
+    feasible = None if found is None else not found
     if as_json:
-        named = [{"constraints": c.constraints, "message": c.message} for c in found]
-        emit({"round": round_.name, "feasible": not found, "conflicts": named})
-    elif not found:
+        named = [{"constraints": c.constraints, "message": c.message} for c in found or ()]
+        emit({"round": round_.name, "feasible": feasible, "conflicts": named})
+        return CODES[feasible]
+    if feasible is None:
+        tell(f"{source}: not known in time: no plan was found, and no conflict")
+    elif feasible:
         tell(f"{source}: feasible: some plan keeps every limit")
-    for conflict in () if as_json else found:
+    for conflict in found or ():
         tell(f"{', '.join(conflict.constraints)}: {conflict.message}")
-    return 1 if found else 0
+    return CODES[feasible]

@@ -1,8 +1,10 @@
 """Output folders are claimed for one purpose."""
 
+import fcntl
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -102,3 +104,24 @@ def test_a_folder_that_is_let_go_soon_is_waited_for(tmp_path):
         assert other.stdout.readline() == "held\n"
         with claim(tmp_path / "out", "run") as again:
             assert not again
+
+
+def test_a_folder_that_another_command_was_first_in_is_refused_once_it_is_free(tmp_path):
+    """Both found it empty; the second comes in when the first has made it its own."""
+    with claim(tmp_path / "first", "run", {"policy": "fifo"}):
+        mark = (tmp_path / "first" / MARK).read_bytes()
+    new = tmp_path / "new"
+    new.mkdir()
+    lock = os.open(new / LOCK, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+
+    def be_first():
+        (new / MARK).write_bytes(mark)
+        os.close(lock)
+
+    first = threading.Timer(0.2, be_first)
+    first.start()
+    with pytest.raises(InputError, match="policy 'fifo'"), claim(new, "run", {"policy": "srtf"}):
+        pass
+    first.join()
+    assert (new / MARK).read_bytes() == mark

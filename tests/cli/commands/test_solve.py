@@ -179,6 +179,14 @@ def test_explain_says_that_all_is_well(folder, ronda):
     }
 
 
+def test_explain_claims_nothing_that_it_does_not_know(folder, ronda):
+    """Time is up before anything is tried: neither feasible nor not; exit code 3."""
+    done = ronda("explain", "round.json", "--time-limit", "1e-9")
+    assert (done.exit_code, "not known in time" in done.stdout) == (3, True)
+    fields = json.loads(ronda("explain", "round.json", "--time-limit", "1e-9", "--json").stdout)
+    assert (fields["feasible"], fields["conflicts"]) == (None, [])
+
+
 @pytest.mark.parametrize("suffix", ["mps", "lp"])
 @pytest.mark.parametrize("placement", ["aggregate", "exact"])
 def test_a_solution_of_the_exported_model_is_a_plan(suffix, placement, folder, ronda):

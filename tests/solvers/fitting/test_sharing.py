@@ -111,6 +111,21 @@ def test_a_floor_is_found(tmp_path):
     assert step_s(alone.sharing.time, 1) == 3.0  # one fused model stands for one alone
 
 
+def test_the_error_of_a_floor_counts_its_degrees_of_freedom(tmp_path):
+    """Two steps of 2.9 and 3.1 s on it, then 1 + 0.5 k from 3 models on, in relative errors.
+
+    Weights 1/2.9 and 1/3.1: f = sum(w) / sum(w^2) = 2.9933. Residuals f w - 1 are 0.0322 and
+    -0.0344, their squares add up to 0.002220, one degree of freedom is left, and
+    sqrt(0.002221 / sum(w^2)) = 0.0998.
+    """
+    tail = [(k, 1 + k / 2) for k in (6, 8, 10, 12, 16)]
+    rows = "".join(f"fused,{k},{s}\n" for k, s in [(1, 2.9), (2, 3.1), *tail])
+    _, fused = fit_sharing(table(tmp_path / "t.csv", rows)).fits
+    (floor,) = (p for p in fused.parameters if p.name == "floor_s")
+    assert floor.value == pytest.approx(2.9933, abs=1e-4)
+    assert floor.std_error == pytest.approx(0.0998, abs=1e-4)
+
+
 def test_what_holds_no_law_stays_as_measured(tmp_path):
     """Two numbers of models, or times that follow no line."""
     alone, few = fit_sharing(table(tmp_path / "few.csv", "mps,2,3\nmps,4,5\nserial,1,2\n")).fits
