@@ -383,7 +383,7 @@ def odd_cells(table: Table, frame: pd.DataFrame) -> Iterator[Problem]:
     kinds = dict.fromkeys(TIMES, dated) | {"duration": lasting, "limit": lasting}
     for row, field in frame.loc[frame.odd != "", ["row", "odd"]].itertuples(index=False):
         place, found = f"row {row}, {columns.named[field]}", repr(table.told[field][row])
-        yield Problem(place, found, kinds.get(field, "a number"))
+        yield Problem(place, found, kinds.get(field, "a number above 0"))
 
 
 def unusable(frame: pd.DataFrame, columns: Columns, *, timeless: bool = False) -> list[Fault]:

@@ -130,7 +130,7 @@ FULL = f"{MAP},weight=w,gpu_types=k,vc=p,deadline=due,preemptible=s"
         ("b,1,64,60,1,red,,,", "row 3, n: found 64; expected at most 16"),
         ("b,1,1,-3,1,red,,,", "row 3, d: found '-3'; expected a run time"),
         ("b,1,1,,1,red,,,", "row 3, d: found ''; expected a run time"),
-        ("b,1,1,60,high,red,,,", "row 3, w: found 'high'; expected a number"),
+        ("b,1,1,60,high,red,,,", "row 3, w: found 'high'; expected a number above 0"),
         ("b,1,1,60,-1,red,,,", "row 3, w: found '-1'; expected a number above 0"),
         ("b,1,1,60,1,violet,,,", 'row 3, k: found "violet"; expected one of "blue"'),
         ("b,1,1,60,1,green,,,", "row 3, n: found 1 GPUs but no pool that the job may use"),
