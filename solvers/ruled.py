@@ -120,8 +120,8 @@ def _coefficients(given: Any, options: int, place: str) -> Floats:
     if found.shape != (options,):
         has = f"coefficients of shape {found.shape}"
         raise InputError(place, has, f"({options},): one for each option")
-    odd = np.flatnonzero(~np.isfinite(found))
-    if len(odd):
+    if not np.isfinite(found).all():
+        odd = np.flatnonzero(~np.isfinite(found))
         raise InputError(f"{place}, option {odd[0]}", f"{found[odd[0]]}", "a finite number")
     return found
 

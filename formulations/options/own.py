@@ -79,6 +79,12 @@ class OwnRows:
         """The names of these."""
         return [self.names[r] for r in self.soft]
 
+    def only(self, kept: Mask) -> "OwnRows":
+        """Return some of the limits; `kept` (R,) tells which."""
+        names = tuple(name for name, own in zip(self.names, kept.tolist(), strict=True) if own)
+        use, capacity, penalty = self.use[kept], self.capacity[kept], self.penalty[kept]
+        return OwnRows(names, use, capacity, penalty, self.turned[kept])
+
     def excess(self, rows: Rows) -> Floats:
         """Return (R,) by how much options together exceed each limit; what is rounding is 0."""
         use = self.use[:, rows]

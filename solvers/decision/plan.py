@@ -138,6 +138,15 @@ def reserve_s(table: OptionTable) -> float:
     return RESERVE_S + RESERVE_PER_JOB_S * len(table.jobs)
 
 
+FEW_RULES, MORE_RULES = 50, 25
+"""Limits of the user's own up to which models have all, and how many of others come in first."""
+
+
+def many(question: Question) -> bool:
+    """Return whether there are more limits of the user's own than models have at first."""
+    return question.table.own is not None and len(question.table.own.names) > FEW_RULES
+
+
 AGGREGATE = "aggregate"
 """Word of policies for plans whose bound is that of options alone, whatever nodes say."""
 
@@ -483,21 +492,21 @@ class Optimising(ABC):
         Where something found no room on nodes, it is chosen again without that, if time allows it:
         with the nodes (`on_nodes`), or else without what found no room.
         """
-        choice = self.choose(question, deadline, initial)
+        choice = self._chosen(question, deadline, initial)
         plan = to_plan(question, choice, deadline)
         best, once_s = (question, choice, plan), deadline.elapsed()
         if closes(choice.bound, plan.objective or 0.0, self.gap, choice.scale):
             if plan.status is SolutionStatus.FEASIBLE:  # placed for less, and still near enough
                 plan = msgspec.structs.replace(plan, status=SolutionStatus.OPTIMAL)
             return self.finish(question, choice, plan, initial)
-        again = self.on_nodes(question, choice, plan, deadline)
+        again = None if many(question) else self.on_nodes(question, choice, plan, deadline)
         if again is not None:
             best = question, again, _on_nodes(question, again, plan, deadline)
         for _ in range(CHOICES if again is None or not again.closed(self.gap) else 0):
             fewer = _without_unplaced(question, choice, plan)
             if fewer is None or deadline.left() <= 2 * once_s:
                 break
-            again = self.choose(fewer, deadline, initial)
+            again = self._chosen(fewer, deadline, initial)
             if again.status is SolutionStatus.NONE:
                 break
             again = msgspec.structs.replace(again, bound=best[1].bound).judged(self.gap)
@@ -506,6 +515,31 @@ class Optimising(ABC):
                 best = question, choice, _remembering(plan, best[2])
         question, choice, plan = best
         return self.finish(question, choice, waiting_alone(plan), initial)
+
+    def _chosen(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
+        """Choose; many limits of the user's own come in as choices without them break them.
+
+        What is best without some limits, and breaks none, is best with all. NONE if time is over.
+        """
+        table, own = question.table, question.table.own
+        if own is None or not many(question):
+            return self.choose(question, deadline, initial)
+        kept = np.zeros(len(own.names), dtype=bool)
+        while True:
+            asked = msgspec.structs.replace(table, own=own.only(kept))
+            choice = self.choose(msgspec.structs.replace(question, table=asked), deadline, initial)
+            over = own.excess(choice.chosen[choice.chosen >= 0]) / np.abs(own.use).max(
+                axis=1, initial=1e-9
+            )
+            if choice.status is SolutionStatus.NONE or not over[~kept].any():
+                return choice
+            if deadline.over():
+                none = np.full_like(choice.chosen, -1)
+                stop, status = StopReason.TIME_LIMIT, SolutionStatus.NONE
+                return msgspec.structs.replace(choice, chosen=none, stop=stop, status=status)
+            over[kept] = 0.0
+            worst = np.argsort(-over, kind="stable")[: MORE_RULES + int(kept.sum())]
+            kept[worst[over[worst] > 0]] = True
 
     def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
         """Return the plan as it is carried out; by default as it is."""

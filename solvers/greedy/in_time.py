@@ -65,7 +65,7 @@ def in_time(decide: Method) -> Method:
         if made.stop is StopReason.TIME_LIMIT and _too_little(round, made):
             made = _earlier(round, made, deadline=deadline, seed=seed, initial=initial)
         if broken := broken_rules(rules_of(self), round, made):
-            record = replace(made.record, message=f"no plan that keeps {broken[0].where}")
+            record = replace(made.record, message=f"found no plan that keeps {broken[0].where}")
             made = replace(made, allocations={}, status=SolutionStatus.NONE, record=record)
         return seen.told(made)
 

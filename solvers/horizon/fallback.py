@@ -18,7 +18,7 @@ from ronda.formulations.sleeping import unused
 from ronda.formulations.watts import rack_caps
 from ronda.instances.errors import RondaError
 from ronda.instances.job import JobState, Option
-from ronda.instances.plan import Plan, SolutionStatus
+from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.instances.violation import Violation
 
@@ -33,6 +33,14 @@ LIMITS = ("power", "energy", "rack-power")
 
 MOST_SPARED = 256
 """Jobs that are tried to be spared in the end: of a thousand, each takes some milliseconds."""
+
+
+class NoPlanError(RondaError):
+    """There is no plan, if the reason `stop` is infeasible, or else none was found."""
+
+    def __init__(self, words: str, stop: StopReason) -> None:
+        super().__init__(words)
+        self.stop = stop
 
 
 class Checker(Protocol):
@@ -73,7 +81,7 @@ def fallback(round: Round, ledger: Checker, rejected: Plan, *, may_sleep: bool) 
 
     Raises
     ------
-    RondaError
+    NoPlanError
         If stopping every job that runs and may be stopped does not help.
     """
     shed = _Shed(round, ledger, rejected)
@@ -93,9 +101,14 @@ def fallback(round: Round, ledger: Checker, rejected: Plan, *, may_sleep: bool) 
         broken = shed.violations(steps, _ids(soft))
         if shed.firm:
             shed.unmet = {v.where: v.message for v in broken if v.code == RULE}
-    first = broken[0]
-    why = f"{first.where} has {first.message}" if first.code == RULE else first.message
-    raise RondaError(f"at {round.now_s:g} s no plan is valid, not even an empty one: {why}")
+    first, said, words = broken[0], rejected.details.conflicts, "was found"
+    why, stop = f"{first.where} has {first.message}", rejected.stop
+    if first.code != RULE:
+        words, why, stop = "is valid, not even an empty one", first.message, StopReason.INFEASIBLE
+    elif stop is StopReason.INFEASIBLE and said:
+        words = "is valid"
+        why = "; ".join(f"{', '.join(each.constraints)}: {each.message}" for each in said[:FEW])
+    raise NoPlanError(f"at {round.now_s:g} s no plan {words}: {why}", stop)
 
 
 def restore(round: Round, ledger: Checker, plan: Plan, clocks: Mapping[str, float]) -> Relief:

@@ -19,7 +19,6 @@ from ronda.formulations.allocation.firm import bearing
 from ronda.formulations.clock import Deadline
 from ronda.formulations.sleeping import woken
 from ronda.instances.check.plan import check_plan
-from ronda.instances.errors import RondaError
 from ronda.instances.plan import (
     Conflict,
     Plan,
@@ -34,7 +33,7 @@ from ronda.instances.violation import Violation
 from ronda.solvers.contract import Capability, FaultError, Policy
 from ronda.solvers.greedy.as_one import seen_by
 from ronda.solvers.greedy.in_time import fill
-from ronda.solvers.horizon.fallback import MOST_SPARED, Checker, Relief, fallback
+from ronda.solvers.horizon.fallback import MOST_SPARED, Checker, NoPlanError, Relief, fallback
 from ronda.solvers.ruled import broken_rules
 from ronda.solvers.rules import Rules, rules_of
 
@@ -93,7 +92,7 @@ def guarded(
 
     Raises
     ------
-    RondaError
+    NoPlanError
         If no plan keeps every limit, not even one in which nothing runs.
     """
     before_s, limit_s = deadline.elapsed(), deadline.limit_s
@@ -145,11 +144,11 @@ def answer(
         return guarded(
             policy, round, ledger, deadline=checked, seed=seed, initial=initial
         ).relief.plan
-    except RondaError as error:
+    except NoPlanError as error:
         return Plan(
             policy=policy.name,
             allocations=round.held,
-            stop=StopReason.INFEASIBLE,
+            stop=error.stop,
             status=SolutionStatus.NONE,
             record=SolveRecord(seed=seed, total_s=deadline.elapsed(), message=str(error)),
         )

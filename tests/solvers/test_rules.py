@@ -134,6 +134,58 @@ def test_plans_are_the_best_that_keep_random_rules(policy):
     assert 10 < none < 100
 
 
+@pytest.mark.parametrize("policy", ["milp(gap=0)", "prices(gap=1e-8)"])
+def test_limits_that_come_in_one_after_the_other_leave_the_same_plan(policy, monkeypatch):
+    """As many limits do (`FEW_RULES`): here all, one at a time."""
+    monkeypatch.setattr("ronda.solvers.decision.plan.FEW_RULES", 0)
+    monkeypatch.setattr("ronda.solvers.decision.plan.MORE_RULES", 1)
+    for seed in range(60):
+        round_, extra, top = decided(seed)
+        plan = ronda.solve(round_, policy, extra=extra)
+        assert (plan.stop is StopReason.INFEASIBLE) == (top is None), seed
+        if top is not None:
+            assert plan.status is SolutionStatus.OPTIMAL, (seed, plan.record.message)
+            assert plan.objective == pytest.approx(top, abs=1e-7), seed
+            assert plan.bound >= top - 1e-7, seed
+            assert ronda.broken_rules(extra, round_, plan) == []
+
+
+@pytest.mark.parametrize("policy", ["milp", "prices"])
+def test_thousands_of_limits_are_kept(policy):
+    """Of (i + 1) GPUs ≤ 2 (i + 1) + 0.5, i below 3,000, the last says most: 2 GPUs."""
+    round_, _ = tiny(4)
+
+    def many(round, table):
+        for i in range(3000):
+            yield ronda.Limit(table.gpus * (i + 1.0), "<=", 2.0 * (i + 1) + 0.5)
+
+    def one(round, table):
+        return ronda.Limit(table.gpus, "<=", 2)
+
+    plan, same = (ronda.solve(round_, policy, extra=[rule]) for rule in (many, one))
+    assert plan.status is SolutionStatus.OPTIMAL
+    assert plan.objective == pytest.approx(same.objective)
+    assert ronda.broken_rules([many], round_, plan) == []
+
+
+def test_no_plan_is_said_where_it_is_proven():
+    """Two jobs must run: without time for a choice nobody knows whether they can."""
+    round_, _ = tiny(4)
+
+    def least(round, table):
+        return ronda.Limit(np.ones(len(table)), ">=", 2)
+
+    def impossible(round, table):
+        return ronda.Limit(np.ones(len(table)), ">=", 20)
+
+    late = ronda.solve(round_, "milp", extra=[least], deadline=1e-6)
+    assert late.stop is not StopReason.INFEASIBLE
+    assert "is valid" not in late.record.message
+    proven = ronda.solve(round_, "milp", extra=[impossible])
+    assert (proven.stop, proven.status) == (StopReason.INFEASIBLE, SolutionStatus.NONE)
+    assert "no plan is valid: rule[impossible]" in proven.record.message
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
