@@ -1,7 +1,7 @@
 """Jobs: what the user and the scheduler know, what will really happen, and the state in a round."""
 
 from collections.abc import Iterable
-from math import floor
+from math import floor, inf
 from sys import float_info
 from typing import Protocol
 
@@ -112,7 +112,8 @@ class Costs(Record, frozen=True, kw_only=True, gc=False):
     def kept_s(self, seconds: float) -> float:
         """Return the seconds of progress at the last checkpoint, of so many on an allocation."""
         every = self.checkpoint_s
-        return floor(seconds / every) * every if every else seconds
+        saved = seconds / every if every else inf
+        return floor(saved) * every if saved < 2**53 else seconds
 
 
 class Job(Record, frozen=True, kw_only=True, gc=False):

@@ -3,7 +3,7 @@
 All of it is listed. What is not, or is added elsewhere, is refused before anything looks at it.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -59,29 +59,22 @@ threshold_gpu_s price delay"""
 _COUNTS = "population generations stagnation exchanges parts rounds first beside keep"
 _FLAGS = "elastic joint seeded most_free grow fuse"
 
-VALUES = {
+_WORDS = {
+    "backfill": "none free easy conservative",
+    "by": "gpu-time time gpus",
+    "queue": "fifo sjf qssf",
+    "cluster": "venus earth saturn uranus philly",
+    "placement": "nodes exact aggregate",
+    "solver": "highs",
+    "objective": """rank gittins density snapshot weighted-goodput sia-goodput makespan
+    finish-time-fairness deadlines energy thrifty-rank""",
+}
+
+VALUES: dict[str, Any] = {
     **dict.fromkeys(_NUMBERS.split(), Annotated[float, Meta(ge=-1e9, le=1e9)]),
     **dict.fromkeys(_COUNTS.split(), Annotated[int, Meta(ge=0, le=1000)]),
     **dict.fromkeys(_FLAGS.split(), bool),
-    "backfill": Literal["none", "free", "easy", "conservative"],
-    "by": Literal["gpu-time", "time", "gpus"],
-    "queue": Literal["fifo", "sjf", "qssf"],
-    "cluster": Literal["venus", "earth", "saturn", "uranus", "philly"],
-    "placement": Literal["nodes", "exact", "aggregate"],
-    "solver": Literal["highs"],
-    "objective": Literal[
-        "rank",
-        "gittins",
-        "density",
-        "snapshot",
-        "weighted-goodput",
-        "sia-goodput",
-        "makespan",
-        "finish-time-fairness",
-        "deadlines",
-        "energy",
-        "thrifty-rank",
-    ],
+    **{name: Literal[*words.split()] for name, words in _WORDS.items()},
 }
 """Which values a parameter may have: flags, words of a list, numbers of no great size."""
 

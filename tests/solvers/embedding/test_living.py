@@ -358,3 +358,9 @@ def test_nothing_is_printed_by_default(capfd):
     found = host()
     assert len(found.update(removed=["nobody"], errors="return")) == 1
     assert capfd.readouterr() == ("", "")
+
+
+def test_checkpoints_closer_than_a_float_can_tell_lose_nothing():
+    """Of 1e17 s with one each 1e-308 s; of 70 s with one each 30 s, 60 are kept."""
+    for every, seconds, kept in ((1e-308, 1e17, 1e17), (30.0, 70.0, 60.0), (0.0, 70.0, 70.0)):
+        assert Costs(checkpoint_s=every).kept_s(seconds) == kept
