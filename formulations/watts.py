@@ -23,7 +23,7 @@ a plan stop that, `left_w` shows whether the jobs in its place draw too much too
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +32,7 @@ from ronda.formulations.per_record import per_record
 from ronda.formulations.topology import racks_above
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Cluster, Topology
-from ronda.instances.job import JobState, Option
+from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING
 
@@ -75,6 +75,16 @@ def extra_w(round: Round, option: Option) -> float:
     """Return the watts that a job adds to a cluster whose GPUs idle."""
     pool = round.cluster.topology.pools[option.pool]
     return option.power_w - option.own_gpus * pool.gpu_type.idle_w
+
+
+def drawn_w(
+    round: Round, allocations: Mapping[str, Allocation], asleep: tuple[int, ...] | None
+) -> float:
+    """Return the watts of the cluster with its jobs, once every pause and wake-up is over.
+
+    `asleep` as for `idle_w`.
+    """
+    return idle_w(round, asleep) + sum(extra_w(round, a.option) for a in allocations.values())
 
 
 def extra_gpu_w(round: Round, option: Option) -> float:

@@ -193,5 +193,5 @@ def _without(case: Case, answer: Answer, search: Search) -> Choice:
 
     problem, _ = normalise(separable(case, both_limits=True))
     form = form_of(problem, [state.job.id for state in case.table.jobs])
-    found = conflicts(form, search.deadline) or ()
+    found = conflicts(form, search.deadline)
     return nobody(case.table, StopReason.INFEASIBLE, search, found)

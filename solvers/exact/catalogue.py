@@ -61,6 +61,10 @@ class Solver:
             if SOLVERS.get(prefix) is not self:
                 own = next(name for name, solver in SOLVERS.items() if solver is self)
                 raise InputError(where, f"an option of {prefix!r}", f"{own}.NAME")
+            if name in getattr(self._module, "RONDAS", ()):
+                told = (say for word, say in INSTEAD.items() if word in name)
+                found = "an option that ronda sets by itself"
+                raise InputError(where, found, next(told, "one that it leaves to you"))
             if known and name not in known:
                 near = get_close_matches(name, known, n=5, cutoff=0.4)
                 expected = (
@@ -119,6 +123,9 @@ def logged(log: Writer | None) -> Iterator[None]:
     finally:
         LOG.reset(kept)
 
+
+INSTEAD = {"gap": "gap=, as in milp(gap=1e-3)", "seed": "--seed", "time": "--time-limit"}
+"""What to say in place of an option that ronda sets, by a word of its name."""
 
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
 """How values of options are called, by the type of their defaults."""

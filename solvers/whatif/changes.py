@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from ronda.formulations.topology import racks_above
+from ronda.formulations.watts import drawn_w
 from ronda.instances.base import Positive, Record
 from ronda.instances.cluster import Cluster, NodeGroup
 from ronda.instances.errors import InputError
@@ -116,7 +117,9 @@ class PowerCap(Record, frozen=True):
         cap_w = self.watts
         if self.share is not None:
             if round.power_cap_w is None:
-                raise InputError("--power-cap", f"{self.share:g} of no cap", "watts, as in 30kW")
+                now_w = drawn_w(round, round.held, None)
+                told = f"watts, as in 30kW; what runs now draws {now_w:,.0f} W with all nodes"
+                raise InputError("--power-cap", f"{self.share:g} of no cap", told)
             cap_w = self.share * round.power_cap_w
         return replace(round, power_cap_w=cap_w)
 

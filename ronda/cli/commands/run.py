@@ -12,6 +12,7 @@ from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.options import (
     SECONDS,
+    figures_option,
     instance_argument,
     json_option,
     knowledge_option,
@@ -56,6 +57,7 @@ from ronda.instances.schedule import Schedule
     metavar="FOLDER",
     help="Keep schedule, metrics and figures; a killed run goes on from there.",
 )
+@figures_option
 @json_option
 def command(
     source: str,
@@ -67,6 +69,7 @@ def command(
     predictor: Path | None,
     isolated: bool,
     out: Path | None,
+    figures: bool,
     as_json: bool,
 ) -> int:
     """Drive a policy over the whole horizon of INSTANCE, a packaged name or a file.
@@ -88,7 +91,7 @@ def command(
         levels=(knowledge,),
         predictor=predictor,
     )
-    measured = _measured(instance, case, out, isolated)
+    measured = _measured(instance, case, out, isolated, figures=figures)
     for each in measured.wrong:
         note(f"violation: {each}")
     for each in measured.gave:
@@ -102,9 +105,11 @@ def command(
     return 1 if measured.metrics["violations"] else 0
 
 
-def _measured(instance: Instance, case: RunCase, out: Path | None, isolated: bool) -> RunFigures:
+def _measured(
+    instance: Instance, case: RunCase, out: Path | None, isolated: bool, *, figures: bool
+) -> RunFigures:
     def draw(schedule: Schedule, folder: Path) -> None:
-        if can_draw():
+        if figures and can_draw():
             from ronda.bench.figures.run import draw_run
 
             draw_run(instance, {case.label: schedule}, folder)

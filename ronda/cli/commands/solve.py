@@ -175,6 +175,7 @@ def _emit(
             "running": len(plan.allocations),
             "options": record.options,
             "nodes": record.nodes,
+            "power_w": _watts(round_, plan),
             "violations": violations,
             "message": record.message,
         }
@@ -252,6 +253,16 @@ def _plan_table(round_: Round, plan: Plan) -> Any:
     return made
 
 
+def _watts(round_: Round, plan: Plan) -> float | None:
+    """Return what the cluster draws under a plan; None if no watts of its jobs are known."""
+    held = plan.allocations
+    if held and not any(allocation.option.power_w for allocation in held.values()):
+        return None
+    from ronda.formulations.watts import drawn_w  # NumPy, which help needs not
+
+    return drawn_w(round_, held, plan.asleep)
+
+
 def _facts(round_: Round, plan: Plan, total_s: float) -> list[tuple[str, str]]:
     used = round(sum(a.option.own_gpus for a in plan.allocations.values()))
     stopped = sum(1 for s in round_.running if s.job.id not in plan.allocations)
@@ -265,6 +276,9 @@ def _facts(round_: Round, plan: Plan, total_s: float) -> list[tuple[str, str]]:
         ),
         ("GPUs", f"{used:,} of {round_.cluster.gpus:,}"),
     ]
+    if (watts := _watts(round_, plan)) is not None:
+        cap_w = round_.power_cap_w
+        rows.append(("power", f"{watts:,.0f} W" + ("" if cap_w is None else f" of {cap_w:,.0f} W")))
     numbers = (("objective", plan.objective), ("bound", plan.bound))
     rows += [(name, f"{value:z.8g}") for name, value in numbers if value is not None]
     if plan.gap is not None:

@@ -66,6 +66,15 @@ def test_table_for_people(folder, ronda):
     assert "gap to bound" in text
 
 
+def test_figures_need_not_be_drawn(folder, ronda):
+    """All the rest is kept."""
+    words = ["run", "two-nodes.json", "--policy", "srtf", "--out", "out", "--no-figures"]
+    assert ronda(*words).exit_code == 0
+    kept = {p.name for p in (folder / "out").iterdir()}
+    assert {"schedule.json.zst", "metrics.json"} <= kept
+    assert "figures" not in kept
+
+
 def test_folder_gets_all_results(folder, ronda):
     """Schedule, metrics, the instance, which is not packaged, and figures; no journal any more."""
     done = ronda("run", "two-nodes.json", "--policy", "srtf", "--out", "out", "--json")

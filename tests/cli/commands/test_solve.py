@@ -40,6 +40,21 @@ def test_milp_has_a_bound_above_its_objective(folder, ronda):
     assert fields["options"] > 12
 
 
+def test_the_watts_of_a_plan_are_shown(folder, ronda):
+    """Idle hosts and GPUs, and what each job draws more than its GPUs do idle; also of the cap."""
+    round_ = files.read(folder / "round.json")
+    files.write(msgspec.structs.replace(round_, power_cap_w=1e6), folder / "capped.json")
+    made = ronda("solve", "capped.json", "--policy", "fifo", "--out", "plan.json", "--json")
+    (held, topology) = files.read(folder / "plan.json").allocations, round_.cluster.topology
+    watts = topology.idle_w + sum(
+        a.option.power_w - a.option.gpus * topology.pools[a.option.pool].gpu_type.idle_w
+        for a in held.values()
+    )
+    assert json.loads(made.stdout)["power_w"] == pytest.approx(watts)
+    text = ronda("solve", "capped.json", "--policy", "fifo").stdout
+    assert f"{watts:,.0f} W of 1,000,000 W" in " ".join(text.split())
+
+
 REFUSED = """
 class Mine:
     def plan(self, round, **how):

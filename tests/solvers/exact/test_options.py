@@ -41,7 +41,11 @@ def test_options_reach_the_solver(name):
         ),
         ("milp(highs.mip_heuristic_effort=a)", "found 'a'; expected a number, as 0.05"),
         ("milp(highs.mip_heuristic_effort=7)", "found 7; expected a value that highs takes"),
-        ("milp(highs.mip_rel_gap=0.1)", "no option 'mip_rel_gap'.*leaves to you"),
+        (
+            "milp(highs.mip_rel_gap=0.1)",
+            "ronda sets by itself; expected gap=, as in milp.gap=1e-3.",
+        ),
+        ("milp(highs.output_flag=true)", "ronda sets by itself; expected one that it leaves"),
         ("milp(highs.threads=true)", "found True; expected a whole number"),
         ("milp(scip.limits/nodes=3)", "an option of 'scip'; expected highs.NAME"),
         ("milp(solver=scip, scip.limits/node=3)", "as limits/nodes"),

@@ -126,7 +126,7 @@ def test_a_partition_tells_pools_of_one_type_apart():
         (Gpus("H100", 8), "'H100'", "default/V100"),
         (Gpus("V100", 0), "0", r"\+8"),
         (Gpus("V100", -33), "33 GPUs of V100 fewer", "at most the 32"),
-        (PowerCap(share=0.9), "0.9 of no cap", "30kW"),
+        (PowerCap(share=0.9), "0.9 of no cap", "30kW; what runs now draws [0-9,]+ W"),
         (EnergyShare(0.9), "0.9 of no budget", "has one"),
         (WithoutRack("r9"), "'r9'", '"r1"'),
         (WithoutNode(5), "5", "of 0 to 4"),
