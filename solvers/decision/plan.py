@@ -56,6 +56,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
     objective: str
     table: OptionTable
     values: Floats  # (K,) what the options are worth
+    added: Floats | float = 0.0  # (K,) what of that is by terms of the user's own
     parameters: Mapping[str, float | None] = {}  # of the objective, in this round
     seen: Seen = Seen()  # jobs, until now
     policy: str = ""  # it, `packages` and `seed` go into the plan's record
@@ -94,15 +95,16 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         if initial is not None and known.jobs and own.get(ALONE_S, 0.0) is None:
             own[ALONE_S] = known.alone_s
         values = values_of(outlook, objective, own)
+        added: Floats | float = 0.0
         if extra:
             copied, of = table, np.arange(len(table))
             if extra.seeing_racks:
                 copied, of = by_rack(round.cluster.topology, table)
-            limits, worth = asked(extra, round, copied)
-            table, values = msgspec.structs.replace(copied, own=limits), values[of] + worth
+            limits, added = asked(extra, round, copied)
+            table, values = msgspec.structs.replace(copied, own=limits), values[of] + added
             if extra.seeing_racks:
-                table, rows = told_apart(table, of, worth)
-                values = values[rows]
+                table, rows = told_apart(table, of, added)
+                values, added = values[rows], added[rows]
             assert table.own is not None
             limits, more = rules_bearing(table.own, table)
             table, gave = msgspec.structs.replace(table, own=limits), (*gave, *more)
@@ -111,6 +113,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
             objective=objective,
             table=table,
             values=values,
+            added=added,
             parameters=own,
             seen=known,
             policy=policy,

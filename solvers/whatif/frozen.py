@@ -25,7 +25,8 @@ from ronda.solvers.decision.plan import Optimising, Question
 from ronda.solvers.greedy.as_one import AsOne
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.prices.dual import bound_at
-from ronda.solvers.rules import EXTRA, rules_of
+from ronda.solvers.ruled import broken_rules
+from ronda.solvers.rules import EXTRA, Rules, rules_of
 from ronda.solvers.solve import solve_valid
 
 GAP = 1e-6
@@ -52,19 +53,20 @@ class Only:
 class Judged:
     """A plan on the scale of the round as it is.
 
-    ``worth`` is by job; ``bound`` what no plan of its round exceeds by the prices of the round as
-    it is.
+    ``worth`` is by job, ``lost`` what soft limits cost; ``bound`` what no plan of its round exceeds
+    by the prices of the round as it is.
     """
 
     round: Round
     plan: Plan
     worth: Mapping[str, float]
+    lost: float
     bound: float
 
     @property
     def objective(self) -> float:
         """What the plan is worth."""
-        return sum(self.worth.values())
+        return sum(self.worth.values()) - self.lost
 
 
 @dataclass
@@ -78,6 +80,11 @@ class Frozen:
     seed: int
     limit_s: float | None
     only: Only | None = None
+
+    @property
+    def extra(self) -> Rules:
+        """The rules that its plans keep."""
+        return rules_of(self.made)
 
     @in_time
     def plan(
@@ -96,7 +103,7 @@ class Frozen:
     ) -> Question:
         """Build the options of a round and what they are worth on the scale."""
         asked = self.made.question(round, deadline or Deadline(), seed, initial)
-        values = frozen_values(_outlook(asked, self.scale), self.scale)
+        values = frozen_values(_outlook(asked, self.scale), self.scale) + asked.added
         if self.only is not None:
             own, may = self.only.rows(asked)
             values = np.where(own, np.where(may, values + self.only.bonus, -np.inf), values)
@@ -122,7 +129,7 @@ class Frozen:
         if base is None or found.objective >= base.objective:
             return found
         before = _still(base, round)
-        if check(round, before):
+        if check(round, before) or broken_rules(self.extra, round, before):
             return found
         kept = _judge(question, seen.shown(before), round, before, prices)
         return max(found, kept, key=lambda judged: judged.objective)
@@ -141,8 +148,8 @@ def freeze(
     if not isinstance(made, Optimising) or Capability.ARRAYS in made.capabilities:
         expected = "a policy that chooses by values, such as prices, milp or genetic"
         raise InputError("--policy", made.name, expected)
-    if rules_of(made):  # what they are worth has no scale
-        raise InputError(f"{made.name}: {EXTRA}", "rules of one's own", "none for a what-if")
+    if rules_of(made).seeing_racks:  # prices bound choices of options alone
+        raise InputError(f"{made.name}: {EXTRA}", "rules that see racks", "none for a what-if")
     made = replace(made, gap=min(made.gap, GAP))
     asked = made.question(AsOne(round).round, Deadline(), seed, initial)
     outlook = outlook_of(asked.round, asked.table, asked.objective, asked.parameters)
@@ -159,12 +166,13 @@ def _judge(
     question: Question, shown: Plan, round: Round, plan: Plan, prices: Mapping[str, float]
 ) -> Judged:
     """Judge a plan, and as it is shown to the question, which is about arrays as one job."""
-    rows = rows_of(question.table, shown).tolist()
+    rows, own = rows_of(question.table, shown), question.table.own
     worth = {
         state.job.id: float(question.values[k]) if k >= 0 else 0.0
-        for state, k in zip(question.table.jobs, rows, strict=True)
+        for state, k in zip(question.table.jobs, rows.tolist(), strict=True)
     }
-    return Judged(round, plan, worth, priced(question, prices).bound())
+    lost = 0.0 if own is None else own.lost(rows[rows >= 0])
+    return Judged(round, plan, worth, lost, priced(question, prices).bound())
 
 
 class Priced(NamedTuple):

@@ -7,6 +7,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.rows import CAP, WINDOW
+from ronda.formulations.options.own import RULE
+from ronda.formulations.watts import capped
 from ronda.instances.base import Record
 from ronda.instances.job import Allocation, Job
 from ronda.instances.round import Round
@@ -120,6 +122,8 @@ def _forbids(forced: Judged, job: str, size: Size) -> tuple[str, str]:
         why = f"{held} of {pools[pool].gpus} GPUs are held by jobs that may not be stopped"
         return f"gpus[{size.pool}]", why
     cap_w, watts = round.power_cap_w, round.watts
+    if watts is None and not capped(round.cluster):
+        return RULE, "beside what may not be stopped a rule leaves it no room"
     row = "rack_power" if watts is None else CAP if watts == cap_w else WINDOW
     return row, "beside what may not be stopped it draws more than the limit bears"
 

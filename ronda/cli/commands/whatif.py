@@ -19,6 +19,7 @@ from ronda.cli.options import (
     json_option,
     seed_option,
     time_limit_option,
+    with_option,
 )
 from ronda.cli.output import can_draw, display, emit, note, refuse_existing, tell
 from ronda.cli.progress import Bars, bar
@@ -123,6 +124,7 @@ SHARE = Parsed("share", "a share from above 0 to 10, such as 0.9", _share)
     help="Who decides: prices, milp or genetic, with parameters as of 'ronda solve'; one objective "
     "for all plans.",
 )
+@with_option
 @click.option(
     "--at",
     type=SECONDS,
@@ -142,6 +144,7 @@ SHARE = Parsed("share", "a share from above 0 to 10, such as 0.9", _share)
 def command(
     source: str,
     policy: str,
+    extra: str,
     at: float | None,
     seed: int,
     time_limit: float,
@@ -164,9 +167,10 @@ def command(
     if not any(given.values()):
         raise InputError("ronda whatif", "no change", "at least one, such as --gpus A100:+8")
     from ronda.solvers.registry import policy as make_policy
+    from ronda.solvers.rules import with_rules
     from ronda.solvers.whatif.answer import whatif
 
-    made, before, round_ = make_policy(policy), None, subject(source)
+    made, before, round_ = with_rules(make_policy(policy), extra, "--with"), None, subject(source)
     if isinstance(round_, Instance):
         from ronda.solvers.whatif.moment import moment
 

@@ -126,8 +126,41 @@ def test_no_change_is_refused():
         ronda.whatif(generate.tiny_round(0), [])
 
 
-def test_rules_of_ones_own_are_refused():
-    """What they are worth in a changed round is on no scale."""
-    ruled = with_rules(ronda.policy("prices"), [lambda round, table: {}], "extra")
-    with pytest.raises(ronda.InputError, match="rules of one's own"):
+def test_rules_of_ones_own_hold_with_every_change():
+    """A quota leaves GPUs idle: more of them are worth nothing. A term counts, a soft limit costs.
+
+    Found is never above foretold, and no plan breaks a rule.
+    """
+    gpu = ronda.GpuType(name="A100", memory_gib=80.0, idle_w=50.0)
+    jobs = [
+        {"id": name, "gpus": 1, "work": work, "rates": {"gpus": [1], "rate": [1.0]}}
+        for name, work in (("a", 900), ("b", 400), ("c", 300))
+    ]
+    round_ = ronda.make_round(ronda.uniform_cluster(gpu, 1, 2), jobs)
+
+    def one(round, table):
+        return ronda.Limit(table.gpus, "<=", 1)
+
+    def soft(round, table):
+        yield ronda.Limit(table.gpus, "<=", 1, penalty=1e-6)
+        yield ronda.Term(5.0 + 0.0 * table.gpus)
+
+    for rule, gains in ((one, False), (soft, True)):
+        for policy in ("prices", "milp"):
+            ruled = with_rules(ronda.policy(policy), [rule], "extra")
+            found = ronda.whatif(round_, [Gpus("A100", 1)], policy=ruled)
+            (more,) = found.outcomes
+            assert (more.found > 0) is gains, more.found
+            assert more.found <= more.foretold + found.slack + 1e-6
+            assert ronda.broken_rules([rule], round_, found.base) == []
+            assert ronda.broken_rules([rule], more.round, more.plan) == []
+            assert found.objective == pytest.approx(found.base.objective)
+            if gains:
+                assert more.found == pytest.approx(5.0, abs=1.0)  # of a third job
+
+
+def test_rules_that_see_racks_are_refused():
+    """Prices bound choices of options alone."""
+    ruled = ronda.policy("milp(placement=exact)", extra=[lambda round, table, rack: ()])
+    with pytest.raises(ronda.InputError, match="rules that see racks"):
         ronda.whatif(generate.tiny_round(0), [WithoutNode(0)], policy=ruled)
