@@ -58,7 +58,8 @@ def measure(
     `gap_mean_jct` is how far the mean JCT lies above the clairvoyant bound, relative to the
     bound; it is left out where there is no bound. Bounds are of all jobs, and 0 if some were given
     up. Energies are NaN where no watts of busy GPUs are known. `notes` are those of the instance,
-    and one of a run whose restarts took more than `EATEN` of its GPU time.
+    and one of a run whose restarts took more than `EATEN` of its GPU time; `wrong` is the first of
+    what was.
     """
     violations = check(instance, schedule)
     metrics: dict[str, Any] = dict(summarise(instance, schedule))
@@ -85,7 +86,8 @@ def measure(
     metrics["wall_s"] = wall_s
     refused = _first(schedule, "violations", "faults of plans that were refused")
     gave = _first(schedule, "conflicts", "limits gave way")
-    return RunFigures(metrics, [*map(str, violations), *refused], gave)
+    wrong = [*map(str, violations), *refused]
+    return RunFigures(metrics | ({"wrong": wrong[0]} if wrong else {}), wrong, gave)
 
 
 def metered(instance: Instance) -> bool:

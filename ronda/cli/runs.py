@@ -157,4 +157,5 @@ def note_failures(results: Iterable[Result]) -> None:
         if result.message:
             note(f"{result.status}: {result.title}: {result.message}")
         elif result.metrics.get("violations"):
-            note(f"{result.title}: it breaks {result.metrics['violations']} rules")
+            told = f"it breaks {result.metrics['violations']} rules"
+            note(f"{result.title}: {result.metrics.get('wrong', told)}")

@@ -66,6 +66,17 @@ def test_table_for_people(folder, ronda):
     assert "gap to bound" in text
 
 
+def test_what_was_wrong_is_in_the_figures_of_a_run(folder, ronda):
+    """Comparisons tell where a policy of one's own raised, as a run does: from these fields."""
+    text = "class Mine:\n    def plan(self, round, **how):\n        raise ValueError('not today')\n"
+    (folder / "mine.py").write_text(text)
+    done = ronda("run", "two-nodes.json", "--policy", "./mine.py:Mine", "--json")
+    assert done.exit_code == 1
+    wrong = json.loads(done.stdout.splitlines()[-1])["wrong"]
+    assert "raised: ValueError: not today (mine.py:3)" in wrong
+    assert wrong in done.stderr
+
+
 def test_figures_need_not_be_drawn(folder, ronda):
     """All the rest is kept."""
     words = ["run", "two-nodes.json", "--policy", "srtf", "--out", "out", "--no-figures"]

@@ -15,7 +15,7 @@ from ronda.instances.files.catalogue import load
 from ronda.instances.instance import Cadence
 from ronda.instances.job import Allocation, Costs
 from ronda.instances.outcome.metrics import summarise
-from ronda.instances.plan import Plan, SolutionStatus
+from ronda.instances.plan import Plan, SolutionStatus, SolveRecord
 from ronda.solvers.contract import Capability
 from ronda.solvers.horizon.driver import run
 
@@ -108,6 +108,36 @@ def test_a_job_that_never_ends_is_not_asked_about_for_ever(make_instance):
     instance = make_instance([("a", 0, 4, 1e13)])
     with pytest.raises(RondaError, match="none ever ends"):
         run(instance, "fifo", cadence=Cadence(period_s=1.0))
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Starts nothing, and says why."""
+
+    says: str = ""
+    name: ClassVar[str] = "waits"
+    capabilities: ClassVar[Capability] = Capability.NONE
+
+    def plan(self, round, *, deadline, seed, initial=None):
+        """Start nothing."""
+        return Plan(policy=self.name, allocations={}, record=SolveRecord(message=self.says))
+
+
+@pytest.mark.parametrize(
+    ("cap_w", "says", "why"),
+    [
+        (None, "", "no limit on power, energy or of its own keeps"),
+        (None, "not today", "the last decision says: not today"),
+        (9e9, "not today", "the last decision says: not today"),
+        (9e9, "", "may be too large for the power or energy budget"),
+    ],
+)
+def test_nobody_guesses_why_a_job_waits_for_ever(make_instance, cap_w, says, why):
+    """A budget is blamed only where there is one, and the policy says nothing."""
+    cap = None if cap_w is None else StepSeries(times_s=(0.0,), values=(cap_w,))
+    instance = make_instance([("a", 0, 1, 5)], budget=Budget(power_cap_w=cap))
+    with pytest.raises(RondaError, match=why):
+        run(instance, Waits(says))
 
 
 def test_cadence_by_period_only_starts_jobs_at_ticks(make_instance):
