@@ -245,7 +245,7 @@ def _plan_table(round_: Round, plan: Plan) -> Any:
             f"{option.clock:g}",
             f"{option.batch:g}",
             f"{option.rate:.4g}",
-            f"{option.power_w:,.0f}",
+            f"{option.power_w:,.0f}" if _has_watts(round_, state.job.profile, option.pool) else "–",
         )
     if len(running) > ROWS:
         made.caption = f"… and {len(running) - ROWS:,} more jobs (--out FILE keeps them all)"
@@ -255,12 +255,18 @@ def _plan_table(round_: Round, plan: Plan) -> Any:
 
 def _watts(round_: Round, plan: Plan) -> float | None:
     """Return what the cluster draws under a plan; None if no watts of its jobs are known."""
-    held = plan.allocations
-    if held and not any(allocation.option.power_w for allocation in held.values()):
+    held, profiles = plan.allocations, {s.job.id: s.job.profile for s in round_.jobs}
+    if held and not any(_has_watts(round_, profiles[j], a.option.pool) for j, a in held.items()):
         return None
     from ronda.formulations.watts import drawn_w  # NumPy, which help needs not
 
     return drawn_w(round_, held, plan.asleep)
+
+
+def _has_watts(round_: Round, profile: str, pool: int) -> bool:
+    """Return whether it is known what a busy GPU of a pool draws."""
+    kind = round_.cluster.topology.pools[pool].gpu_type
+    return kind.name in round_.profiles[profile].power
 
 
 def _facts(round_: Round, plan: Plan, total_s: float) -> list[tuple[str, str]]:

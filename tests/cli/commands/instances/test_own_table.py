@@ -67,6 +67,9 @@ def test_energy_is_not_known_without_busy_watts(page, ronda):
     told = json.loads(ronda("run", "q.json", "--policy", "fifo", "--json").stdout.splitlines()[-1])
     assert told["energy_j"] is None
     assert re.search(r"limits\);\s+restarts", ronda("instances", "show", "q.json").stdout)
+    round_ = ("--cluster", "room.json", "--round", "--out", "r.json")
+    assert ronda(*TABLE, "queue.csv", "--map", mapping, *round_).exit_code == 0
+    assert re.search(r"net-1 .* –\n", ronda("solve", "r.json", "--policy", "fifo").stdout)
     refused = ronda("frontier", "q.json", "--policies", "fifo", "--out", "f")
     assert (refused.exit_code, Path("f").exists()) == (2, False)
     assert "found no watts of busy GPUs" in refused.stderr
