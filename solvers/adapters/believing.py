@@ -116,6 +116,7 @@ class Believing:
         self._most: dict[str, int] = {}  # GPUs that jobs of an application may have
         self._batches: dict[str, Batches] = {}  # of applications that have a model
         self._models: dict[str, Profile] = {}  # of applications of live jobs
+        self._handed: set[str] = set()  # those that the façade has
         self._kinds: dict[str, dict[str, dict[str, Goodput]]] = {}  # by name, what differs so
         self._warned = False
         self._shares: set[str] = set()  # jobs that share the model of their application
@@ -235,7 +236,9 @@ class Believing:
                 if step is not None and n in host.running and n in self._shares
             },
             noise={name: next(iter(each.values())).noise for name, each in known.items() if each},
+            profiles=dict.fromkeys(self._handed - self._models.keys()),
         )
+        self._handed &= self._models.keys()
 
     def _since(
         self, name: str, now_s: float, job: HostJob, known: Mapping[str, Goodput]
@@ -311,6 +314,7 @@ class Believing:
             if application not in self._models
         }
         self._models = {each: found.get(each) or self._models[each] for each in live}
+        self._handed |= found.keys()
         return found
 
     def _strange(

@@ -151,7 +151,7 @@ class Embedded:
         running: Mapping[str, object] | None = None,
         noise: Mapping[str, float | NoiseScale] | None = None,
         changed: object = (),
-        profiles: Mapping[str, Profile] | None = None,
+        profiles: Mapping[str, Profile | None] | None = None,
         cluster: Cluster | None = None,
         node_names: Sequence[str] | None = None,
         power_cap_w: float | None = None,
@@ -190,7 +190,8 @@ class Embedded:
             is believed of it. One that runs on what it may not have any more leaves that with the
             next decision, unless it may not be stopped.
         profiles
-            More models that jobs share, or other ones under the same names; what was learnt stays.
+            More models that jobs share, or other ones under the same names, None of one that no job
+            has any more; what was learnt stays.
         cluster, node_names
             Other machines from now on; jobs go on on nodes of the names that they are on.
         power_cap_w
@@ -267,7 +268,8 @@ class Embedded:
         if machines:
             moved(state, self._settings, settings)
         tell_nodes(state, settings, told.get("nodes"))
-        others = read.remodel(state) if read is not self._reader else set()
+        if read is not self._reader:
+            read.remodel(state)
         read.add(state, told.get("added", ()))
         steps = read.measure(state, told.get("measured"))
         read.change(state, told.get("changed", ()))
@@ -277,8 +279,10 @@ class Embedded:
         began = read.noise(state, told.get("noise"))
         shown = self._in_service(state, settings)
         self._learn(ended, works)
-        for name in others:
-            self._beliefs.remodel(name)
+        old, new = self._settings.profiles, settings.profiles
+        for name in old.keys() | new.keys() if new is not old else ():
+            if old.get(name) is not new.get(name):
+                self._beliefs.remodel(name)
         for job, scale in began:
             self._beliefs.begin(job, scale)
         for where, way, step in steps:
@@ -458,7 +462,8 @@ class Embedded:
         settings = self._settings
         known, models = settings.profiles, by_name(told.get("profiles"), "profiles")
         if any(known.get(name) is not model for name, model in models.items()):
-            settings = replace(settings, profiles=known | models)
+            told_now = (known | models).items()
+            settings = replace(settings, profiles={n: m for n, m in told_now if m is not None})
         cluster, names = told.get("cluster"), told.get("node_names")
         if cluster is not None or names is not None:
             cluster = settings.cluster if cluster is None else cluster

@@ -73,14 +73,16 @@ class Reader:
         elif power_cap_w is not None:
             state.power_cap_w = amount(power_cap_w, "power_cap_w")
 
-    def remodel(self, state: State) -> set[str]:
-        """Give jobs the models of now; return the names of those that are others than before."""
-        others = set[str]()
+    def remodel(self, state: State) -> None:
+        """Give jobs the models of now."""
         for job, of in state.jobs.items():
             profile = self.settings.profiles.get(of.profile.name, of.profile)
+            shared = of.profile.name == of.given.job.profile != UNTOLD
+            if shared and profile.name not in self.settings.profiles:
+                place, found = f"profiles: {show(profile.name)}", "none any more"
+                raise InputError(place, found, f"the model of job {job!r}")
             if profile is of.profile:
                 continue
-            others.add(profile.name)
             runs = of.state.allocation
             if runs is not None:
                 option = runs.option
@@ -92,7 +94,6 @@ class Reader:
                     place = f"profiles: {show(profile.name)}"
                     raise InputError(place, "no speed", f"one for what job {job!r} runs on")
             state.jobs[job] = replace(of, profile=profile)
-        return others
 
     def gone(self, state: State, jobs: Iterable[str], what: str) -> list[Tracked]:
         """Take jobs out; return what they were."""

@@ -52,7 +52,7 @@ class HostNews(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     running: Any = None
     noise: Any = None
     changed: Any = ()
-    profiles: dict[str, Profile] | None = None
+    profiles: dict[str, Profile | None] | None = None
     cluster: Cluster | None = None
     node_names: list[str] | None = None
     power_cap_w: float | Literal["none"] | None = None

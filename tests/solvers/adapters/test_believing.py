@@ -217,3 +217,4 @@ def test_a_decision_costs_what_its_live_jobs_cost():
         seen.runcall(told, policy, live, 60.0 * k)
         calls.append(sum(each.callcount for each in seen.getstats()))
     assert sorted(calls[-7:])[3] < 1.2 * sorted(calls[3:10])[3]
+    assert set(policy._host.host._settings.profiles) == set(names[-3:])

@@ -937,3 +937,19 @@ def test_a_size_that_is_told_later_counts_from_then_on():
     (state,) = found.round().running
     assert (state.done_at(60.0), state.job.estimate.work) == (60.0, 100.0)
     assert found.decide().plan.allocations["a"].option.rate == 1.0
+
+
+def test_a_model_that_no_job_has_may_go_and_come_again():
+    """One that a job has may not; what was learnt of it stays: 32 samples in 0.3 s."""
+    net = ronda.unmeasured_profile("net", CLUSTER, base_batch=32.0)
+    found = host(profiles={"net": net}, speeds="learnt")
+    found.update(added=[{"id": "a", "profile": "net"}])
+    found.decide()
+    found.update(now_s=60.0, measured={"a": ronda.StepTime(compute_s=0.3)})
+    with pytest.raises(InputError, match="model of job 'a'"):
+        found.update(profiles={"net": None})
+    found.update(completed=["a"], profiles={"net": None, "never": None})
+    with pytest.raises(InputError, match="handed over"):
+        found.update(added=[{"id": "b", "profile": "net"}])
+    found.update(profiles={"net": net}, added=[{"id": "b", "profile": "net"}])
+    assert found.decide().start["b"].option.rate == pytest.approx(32 / 0.3)
