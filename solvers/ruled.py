@@ -6,6 +6,7 @@ plan alone, so that none that breaks one is ever returned, whoever made it.
 
 import traceback
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import replace as with_fields
 from pathlib import PurePath
 from typing import Any
@@ -92,7 +93,7 @@ def _answers(rule: Rule, round: Round, table: OptionTable, place: str) -> list[L
             raise InputError(place, "racks", "a table in which options have one (by_rack)")
         more = {RACK: np.maximum(table.rack, ANYWHERE)}
     try:
-        given = rule(round, table, **more)
+        given = rule(replace(round, profiles=deepcopy(round.profiles)), table, **more)
         found = [given] if isinstance(given, Limit | Term) else list(given)
     except KeyboardInterrupt:
         raise
@@ -149,7 +150,10 @@ def _rows(
 def _number(given: object) -> float:
     """Return a real number, of Python or numpy; NaN for anything else."""
     real = isinstance(given, int | float | np.number | np.bool_) and np.isrealobj(given)
-    return float(given) if real else np.nan  # type: ignore[arg-type]
+    try:
+        return float(given) if real else np.nan  # type: ignore[arg-type]
+    except OverflowError:  # a whole number of Python
+        return np.inf
 
 
 def _where_it_runs(round: Round, table: OptionTable, plan: Plan) -> OptionTable:

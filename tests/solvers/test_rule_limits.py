@@ -37,3 +37,33 @@ def test_a_soft_equation_may_be_missed_from_both_sides(policy, asked, costs):
     assert plan.allocations.keys() == {"a"}
     assert plan.objective == pytest.approx(free.objective - 0.1 * costs)
     assert np.isclose(plan.bound, plan.objective)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"limit": 10**400}, "limit: found 1000"),
+        ({"penalty": 10**400}, "penalty: found 1000"),
+    ],
+)
+def test_numbers_beyond_all_floats_are_refused(fields, words):
+    """Whole numbers of Python may be that large."""
+    round_ = snapshot(rigid("a", 100.0), on=cluster(1))
+
+    def odd(round, table):
+        return ronda.Limit(**{"coefficients": table.gpus, "sense": "<=", "limit": 2} | fields)
+
+    with pytest.raises(ronda.InputError, match=words):
+        ronda.solve(round_, extra=[odd])
+
+
+def test_a_rule_cannot_take_profiles_away():
+    """It is given a copy of what the round can be changed by."""
+    round_ = snapshot(rigid("a", 100.0), on=cluster(1))
+
+    def clears(round, table):
+        round.profiles.clear()
+        return []
+
+    assert ronda.solve(round_, extra=[clears]).allocations.keys() == {"a"}
+    assert "rigid" in round_.profiles
