@@ -153,6 +153,9 @@ class PlanDetails(Record, frozen=True, kw_only=True):
     conflicts
         Limits that gave way to jobs which may not be stopped; if the round is infeasible, also why
         no plan exists.
+    unpriced
+        Rules of the user's own that the plan just keeps, and of which the prices do not say what
+        they are worth: their bound is above the plan.
     """
 
     objective: str = ""
@@ -169,6 +172,7 @@ class PlanDetails(Record, frozen=True, kw_only=True):
     generations: int = 0
     solver_lacks: tuple[str, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
+    unpriced: tuple[str, ...] = ()
 
 
 class Plan(Record, frozen=True, kw_only=True):

@@ -115,6 +115,7 @@ def _choose(case: Case, values: Floats, search: Search) -> Choice:
         chosen=taken(answer.chosen, case.rows) if begun is None else begun.chosen,
         objective=answer.objective,
         bound=answer.bound,
+        dual=answer.dual.bound,
         prices=problem.named(answer.dual.prices),
         stop=answer.stop,
         scale=case.scale,

@@ -23,9 +23,11 @@ from ronda.formulations.objectives.forms import (
 )
 from ronda.formulations.objectives.rank import ALONE_S, Seen, seen
 from ronda.formulations.options.build import build
-from ronda.formulations.options.table import OptionTable
+from ronda.formulations.options.own import ROUNDED, RULE
+from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
+from ronda.instances.job import Allocation
 from ronda.instances.plan import (
     Conflict,
     Plan,
@@ -150,6 +152,9 @@ def many(question: Question) -> bool:
     return question.table.own is not None and len(question.table.own.names) > FEW_RULES
 
 
+KNOWN = 1e-4
+"""Gap, and share of an option's worth, below which a rule without a price costs nothing."""
+
 AGGREGATE = "aggregate"
 """Word of policies for plans whose bound is that of options alone, whatever nodes say."""
 
@@ -222,6 +227,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     chosen: Rows  # (J,) row of each job, -1 for none
     objective: float = 0.0
     bound: float = inf  # infinite: nothing is proven
+    dual: float = inf  # the bound of the prices alone
     scale: float = 0.0  # the largest worth of an option: a small share of it is rounding
     prices: dict[str, float] = {}  # value of one more GPU, watt or joule, by constraint name
     stop: StopReason = StopReason.COMPLETE
@@ -270,6 +276,7 @@ def filled(case: Case, problem: Separable, answer: "Answer", search: "Search") -
         objective=objective,
         bound=max(answer.bound, objective),
         scale=case.scale,
+        dual=answer.dual.bound,
         prices=problem.named(answer.dual.prices),
         incumbents=() if answer.chosen is None else ((elapsed, objective),),
         spent=Spent(build_s=elapsed, solver="prices", message="greedy choice at the dual prices"),
@@ -322,6 +329,7 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
         # Infinite for a job that has no other choice.
         regret = {state.job.id: r for state, r in lost if isfinite(r)}
     bound = worth if closes(choice.bound, worth, 0.0, choice.scale) else choice.bound
+    unpriced = _unpriced(question.table, choice, worth, placed.allocations)
     return Plan(
         policy=question.policy,
         allocations=placed.allocations,
@@ -330,7 +338,7 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
         bound=bound if isfinite(bound) else None,
         stop=choice.stop,
         status=SolutionStatus.FEASIBLE if short else choice.status,
-        prices=choice.prices,
+        prices={name: price for name, price in choice.prices.items() if name not in unpriced},
         record=_record(question, choice, deadline.elapsed() - began, deadline),
         memory=question.seen.noted() | choice.memory,
         details=msgspec.structs.replace(
@@ -341,8 +349,25 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
             widened=tuple(placed.widened),
             moved=tuple(placed.moved),
             moved_gpus=placed.moved_gpus,
+            unpriced=unpriced,
         ),
     )
+
+
+def _unpriced(
+    table: OptionTable, choice: Choice, worth: float, allocations: dict[str, Allocation]
+) -> tuple[str, ...]:
+    """Return the rules that a plan just keeps and that are free, though a bound says otherwise."""
+    own = table.own
+    if own is None or closes(choice.dual, worth, KNOWN, choice.scale):
+        return ()
+    chosen = rows_of(table, Plan(allocations=allocations))
+    use = own.use[:, chosen[chosen >= 0]]
+    tight = use.sum(axis=1) >= own.capacity - ROUNDED * (np.abs(own.capacity) + 1.0)
+    names = (
+        f"{RULE}[{own.names[r]}]" for r in np.flatnonzero(tight & own.use.any(axis=1)).tolist()
+    )
+    return tuple(name for name in names if choice.prices.get(name, 0.0) <= KNOWN * choice.scale)
 
 
 def _without_unplaced(question: Question, choice: Choice, plan: Plan) -> Question | None:

@@ -243,6 +243,32 @@ def test_a_policy_that_decides_without_nodes_refuses_rules_that_see_racks(policy
     assert "\n" not in str(refused.value)
 
 
+def test_a_rule_whose_price_is_not_known_is_named():
+    """Apart on two nodes, a and b leave d (4 GPUs) none: the rule costs d, and prices say 0."""
+    kind = ronda.GpuType(name="A100", memory_gib=40, idle_w=50.0)
+    nodes = {"count": 1, "gpus_per_node": 4, "gpu_type": "A100"}
+    groups = tuple(ronda.NodeGroup(name=name, rack=name, **nodes) for name in ("n", "s"))
+    racks = tuple(Rack(name=name) for name in ("n", "s"))
+    cluster = ronda.Cluster(gpu_types=(kind,), node_groups=groups, racks=racks)
+    jobs = [
+        {"id": name, "gpus": n, "work": 3600.0, "rates": {"gpus": [n], "rate": [1.0]}}
+        for name, n in (("a", 2), ("b", 2), ("d", 4))
+    ]
+
+    def never_together(round, table, rack):
+        pair = np.array([state.job.id in ("a", "b") for state in table.jobs])[table.job]
+        for r in (0, 1):
+            yield ronda.Limit(1.0 * pair * (rack == r), "<=", 1)
+
+    round_ = ronda.make_round(cluster, jobs)
+    exact = "milp(placement=exact)"
+    plan, free = ronda.solve(round_, exact, extra=[never_together]), ronda.solve(round_, exact)
+    assert (set(plan.allocations), set(free.allocations)) == ({"a", "b"}, {"a", "b", "d"})
+    names = {"rule[never_together,0]", "rule[never_together,1]"}
+    assert (set(plan.details.unpriced), names & plan.prices.keys()) == (names, set())
+    assert free.details.unpriced == ()
+
+
 def test_a_plan_is_judged_by_the_racks_that_its_jobs_are_really_in():
     """The same two jobs break the rule in one rack, and keep it in two."""
     option = Option(pool=0, gpus=1, span="node", rate=1.0, power_w=100.0)

@@ -214,7 +214,7 @@ def _failed(plan: Plan) -> bool:
 
 def _show(round_: Round, plan: Plan, deadline: Deadline, why: Sequence["Explanation"]) -> None:
     parts = [_plan_table(round_, plan), facts(_facts(round_, plan, deadline.elapsed()))]
-    if plan.prices:
+    if plan.prices or plan.details.unpriced:
         parts.append(_price_table(plan))
     display(*parts, *(part for one in why for part in explained(one)))
 
@@ -223,6 +223,8 @@ def _price_table(plan: Plan) -> Any:
     made = table("one more unit of", "is worth")
     for name, value in sorted(plan.prices.items(), key=lambda item: -abs(item[1])):
         made.add_row(name, f"{value:z.6g}")
+    for name in plan.details.unpriced:
+        made.add_row(name, "not known here")
     return made
 
 
