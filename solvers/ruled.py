@@ -150,6 +150,7 @@ def _rows(
 def _number(given: object) -> float:
     """Return a real number, of Python or numpy; NaN for anything else."""
     real = isinstance(given, int | float | np.number | np.bool_) and np.isrealobj(given)
+    real = real and not isinstance(given, np.timedelta64)  # a whole number, to numpy
     try:
         return float(given) if real else np.nan  # type: ignore[arg-type]
     except OverflowError:  # a whole number of Python

@@ -5,6 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 import ronda
+from odd_rules import best_beside_firm_jobs, firm_round
 from ronda.instances.instance import Instance
 from ronda.instances.job import Estimate, Truth
 from ronda.instances.plan import SolutionStatus
@@ -133,3 +134,16 @@ def test_a_host_whose_quota_falls_is_told_of_what_may_not_be_stopped(firm):
     changes = host.update(now_s=60.0, added=[{**v1, "id": "w1", "user": "w"}]) or host.decide()
     assert (list(changes.start), list(changes.stop)) == (["w1"], [] if firm else ["v1"])
     assert ["v1, which may" in c.message for c in changes.plan.details.conflicts] == [True] * firm
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3, 5, 8, 34, 35, 39])
+def test_the_plan_is_the_best_that_keeps_what_can_be_kept(seed):
+    """By trying all choices of tiny rounds with firm jobs and random rules, several at once."""
+    round_, extra = firm_round(seed)
+    top = best_beside_firm_jobs(round_, extra)
+    for policy in ("milp(gap=0)", "prices(gap=1e-8)"):
+        plan = ronda.solve(round_, policy, extra=extra)
+        assert ronda.check(round_, plan) == []
+        if top is not None:
+            assert ronda.broken_rules(extra, round_, plan) == []
+            assert plan.objective == pytest.approx(top, abs=1e-6)
