@@ -116,7 +116,8 @@ def _callable(given: object, place: str) -> Rule:
     try:
         inspect.signature(given).bind(None, None, **({RACK: None} if sees_racks(given) else {}))
     except TypeError:
-        raise InputError(place, f"parameters {inspect.signature(given)}", WHAT) from None
+        expected = f"{WHAT}, and of {RACK} if it asks where they are (a node can be a rack)"
+        raise InputError(place, f"parameters {inspect.signature(given)}", expected) from None
     except ValueError:
         pass  # a built-in function does not say
     return given

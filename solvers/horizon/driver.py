@@ -213,12 +213,13 @@ class Driver:
     def _why(self) -> str:
         """Return what may keep a job from ever starting."""
         said = self.records[-1].violations if self.records else ()
-        said = said or (self.previous.record.message if self.previous else "",)
         budget, own = self.instance.budget, rules_of(self.policy)
         limits = [f"the rules ({own})"] * bool(own)
         if budget.power_cap_w is not None or budget.energy is not None:
             limits.append("the power or energy budget")
-        if said[0]:
+        if not own:  # one with rules says how it was solved
+            said = said or (self.previous.record.message if self.previous else "",)
+        if said and said[0]:
             return f"the last decision says: {said[0]}"
         if not limits:
             return "no limit on power, energy or of its own keeps the policy from it"

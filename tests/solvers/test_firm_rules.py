@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 import ronda
 from odd_rules import best_beside_firm_jobs, firm_round
+from ronda.instances.errors import RondaError
 from ronda.instances.instance import Instance
 from ronda.instances.job import Estimate, Truth
 from ronda.instances.plan import SolutionStatus
@@ -147,3 +148,13 @@ def test_the_plan_is_the_best_that_keeps_what_can_be_kept(seed):
         if top is not None:
             assert ronda.broken_rules(extra, round_, plan) == []
             assert plan.objective == pytest.approx(top, abs=1e-6)
+
+
+def test_a_run_whose_rules_leave_a_job_no_room_names_them():
+    """v1 may be stopped, and is: then no rule ever lets it run, and no budget is blamed."""
+    round_ = teams(preemptible=True)
+    rigid = replace(rigid_profile("A100"), name="p")
+    job = replace(round_.jobs[0].job, profile="p", estimate=None, truth=Truth(work=100.0))
+    made = Instance(name="day", cluster=round_.cluster, profiles={"p": rigid}, jobs=(job,))
+    with pytest.raises(RondaError, match=r"too large for the rules \(rule\)"):
+        ronda.run(made, Milp(extra=rules([of("<=", 2, name="q")])))

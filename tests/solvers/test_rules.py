@@ -216,6 +216,8 @@ def test_no_plan_is_said_where_it_is_proven():
         ("import ronda\ndef bad(r, t): return ronda.Limit(t.gpus, '<=', 1, penalty='2')", "'2'"),
         ("import ronda\ndef bad(r, t): return ronda.Limit(t.gpus, [], 1)", "found []"),
         ("def bad(round): return []", "(round)"),
+        ("def bad(round, table, node): return []", "node); expected a function of the round and"),
+        ("def bad(round, table, nodes): return []", "and of rack if it asks where they are"),
         ("def _bad(round, table): return []", "no rule"),
         ("import nowhere_to_be_found", "nowhere_to_be_found"),
     ],
