@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from pyomo.common.enums import maximize
-from pyomo.common.errors import InvalidConstraintError, InvalidExpressionError
 from pyomo.core.base.objective import Objective
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
@@ -52,7 +51,7 @@ def linear_form(model: Any) -> LinearForm:
         raise InputError(f"model {model.name}", f"{len(goals)} objectives", "exactly one")
     try:
         read = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
-    except (InvalidConstraintError, InvalidExpressionError) as error:
+    except ValueError as error:
         raise InputError(f"model {model.name}", str(error), "linear expressions") from error
     kinds = np.array([row.bound_type for row in read.rows], dtype=int)  # 1: ≤, -1: ≥, 0: =
     rhs, matrix = np.asarray(read.rhs, dtype=float), read.A.tocsr()

@@ -150,3 +150,16 @@ def test_what_libraries_note_does_not_reach_the_user(folder):
     assert python(*words, stdout=subprocess.DEVNULL).stderr == ""
     shown = python(*words, options=("-W", "default"), stdout=subprocess.DEVNULL)
     assert "RuntimeWarning" in shown.stderr
+
+
+def test_a_solver_that_is_late_keeps_no_command_waiting(folder):
+    """One that was left alone would go on for ten minutes; all that was printed arrives."""
+    code = """
+import contextlib, time
+from ronda.solvers.exact.apart import apart
+with contextlib.suppress(TimeoutError):
+    apart(lambda: time.sleep(600), seconds=0.01)
+"""
+    done = python("--version", code=code + MAIN, stdout=subprocess.PIPE)
+    assert done.returncode == 0
+    assert done.stdout.startswith("ronda")
