@@ -134,19 +134,20 @@ def fair_shares(
     pairs, at = np.argwhere(of.rate > 0), np.flatnonzero(of.rate > 0)
     j, p = pairs.T
     best = of.rate.max(axis=1)
-    busy = need / best
+    busy = need / best  # the part of its time that a job is to run
+    most = busy.max() or 1.0
     k = np.arange(len(at))
     rows = np.concatenate([j, np.arange(jobs), jobs + j, 2 * jobs + p])
     columns = np.concatenate([k, np.full(jobs, len(at)), k, k])
-    parts = of.rate.ravel()[at] / best[j], busy / busy.max(), np.ones(len(at)), of.gpus[j]
+    parts = of.rate.ravel()[at] / best[j], busy / most, np.ones(len(at)), of.gpus[j]
     entries = np.concatenate([-parts[0], *parts[1:]])
     matrix = csr_array((entries, (rows, columns)), shape=(2 * jobs + pools, len(at) + 1))
     limits = np.concatenate([np.zeros(jobs), np.ones(jobs), of.capacity])
-    low, high = np.zeros(len(at) + 1), np.append(np.ones(len(at)), np.inf)
+    low, high = np.zeros(len(at) + 1), np.ones(len(at) + 1)
     some = np.zeros(len(low), dtype=bool)
     cost = np.append(np.zeros(len(at)), -1.0)
     found = least(cost, matrix, limits, (low, high), some, deadline)
-    reached = float(found[-1] / busy.max())
+    reached = float(found[-1] / most)
     if fill:
         low[-1] = found[-1] * (1 - CLOSE)
         speed = of.rate.ravel()[at] / of.equal[j]
