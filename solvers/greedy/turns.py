@@ -16,10 +16,11 @@ from ronda.formulations.placement.rack_power import keeps_limits
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.contract import Policy
+from ronda.solvers.contract import Capability, Policy
 
-SHARE = 0.1
-"""Of the GPU time that live jobs have had, what restarts may take."""
+SHARE, RESIZED = 0.1, 0.2
+"""Of the GPU time that live jobs have had, what restarts may take; more where they change sizes,
+which makes jobs faster."""
 
 Method = TypeVar("Method", bound=Callable[..., Plan])
 
@@ -35,7 +36,8 @@ def taking_turns(decide: Method) -> Method:
         self: Policy, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         made = decide(self, round, deadline=deadline, seed=seed, initial=initial)
-        firm = round if _worth(round, made) else _until_turns_end(round)
+        share = RESIZED if Capability.ELASTIC in self.capabilities else SHARE
+        firm = round if _worth(round, made, share) else _until_turns_end(round, share)
         if firm is not round:
             made = decide(self, firm, deadline=deadline, seed=seed, initial=initial)
         return made
@@ -43,8 +45,8 @@ def taking_turns(decide: Method) -> Method:
     return plan  # type: ignore[return-value]
 
 
-def _worth(round: Round, plan: Plan) -> bool:
-    """Return whether all restarts of live jobs, those of the plan included, are within `SHARE`."""
+def _worth(round: Round, plan: Plan, share: float) -> bool:
+    """Return whether all restarts of live jobs, those of the plan included, are within a share."""
     then, took, had = plan.allocations, 0.0, 0.0
     changed = {i for i, held in round.held.items() if i not in then or not held.goes_on(then[i])}
     if not changed:
@@ -53,16 +55,16 @@ def _worth(round: Round, plan: Plan) -> bool:
         restarts = state.restarts + (state.job.id in changed)
         took += restarts * _gpus(state) * _restart_s(round, state)
         had += state.gpu_s_at(round.now_s)
-    return took <= SHARE * had
+    return took <= share * had
 
 
-def _until_turns_end(round: Round) -> Round:
+def _until_turns_end(round: Round, share: float) -> Round:
     """Return the round in which jobs that have not progressed for long enough must go on."""
     inside = {
         state.job.id: state.allocation
         for state in round.running
         if state.allocation is not None
-        and round.now_s < state.since_s + _restart_s(round, state) / SHARE
+        and round.now_s < state.since_s + _restart_s(round, state) / share
     }
     if not inside or not keeps_limits(round, inside):
         return round

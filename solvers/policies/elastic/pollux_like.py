@@ -17,6 +17,7 @@ from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.greedy.turns import taking_turns
 
 FLOOR = 1e-3
 """Added to every speedup by the artifact, so that a job without GPUs costs 1 / FLOOR."""
@@ -53,6 +54,7 @@ class PolluxLike(Clocked):
     )
 
     @in_time
+    @taking_turns
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
