@@ -37,17 +37,36 @@ class SolutionStatus(StrEnum):
     NONE = "none"
 
 
+NOISE = 1e-14
+"""What rounding leaves of numbers whose sum is 0, as a share of the largest."""
+
+TOLD = 1e-6
+"""Share by which the bound that a solver tells may be off: its own tolerance."""
+
+
 def closes(bound: float, objective: float, gap: float, scale: float = 0.0) -> bool:
     """Return whether an upper bound proves an objective, to be maximised, within a relative gap.
 
-    That is ``bound - objective <= max(gap most, ROUNDING max(most, scale))``, most the larger of
+    That is ``bound - objective <= max(gap most, ROUNDING most, NOISE scale)``, most the larger of
     both in size. `scale` is the largest of the numbers that they are made from: where the optimum
     is 0 the bound is what rounding leaves of these. Whatever is called *optimal* is judged here.
     """
-    if not isfinite(objective):
+    if not isfinite(objective) or not isfinite(bound):
         return False
     most = max(abs(bound), abs(objective))
-    return bound - objective <= max(gap * most, ROUNDING * max(most, scale))
+    return bound - objective <= max(gap * most, ROUNDING * most, NOISE * scale)
+
+
+def believed(told: float, safe: float, known: float | None) -> float:
+    """Return the bound of a search beside a safe one, which holds whoever is wrong.
+
+    What a solver tells counts if it says more than the safe bound does; not if a plan is `known`
+    that is worth more: then all that it tells is in doubt.
+    """
+    if known is None:
+        return min(told, safe)
+    wrong = known - told > TOLD * max(abs(told), abs(known))
+    return max(safe if wrong else min(told, safe), known)
 
 
 def gap_between(bound: float, objective: float, scale: float = 0.0) -> float:
@@ -150,6 +169,13 @@ class PlanDetails(Record, frozen=True, kw_only=True):
         Generations that evolution went through.
     solver_lacks
         What the solver cannot do or does not tell.
+    dual_bound
+        What prices alone prove, rounded outwards: no plan's objective exceeds it, whatever a solver
+        says. None where there are no prices.
+    proven_by
+        Who closes the gap of an optimal plan: ``prices``, which anyone can add up again (then
+        `dual_bound` is within the gap), or a search that is taken at its word: ronda's own,
+        ``labels`` or ``cuts`` (docs/prices.md), or a solver's name.
     conflicts
         Limits that gave way to jobs which may not be stopped; if the round is infeasible, also why
         no plan exists.
@@ -171,6 +197,8 @@ class PlanDetails(Record, frozen=True, kw_only=True):
     node_cuts: int = 0
     generations: int = 0
     solver_lacks: tuple[str, ...] = ()
+    dual_bound: float | None = None
+    proven_by: str = ""
     conflicts: tuple[Conflict, ...] = ()
     unpriced: tuple[str, ...] = ()
 

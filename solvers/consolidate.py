@@ -19,7 +19,7 @@ from ronda.instances.base import Index, NonNegative, Positive, Record
 from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.job import same_nodes, used_nodes
-from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason, closes
+from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason, believed, closes
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.solvers.exact.form import Effort
@@ -142,10 +142,11 @@ def consolidate(
 
 
 class _Found(NamedTuple):
-    """Ways to move jobs, what nothing exceeds, how the search ended, and what it cost."""
+    """Ways to move jobs, what they save at most, how the search ended, and what it cost."""
 
     at: tuple[Mapping[str, Placement], ...]
-    bound: float
+    safe: float  # by counting
+    told: float  # by the search, infinite: nothing
     stop: StopReason
     record: SolveRecord
 
@@ -157,7 +158,7 @@ def _search(
     from ronda.formulations.consolidation.model import build, fewest_moves
     from ronda.formulations.consolidation.read import placements
 
-    bound, deadline, quick = most_saved(round, save), effort.deadline, dict[str, Placement]()
+    safe, deadline, quick = most_saved(round, save), effort.deadline, dict[str, Placement]()
     began_s = deadline.elapsed()
     try:
         with ending(deadline.end):
@@ -166,13 +167,12 @@ def _search(
             model = build(held, moves=moves, lost_gpu_s=lost_gpu_s)
     except OutOfTimeError:
         record = SolveRecord(seed=effort.seed, message="no time to build the model")
-        return _Found((quick,), bound, StopReason.TIME_LIMIT, record)
+        return _Found((quick,), safe, math.inf, StopReason.TIME_LIMIT, record)
     built_s = deadline.elapsed()
     # To read and to check the answer takes no longer than to build the model.
     effort = dataclasses.replace(effort, reserve_s=built_s - began_s)
     outcome, ways = solve(model, effort), [quick]
-    if outcome.bound is not None:
-        bound = min(bound, outcome.bound)
+    told = math.inf if outcome.bound is None else outcome.bound
     if outcome.x is not None:
         if effort.left_s > 0:
             fewest_moves(model)
@@ -191,7 +191,7 @@ def _search(
         versions={package: known[package] for package in ("ronda", "highspy", "pyomo")},
         message=outcome.message,
     )
-    return _Found(tuple(ways), bound, outcome.stop, record)
+    return _Found(tuple(ways), safe, told, outcome.stop, record)
 
 
 def _answer(
@@ -211,8 +211,8 @@ def _answer(
     emptied, filled = sorted(before - after), sorted(after - before)
     worth, watts = worth_of(round, save), worth_of(round, "watts")
     saved = float(worth[emptied].sum() - worth[filled].sum())
-    bound = math.floor(found.bound + 1e-6) if save == "nodes" else found.bound
-    bound = max(float(bound), saved)
+    bound = believed(found.told, found.safe, saved)
+    bound = max(float(math.floor(bound + 1e-6)), saved) if save == "nodes" else bound
     stop, status = found.stop, SolutionStatus.FEASIBLE
     if stop is StopReason.ERROR:
         status = SolutionStatus.FALLBACK

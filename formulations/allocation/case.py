@@ -171,8 +171,14 @@ class Fidelity(Enum):
     )  # as pieces on nodes, those that run now on their own (`ronda.formulations.positions`)
 
     def groups(self, table: OptionTable, rows: Rows) -> Rows:
-        """Return (n,) the groups within which rows may beat each other."""
-        group = table.job[rows] * len(table.pools) + table.pool[rows]
+        """Return (n,) the groups within which rows may beat each other.
+
+        What runs on several nodes takes other pieces of them than new options of no more GPUs.
+        """
+        group = 2 * (table.job[rows] * len(table.pools) + table.pool[rows])
+        for i in np.flatnonzero(table.current[rows]).tolist():
+            held = table.jobs[int(table.job[rows[i]])].allocation
+            group[i] += held is not None and len(held.placement) > 1
         match self:
             case Fidelity.COUNTS:
                 return group

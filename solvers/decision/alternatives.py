@@ -53,7 +53,8 @@ def best_plans(question: Question, search: Search, number: int, within: float) -
         worth = question.table.worth(question.values, rows)
         if not before and outcome.bound is not None:
             bound = outcome.bound * units.value
-        if plans and worth < (1.0 - within) * (plans[0].objective or 0.0):
+        most = plans[0].objective or 0.0 if plans else worth
+        if worth < most - within * abs(most):
             break
         before.append(chosen)
         choice = replace(

@@ -7,6 +7,7 @@ least *loss*, by which any plan that uses them falls short of D. A plan outside 
 D less the least loss left out.
 """
 
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -27,12 +28,13 @@ from ronda.formulations.clock import Deadline, OutOfTimeError
 from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.formulations.watts import awake_for
 from ronda.instances.arrays import Floats, Mask, Rows
-from ronda.instances.plan import Plan, SolutionStatus, StopReason
+from ronda.instances.plan import Plan, SolutionStatus, StopReason, believed
 from ronda.instances.round import Round
 from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import Choice, Question, Spent, filled, nobody, reserve_s
 from ronda.solvers.exact.catalogue import SOLVERS
 from ronda.solvers.exact.form import Effort, LinearForm, Outcome, form_of
+from ronda.solvers.exact.highs import PRECISION
 from ronda.solvers.prices.core import CLIQUES, blind_s
 from ronda.solvers.prices.dual import Jobs, Search, bound_at
 from ronda.solvers.prices.engine import by_parts, first_answer
@@ -143,8 +145,9 @@ def _apart(
         chosen, mine = np.full_like(best.chosen, -1), np.zeros(len(losses), dtype=bool)
         chosen[part.jobs], mine[part.options] = best.chosen[part.jobs], True
         worth = float(values[chosen[chosen >= 0]].sum())
-        bound = max(bound_at(part.problem, prices[part.resources]), worth)
-        own = replace(best, chosen=chosen, objective=worth, bound=bound, spent=Spent())
+        dual = bound_at(part.problem, prices[part.resources])
+        bound = max(dual, worth)
+        own = replace(best, chosen=chosen, objective=worth, bound=bound, dual=dual, spent=Spent())
         if not part.jobs.size:  # nobody is no bad choice
             return replace(own, incumbents=best.incumbents or ((0.0, 0.0),))
         if best.incumbents and own.closed(0.0):
@@ -164,9 +167,12 @@ def _together(whole: Choice, parts: Sequence[Choice], search: Search) -> Choice:
     incumbents = whole.incumbents
     if not incumbents or objective > whole.objective:
         incumbents = (*incumbents, (search.deadline.elapsed(), objective))
+    dual = math.nextafter(math.fsum(part.dual for part in parts), math.inf)
     return replace(
         whole,
         chosen=np.maximum.reduce([part.chosen for part in parts]),
+        dual=min(whole.dual, dual),
+        proof=next((part.proof for part in parts if part.proof), whole.proof),
         objective=objective,
         bound=max(min(bound, whole.bound) if whole.incumbents else bound, objective),
         incumbents=incumbents,
@@ -273,9 +279,13 @@ def solved(
         options=search.options,
     )
     outcome = solver.solve_form(form, effort, start)
+    stop, message = outcome.stop, outcome.message
+    if stop is StopReason.INFEASIBLE and best.incumbents:
+        stop, message = StopReason.ERROR, f"{message}, which is not so"
     return outcome, replace(
         best,
-        stop=StopReason.COMPLETE if outcome.stop is StopReason.GAP else outcome.stop,
+        stop=StopReason.COMPLETE if stop is StopReason.GAP else stop,
+        proof=search.solver,
         spent=best.spent
         + Spent(
             build_s=deadline.elapsed() - began - outcome.solve_s,
@@ -284,7 +294,7 @@ def solved(
             constraints=outcome.constraints,
             nodes=outcome.nodes,
             solver=search.solver,
-            message=outcome.message,
+            message=message,
         ),
         details=replace(best.details, solver_lacks=tuple(solver.lacks)),
     )
@@ -297,6 +307,17 @@ def point_of(case: Case, chosen: Rows) -> Floats:
     unknown, own = np.full(len(case.most_rack_kw), np.nan), case.table.own
     over = () if own is None else own.excess(rows)[own.soft]
     return np.concatenate([np.isin(case.rows, rows).astype(float), awake, unknown, over])
+
+
+SMALL = 1e-3
+"""Share of the largest value below which what a solver does not see matters."""
+
+
+def told_by(bound: float, case: Case) -> float:
+    """Return the bound of a solver in the user's unit, with what is too small for it to be seen."""
+    values = np.abs(case.value)
+    tiny = bound < SMALL and (values < SMALL * case.unit).any(where=values > 0)
+    return (bound + (PRECISION if tiny else 0.0)) * case.unit
 
 
 def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search: Search) -> Choice:
@@ -312,8 +333,9 @@ def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search
 
         return replace(done, conflicts=tuple(conflicts(form, deadline) or ()))
     if outcome.bound is not None:
-        bound = min(best.bound, max(outcome.bound * core.unit, elsewhere))
-        done = replace(done, bound=max(bound, best.objective) if best.incumbents else bound)
+        known = best.objective if best.incumbents else None
+        told = max(told_by(outcome.bound, core), elsewhere)
+        done = replace(done, bound=believed(told, best.bound, known))
     if outcome.x is None:
         return done
     chosen, _ = problem.answer(outcome.x)

@@ -29,9 +29,9 @@ from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.positions.choices import Ways, restrict, ways
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.job import used_nodes
-from ronda.instances.plan import Plan, StopReason
+from ronda.instances.plan import Plan, StopReason, believed
 from ronda.instances.round import Round
-from ronda.solvers.decision.by_milp import IMPORT_S, judged, solved
+from ronda.solvers.decision.by_milp import IMPORT_S, judged, solved, told_by
 from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import (
     Choice,
@@ -272,7 +272,8 @@ def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choi
     outcome, done = solved(form, None, len(kept), choice, search, began)
     bound = choice.bound
     if outcome.bound is not None:
-        bound = min(bound, max(outcome.bound * model.scale + (ways.ties or 0.0), elsewhere))
+        told = max(told_by(outcome.bound, ways.case) + (ways.ties or 0.0), elsewhere)
+        bound = believed(told, bound, choice.objective if choice.incumbents else None)
     if outcome.x is None:
         return replace(done, bound=max(bound, done.objective))
     load(form, outcome.x)

@@ -33,6 +33,10 @@ POOR = 0.5
 """Gap of an answer that is cut from which on jobs are better started as they asked."""
 
 
+PROOFS = {ALONE: "cuts", LABELS: LABELS, CORES: "highs"}
+"""Who closes the gap where prices do not, by what decided the jobs that they leave open."""
+
+
 class LastGap(PlanMemory, frozen=True):
     """The relative gap that prices alone proved: the next round begins there."""
 
@@ -95,7 +99,9 @@ def allocate_by_prices(
     # What is on several nodes stays where it is here; a plan may move it.
     moves = np.count_nonzero(stays(table, case.rows) & ~table.must_run[case.job])
     bound = max(loose.bound if moves else min(loose.bound, tied.bound), tied.objective)
-    tied = replace(tied, bound=bound, details=replace(tied.details, joint=True))
+    dual = loose.dual if moves else min(loose.dual, tied.dual)
+    details = replace(tied.details, joint=True)
+    tied = replace(tied, bound=bound, dual=dual, details=details)
     return tied.judged(search.gap)
 
 
@@ -116,6 +122,7 @@ def _choose(case: Case, values: Floats, search: Search) -> Choice:
         objective=answer.objective,
         bound=answer.bound,
         dual=answer.dual.bound,
+        proof=PROOFS[answer.search],
         prices=problem.named(answer.dual.prices),
         stop=answer.stop,
         scale=case.scale,

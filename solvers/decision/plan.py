@@ -155,6 +155,9 @@ def many(question: Question) -> bool:
 KNOWN = 1e-4
 """Gap, and share of an option's worth, below which a rule without a price costs nothing."""
 
+PRICES = "prices"
+"""Who proves a plan whose gap prices alone close; any other is taken at its word."""
+
 AGGREGATE = "aggregate"
 """Word of policies for plans whose bound is that of options alone, whatever nodes say."""
 
@@ -227,7 +230,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     chosen: Rows  # (J,) row of each job, -1 for none
     objective: float = 0.0
     bound: float = inf  # infinite: nothing is proven
-    dual: float = inf  # the bound of the prices alone
+    dual: float = inf  # the bound of the prices alone, rounded outwards
+    proof: str = ""  # who searched where that was not enough
     scale: float = 0.0  # the largest worth of an option: a small share of it is rounding
     prices: dict[str, float] = {}  # value of one more GPU, watt or joule, by constraint name
     stop: StopReason = StopReason.COMPLETE
@@ -526,7 +530,7 @@ class Optimising(ABC):
         if closes(choice.bound, plan.objective or 0.0, self.gap, choice.scale):
             if plan.status is SolutionStatus.FEASIBLE:  # placed for less, and still near enough
                 plan = msgspec.structs.replace(plan, status=SolutionStatus.OPTIMAL)
-            return self.finish(question, choice, plan, initial)
+            return self._attested(*best[:2], plan, initial)
         again = None if many(question) else self.on_nodes(question, choice, plan, deadline)
         if again is not None:
             best = question, again, _on_nodes(question, again, plan, deadline)
@@ -537,12 +541,27 @@ class Optimising(ABC):
             again = self._chosen(fewer, deadline, initial)
             if again.status is SolutionStatus.NONE:
                 break
-            again = msgspec.structs.replace(again, bound=best[1].bound).judged(self.gap)
+            again = msgspec.structs.replace(again, bound=best[1].bound, dual=best[1].dual).judged(
+                self.gap
+            )
             question, choice, plan = fewer, again, to_plan(fewer, again, deadline)
             if (plan.objective or 0.0) >= (best[2].objective or 0.0):
                 best = question, choice, _remembering(plan, best[2])
         question, choice, plan = best
-        return self.finish(question, choice, waiting_alone(plan), initial)
+        return self._attested(question, choice, waiting_alone(plan), initial)
+
+    def _attested(
+        self, question: Question, choice: Choice, plan: Plan, initial: Plan | None
+    ) -> Plan:
+        """Return the plan as it is carried out, with what proves it: prices, or who searched."""
+        plan, dual_bound = self.finish(question, choice, plan, initial), choice.dual
+        by = ""
+        if plan.status is SolutionStatus.OPTIMAL and plan.objective is not None:
+            alone = closes(dual_bound, plan.objective, self.gap, choice.scale)
+            by = PRICES if alone else choice.proof
+        known = dual_bound if isfinite(dual_bound) else None
+        details = msgspec.structs.replace(plan.details, dual_bound=known, proven_by=by)
+        return msgspec.structs.replace(plan, details=details)
 
     def _chosen(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose; many limits of the user's own come in as choices without them break them.

@@ -21,7 +21,7 @@ which every step is given whole.
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import highspy
 import numpy as np
@@ -32,6 +32,7 @@ from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Floats, Ints, Mask, Rows
 from ronda.instances.errors import InputError
+from ronda.solvers.exact.apart import SolverError
 from ronda.solvers.exact.highs import run, silent
 
 
@@ -64,6 +65,11 @@ class Search:
 
 BLOCK, OPTIONS = 4096, 2**18
 """Jobs in a block at most, and about how many options."""
+
+
+EPSILON = float(np.finfo(float).eps)
+"""Twice the share of a sum or product that rounding changes: a sum of n products is off by less
+than n + 2 times this share of all their sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,10 @@ class Jobs:
     def losses(self, prices: Floats, limit: float, most: int) -> Losses:
         """Return the `most` alternatives of least loss, none above `limit`."""
         return _joined([b.losses(prices, limit, most) for b in self._blocks], most)
+
+    def most_surplus(self, prices: Floats) -> list[float]:
+        """Return what each job's surplus is at most, however its numbers were rounded."""
+        return [each for block in self._blocks for each in block.most_surplus(prices).tolist()]
 
     def option_losses(self, prices: Floats) -> Floats:
         """Return (K,) by how much any plan with an option falls short of the dual bound."""
@@ -254,6 +264,13 @@ class _Block:
             found.append(rows[best])
         return np.concatenate(found) + self.first_row
 
+    def most_surplus(self, prices: Floats) -> Floats:
+        """Return (n,) what each job's surplus is at most, however its numbers were rounded."""
+        use = self.use
+        cost = replace(use, amount=np.abs(use.amount)).cost(prices)
+        lost = _lost(len(use.amount), np.abs(self.value), cost)
+        return self._best(self._reduced(prices) + lost)[1]
+
     def option_losses(self, prices: Floats) -> Floats:
         """Return (K,) what each option loses against its job's best one."""
         reduced = self._reduced(prices)
@@ -334,8 +351,8 @@ class Planes:
     """The lower model of a function of several variables, as a small LP in HiGHS.
 
     Values are divided by the ceiling, the greatest value that any variable may take, so that the LP
-    is well scaled whatever the unit of value. A step that the deadline cuts says nothing: its least
-    value is -infinite.
+    is well scaled whatever the unit of value. A step that fails, or that the deadline cuts, says
+    nothing: its least value is -infinite.
     """
 
     def __init__(self, variables: int, ceiling: float, deadline: Deadline) -> None:
@@ -357,7 +374,11 @@ class Planes:
         """Return the least value of the model in a box, and where."""
         unit, columns = self._unit, np.arange(self._n, dtype=np.int32)
         self._lp.changeColsBounds(self._n, columns, low / unit, high / unit)
-        if run(self._lp, self._deadline.left()) != highspy.HighsModelStatus.kOptimal:
+        try:
+            status = run(self._lp, self._deadline.left())
+        except SolverError:  # no price is wrong: any has a bound
+            status = highspy.HighsModelStatus.kSolveError
+        if status != highspy.HighsModelStatus.kOptimal:
             return -np.inf, (low + high) / 2
         solution = np.array(self._lp.getSolution().col_value)
         return float(solution[-1]) * self._unit, np.clip(solution[:-1] * self._unit, low, high)
@@ -541,7 +562,26 @@ def _on_edge(point: Floats, at: Floats, radius: Floats, ceiling: float) -> bool:
 
 
 def bound_at(problem: Separable, prices: Floats) -> float:
-    """Return D(p): no plan is worth more than this, whatever the prices (>= 0)."""
+    """Return D(p), rounded outwards: no plan is worth more than this, whatever the prices.
+
+    Prices below 0 count as 0. Each number is as much larger as all its rounding may come to, and
+    sums are exact, so that the bound holds of the problem in real numbers, whoever found the prices
+    (A. Neumaier and O. Shcherbina, Math. Program. 99, 2004, has such bounds of any linear program).
+    """
+    prices = np.fmax(prices, 0.0)
+    cost = prices @ np.abs(problem.block_use)
     gain = problem.block_value - prices @ problem.block_use
-    blocks = float((np.maximum(gain, 0.0) * problem.block_count).sum())
-    return float(prices @ problem.capacity) + Jobs(problem).reply(prices).value + blocks
+    gain += _lost(len(prices), np.abs(problem.block_value), cost)
+    products = np.append(prices * problem.capacity, np.maximum(gain, 0.0) * problem.block_count)
+    products = np.where(products == 0, 0.0, np.nextafter(products, np.inf))
+    terms = [*products.tolist(), *Jobs(problem).most_surplus(prices)]
+    total = math.fsum(terms)
+    return total if math.fsum([*terms, -total]) <= 0 else math.nextafter(total, math.inf)
+
+
+def _lost(products: int, value: Floats, cost: Floats) -> Floats:
+    """Return what rounding may take from values less the sum of some products, of the size `cost`.
+
+    Nothing where the products are 0.
+    """
+    return np.where(cost > 0, (products + 3) * EPSILON * (value + cost), 0.0)

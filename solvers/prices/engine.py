@@ -16,6 +16,7 @@ apart, and their answers put together.
 """
 
 import heapq
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,8 @@ from ronda.formulations.allocation.separable import Part, Separable, Units, inde
 from ronda.formulations.clock import OutOfTimeError, checkpoint, ending
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.errors import InputError
-from ronda.instances.plan import StopReason, closes, gap_between
+from ronda.instances.plan import TOLD, StopReason, believed, closes, gap_between
+from ronda.instances.violation import ROUNDING
 from ronda.solvers.prices.columns import MANY, price
 from ronda.solvers.prices.core import ALONE, CORES, LABELS, CoreSearch
 from ronda.solvers.prices.dual import Dual, Jobs, Search, bound_at
@@ -131,10 +133,10 @@ def _together(problem: Separable, parts: Sequence[Part], answers: Sequence[Answe
         chosen[part.jobs[runs]] = part.options[answer.chosen[runs]]
         blocks[part.blocks] = answer.blocks
     objective = problem.objective(chosen, blocks) if complete else None
-    bound = sum(answer.bound for answer in answers)
+    bound = math.fsum(answer.bound for answer in answers)
     dual = Dual(
         prices=prices,
-        bound=sum(answer.dual.bound for answer in answers),
+        bound=math.nextafter(math.fsum(answer.dual.bound for answer in answers), math.inf),
         evaluations=sum(answer.dual.evaluations for answer in answers),
         blocks=asked,
     )
@@ -271,20 +273,26 @@ def _best_of(problem: Separable, *answers: _Found) -> _Found:
 def _in_units(found: Answer, problem: Separable, ready: _Priced) -> Answer:
     """Return an answer in the user's units; the dual's bound is computed again in them.
 
-    Prices of capacities rounded down count at the capacities; the bound that all prove stays. Of a
-    bound that is the objective up to the rounding of the dual's, only that is left.
+    Prices of capacities rounded down count at the capacities. By how much less is proven in the
+    problem's own units is taken off the answer's worth there, as values are rounded in them.
     """
-    own, proven = folded(found.dual.prices, ready.rounded, ready.size), found.dual.bound
-    if len(ready.rounded):
-        proven = bound_at(ready.plain, own)
+    own = folded(found.dual.prices, ready.rounded, ready.size)
     prices = ready.units.prices(own)
     certified = bound_at(problem, prices)
-    bound, objective = certified - (proven - found.bound) * ready.units.value, None
+    proven = certified - (found.dual.bound - found.bound) * ready.units.value
+    objective = None
     if found.chosen is not None and found.blocks is not None:
         objective = problem.objective(found.chosen, found.blocks)
-        bound = objective if closes(bound, objective, 0.0, abs(certified)) else bound
+        short = found.bound - ready.problem.objective(found.chosen, found.blocks)
+        alone = found.bound >= found.dual.bound and not len(ready.rounded)
+        told = certified if alone else objective + short * ready.units.value
+        searched = not alone or found.stop is StopReason.COMPLETE
+        rest = min(TOLD * abs(objective), ROUNDING * abs(certified))
+        if searched and told - objective <= rest:  # the tolerance of a core's solver
+            told = objective
+        proven = believed(told, certified, objective)
     dual = replace(found.dual, prices=prices, bound=certified)
-    return replace(found, objective=objective, bound=bound, dual=dual)
+    return replace(found, objective=objective, bound=proven, dual=dual)
 
 
 OPEN = 1e-6

@@ -168,6 +168,8 @@ def _emit(
         {
             "round": round_.name,
             **{name: getattr(plan, name) for name in OF_PLAN},
+            "dual_bound": plan.details.dual_bound,
+            "proven_by": plan.details.proven_by,
             "times": {name: getattr(record, name) for name in ("build_s", "solve_s", "extract_s")}
             | {"total_s": deadline.elapsed()},
             "seed": seed,
@@ -291,6 +293,8 @@ def _facts(round_: Round, plan: Plan, total_s: float) -> list[tuple[str, str]]:
     rows += [(name, f"{value:z.8g}") for name, value in numbers if value is not None]
     if plan.gap is not None:
         rows.append(("gap", f"{plan.gap:z.2e}"))
+    if plan.details.proven_by:
+        rows.append(("proven by", plan.details.proven_by))
     rows.append(("result", f"{plan.status.value} (stopped: {plan.stop.value})"))
     if record.message and (not _failed(plan) or plan.stop is StopReason.INFEASIBLE):
         rows.append(("solver", record.message))

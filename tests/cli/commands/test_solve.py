@@ -38,6 +38,8 @@ def test_milp_has_a_bound_above_its_objective(folder, ronda):
     expected = (fields["bound"] - fields["objective"]) / fields["bound"]
     assert fields["gap"] == pytest.approx(expected, abs=1e-12)
     assert fields["options"] > 12
+    assert fields["dual_bound"] >= fields["bound"]
+    assert fields["proven_by"] in ("prices", "highs")
 
 
 def test_the_watts_of_a_plan_are_shown(folder, ronda):

@@ -15,6 +15,7 @@ from ronda.formulations.options.build import build
 from ronda.formulations.positions.choices import NODE_SHARE
 from ronda.instances.plan import SolutionStatus
 from ronda.instances.rules.validate import validate
+from scaled_rounds import false_claims
 
 # What they are for, mostly: a bank that is filled in part, and nodes that wake with an energy
 # budget (16, 129, 265, 277, 367), bounds without slack (43, 236), a job of a later pool that must
@@ -44,6 +45,18 @@ def test_nothing_is_refuted_where_jobs_run_in_several_pieces(seed):
     And where racks leave room for less than the cluster does (53, 62, 63).
     """
     refute(validate(tiny(seed)))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 111, 940, 1030, 1060])
+def test_nothing_is_refuted_where_numbers_differ_by_ten_orders(seed):
+    """By `prices`, `milp` and `cp-sat`: bounds, optima, and who proves them.
+
+    In 111 a job is best left where it is, in two pieces: more GPUs are worth less, but no node has
+    room for as many in one. In 940 all that can run is worth less than a billionth of what cannot:
+    HiGHS does not see it. In 1030 parts prove by their prices what the whole does not; in 1060
+    HiGHS fails on the way to prices.
+    """
+    assert false_claims(seed) == []
 
 
 def refute(round_):

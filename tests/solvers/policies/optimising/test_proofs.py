@@ -7,7 +7,7 @@ import ronda
 from limited_rounds import limited_round
 from ronda.instances.cluster import GpuType, Rack, uniform_cluster
 from ronda.instances.job import Estimate, Job, JobState
-from ronda.instances.plan import SolutionStatus
+from ronda.instances.plan import SolutionStatus, believed, closes, gap_between
 from ronda.instances.profile import Parametric, PowerCurve, Profile
 from ronda.instances.round import Round
 
@@ -131,3 +131,39 @@ def test_a_plan_that_is_worth_less_than_nothing_is_proven_as_any(policy, seed):
     assert plan.objective < 0
     assert plan.status is SolutionStatus.OPTIMAL
     assert plan.gap <= 1e-4
+
+
+def test_a_bound_that_a_known_plan_refutes_is_none():
+    """A solver says 9 where a plan of 10 is known: then the safe bound of 12 is all there is."""
+    assert believed(11.0, 12.0, 10.0) == 11.0
+    assert believed(13.0, 12.0, 10.0) == 12.0  # it says less than the prices do
+    assert believed(9.0, 12.0, 10.0) == 12.0
+    assert believed(10.0 - 1e-6, 12.0, 10.0) == 10.0  # but for its tolerance
+    assert believed(9.0, 12.0, None) == 9.0
+
+
+def test_what_is_not_known_proves_nothing():
+    """An infinite bound is within no gap; a sum that rounding left of large numbers is 0."""
+    assert not closes(float("inf"), 1.0, 0.5)
+    assert closes(1e-3, 0.0, 1e-4, scale=1e12)
+    assert not closes(1.0, 0.0, 1e-4, scale=1e12)
+
+
+@pytest.mark.parametrize(
+    ("policy", "seed", "by"),
+    [
+        ("prices", 1, "prices"),
+        ("milp", 1, "prices"),
+        ("prices", 0, "labels"),
+        ("prices", 8, "highs"),
+        ("milp(placement=exact)", 0, "highs"),
+        ("cp-sat", 0, "cp-sat"),
+    ],
+)
+def test_a_plan_says_who_proves_it(policy, seed, by):
+    """Prices alone, where they can; else a search that is taken at its word."""
+    plan = ronda.solve(limited_round(seed), policy)
+    assert (plan.status, plan.details.proven_by) == (SolutionStatus.OPTIMAL, by)
+    assert plan.details.dual_bound >= plan.bound
+    alone = gap_between(plan.details.dual_bound, plan.objective) <= 1e-4
+    assert alone == (by == "prices")
