@@ -3,12 +3,14 @@
 import sys
 
 import pyomo.environ
+from msgspec.structs import replace
 
 from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.instances import generate
-from ronda.solvers.decision.by_milp import SECONDS_PER_OPTION, allocate
+from ronda.instances.plan import StopReason
+from ronda.solvers.decision.by_milp import SECONDS_PER_OPTION, allocate, judged
 from ronda.solvers.exact import highs
 from ronda.solvers.exact.form import too_late
 from ronda.solvers.prices.core import CLIQUES
@@ -48,3 +50,15 @@ def test_packages_that_are_not_loaded_take_the_time_and_that_is_said(monkeypatch
     choice = allocate(round_, table, values(round_, table), search)
     assert choice.incumbents
     assert "ronda.warm_up does it before time counts" in choice.spent.message
+
+
+def test_a_proven_plan_does_not_say_that_its_time_was_up():
+    """Where the bound of prices proves what a search that was cut left, the words say that."""
+    round_ = generate.round(12, None, "tight", 7)
+    table = build(round_)
+    choice = allocate(round_, table, values(round_, table), Search(gap=1e-3, deadline=Deadline()))
+    words = replace(choice.spent, message="Time limit reached")
+    cut = replace(choice, stop=StopReason.TIME_LIMIT, spent=words)
+    assert judged(cut, 1e-3).spent.message == "the bound that prices prove is met"
+    unproven = judged(replace(cut, bound=2 * choice.objective), 1e-3)
+    assert (unproven.stop, unproven.spent.message) == (cut.stop, "Time limit reached")
