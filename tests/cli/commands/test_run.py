@@ -197,7 +197,7 @@ def test_compare_end_to_end(folder, ronda, runs_here):
     assert "| fifo |" in table
     assert "genetic(generations=2) (2 seeds)" in table
     assert (folder / "out" / "figures" / "overview.png").stat().st_size
-    for name in ("gantt", "usage", "jct_cdf", "quality"):
+    for name in ("gantt", "usage", "jct_cdf"):
         for suffix in ("png", "csv"):
             assert (folder / "out" / "figures" / "two-nodes" / f"{name}.{suffix}").stat().st_size
 
