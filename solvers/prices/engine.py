@@ -29,8 +29,7 @@ from ronda.formulations.allocation.separable import Part, Separable, Units, inde
 from ronda.formulations.clock import OutOfTimeError, checkpoint, ending
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.errors import InputError
-from ronda.instances.plan import TOLD, StopReason, believed, closes, gap_between
-from ronda.instances.violation import ROUNDING
+from ronda.instances.plan import StopReason, believed, closes, gap_between
 from ronda.solvers.prices.columns import MANY, price
 from ronda.solvers.prices.core import ALONE, CORES, LABELS, CoreSearch
 from ronda.solvers.prices.dual import Dual, Jobs, Search, bound_at
@@ -284,12 +283,7 @@ def _in_units(found: Answer, problem: Separable, ready: _Priced) -> Answer:
     if found.chosen is not None and found.blocks is not None:
         objective = problem.objective(found.chosen, found.blocks)
         short = found.bound - ready.problem.objective(found.chosen, found.blocks)
-        alone = found.bound >= found.dual.bound and not len(ready.rounded)
-        told = certified if alone else objective + short * ready.units.value
-        searched = not alone or found.stop is StopReason.COMPLETE
-        rest = min(TOLD * abs(objective), ROUNDING * abs(certified))
-        if searched and told - objective <= rest:  # the tolerance of a core's solver
-            told = objective
+        told = objective + short * ready.units.value
         proven = believed(told, certified, objective)
     dual = replace(found.dual, prices=prices, bound=certified)
     return replace(found, objective=objective, bound=proven, dual=dual)
