@@ -40,6 +40,9 @@ from ronda.solvers.genetic.operators import repair
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import Answer, first_answer
 
+SHORT = 0.05
+"""Gap between a placed plan and its bound from which on options are chosen again with the nodes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -162,6 +165,33 @@ class Genetic(Optimising):
                 plans.append(rows_of(question.table, initial))
         starts = [repair(pool, genome_of(case, rows)) for rows in plans]
         return Task(question, case, pool, starts, greedy)
+
+    def on_nodes(
+        self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
+    ) -> Choice | None:
+        """Choose again as `prices` does, with the nodes, where these took more than `SHORT`."""
+        if not self.seeded or closes(choice.bound, plan.objective or 0.0, SHORT):
+            return None
+        from ronda.solvers.decision.by_milp import search_of
+        from ronda.solvers.decision.by_positions import again_on_nodes
+
+        search = search_of(question, self.gap, deadline)
+        again = again_on_nodes(question, replace(choice, placing=Placing()), plan, search)
+        if again is None or again.placing.realised is None:
+            return again
+        lost = [
+            self.moves_lose(question, rows, moved)
+            for rows, moved in (
+                (again.chosen, again.placing.realised.moved),
+                (rows_of(question.table, plan), plan.details.moved),
+            )
+        ]
+        better = again.objective - lost[0] > (plan.objective or 0.0) - lost[1]
+        return again if better else None
+
+    def moves_lose(self, question: Question, rows: Rows, moved: tuple[str, ...]) -> float:
+        """Return what moves take off what a plan is worth: nothing."""
+        return 0.0
 
     def pick(self, task: Task, found: Evolved, deadline: Deadline) -> tuple[Rows, tuple[str, ...]]:
         """Return the (J,) rows to place, and the running jobs that make room for others."""
@@ -297,6 +327,10 @@ class Evolve(Genetic):
     def reserve_s(self, table: OptionTable) -> float:
         """Return the seconds to judge some plans and to place one."""
         return 2 * (JUDGED + 1) * reserve_s(table)
+
+    def moves_lose(self, question: Question, rows: Rows, moved: tuple[str, ...]) -> float:
+        """Return what moves take off what a plan is worth."""
+        return _moved_loss(question, rows, moved) if moved else 0.0
 
     def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
         """Return the plan with the moves that it really makes taken off its objective."""
