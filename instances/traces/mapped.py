@@ -34,7 +34,7 @@ from ronda.instances.traces.columns import (
     zone_of,
 )
 from ronda.instances.traces.rigid import RESTARTS, Machine, rigid_instance
-from ronda.instances.traces.table import Fault, Reasons, faults, filtered, passing
+from ronda.instances.traces.table import BadRows, Reasons, faults, filtered, passing
 from ronda.instances.traces.text import (
     Cells,
     dates,
@@ -88,7 +88,7 @@ class Converted:
 
 
 @dataclass(frozen=True)
-class Table:
+class ReadTable:
     """The rows of a table as text, by their lines, and which of its columns says what.
 
     `broken` are lines that are no rows.
@@ -186,7 +186,7 @@ def read_mapped(
 
 def table_of(
     path: Path, columns: Columns, *, by_name: bool, own: bool = False, sized: bool = True
-) -> Table:
+) -> ReadTable:
     """Return a table and its mapping; refuse one that contradicts itself, or without its columns.
 
     `by_name` tells that there may be several partitions; `own` and `sized` are those of `checked`.
@@ -208,7 +208,7 @@ def table_of(
         found = read_cells(path, dialect_of(columns))
     headers = found.frame.columns
     columns = there(columns.without(f for f, name in columns.named.items() if name not in headers))
-    table = Table(str(path), found.frame, columns, found.broken)
+    table = ReadTable(str(path), found.frame, columns, found.broken)
     for name in (part for field in columns.named for part in table.parts(field)):
         if name not in headers:
             shown = ", ".join(map(repr, headers[:12]))
@@ -220,7 +220,7 @@ def table_of(
     return table
 
 
-def own_rows(table: Table) -> tuple[pd.DataFrame, Dropped]:
+def own_rows(table: ReadTable) -> tuple[pd.DataFrame, Dropped]:
     """Return the rows that are jobs of their own in canonical columns, and why others are not.
 
     Besides, ``held`` is the share that a job has of each GPU, ``kinds`` are the GPU types that its
@@ -233,7 +233,7 @@ def own_rows(table: Table) -> tuple[pd.DataFrame, Dropped]:
     return frame, dropped
 
 
-def _canonical(table: Table) -> pd.DataFrame:
+def _canonical(table: ReadTable) -> pd.DataFrame:
     told, columns, raw = table.told, table.columns, table.raw
     empty = pd.Series("", index=raw.index, dtype=str)
     numbered = pd.Series(range(len(raw)), index=raw.index).astype(str)
@@ -271,7 +271,7 @@ def _canonical(table: Table) -> pd.DataFrame:
     )
 
 
-def _lasting(table: Table, field: str) -> pd.Series:
+def _lasting(table: ReadTable, field: str) -> pd.Series:
     """Return a column of lengths of time in seconds; NaN where there is none."""
     if field not in table.told:
         return pd.Series(np.nan, index=table.raw.index)
@@ -280,7 +280,7 @@ def _lasting(table: Table, field: str) -> pd.Series:
     return (numbers(text) * table.columns.unit_s(field)).fillna(passed(text, slurm=slurm))
 
 
-def times(table: Table, field: str, *, later: bool = False) -> pd.Series:
+def times(table: ReadTable, field: str, *, later: bool = False) -> pd.Series:
     """Return a column of times as seconds, of dates since 1970; NaN where there is none.
 
     It holds numbers or dates, whichever are more. Of an hour that comes twice dates mean the first,
@@ -297,7 +297,7 @@ def times(table: Table, field: str, *, later: bool = False) -> pd.Series:
     return number if number.notna().sum() > date.notna().sum() else date
 
 
-def _settled(table: Table, ran_s: pd.Series) -> dict[str, pd.Series]:
+def _settled(table: ReadTable, ran_s: pd.Series) -> dict[str, pd.Series]:
     """Return submissions, starts and ends; which of an hour that comes twice, the others decide.
 
     It is the one by which the run takes as long as the table says, or else comes after the
@@ -323,7 +323,7 @@ def _settled(table: Table, ran_s: pd.Series) -> dict[str, pd.Series]:
     return first
 
 
-def _gpus(table: Table) -> tuple[dict[str, pd.Series], pd.Series]:
+def _gpus(table: ReadTable) -> tuple[dict[str, pd.Series], pd.Series]:
     """Return the numbers that fields of GPUs have, NaN where there is none, and the types of TRES.
 
     GPUs asked for are told only where those given are not.
@@ -341,7 +341,7 @@ def _gpus(table: Table) -> tuple[dict[str, pd.Series], pd.Series]:
     return found, pd.Series(kinds, index, dtype=object)
 
 
-def _nobody(frame: pd.DataFrame, table: Table) -> Reasons:
+def _nobody(frame: pd.DataFrame, table: ReadTable) -> Reasons:
     """Return which rows are no job of their own, or none that ended, by reason."""
     columns = table.columns
     state = frame.status.str.extract(r"(\S*)", expand=False)
@@ -356,7 +356,7 @@ def _nobody(frame: pd.DataFrame, table: Table) -> Reasons:
     }
 
 
-def unreadable(table: Table, frame: pd.DataFrame, dropped: Dropped) -> Reasons:
+def unreadable(table: ReadTable, frame: pd.DataFrame, dropped: Dropped) -> Reasons:
     """Return which rows have a cell that says something but cannot be read.
 
     InputError, naming the first, if they are a share of the rows: what is left of a table without
@@ -375,7 +375,7 @@ def unreadable(table: Table, frame: pd.DataFrame, dropped: Dropped) -> Reasons:
     return {why: odd}
 
 
-def odd_cells(table: Table, frame: pd.DataFrame) -> Iterator[Problem]:
+def odd_cells(table: ReadTable, frame: pd.DataFrame) -> Iterator[Problem]:
     """Yield each first cell of a row that cannot be read."""
     columns = table.columns
     dated = f"a time: a number, or a date that {columns.zone} has, such as 2026-03-02T09:00"
@@ -386,7 +386,7 @@ def odd_cells(table: Table, frame: pd.DataFrame) -> Iterator[Problem]:
         yield Problem(place, found, kinds.get(field, "a number above 0"))
 
 
-def unusable(frame: pd.DataFrame, columns: Columns, *, timeless: bool = False) -> list[Fault]:
+def unusable(frame: pd.DataFrame, columns: Columns, *, timeless: bool = False) -> list[BadRows]:
     """Return which rows do not tell GPUs and times, or contradict themselves.
 
     If they may be `timeless`, those that say nothing of a run time need none.
@@ -407,8 +407,8 @@ def unusable(frame: pd.DataFrame, columns: Columns, *, timeless: bool = False) -
         "a list of tasks that is cut off (SLURM_BITSTR_LEN)": cut.astype(bool),
     }
     runs = runs._replace(bad=runs.bad & (run_s.notna() | (not timeless)))
-    counts.insert(0, Fault("no GPUs", "", "", frame.num_gpus == 0))
-    return [*counts, *(Fault(why, "", "", bad) for why, bad in others.items()), runs]
+    counts.insert(0, BadRows("no GPUs", "", "", frame.num_gpus == 0))
+    return [*counts, *(BadRows(why, "", "", bad) for why, bad in others.items()), runs]
 
 
 def asked_s(frame: pd.DataFrame) -> float:
@@ -491,7 +491,7 @@ def waiting(frame: pd.DataFrame) -> Iterator[str]:
         yield f"tasks of row {row}: at most {most} at once, which is not kept"
 
 
-def sizes(frame: pd.DataFrame, table: Table) -> str:
+def sizes(frame: pd.DataFrame, table: ReadTable) -> str:
     """Say where the estimates of jobs are from."""
     limited, known = frame.limit_s > 0, frame.duration_s.notna() | ("work" in table.told)
     true = "their work, as told" if "work" in table.told else "true run times"

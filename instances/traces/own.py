@@ -29,7 +29,7 @@ from ronda.instances.rules.problem import Problem, as_error, limits, one_of, sho
 from ronda.instances.traces.columns import ALL, Columns, Filters
 from ronda.instances.traces.mapped import (
     Converted,
-    Table,
+    ReadTable,
     further,
     odd_cells,
     own_rows,
@@ -47,7 +47,7 @@ from ronda.instances.traces.mapped import (
 from ronda.instances.traces.rigid import HELIOS_COSTS, RESTARTS
 from ronda.instances.traces.table import (
     SHORTEST_S,
-    Fault,
+    BadRows,
     filtered,
     passing,
     positive,
@@ -214,7 +214,7 @@ _FIELDS = {"num_gpus": "gpus", "submit_s": "submit", "duration_s": "duration"}
 """Fields of a mapping, by canonical column."""
 
 
-def _unusable(table: Table, frame: pd.DataFrame, found: Iterable[Fault]) -> Iterator[Problem]:
+def _unusable(table: ReadTable, frame: pd.DataFrame, found: Iterable[BadRows]) -> Iterator[Problem]:
     """Yield what is wrong in rows all of whose cells can be read."""
     for fault in found:
         field = _FIELDS.get(fault.column, "")
@@ -230,7 +230,7 @@ def _unusable(table: Table, frame: pd.DataFrame, found: Iterable[Fault]) -> Iter
 class _Own:
     """The cells of a table, what they may name, and which of them name something else."""
 
-    table: Table
+    table: ReadTable
     cluster: Cluster
     rates: Mapping[str, Profile] | None
 

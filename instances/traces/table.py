@@ -165,7 +165,7 @@ def clean_jobs(
     return kept
 
 
-class Fault(NamedTuple):
+class BadRows(NamedTuple):
     """Rows that cannot be jobs: why, the column to blame, what is expected of it, and which."""
 
     why: str
@@ -176,7 +176,7 @@ class Fault(NamedTuple):
 
 def faults(
     frame: pd.DataFrame, *, gpus_in: str = "", submit_in: str = "", least_s: float = SHORTEST_S
-) -> list[Fault]:
+) -> list[BadRows]:
     """Return which canonical rows do not tell GPUs and times that a job can have.
 
     Reasons name the columns `gpus_in` and `submit_in`; a job runs for `least_s` seconds or more.
@@ -190,11 +190,11 @@ def faults(
     part = (gpus % 1 > 0) | (frame.get("held", 1.0) < 1)
     late = f"seconds, {LAST_S:g} at most, either way"
     return [
-        Fault(f"no number of GPUs{gpus_in}", "num_gpus", whole, ~(gpus >= 0)),
-        Fault(too_many, "num_gpus", at_most, gpus > limits().gpus),
-        Fault("a part of a GPU", "num_gpus", whole, part),
-        Fault(f"no time{submit_in}", "submit_s", late, ~(frame.submit_s.abs() <= LAST_S)),
-        Fault("no run time", "duration_s", lasts, ~some_s),
+        BadRows(f"no number of GPUs{gpus_in}", "num_gpus", whole, ~(gpus >= 0)),
+        BadRows(too_many, "num_gpus", at_most, gpus > limits().gpus),
+        BadRows("a part of a GPU", "num_gpus", whole, part),
+        BadRows(f"no time{submit_in}", "submit_s", late, ~(frame.submit_s.abs() <= LAST_S)),
+        BadRows("no run time", "duration_s", lasts, ~some_s),
     ]
 
 

@@ -176,12 +176,13 @@ def test_a_job_beside_one_that_must_run_pays_for_the_node_that_it_wakes(cap_w, r
     assert check(round_, plan) == []
 
 
-def test_running_jobs_that_break_a_limit_are_left_to_the_driver():
-    """A job that must go on draws 800 + 800 W; under 900 W no plan is valid: what runs goes on."""
+def test_a_limit_gives_way_to_a_job_that_may_not_be_stopped():
+    """Its node draws 400 + 800 W, the other 10 W: it goes on, and the 900 W are named."""
     round_ = rigid_round(1, running=(4,), power_cap_w=900.0)
     plan = decide(round_)
-    assert set(plan.allocations) == {"r0"}
-    assert (plan.stop, plan.status) == (StopReason.INFEASIBLE, SolutionStatus.FALLBACK)
+    assert plan.allocations == {"r0": round_.running[0].allocation}
+    (conflict,) = plan.details.conflicts
+    assert "900 W and job r0, which may not be stopped: 1210 W" in conflict.message
 
 
 def test_a_job_that_is_left_alone_keeps_its_very_allocation():
