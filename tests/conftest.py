@@ -22,7 +22,10 @@ pytest.register_assert_rewrite("spoilt")
 # How fast an example runs says more about the machine than about the code. CI repeats the same
 # examples, so that what it finds is due to the change.
 settings.register_profile(
-    "ronda", deadline=None, max_examples=50, derandomize=bool(os.environ.get("CI"))
+    "ronda",
+    deadline=None,
+    max_examples=500 if os.environ.get("SOAK") else 20,
+    derandomize=bool(os.environ.get("CI")),
 )
 settings.load_profile("ronda")
 

@@ -113,11 +113,14 @@ def decided(seed):
     return round_, extra, best(round_, extra)
 
 
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in (50, 100, 150))]
+)
 @pytest.mark.parametrize("policy", ["milp(gap=0)", "prices(gap=1e-9)"])
-def test_plans_are_the_best_that_keep_random_rules(policy):
-    """Of 200 tiny rounds: objective and bound are those of brute force, or there is no plan."""
+def test_plans_are_the_best_that_keep_random_rules(policy, first):
+    """Of 50 tiny rounds, 200 in a soak: those of brute force, or there is no plan."""
     none = 0
-    for seed in range(200):
+    for seed in range(first, first + 50):
         round_, extra, top = decided(seed)
         plan = ronda.solve(round_, policy, extra=extra)
         if top is None:
@@ -131,7 +134,7 @@ def test_plans_are_the_best_that_keep_random_rules(policy):
         assert plan.bound >= top - 1e-7, seed
         assert ronda.check(round_, plan) == []
         assert ronda.broken_rules(extra, round_, plan) == []
-    assert 10 < none < 100
+    assert 2 < none < 25
 
 
 @pytest.mark.parametrize("policy", ["milp(gap=0)", "prices(gap=1e-8)"])
@@ -139,7 +142,7 @@ def test_limits_that_come_in_one_after_the_other_leave_the_same_plan(policy, mon
     """As many limits do (`FEW_RULES`): here all, one at a time."""
     monkeypatch.setattr("ronda.solvers.decision.plan.FEW_RULES", 0)
     monkeypatch.setattr("ronda.solvers.decision.plan.MORE_RULES", 1)
-    for seed in range(60):
+    for seed in range(30):
         round_, extra, top = decided(seed)
         plan = ronda.solve(round_, policy, extra=extra)
         assert (plan.stop is StopReason.INFEASIBLE) == (top is None), seed

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ronda.instances.files import json as files
 from tools.recipes import __main__ as recipes
 
@@ -12,6 +14,7 @@ FOLDER = ROOT / "instances" / "data"
 SOURCE = ROOT / "tests" / "data"
 
 
+@pytest.mark.soak  # it takes ten seconds, and only recipes and readers change it
 def test_recipes_rebuild_the_packaged_files(tmp_path):
     """The command makes the very objects that are packaged, and the same index and licences."""
     command = [sys.executable, "-m", "tools.recipes"]

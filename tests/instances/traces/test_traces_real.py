@@ -44,6 +44,7 @@ def test_real_venus_agrees_with_the_slice():
     assert all(known[j.id] == j.gpus for j in cut.jobs)
 
 
+@pytest.mark.soak  # the cut tables of the tests show the same of both readers
 def test_real_philly_and_itp():
     """73,279 rows in all; the Pollux filters leave what a plain count leaves."""
     path = DATA / "philly" / "jobs_canonical.csv.gz"

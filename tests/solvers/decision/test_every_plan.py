@@ -32,7 +32,10 @@ GAPS = {"milp": 1e-4, "milp(gap=0)": 0.0, EXACT: 0.0, "prices": 1e-4, "genetic":
 }
 
 
-@pytest.mark.parametrize("seed", sorted({*SEEDS, *range(15)}))
+MORE = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(4, 15)]
+
+
+@pytest.mark.parametrize("seed", [*range(4), *SEEDS, *MORE])
 def test_nothing_that_is_claimed_of_a_plan_is_refuted_by_another_one(seed):
     """No plan exceeds a bound, none is better than an optimal one, and none breaks a rule."""
     refute(limited_round(seed))

@@ -125,7 +125,7 @@ def test_generated_rounds_are_solved_to_the_gap(severity):
 
 def test_time_limit_is_kept(processor_time):
     """A large round returns in time with an incumbent, a bound and a gap."""
-    round_ = generated(600, None, "tight", 1)
+    round_ = generated(300, None, "tight", 1)
     plan_of(EXACT, generated(10, None, "tight", 0))  # imports done
     whole = Deadline()
     plan_of(EXACT, round_)
