@@ -15,8 +15,8 @@ from ronda.instances.plan import Plan, closes, gap_between
         (10.0, 10.0 - 2e-8, 0.0, 2e-9),
         (10.0, 11.0, 0.0, 0.0),
         (0.0, -0.0, 0.0, 0.0),
-        (4e-9, 0.0, 5.0, 0.0),  # what is left of numbers as large as 5: 5e-9 is rounding
-        (4e-9, 0.0, 3.0, 1.0),
+        (4e-14, 0.0, 5.0, 0.0),  # what is left of numbers as large as 5: 5e-14 is rounding
+        (4e-14, 0.0, 3.0, 1.0),
     ],
 )
 def test_a_gap_is_a_share_of_the_larger_but_for_rounding(bound, objective, scale, gap):

@@ -34,7 +34,7 @@ class Watching:
 
 
 @pytest.mark.parametrize(("limit_s", "left_s"), [(1.0, 1.0 - 12e-5), (3e-4, 2.4e-4), (None, None)])
-def test_the_check_of_the_plan_is_within_the_limit(limit_s, left_s):
+def test_the_check_of_the_plan_is_within_the_limit(limit_s, left_s, processor_time):
     """12 jobs at 10 us each are kept for it, of a short limit a fifth; by `Embedded` as well."""
     policy = Watching()
     ronda.solve(ROUND, policy, deadline=limit_s)
