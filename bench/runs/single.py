@@ -1,7 +1,7 @@
 """One run in this process: a case driven to its end; in a folder, it goes on after a kill."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan, log, nan
 from pathlib import Path
@@ -57,9 +57,8 @@ def measure(
 
     `gap_mean_jct` is how far the mean JCT lies above the clairvoyant bound, relative to the
     bound; it is left out where there is no bound. Bounds are of all jobs, and 0 if some were given
-    up. Energies are NaN where no watts of busy GPUs are known. `notes` are those of the instance,
-    and one of a run whose restarts took more than `EATEN` of its GPU time; `wrong` is the first of
-    what was.
+    up. Energies are NaN where no watts of busy GPUs are known. `notes` are those of the instance;
+    `wrong` is the first of what was.
     """
     violations = check(instance, schedule)
     metrics: dict[str, Any] = dict(summarise(instance, schedule))
@@ -77,17 +76,24 @@ def measure(
     if not metered(instance):
         metrics |= dict.fromkeys(metrics.keys() & ENERGIES, nan)
     told = instance.made.get("notes")
-    notes = [*map(str, told)] if isinstance(told, list) else []
-    if metrics["restart_share"] > EATEN:
-        eaten = f"{metrics['restart_share']:.0%}"
-        notes.append(f"{schedule.policy}: restarts took {eaten} of the GPU time that jobs had")
-    if notes:
-        metrics["notes"] = notes
+    if isinstance(told, list):
+        metrics["notes"] = [*map(str, told)]
     metrics["wall_s"] = wall_s
     refused = _first(schedule, "violations", "faults of plans that were refused")
     gave = _first(schedule, "conflicts", "limits gave way")
     wrong = [*map(str, violations), *refused]
     return RunFigures(metrics | ({"wrong": wrong[0]} if wrong else {}), wrong, gave)
+
+
+def eaten(shares: Mapping[str, Sequence[float]]) -> list[str]:
+    """Return a line on runs whose restarts took more than `EATEN` of the GPU time, by policy."""
+    told = []
+    for name, each in shares.items():
+        over = [f"{share:.0%}" for share in sorted(each) if share > EATEN]
+        if over:
+            told.append(f"{name} {'-'.join(dict.fromkeys((over[0], over[-1])))}")
+    what = f"restarts took more than {EATEN:.0%} of the GPU time that jobs had"
+    return [f"{what}: {', '.join(told)}"] if told else []
 
 
 def metered(instance: Instance) -> bool:

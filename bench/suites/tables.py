@@ -1,5 +1,6 @@
 """The tables of a suite, the usual ones or as it arranges them, and the figure that it asks for."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -10,6 +11,7 @@ from typing import Any
 from ronda.bench.figures.columns import COLUMNS, METRICS, SEARCHES
 from ronda.bench.figures.table import Best, Table
 from ronda.bench.runs.results import Result
+from ronda.bench.runs.single import eaten
 from ronda.bench.suites.cells import FIXED, Cell, Expanded, written
 from ronda.bench.suites.rows import (
     KINDS,
@@ -133,6 +135,10 @@ class Arranged:
         counts = {len(line.pairs) for line in lines}
         each = (run.metrics.get("notes", ()) for line in lines for run in line.runs)
         notes = [*dict.fromkeys(chain.from_iterable(each))]
+        shares = defaultdict[str, list[float]](list)
+        for run in chain.from_iterable(line.runs for line in lines):
+            shares[run.label].append(run.metrics.get("restart_share") or 0.0)
+        notes += eaten(shares)
         kinds = {shown.kind for shown in (*self.inside, *self.columns)}
         drawn = any(line.resampled for line in lines)
         if counts - {1} and "spread" in kinds:

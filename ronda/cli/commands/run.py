@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from ronda.bench.figures.columns import COLUMNS, METRICS, SEARCHES
-from ronda.bench.runs.single import RunFigures, drive, drive_in_folder
+from ronda.bench.runs.single import RunFigures, drive, drive_in_folder, eaten
 from ronda.bench.runs.specs import RunCase, cases
 from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
@@ -133,5 +133,6 @@ def _show(metrics: dict[str, Any]) -> None:
     shown = (*COLUMNS, *SEARCHES, *(METRICS[key] for key in last))
     rows += [(c.title, c.write(metrics[c.key])) for c in shown if c.key in metrics]
     display(facts(rows, right=True))
-    for line in metrics.get("notes", ()):
+    shares = {metrics["policy"]: [metrics.get("restart_share") or 0.0]}
+    for line in (*metrics.get("notes", ()), *eaten(shares)):
         tell(line)

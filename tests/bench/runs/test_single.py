@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
-from ronda.bench.runs.single import measure
+from ronda.bench.runs.single import eaten, measure
 from ronda.instances.files.catalogue import load
 from ronda.instances.instance import Cadence
 from ronda.instances.job import Costs
@@ -35,5 +35,12 @@ def test_a_run_says_that_its_restarts_ate_its_time(restart_s, told):
     """Turns of 10 s begin with 5 s of restart: far more than a tenth of the time is in vain."""
     instance = replace(load("one-gpu"), costs=Costs(restart_s=restart_s))
     schedule = run(instance, Alternates(), cadence=Cadence(period_s=10.0))
-    notes = measure(instance, schedule, wall_s=0.0).metrics.get("notes", [])
-    assert len([n for n in notes if n.startswith("fifo: restarts took ")]) == told
+    share = measure(instance, schedule, wall_s=0.0).metrics["restart_share"]
+    assert len(eaten({"fifo": [share]})) == told
+
+
+def test_a_line_has_all_policies_whose_restarts_ate_their_time():
+    """From the least to the largest share above a tenth; who is below is not named."""
+    shares = {"a": [0.05, 0.104, 0.251], "b": [0.1], "c": [0.17]}
+    what = "restarts took more than 10% of the GPU time that jobs had"
+    assert eaten(shares) == [f"{what}: a 10%-25%, c 17%"]
