@@ -109,10 +109,10 @@ def lines_of(capfd):
 
 def test_prices_line_beside_the_baseline(capfd):
     """All fields; both reach the gap, and the engine is no worse than the model less the gap."""
-    assert main(["prices", "--jobs", "32", "--baseline", "--seed", "1", "--limit", "60"]) == 0
+    assert main(["prices", "--jobs", "72", "--baseline", "--seed", "1", "--limit", "60"]) == 0
     lines, err = lines_of(capfd)
-    assert [line["jobs"] for line in lines] == [32]
-    assert "32 jobs" in err
+    assert [line["jobs"] for line in lines] == [72]
+    assert "72 jobs" in err
     for line in lines:
         assert set(FIELDS) <= line.keys()
         assert None not in [line[name] for name in FIELDS]
