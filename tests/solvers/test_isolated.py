@@ -14,6 +14,7 @@ import ronda
 from ronda.instances import generate
 from ronda.solvers.registry import config_of
 from tests.helpers.ends import is_gone, wait_until
+from tests.helpers.moved import plain_elsewhere
 
 FRAGILE = """
 import os, re, signal, subprocess, time
@@ -86,6 +87,7 @@ def fragile(tmp_path):
 ROUND = generate.round(12, severity="tight", seed=2)
 
 
+@plain_elsewhere
 @pytest.mark.parametrize("spec", ["prices", "milp(gap=1e-3)", "genetic(generations=5)", "tiresias"])
 def test_plans_are_those_of_the_policy_itself(spec):
     """The same round, seed and plan before give the same plan."""

@@ -17,6 +17,7 @@ from ronda.instances import generate
 from ronda.instances.files import json as files
 from ronda.instances.schedule import Schedule
 from ronda.solvers.horizon.driver import run
+from tests.helpers.moved import plain_elsewhere
 
 PROMISED = {
     "instance",
@@ -148,6 +149,7 @@ def without_times(schedule):
     return msgspec.structs.replace(schedule, rounds=rounds)
 
 
+@plain_elsewhere
 def test_a_killed_run_goes_on_to_the_same_schedule(folder, ronda):
     """Interrupted, then killed, the same command ends with the uninterrupted schedule."""
     instance, policy = generate.horizon(4, 8, "tight", 3), "genetic(generations=1)"

@@ -14,6 +14,7 @@ from ronda.instances.learning import TrainingLog
 from ronda.solvers.ones import progress as module
 from ronda.solvers.ones.learn import finished_rows, history
 from ronda.solvers.ones.progress import BetaProgress, ProgressPredictor, features, loss
+from tests.helpers.moved import plain_elsewhere
 
 JOB = [features(20_000, 2.0, 4, 0.5, 0.7)]
 
@@ -119,6 +120,7 @@ def test_the_seed_decides_all(finished):
     assert (first.weights != other.weights).any()
 
 
+@plain_elsewhere
 def test_another_process_with_more_threads_trains_the_same_weights():
     """To the last bit."""
     program = (

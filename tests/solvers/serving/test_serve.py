@@ -33,6 +33,7 @@ from ronda.solvers.serving.lanes import Lanes, done
 from ronda.solvers.serving.limits import ServerLimits
 from ronda.solvers.serving.serve import serve
 from tests.helpers.ends import is_gone, wait_until
+from tests.helpers.moved import plain_elsewhere
 
 TOKEN = "a token of twenty-four"
 ROUND = generate.round(8, seed=1)
@@ -322,6 +323,7 @@ def tell(port, name, message, method="POST", query="", token=TOKEN):
     return status, json.loads(said)
 
 
+@plain_elsewhere
 def test_a_host_is_followed_as_in_a_process_of_its_own(server):
     """The same messages, refusals and changes as with `Embedded`, and no other host's."""
     net = unmeasured_profile("net", CLUSTER, base_batch=32, max_batch=256)
