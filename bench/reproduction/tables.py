@@ -32,7 +32,9 @@ def _row(claim: Claim, figure: Figure | None) -> tuple[str, ...]:
     if figure is not None:
         here, sizes = claim.write(figure), figure.sizes or "–"
         measured = f"{figure.version}, {figure.date}"
-    against = ", ".join(claim.against.values()) or "–"
+    flags = ("true", "false")
+    named = (f"{axis} {v}" if v in flags else v for axis, v in claim.against.items())
+    against = ", ".join(named) or "–"
     verdict = str(claim.verdict(figure))
     return (
         *(claim.name, claim.what, claim.published, claim.sure),
