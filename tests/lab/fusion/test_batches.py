@@ -38,7 +38,7 @@ def test_rules_may_use_their_modes_only():
 def test_no_rule_is_better_than_the_milp(objective):
     """Within its gap; and its bound is below."""
     found = measure("pointnet-mixed", objective, jobs=12, limit_s=20.0)
-    assert found["bound"] <= found["MILP"]
+    assert found["bound"] <= found["MILP"] * (1 + 1e-9)
     for rule in RULES:
         assert found[rule] >= found["bound"] * (1 - 1e-9)
     assert found["MILP"] <= min(found[rule] for rule in RULES) * (1 + 1e-3)
