@@ -5,7 +5,7 @@ power by it; a rule of the user's own to the least that any choice has beside th
 nothing of such a limit may start.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace as with_fields
 
 import numpy as np
@@ -39,11 +39,16 @@ def firm_jobs(round: Round) -> list[JobState]:
     return [s for jobs in groups if not all(s.job.preemptible for s in jobs) for s in jobs]
 
 
+def named(kind: str, names: Sequence[object]) -> str:
+    """Return names with their kind, as in "jobs a, b"."""
+    return f"{kind}{'s' * (len(names) > 1)} {', '.join(map(str, names))}"
+
+
 def given_way(limit: str, row: str, jobs: Collection[JobState], found: str) -> Conflict:
     """Return that a limit, by its row, gives way to jobs that may not be stopped."""
     names = [state.job.id for state in jobs]
-    which = f"job{'s' * (len(names) > 1)} {', '.join(names)}" if len(names) <= FEW else ""
-    which = f"{which or f'{len(names)} jobs'}, which may not be stopped: {found}"
+    which = named("job", names) if len(names) <= FEW else f"{len(names)} jobs"
+    which = f"{which}, which may not be stopped: {found}"
     rows = (*(f"one_option[{name}]" for name in names), row)
     return Conflict(rows, f"no plan keeps {limit} and {which}")
 

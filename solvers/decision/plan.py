@@ -530,7 +530,7 @@ class Optimising(ABC):
         if closes(choice.bound, plan.objective or 0.0, self.gap, choice.scale):
             if plan.status is SolutionStatus.FEASIBLE:  # placed for less, and still near enough
                 plan = msgspec.structs.replace(plan, status=SolutionStatus.OPTIMAL)
-            return self._attested(*best[:2], plan, initial)
+            return self._attested(question, choice, plan, initial)
         again = None if many(question) else self.on_nodes(question, choice, plan, deadline)
         if again is not None:
             best = question, again, _on_nodes(question, again, plan, deadline)
