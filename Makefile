@@ -83,7 +83,7 @@ compare: $(STAMP) ## compare six policies on three packaged instances (OUT=compa
 clean: ## remove what tools and runs leave behind
 	rm -rf build dist *.egg-info $(OUT) .coverage .coverage.* htmlcov
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find bench formulations instances lab ronda solvers tests tools -name __pycache__ -type d \
+	find bench formulations horizon hosts instances lab questions ronda solvers systems tests tools -name __pycache__ -type d \
 		-prune -exec rm -rf {} +
 
 distclean: clean ## clean, and remove the environment

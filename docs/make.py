@@ -17,7 +17,10 @@ from ronda.bench.figures.page import fill
 from ronda.cli.app import cli
 
 DOCS = Path(__file__).parent
-LAYERS = ("cli", "bench", "solvers", "formulations", "instances")
+LAYERS = (
+    *("cli", "bench", "hosts", "questions", "systems"),
+    *("horizon", "solvers", "formulations", "instances"),
+)
 """From top to bottom."""
 
 

@@ -1,7 +1,7 @@
 """What four more GPUs would change, and for whom."""
 
 import ronda
-from ronda.solvers.whatif import Gpus
+from ronda.questions.whatif import Gpus
 
 cluster = ronda.uniform_cluster(ronda.GpuType(name="A100", memory_gib=80), nodes=1, gpus_per_node=4)
 rates = {"gpus": [1, 2, 4], "rate": [1.0, 1.8, 3.0]}

@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from ronda.formulations.per_record import per_record
 from ronda.instances.cluster import Cluster
+from ronda.instances.per_record import per_record
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -50,7 +50,7 @@ class EnergyBudget(Record, frozen=True, kw_only=True):
     price      likewise, with the reciprocal of the energy price: even in money
     carbon     likewise, with the reciprocal of the carbon intensity: even in grams
     demand     ``credit_j + joules``, less what the idle cluster will still draw; rounds get more
-               of it while more jobs are live than on average (see `ronda.solvers.horizon.pacing`)
+               of it while more jobs are live than on average (see `ronda.horizon.pacing`)
     =========  ====================================================================================
 
     Attributes

@@ -4,7 +4,7 @@ A profile is what the scheduler knows about all jobs of an application. What onl
 knows (the true work of a job, how its gradient noise will develop) is in `ronda.instances.job`.
 
 An *array* is k models of one class that run on one GPU together, each one step at a time. What its
-numbers follow from is in `ronda.formulations.fusion`.
+numbers follow from is in `ronda.instances.models`.
 """
 
 from typing import Annotated, Literal

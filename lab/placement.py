@@ -17,7 +17,6 @@ import pandas as pd
 from msgspec.structs import replace
 
 from lab.harness import Folder, limit, markdown, numbers, option, seeds, study
-from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.build import build
@@ -26,6 +25,7 @@ from ronda.formulations.options.table import option as option_of
 from ronda.instances import generate
 from ronda.instances.arrays import Ints
 from ronda.instances.check.answer import check
+from ronda.instances.clock import Deadline
 from ronda.instances.cluster import Cluster, NodeGroup, Rack
 from ronda.instances.generate.applications import GPU, RIGID
 from ronda.instances.job import Allocation, Estimate, JobState

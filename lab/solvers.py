@@ -32,9 +32,9 @@ from ronda.bench.statistics import over_best, paired_ratio, performance_profile
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import normalise
-from ronda.formulations.clock import Deadline
 from ronda.instances import generate
 from ronda.instances.arrays import Floats
+from ronda.instances.clock import Deadline
 from ronda.solvers.decision.plan import Question
 from ronda.solvers.exact.catalogue import SOLVERS
 from ronda.solvers.exact.form import Effort, form_of

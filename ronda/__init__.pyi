@@ -1,8 +1,20 @@
 from .bench.suites.compared import compare
-from .formulations.clock import Deadline
 from .formulations.options.own import Limit, Term
 from .formulations.options.table import OptionTable
+from .horizon.driver import run
+from .horizon.isolated import Isolated
+from .horizon.solve import solve
+from .horizon.warm_up import warm_up
+from .hosts.embedding.changes import Changes, Place
+from .hosts.embedding.decided import DecisionRecord
+from .hosts.embedding.embedded import Embedded
+from .hosts.embedding.rates import rates_from
+from .hosts.embedding.records import StepTime
+from .hosts.embedding.refusals import Refusal
+from .hosts.embedding.round import make_round
+from .hosts.embedding.unmeasured import unmeasured_profile
 from .instances.check.answer import check
+from .instances.clock import Deadline
 from .instances.cluster import Cluster, GpuType, NodeGroup, uniform_cluster
 from .instances.errors import InputError
 from .instances.files.catalogue import load
@@ -14,24 +26,12 @@ from .instances.plan import Plan, PlanMemory
 from .instances.profile import Profile
 from .instances.round import Round
 from .instances.schedule import Schedule
-from .solvers.alternatives import alternatives
-from .solvers.consolidate import consolidate
+from .questions.alternatives import alternatives
+from .questions.consolidate.answer import consolidate
+from .questions.whatif.answer import whatif
 from .solvers.contract import Policy
-from .solvers.embedding.changes import Changes, Place
-from .solvers.embedding.decided import DecisionRecord
-from .solvers.embedding.embedded import Embedded
-from .solvers.embedding.rates import rates_from
-from .solvers.embedding.records import StepTime
-from .solvers.embedding.refusals import Refusal
-from .solvers.embedding.round import make_round
-from .solvers.embedding.unmeasured import unmeasured_profile
-from .solvers.horizon.driver import run
-from .solvers.isolated import Isolated
 from .solvers.registry import policy
 from .solvers.ruled import broken_rules, option_table
-from .solvers.solve import solve
-from .solvers.warm_up import warm_up
-from .solvers.whatif.answer import whatif
 
 __version__: str
 __all__ = [

@@ -11,15 +11,16 @@ from functools import lru_cache
 
 import msgspec
 
-from ronda.formulations.clock import Deadline
-from ronda.formulations.fusion.sharing import together
-from ronda.formulations.models.learning import logged
 from ronda.formulations.options.table import rows_of
 from ronda.formulations.sleeping import woken
+from ronda.horizon.solve import solve
 from ronda.instances import generate
 from ronda.instances.check.answer import check
+from ronda.instances.clock import Deadline
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.learning import Sweep, SweepState, TrainingLog
+from ronda.instances.models.learning import logged
+from ronda.instances.models.sharing import together
 from ronda.instances.plan import Plan, StopReason
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
@@ -27,7 +28,6 @@ from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.greedy.as_one import seen_by
 from ronda.solvers.greedy.in_time import fill
 from ronda.solvers.registry import as_policy
-from ronda.solvers.solve import solve
 
 LIMIT_S, LATE_S = 0.5, 0.25
 """Seconds that a large round may take, and by which its plan may be late."""

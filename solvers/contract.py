@@ -4,7 +4,7 @@ from enum import Flag, auto
 from functools import wraps
 from typing import Any, Protocol, runtime_checkable
 
-from ronda.formulations.clock import Deadline
+from ronda.instances.clock import Deadline
 from ronda.instances.errors import RondaError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

@@ -31,31 +31,31 @@ POLICIES = {
     "cp-sat": "ronda.solvers.policies.optimising.milp:CpSat",
     "prices": "ronda.solvers.policies.optimising.prices:Prices",
     "genetic": "ronda.solvers.policies.optimising.genetic:Genetic",
-    "ones": "ronda.solvers.ones.policy:Ones",
+    "ones": "ronda.systems.ones.policy:Ones",
     "evolve": "ronda.solvers.policies.optimising.genetic:Evolve",
-    "powerflow": "ronda.solvers.policies.energy.powerflow:Powerflow",
-    "powerflow-prices": "ronda.solvers.policies.energy.powerflow:PowerflowPrices",
+    "powerflow": "ronda.systems.powerflow.powerflow:Powerflow",
+    "powerflow-prices": "ronda.systems.powerflow.powerflow:PowerflowPrices",
     "milp-energy": "ronda.solvers.policies.energy.milp_energy:MilpEnergy",
     "tiresias": "ronda.solvers.policies.rigid.tiresias:Tiresias",
     "las": "ronda.solvers.policies.rigid.preemptive:Las",
-    "gavel-like": "ronda.solvers.policies.systems.gavel_like:GavelLike",
-    "gavel-ftf-like": "ronda.solvers.policies.systems.gavel_like:GavelFtfLike",
-    "shockwave-like": "ronda.solvers.policies.systems.shockwave_like:ShockwaveLike",
+    "gavel-like": "ronda.solvers.policies.fair.gavel_like:GavelLike",
+    "gavel-ftf-like": "ronda.solvers.policies.fair.gavel_like:GavelFtfLike",
+    "shockwave-like": "ronda.solvers.policies.fair.shockwave_like:ShockwaveLike",
     "sia-like": "ronda.solvers.policies.optimising.milp:SiaLike",
     "optimus": "ronda.solvers.policies.elastic.optimus:Optimus",
     "pollux-like": "ronda.solvers.policies.elastic.pollux_like:PolluxLike",
     "elasticflow-like": "ronda.solvers.policies.elastic.elasticflow_like:ElasticFlowLike",
-    "hermes": "ronda.solvers.policies.sweeps.hermes:Hermes",
-    "round-robin": "ronda.solvers.policies.sweeps.round_robin:RoundRobin",
-    "slaq": "ronda.solvers.policies.sweeps.slaq:Slaq",
-    "asha": "ronda.solvers.policies.sweeps.asha:Asha",
-    "hyperband": "ronda.solvers.policies.sweeps.hyperband:Hyperband",
-    "hypersched": "ronda.solvers.policies.sweeps.hypersched:HyperSched",
-    "sweep": "ronda.solvers.policies.sweeps.sweep:SweepPolicy",
-    "race-to-idle": "ronda.solvers.policies.sleeping.race_to_idle:RaceToIdle",
-    "hfht": "ronda.solvers.policies.fused.hfht:Hfht",
-    "ces-queue": "ronda.solvers.policies.sleeping.ces:CesQueue",
-    "wake-or-wait": "ronda.solvers.policies.sleeping.wake_or_wait:WakeOrWait",
+    "hermes": "ronda.systems.hermes.hermes:Hermes",
+    "round-robin": "ronda.systems.hermes.round_robin:RoundRobin",
+    "slaq": "ronda.systems.hermes.slaq:Slaq",
+    "asha": "ronda.systems.hermes.asha:Asha",
+    "hyperband": "ronda.systems.hermes.hyperband:Hyperband",
+    "hypersched": "ronda.systems.hermes.hypersched:HyperSched",
+    "sweep": "ronda.systems.hermes.sweep:SweepPolicy",
+    "race-to-idle": "ronda.solvers.policies.energy.race_to_idle:RaceToIdle",
+    "hfht": "ronda.systems.hfta.hfht:Hfht",
+    "ces-queue": "ronda.systems.helios.ces:CesQueue",
+    "wake-or-wait": "ronda.systems.helios.wake_or_wait:WakeOrWait",
 }
 """Name of each policy and where its class lives; a class is imported when it is first asked for."""
 
@@ -70,7 +70,7 @@ POLICIES |= {f"{base}+zeus": f"ronda.solvers.policies.energy.zeus:{base}" for ba
 FUSED_BASES = ("prices", "milp", "evolve")
 """Policies that choose among options of all jobs: each also exists as ``BASE+fused``."""
 
-POLICIES |= {f"{base}+fused": f"ronda.solvers.policies.fused.fused:{base}" for base in FUSED_BASES}
+POLICIES |= {f"{base}+fused": f"ronda.systems.hfta.fused:{base}" for base in FUSED_BASES}
 
 OF_OBJECTIVE, OF_SOLVER = "parameters", "options"
 """Fields of policies that have an objective or a solver: its parameters and options, which `policy`

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import ronda
+from ronda.hosts.adapters import Blox, Gavel, Pollux, Rubick, Sia
 from ronda.instances import generate
 from ronda.instances.arguments import checked
-from ronda.solvers.adapters import Blox, Gavel, Pollux, Rubick, Sia
-from ronda.solvers.whatif import Gpus
+from ronda.questions.whatif import Gpus
 
 CLUSTER = ronda.uniform_cluster(ronda.GpuType(name="A100", memory_gib=40), 3, 8)
 INSTANCE, ROUND = ronda.load("two-jobs"), generate.round(3, seed=0)

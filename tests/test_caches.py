@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ronda.formulations.per_record import Remembered, per_record
+from ronda.instances.per_record import Remembered, per_record
 
 ROOT = Path(__file__).parents[1]
-LAYERS = ("instances", "formulations", "solvers", "bench", "ronda/cli")
+LAYERS = (
+    *("instances", "formulations", "solvers", "horizon"),
+    *("systems", "questions", "hosts", "bench", "ronda/cli"),
+)
 FEW = {"_fields", "_hints", "class_of", "left_alone", "document"}
 """Functions of a kind of record, a public function, a base policy, a command, a document: there are
 few of them."""

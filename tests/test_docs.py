@@ -96,7 +96,10 @@ def test_a_wrong_command_does_not_parse(words):
 
 def with_examples():
     """Return the modules whose docstrings show how something is used."""
-    folders = ("instances", "formulations", "solvers", "bench", "ronda/cli")
+    folders = (
+        *("instances", "formulations", "solvers", "horizon"),
+        *("systems", "questions", "hosts", "bench", "ronda/cli"),
+    )
     paths = (path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")))
     shown = [path.relative_to(ROOT) for path in paths if ">>> " in path.read_text()]
     return [".".join(path.with_suffix("").parts).removeprefix("ronda.") for path in shown]

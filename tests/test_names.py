@@ -4,11 +4,14 @@ import ast
 from collections import Counter
 from pathlib import Path
 
-from ronda.solvers.policies.sleeping.controllers import CONTROLLERS
 from ronda.solvers.registry import POLICIES
+from ronda.systems.helios.controllers import CONTROLLERS
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("instances", "formulations", "solvers", "bench", "ronda/cli")
+FOLDERS = (
+    *("instances", "formulations", "solvers", "horizon"),
+    *("systems", "questions", "hosts", "bench", "ronda/cli"),
+)
 
 
 def public_classes():

@@ -18,7 +18,10 @@ from packaging.utils import canonicalize_name
 from ronda.instances.errors import EXTRAS
 
 ROOT = Path(__file__).resolve().parent.parent
-LAYERS = ("bench", "formulations", "instances", "solvers")
+LAYERS = (
+    *("bench", "formulations", "horizon", "hosts"),
+    *("instances", "questions", "solvers", "systems"),
+)
 HEAVY = (
     *("dask", "deap", "distributed", "highspy", "lightgbm"),
     *("matplotlib", "networkx", "pandas", "pyomo", "scipy"),

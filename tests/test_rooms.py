@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LAYERS = ("instances", "formulations", "solvers", "bench")
+LAYERS = (
+    *("instances", "formulations", "solvers", "horizon"),
+    *("systems", "questions", "hosts", "bench"),
+)
 ROOMS = sorted(
     str(init.parent.relative_to(ROOT))
     for layer in LAYERS

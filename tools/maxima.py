@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import linprog
 
-from ronda.formulations.fusion.memory import SLICES, most_models
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.learnt import Fit, FitParameter, Residual
+from ronda.instances.models.memory import SLICES, most_models
 from ronda.instances.profile import Memory, Mode
 from ronda.instances.traces.table import positive, read_columns, refuse, rows
 from ronda.solvers.fitting.fit import errors_of
-from ronda.solvers.fitting.sharing import MODES
+from ronda.systems.hfta.fit import MODES
 
 COLUMNS = ("model", "precision", "gpu_type", "memory_gib", "mode", "models")
 

@@ -18,7 +18,7 @@ from ronda.instances.learnt import Fit, Fits, batch_suffix
 from ronda.instances.traces.pollux import read_steps
 from ronda.solvers.fitting.data import Measurements, Reading, read
 from ronda.solvers.fitting.fit import fit_measured
-from ronda.solvers.fitting.sharing import fit_shared, read_sharing
+from ronda.systems.hfta.fit import fit_shared, read_sharing
 from tools.maxima import fit_maxima
 from tools.program import run
 

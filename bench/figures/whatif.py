@@ -6,8 +6,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from ronda.bench.figures.style import colour, legend_below, new_figure, save, tidy
-from ronda.solvers.whatif.answer import Changed, WhatIf
-from ronda.solvers.whatif.sizes import Size
+from ronda.questions.whatif.answer import Changed, WhatIf
+from ronda.questions.whatif.sizes import Size
 
 JOBS = 16
 """Jobs that are drawn: those that gain or lose most."""

@@ -7,8 +7,8 @@ import highspy
 import numpy as np
 
 from ronda.bench.registry.records import Model
-from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Floats
+from ronda.instances.clock import Deadline
 from ronda.instances.files import storage
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_file import model_of

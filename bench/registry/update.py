@@ -19,8 +19,9 @@ from ronda.bench.registry.records import (
 from ronda.bench.runs.single import drive
 from ronda.bench.runs.specs import cases
 from ronda.formulations.bounds.horizon import bounds
-from ronda.formulations.clock import Deadline
+from ronda.horizon.solve import solve_valid
 from ronda.instances.check.answer import check
+from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.files import json as files
 from ronda.instances.instance import DECLARED, Instance, Knowledge
@@ -29,7 +30,6 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.decision.plan import AGGREGATE
 from ronda.solvers.registry import config_of, policy
-from ronda.solvers.solve import solve_valid
 from ronda.solvers.versions import versions
 
 

@@ -19,8 +19,9 @@ import msgspec
 
 from ronda.bench.runs.single import drive
 from ronda.bench.runs.specs import Request, RunCase
-from ronda.formulations.clock import Deadline
+from ronda.horizon.solve import solve_valid
 from ronda.instances.check.answer import check
+from ronda.instances.clock import Deadline
 from ronda.instances.errors import RondaError, explained
 from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import fingerprint, write
@@ -29,7 +30,6 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
 from ronda.solvers.registry import policy
-from ronda.solvers.solve import solve_valid
 
 REPORT_EVERY_S = 0.2
 """Progress is told no more often than this."""

@@ -14,17 +14,17 @@ from ronda.bench.runs.folder import claim, load_record, store_record
 from ronda.bench.runs.kept import keep
 from ronda.bench.runs.specs import RunCase
 from ronda.formulations.bounds.horizon import bounds
-from ronda.formulations.models.configuration import Configuration
-from ronda.formulations.models.throughput import samples_per_s
+from ronda.horizon.driver import run
+from ronda.horizon.isolated import Isolated
 from ronda.instances.check.answer import check
 from ronda.instances.files.json import write
 from ronda.instances.instance import DECLARED, LEARNT, Instance, Knowledge
+from ronda.instances.models.configuration import Configuration
+from ronda.instances.models.throughput import samples_per_s
 from ronda.instances.outcome.metrics import summarise
 from ronda.instances.outcome.searched import searched
 from ronda.instances.schedule import Schedule
 from ronda.solvers.contract import Capability
-from ronda.solvers.horizon.driver import run
-from ronda.solvers.isolated import Isolated
 from ronda.solvers.registry import policy, policy_class
 
 Progress = Callable[[int, int, float], None]

@@ -53,7 +53,7 @@ class Spec(Record, frozen=True, kw_only=True):
     `fingerprint` is that of the instance once `variant` has changed it; `label` the policy as the
     user wrote it, `config` all its effective parameters. `time_limit_s` is of a decision (None:
     no limit), `period_s` between rounds (None: as the instance says), `level` what policies know
-    of jobs (`ronda.solvers.horizon.beliefs`), `predictor` what tells them sizes.
+    of jobs (`ronda.horizon.beliefs`), `predictor` what tells them sizes.
     """
 
     instance: str

@@ -9,8 +9,6 @@ from msgspec.structs import replace
 
 from ronda.bench.runs.resample import Resample
 from ronda.formulations.bounds.needs import needs
-from ronda.formulations.models.configuration import Configuration
-from ronda.formulations.models.power import job_power_w
 from ronda.instances import generate
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record
 from ronda.instances.budget import EnergyBudget
@@ -18,6 +16,8 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Truth
+from ronda.instances.models.configuration import Configuration
+from ronda.instances.models.power import job_power_w
 from ronda.instances.profile import PowerCurve, Profile
 from ronda.instances.rules.problem import one_of, show
 

@@ -12,8 +12,8 @@ from ronda.bench.figures.table import percent
 from ronda.bench.sleeping.lines import KNOWS, ControllerLine
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.demand import DAY_S, Demand
-from ronda.solvers.policies.sleeping.ces import WARM_UP
-from ronda.solvers.policies.sleeping.forecasts import DemandForecast, steps_of_day
+from ronda.systems.helios.ces import WARM_UP
+from ronda.systems.helios.forecasts import DemandForecast, steps_of_day
 
 NEEDED = "#BBBBBB"
 ORIGINS = 4

@@ -6,8 +6,8 @@ from typing import Any
 
 from ronda.bench.figures.table import Table, percent
 from ronda.instances.demand import Demand
-from ronda.solvers.policies.sleeping.controllers import Control, controller
-from ronda.solvers.policies.sleeping.outcome import NodeDraw, SleepOutcome, outcome
+from ronda.systems.helios.controllers import Control, controller
+from ronda.systems.helios.outcome import NodeDraw, SleepOutcome, outcome
 
 KNOWS = {
     "oracle": "the future",

@@ -35,7 +35,7 @@ def ones(
     seed
         Same seed, same file.
     """
-    from ronda.instances.traces.ones import ones_workload
+    from ronda.systems.ones.trace import ones_workload
 
     return ones_workload(jobs, seed, nodes=nodes, user_batch=batch)
 

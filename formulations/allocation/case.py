@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 
 from ronda.formulations.allocation.racks import copies, reach
-from ronda.formulations.clock import checkpoint
 from ronda.formulations.objectives.outlook import work_ahead
 from ronda.formulations.options.table import ANYWHERE, RACK, OptionTable, unbeaten
 from ronda.formulations.watts import (
@@ -21,6 +20,7 @@ from ronda.formulations.watts import (
     share,
 )
 from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.clock import checkpoint
 from ronda.instances.errors import InputError
 from ronda.instances.round import Round
 

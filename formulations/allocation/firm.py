@@ -12,7 +12,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.rows import CAP, WINDOW
-from ronda.formulations.fusion.sharing import together
 from ronda.formulations.options.own import ROUNDED, RULE, OwnRows
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts import (
@@ -26,6 +25,7 @@ from ronda.formulations.watts import (
     spare,
 )
 from ronda.instances.job import JobState, used_nodes
+from ronda.instances.models.sharing import together
 from ronda.instances.plan import Conflict
 from ronda.instances.round import Round
 

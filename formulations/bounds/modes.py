@@ -12,21 +12,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.fusion.sharing import fastest_mode, widths
-from ronda.formulations.models.configuration import Configuration
-from ronda.formulations.models.efficiency import efficiency, scale_at, stages
-from ronda.formulations.models.power import mixed_power_w
-from ronda.formulations.models.throughput import (
-    fastest_step,
-    model_of,
-    samples_per_s,
-    speed_and_share,
-)
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import GpuType, Topology
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job
+from ronda.instances.models.configuration import Configuration
+from ronda.instances.models.efficiency import efficiency, scale_at, stages
+from ronda.instances.models.power import mixed_power_w
+from ronda.instances.models.sharing import fastest_mode, widths
+from ronda.instances.models.throughput import (
+    fastest_step,
+    model_of,
+    samples_per_s,
+    speed_and_share,
+)
 from ronda.instances.profile import NoiseCurve, Profile, Rigid, Tabular
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from ronda.formulations.allocation.case import Case
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.clock import checkpoint
 from ronda.formulations.genes.moving import PoolMoves
 from ronda.instances.arrays import Floats, Rows
+from ronda.instances.clock import checkpoint
 from ronda.instances.violation import ROUNDING
 
 

@@ -7,12 +7,12 @@ import numpy as np
 
 from ronda.formulations.allocation.case import Case
 from ronda.formulations.allocation.rows import is_limit
-from ronda.formulations.clock import checkpoint
 from ronda.formulations.genes.genome import Genes
 from ronda.formulations.genes.moving import PoolMoves
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Rows
+from ronda.instances.clock import checkpoint
 from ronda.instances.round import Round
 
 GRAIN = 2.0**-30

@@ -7,12 +7,12 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.per_record import per_record
 from ronda.formulations.watts import may_sleep
 from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.clock import checkpoint
 from ronda.instances.job import JobState
+from ronda.instances.per_record import per_record
 from ronda.instances.round import Round
 from ronda.instances.violation import LONGEST_S
 

@@ -73,10 +73,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ronda.formulations.clock import checkpoint
 from ronda.formulations.objectives.outlook import Outlook
 from ronda.formulations.objectives.width import outdone, taken
 from ronda.instances.arrays import Floats, Rows
+from ronda.instances.clock import checkpoint
 from ronda.instances.plan import Plan, PlanMemory
 
 # Steps of the spread at which the index is computed, and of the logarithm of x, in spreads.

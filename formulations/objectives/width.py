@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ronda.formulations.clock import checkpoint
 from ronda.instances.arrays import Floats
+from ronda.instances.clock import checkpoint
 
 
 def taken(gpus: int, rigid: Iterable[int], elastic: Iterable[tuple[int, ...]]) -> dict[int, int]:

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ronda.formulations.clock import checkpoint
-from ronda.formulations.models.efficiency import efficiency, scales_at
 from ronda.formulations.options.application import Application, application_of, applications
 from ronda.formulations.options.table import (
     BATCH,
@@ -23,9 +21,11 @@ from ronda.formulations.options.table import (
     runs_as,
 )
 from ronda.formulations.options.ways import Grid, RatedJob, Terms, grids, rated_ways
-from ronda.formulations.per_record import Remembered
 from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.clock import checkpoint
 from ronda.instances.job import JobState
+from ronda.instances.models.efficiency import efficiency, scales_at
+from ronda.instances.per_record import Remembered
 from ronda.instances.plan import Plan
 from ronda.instances.profile import NoiseScale
 from ronda.instances.round import Round

@@ -6,12 +6,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from ronda.formulations.clock import checkpoint
-from ronda.formulations.models.configuration import Configuration
-from ronda.formulations.models.throughput import samples_per_s
 from ronda.formulations.options.application import LEAST_SPEED, Application, applications
 from ronda.instances.arrays import Floats
+from ronda.instances.clock import checkpoint
 from ronda.instances.job import JobState
+from ronda.instances.models.configuration import Configuration
+from ronda.instances.models.throughput import samples_per_s
 from ronda.instances.round import Round
 
 

@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.own import OwnRows
 from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.clock import checkpoint
 from ronda.instances.cluster import Pool
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.plan import Plan

@@ -11,10 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ronda.formulations.clock import checkpoint
-from ronda.formulations.models import rated
-from ronda.formulations.models.configuration import Configuration
-from ronda.formulations.models.power import measured_speeds_and_watts, speed_and_watts
 from ronda.formulations.options.application import LEAST_SPEED, Application, PoolShape
 from ronda.formulations.options.table import (
     BATCH,
@@ -31,9 +27,13 @@ from ronda.formulations.options.table import (
     rivals,
     unbeaten,
 )
-from ronda.formulations.per_record import Remembered
 from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.clock import checkpoint
 from ronda.instances.job import Job
+from ronda.instances.models import rated
+from ronda.instances.models.configuration import Configuration
+from ronda.instances.models.power import measured_speeds_and_watts, speed_and_watts
+from ronda.instances.per_record import Remembered
 
 
 class Terms(NamedTuple):

@@ -19,9 +19,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.per_record import per_record
 from ronda.formulations.watts import capped
 from ronda.instances.cluster import Cluster, Topology
+from ronda.instances.per_record import per_record
 
 _STRIDE = 1024
 """Length of the parts in which a large set is searched, so that time grows with its numbers."""

@@ -33,7 +33,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ronda.formulations.clock import checkpoint, watched
 from ronda.formulations.dual_feasible import at_most
 from ronda.formulations.placement.nodes import (
     Piece,
@@ -44,6 +43,7 @@ from ronda.formulations.placement.nodes import (
     lowest_bit,
 )
 from ronda.formulations.placement.rack_power import RackPower
+from ronda.instances.clock import checkpoint, watched
 
 _GPU = 1 << 20
 """What a GPU that stays counts, a job that stays being 1: more than any number of jobs."""

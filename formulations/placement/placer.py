@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from ronda.formulations.clock import watched
 from ronda.formulations.placement.nodes import (
     Piece,
     PoolNodes,
@@ -15,6 +14,7 @@ from ronda.formulations.placement.nodes import (
 from ronda.formulations.placement.packing import pack
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.watts import capped, extra_gpu_w
+from ronda.instances.clock import watched
 from ronda.instances.job import Allocation, JobState, Option, same_nodes, used_nodes
 from ronda.instances.round import Round
 

@@ -1,7 +1,7 @@
 """How fast an application runs: one model, fitted to what all its jobs measure, and corrected.
 
 A step on n GPUs of N nodes computes for C seconds at full clock and synchronises for X seconds that
-do not overlap, with local batch b (`ronda.formulations.models.throughput`)::
+do not overlap, with local batch b (`ronda.instances.models.throughput`)::
 
     C = alpha_c + beta_c b        X = 0 (n = 1) | alpha_r + beta_r (n - 2) (one node)
                                       | alpha_n + beta_n (n - 2) (several)
@@ -25,9 +25,9 @@ from msgspec.structs import replace
 from scipy.optimize import nnls
 from scipy.spatial.distance import cdist
 
-from ronda.formulations.models.measured import Measured, Way
-from ronda.formulations.models.throughput import phases
 from ronda.instances.arrays import Floats
+from ronda.instances.models.measured import Measured, Way
+from ronda.instances.models.throughput import phases
 from ronda.instances.profile import Parametric, Tabular
 
 LEAST_S = 1e-9

@@ -1,7 +1,7 @@
 """The checker's own arithmetic of arrays: jobs that share one GPU.
 
 It is written from the docstrings of `ronda.instances.profile`, and shares nothing with
-`ronda.formulations.fusion`.
+`ronda.instances.models`.
 """
 
 from collections import defaultdict

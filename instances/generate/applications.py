@@ -186,7 +186,7 @@ def speed(
 ) -> float:
     """Return samples per second at full clock without gradient accumulation; 1 if rigid.
 
-    The formula of `Parametric`; the general one is ``ronda.formulations.models.throughput``, to
+    The formula of `Parametric`; the general one is ``ronda.instances.models.throughput``, to
     which a test compares this one.
     """
     model: Throughput = profile.throughput[gpu_type]

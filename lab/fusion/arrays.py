@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ronda.formulations.fusion.memory import most_models
-from ronda.formulations.fusion.time import step_s
 from ronda.instances.errors import InputError
+from ronda.instances.models.memory import most_models
+from ronda.instances.models.time import step_s
 from ronda.instances.profile import MeasuredTime, Memory, Mode, Sharing
 
 Objective = Literal["makespan", "gpu-time", "mean-jct"]

@@ -13,7 +13,7 @@ from lab.fusion.arrays import (
     in_order,
 )
 from lab.fusion.model import build
-from ronda.formulations.clock import Deadline
+from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.solvers.exact.form import Effort, Outcome

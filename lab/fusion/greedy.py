@@ -14,8 +14,8 @@ from lab.fusion.arrays import (
     arrays_of,
     in_order,
 )
-from ronda.formulations.fusion.chunks import balanced, first_fit
 from ronda.instances.errors import InputError
+from ronda.instances.models.chunks import balanced, first_fit
 
 Ways = Mapping[tuple[int, int], Sequence[Array]]
 """The arrays of a batch and k, one for each GPU type that holds them."""

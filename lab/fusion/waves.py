@@ -10,12 +10,12 @@ from math import inf
 
 import numpy as np
 
-from ronda.formulations.fusion.chunks import first_fit
-from ronda.formulations.fusion.time import step_s
 from ronda.instances.errors import InputError
+from ronda.instances.models.chunks import first_fit
+from ronda.instances.models.time import step_s
 from ronda.instances.profile import Mode, Sharing
-from ronda.solvers.policies.sweeps.halving import rungs
-from ronda.solvers.policies.sweeps.hyperband import rungs_of
+from ronda.systems.hermes.halving import rungs
+from ronda.systems.hermes.hyperband import rungs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def random_search(epochs: int = 10, configs: int = 81) -> tuple[Wave, ...]:
 def hyperband(epochs: int = 81, eta: int = 3, skip_last: int = 2) -> tuple[Wave, ...]:
     """Return Hyperband's waves; the defaults are HFHT's benchmarks.
 
-    They are its rungs (`ronda.solvers.policies.sweeps.hyperband`), the last `skip_last` of every
+    They are its rungs (`ronda.systems.hermes.hyperband`), the last `skip_last` of every
     bracket left out.
 
     Raises

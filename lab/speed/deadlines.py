@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 import ronda
 from lab.speed.cases import case, timed
-from ronda.formulations import clock
-from ronda.instances import generate
+from ronda.instances import clock, generate
 
 
 @case("2000")

@@ -11,11 +11,11 @@ from lab.speed.cases import case, timed
 from ronda.bench.runs.runner import peak_rss_mib
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable
-from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.check.plan import check_plan
+from ronda.instances.clock import Deadline
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.plan import Plan
 from ronda.instances.profile import NoiseScale

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from lab.speed.cases import case, timed
+from ronda.hosts.embedding.changes import Changes
+from ronda.hosts.embedding.embedded import Embedded
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Cluster, GpuType, uniform_cluster
 from ronda.instances.job import Costs
-from ronda.solvers.embedding.changes import Changes
-from ronda.solvers.embedding.embedded import Embedded
 
 TILE, GPUS = 14, 64
 """Jobs, and GPUs on nodes of eight, of a round that is laid side by side with itself."""

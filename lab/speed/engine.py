@@ -16,7 +16,7 @@ from lab.speed.cases import case, tell, timed
 from lab.speed.certificate import Claim, certify
 from ronda.bench.runs.runner import peak_rss_mib
 from ronda.formulations.allocation.separable import Separable, normalise
-from ronda.formulations.clock import Deadline
+from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import gap_between
 from ronda.solvers.prices.dual import Search

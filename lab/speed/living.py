@@ -14,13 +14,13 @@ import numpy as np
 import psutil
 
 from lab.speed.cases import case
+from ronda.hosts.embedding.changes import Changes
+from ronda.hosts.embedding.embedded import Embedded
+from ronda.hosts.embedding.refusals import Refusal
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.job import Costs
 from ronda.instances.plan import SolutionStatus
-from ronda.solvers.embedding.changes import Changes
-from ronda.solvers.embedding.embedded import Embedded
-from ronda.solvers.embedding.refusals import Refusal
 
 ROUND_S = 60.0
 NODES, GPUS, MOST_NODES = 16, 8, 20

@@ -20,9 +20,9 @@ from typing import Any, cast
 import numpy as np
 
 from lab.speed.cases import case
+from ronda.hosts.adapters.pollux import Pollux
+from ronda.hosts.adapters.speedups import SumOfSpeedups
 from ronda.instances.errors import InputError
-from ronda.solvers.adapters.pollux import Pollux
-from ronda.solvers.adapters.speedups import SumOfSpeedups
 from ronda.solvers.contract import Policy
 
 PERF = (0.121, 0.00568, 0.0236, 0.00634, 0.0118, 0.00317)

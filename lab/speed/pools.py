@@ -10,7 +10,7 @@ from lab.speed.cases import case, tell, timed
 from ronda.bench.runs.runner import peak_rss_mib
 from ronda.formulations.allocation.separable import Separable, normalise, random_parts
 from ronda.formulations.allocation.uses import Uses
-from ronda.formulations.clock import Deadline
+from ronda.instances.clock import Deadline
 from ronda.instances.plan import gap_between
 from ronda.solvers.exact.catalogue import SOLVERS
 from ronda.solvers.exact.form import Effort, form_of

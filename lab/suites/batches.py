@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import OptionTable
+from ronda.instances.clock import Deadline
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability

@@ -12,7 +12,7 @@ from ronda.solvers.registry import policy as make_policy
 from ronda.solvers.rules import rules_of
 
 if TYPE_CHECKING:
-    from ronda.solvers.decision.explain_job import Explanation, Weighed
+    from ronda.questions.explain import Explanation, Weighed
 
 WORTH = {"rank": "seconds of all jobs' completion times saved per second"}
 """What a unit of worth is, where that can be said in a few words."""
@@ -42,7 +42,7 @@ def explainable(round_: Round, policy: str, jobs: tuple[str, ...]) -> Policy:
         expected = f"a policy with prices: {', '.join(able)}"
         raise InputError("--explain", f"--policy {made.name}, which has no prices", expected)
     if jobs:
-        from ronda.solvers.decision.explain_job import refuse_unknown  # loads HiGHS
+        from ronda.questions.explain import refuse_unknown  # loads HiGHS
 
         for job in jobs:
             refuse_unknown(job, known)
@@ -57,7 +57,7 @@ def why_of(round_: Round, plan: Plan, made: Policy, jobs: tuple[str, ...]) -> "l
     """Explain what the jobs got; nothing if no plan was found, which is said elsewhere."""
     if not jobs or plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE):
         return []
-    from ronda.solvers.decision.explain_job import explain_jobs  # loads HiGHS
+    from ronda.questions.explain import explain_jobs  # loads HiGHS
 
     return explain_jobs(
         round_,

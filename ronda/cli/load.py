@@ -90,7 +90,7 @@ def milp_question(round: Round, spec: str, extra: str = "") -> tuple["AsOne", "Q
     It is about the (valid) round with each array as one job, which is returned first. `extra` is a
     file of rules, or empty.
     """
-    from ronda.formulations.clock import Deadline
+    from ronda.instances.clock import Deadline
     from ronda.solvers.greedy.as_one import AsOne
     from ronda.solvers.policies.optimising.milp import Milp
     from ronda.solvers.registry import policy

@@ -24,10 +24,10 @@ from ronda.formulations.allocation.separable import (
     normalise,
     random_parts,
 )
-from ronda.formulations.clock import Deadline, OutOfTimeError
 from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.formulations.watts import awake_for
 from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.clock import Deadline, OutOfTimeError
 from ronda.instances.plan import Plan, SolutionStatus, StopReason, believed
 from ronda.instances.round import Round
 from ronda.solvers.decision.metered import metered

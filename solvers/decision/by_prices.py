@@ -18,9 +18,9 @@ from ronda.formulations.allocation.separable import (
     surpluses,
 )
 from ronda.formulations.allocation.waking import Ready, begin, with_waking
-from ronda.formulations.clock import OutOfTimeError
 from ronda.formulations.options.table import RACK, OptionTable
 from ronda.instances.arrays import Floats, Rows
+from ronda.instances.clock import OutOfTimeError
 from ronda.instances.plan import PlanMemory, SolutionStatus, StopReason, gap_between
 from ronda.instances.round import Round
 from ronda.solvers.decision.metered import metered

@@ -14,7 +14,6 @@ from ronda.formulations.allocation.firm import bearing, rules_bearing
 from ronda.formulations.allocation.racks import by_rack, told_apart
 from ronda.formulations.allocation.rows import CAP, is_limit, seconds_of
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.clock import Deadline, ending
 from ronda.formulations.objectives.forms import (
     minds_power,
     outlook_of,
@@ -26,6 +25,7 @@ from ronda.formulations.options.build import build
 from ronda.formulations.options.own import ROUNDED, RULE
 from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.instances.arrays import Floats, Rows
+from ronda.instances.clock import Deadline, ending
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation
 from ronda.instances.plan import (

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from ronda.formulations.allocation.case import charged_w, lasts_s
 from ronda.formulations.allocation.racks import wider
-from ronda.formulations.clock import checkpoint
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import RACK, OptionTable, options
 from ronda.formulations.placement.nodes import Placement
@@ -29,6 +28,7 @@ from ronda.formulations.watts import (
     wakes,
 )
 from ronda.instances.arrays import Floats, Rows
+from ronda.instances.clock import checkpoint
 from ronda.instances.job import Allocation, Option
 from ronda.instances.round import Round
 from ronda.solvers.greedy.room import Room

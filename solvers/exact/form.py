@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.clock import Deadline
 from ronda.formulations.options.own import ROUNDED
 from ronda.instances.arrays import Floats, Mask
+from ronda.instances.clock import Deadline
 from ronda.instances.plan import SolutionStatus, StopReason
 
 

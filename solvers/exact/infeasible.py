@@ -10,8 +10,8 @@ from dataclasses import replace
 import highspy
 import numpy as np
 
-from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Rows
+from ronda.instances.clock import Deadline
 from ronda.instances.plan import Conflict, StopReason
 from ronda.solvers.exact.form import Effort, LinearForm
 from ronda.solvers.exact.highs import alone, highs_of, run, solve_form

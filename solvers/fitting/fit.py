@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ronda.formulations.models.power import gpu_power_w
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.learnt import (
@@ -25,6 +24,7 @@ from ronda.instances.learnt import (
     Residual,
     batch_suffix,
 )
+from ronda.instances.models.power import gpu_power_w
 from ronda.instances.profile import PowerCurve
 from ronda.solvers.fitting.data import Kind, Measurements, Reading, read
 from ronda.solvers.fitting.power import fit_power

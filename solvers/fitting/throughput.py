@@ -1,6 +1,6 @@
 """Fit the throughput model of Pollux, with a clock share, to measured iterations.
 
-The model is that of `ronda.formulations.models.throughput`: ``T = m C + X``. Fitted are the
+The model is that of `ronda.instances.models.throughput`: ``T = m C + X``. Fitted are the
 logarithms of T and, where synchronisation was measured, of C as well, which tells both parts apart
 (Pollux fits the same two quantities; Qiao et al., OSDI 2021, and goodput.py of its artifact).
 
@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 
-from ronda.formulations.models.throughput import phases
 from ronda.instances.arrays import Floats
 from ronda.instances.learnt import FitRemark
+from ronda.instances.models.throughput import phases
 from ronda.instances.profile import Parametric
 from ronda.solvers.fitting.data import Measurements
 from ronda.solvers.fitting.search import Fitted, check_known, log_ratio, parameters_of, search

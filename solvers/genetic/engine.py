@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from deap import algorithms, base, creator, tools
 
-from ronda.formulations.clock import Deadline, OutOfTimeError
 from ronda.formulations.genes.genome import Genes
 from ronda.instances.arrays import Rows
+from ronda.instances.clock import Deadline, OutOfTimeError
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.solvers.genetic import operators

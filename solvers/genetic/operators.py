@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from deap import tools
 
-from ronda.formulations.clock import checkpoint
 from ronda.formulations.genes.genome import Genes
 from ronda.instances.arrays import Mask, Rows
+from ronda.instances.clock import checkpoint
 from ronda.instances.violation import ROUNDING
 from ronda.solvers.prices.dual import Jobs
 from ronda.solvers.prices.fill import (

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from ronda.formulations.fusion.sharing import member, together
 from ronda.formulations.options.application import application_of
 from ronda.instances.job import Allocation, Estimate, JobState, Option
+from ronda.instances.models.sharing import member, together
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Policy

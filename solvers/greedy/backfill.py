@@ -19,10 +19,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.application import Requested
 from ronda.formulations.placement.nodes import FreeList, Placement
 from ronda.formulations.watts import capped, extra_gpu_w, extra_w, seconds_left
+from ronda.instances.clock import checkpoint
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
 from ronda.solvers.greedy.room import Clocks, Room, spread_over, start_in_order

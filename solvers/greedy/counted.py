@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ronda.formulations.allocation.case import charged_w
-from ronda.formulations.clock import checkpoint, watched
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts import (
     base_w,
@@ -28,6 +27,7 @@ from ronda.formulations.watts import (
     share,
 )
 from ronda.instances.arrays import Floats, Rows
+from ronda.instances.clock import checkpoint, watched
 from ronda.instances.job import JobState, Option
 from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING

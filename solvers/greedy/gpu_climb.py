@@ -7,12 +7,12 @@ climbs rows of an option table, clocks included, is `ronda.solvers.greedy.margin
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.ladders import Ladder
 from ronda.formulations.placement.placer import Placed, place
 from ronda.formulations.sleeping import rest, spare_of
 from ronda.formulations.watts import may_sleep, node_classes, nodes_for
+from ronda.instances.clock import checkpoint
 from ronda.instances.job import Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

@@ -1,7 +1,7 @@
 """A deadline is a promise of every policy: what runs keeps running, and what fits then starts.
 
 A decision leaves an answer at every stage: keep what runs; then the greedy fill; then what the
-policy itself finds. Building ends at its checkpoints (`ronda.formulations.clock`) early enough for
+policy itself finds. Building ends at its checkpoints (`ronda.instances.clock`) early enough for
 the stages before.
 """
 
@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from ronda.formulations.clock import Deadline, OutOfTimeError, ending
 from ronda.formulations.placement.rack_power import keeps_limits
 from ronda.formulations.sleeping import woken
+from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.clock import checkpoint, watched
 from ronda.formulations.options.table import OptionTable, running_rows
 from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.clock import checkpoint, watched
 from ronda.solvers.greedy.counted import Counted, RowUses, Step, climb
 
 

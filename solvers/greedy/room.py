@@ -10,7 +10,6 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
-from ronda.formulations.clock import checkpoint
 from ronda.formulations.options.application import Requested, application_of
 from ronda.formulations.placement import nodes as placing
 from ronda.formulations.placement.nodes import FreeList, Placement, bits_of, free_lists
@@ -26,6 +25,7 @@ from ronda.formulations.watts import (
     spare,
 )
 from ronda.instances.arrays import Floats
+from ronda.instances.clock import checkpoint
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING

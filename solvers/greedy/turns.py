@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from ronda.formulations.clock import Deadline
 from ronda.formulations.placement.rack_power import keeps_limits
+from ronda.instances.clock import Deadline
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

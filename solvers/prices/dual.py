@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from ronda.formulations.allocation.separable import Separable, largest
 from ronda.formulations.allocation.uses import Uses
-from ronda.formulations.clock import Deadline
 from ronda.instances.arrays import Floats, Ints, Mask, Rows
+from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.solvers.exact.apart import SolverError
 from ronda.solvers.exact.highs import run, silent

@@ -26,8 +26,8 @@ import numpy as np
 
 from ronda.formulations.allocation.floors import folded, with_floors
 from ronda.formulations.allocation.separable import Part, Separable, Units, independent, normalise
-from ronda.formulations.clock import OutOfTimeError, checkpoint, ending
 from ronda.instances.arrays import Floats, Ints
+from ronda.instances.clock import OutOfTimeError, checkpoint, ending
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason, believed, closes, gap_between
 from ronda.solvers.prices.columns import MANY, price

@@ -10,8 +10,8 @@ from contextlib import suppress
 import numpy as np
 
 from ronda.formulations.allocation.separable import Separable, surpluses
-from ronda.formulations.clock import OutOfTimeError, checkpoint
 from ronda.instances.arrays import Floats, Ints, Rows
+from ronda.instances.clock import OutOfTimeError, checkpoint
 from ronda.instances.violation import ROUNDING
 from ronda.solvers.prices.dual import Jobs
 

@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from multiprocessing.connection import Pipe
 
-from ronda.formulations.clock import Deadline, checkpoint
+from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.errors import InputError, RondaError
 
 POLL_S = 0.05

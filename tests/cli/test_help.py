@@ -70,7 +70,7 @@ def test_only_commands_that_are_used_are_loaded():
     code = START + (
         "import ronda.cli.commands.solve, ronda.cli.commands.compare, ronda.cli.commands.run\n"
         "import ronda.cli.commands.frontier, ronda.cli.commands.anytime\n"
-        "import ronda.solvers.horizon.driver\n"
+        "import ronda.horizon.driver\n"
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

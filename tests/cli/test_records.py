@@ -11,7 +11,7 @@ from ronda.instances import generate
 from ronda.instances.arguments import described
 from ronda.instances.base import Record
 from ronda.instances.traces.columns import Columns, Filters
-from ronda.solvers.policies.sleeping.outcome import NodeDraw
+from ronda.systems.helios.outcome import NodeDraw
 
 
 class Made(Record, frozen=True, kw_only=True):

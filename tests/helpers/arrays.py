@@ -2,11 +2,11 @@
 
 from msgspec.structs import replace
 
-from ronda.formulations.fusion.sharing import member
 from ronda.formulations.options.application import application_of
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, Costs, Estimate, Job, Truth
+from ronda.instances.models.sharing import member
 from ronda.instances.plan import Plan
 from ronda.instances.profile import (
     AffineTime,

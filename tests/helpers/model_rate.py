@@ -1,8 +1,8 @@
 """The rate that the performance models of formulations/ give a job: for tests of other layers."""
 
-from ronda.formulations.models.configuration import Configuration
-from ronda.formulations.models.efficiency import worth
-from ronda.formulations.models.throughput import model_of, samples_per_s
+from ronda.instances.models.configuration import Configuration
+from ronda.instances.models.efficiency import worth
+from ronda.instances.models.throughput import model_of, samples_per_s
 from ronda.instances.profile import Rigid
 
 

@@ -32,7 +32,8 @@ FUNCTIONS = {
 """Of numpy, math and scipy.special; there and here ``pow``, ``power``, ``float_power`` as well."""
 POWERS = {"pow", "power", "float_power"}
 ROOT = Path(__file__).parents[2]
-FOLDERS = tuple(f"{ROOT / name}{os.sep}" for name in ("formulations", "instances", "solvers"))
+LAYERS = ("formulations", "horizon", "hosts", "instances", "questions", "solvers", "systems")
+FOLDERS = tuple(f"{ROOT / name}{os.sep}" for name in LAYERS)
 
 
 def moved(result, exact=False):

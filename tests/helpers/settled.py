@@ -3,10 +3,10 @@
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import rows_of
 from ronda.instances import generate
+from ronda.instances.clock import Deadline
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

@@ -4,7 +4,7 @@ import pytest
 
 import ronda
 from ronda.instances.cluster import GpuType, uniform_cluster
-from ronda.solvers.whatif import Gpus, WithoutJob
+from ronda.questions.whatif import Gpus, WithoutJob
 
 CLUSTER = uniform_cluster(GpuType(name="A100", memory_gib=40), 2, 4)
 RATES = {"gpus": [4], "rate": [2.0]}

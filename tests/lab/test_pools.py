@@ -9,7 +9,7 @@ from lab.__main__ import main
 from lab.pools import SOLVERS, table
 from lab.speed.__main__ import main as speed
 from lab.speed.pools import many_pools, relaxed
-from ronda.formulations.clock import Deadline
+from ronda.instances.clock import Deadline
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import solve_separable
 

@@ -14,6 +14,7 @@ from ronda.bench.suites.cells import expand
 from ronda.bench.suites.suite import PACKAGED, locate, read
 from ronda.bench.suites.tables import arrange
 from ronda.formulations.options.build import build
+from ronda.horizon.driver import run
 from ronda.instances import generate
 from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import write
@@ -22,7 +23,6 @@ from ronda.instances.job import JobState
 from ronda.instances.profile import NoiseScale
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
-from ronda.solvers.horizon.driver import run
 from ronda.solvers.registry import policy
 
 SUITES = Path(__file__).parents[2] / "lab" / "suites"

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 import ronda
 from every_plan import cuts
-from ronda.formulations.clock import Deadline
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import options, rows_of
 from ronda.formulations.positions.choices import NODE_SHARE
 from ronda.formulations.sleeping import woken
+from ronda.instances.clock import Deadline
 from ronda.instances.job import Allocation
 from ronda.instances.plan import ROUNDING, Plan, SolutionStatus, StopReason, closes
 from ronda.solvers.greedy.as_one import seen_by

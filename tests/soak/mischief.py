@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ronda.formulations.clock import Deadline
+from ronda.instances.clock import Deadline
 from ronda.instances.job import Allocation, Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

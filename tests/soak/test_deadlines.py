@@ -12,8 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 import ronda
-from ronda.formulations import clock
-from ronda.instances import generate
+from ronda.instances import clock, generate
 from ronda.instances.plan import StopReason
 from ronda.instances.rules.validate import validate
 from ronda.solvers.greedy.in_time import GOOD

@@ -5,7 +5,7 @@ import time
 import pytest
 from msgspec.structs import replace
 
-from ronda.formulations import clock
+from ronda.instances import clock
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option, Truth

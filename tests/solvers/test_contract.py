@@ -5,10 +5,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from ronda.formulations import clock
-from ronda.formulations.clock import Deadline
-from ronda.instances import generate
+from ronda.instances import clock, generate
 from ronda.instances.check.answer import check
+from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import read, write
 from ronda.instances.plan import SolutionStatus, StopReason

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from ronda.formulations.clock import Deadline
+from ronda.instances.clock import Deadline
 from ronda.instances.plan import StopReason
 from ronda.solvers import stopping
 

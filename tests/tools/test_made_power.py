@@ -2,9 +2,9 @@
 
 import pytest
 
-from ronda.formulations.models.power import gpu_power_w
 from ronda.instances.files.catalogue import load
 from ronda.instances.files.fits import find
+from ronda.instances.models.power import gpu_power_w
 from ronda.instances.profile import PowerCurve
 from tools.recipes.made_power import CLOCKS, CURVES, power_curve, stretch
 

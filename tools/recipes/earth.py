@@ -6,8 +6,8 @@ import numpy as np
 from msgspec import structs
 
 from ronda.instances.demand import Demand
-from ronda.instances.traces.demand import read_demand
 from ronda.instances.traces.table import read_columns, to_number
+from ronda.systems.helios.trace import read_demand
 from tools.recipes.item import Item
 
 _WORDS = (

@@ -3,7 +3,7 @@
 from msgspec import structs
 
 from ronda.instances.instance import Instance
-from ronda.instances.traces.ones import ones_workload
+from ronda.systems.ones.trace import ones_workload
 
 # Mean, seconds, of 50 jobs: out/*_profile.csv of the artifact; its speeds are not known.
 _PUBLISHED = {

@@ -12,8 +12,8 @@ from ronda.instances.generate import Structure
 from ronda.instances.generate.structure import PLAIN
 from ronda.instances.instance import Instance
 from ronda.instances.round import Round
+from ronda.questions.whatif.moment import moment
 from ronda.solvers.registry import policy
-from ronda.solvers.whatif.moment import moment
 from tools.recipes.item import Item
 from tools.recipes.structured import GENERATED
 

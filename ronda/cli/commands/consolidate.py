@@ -18,11 +18,11 @@ from ronda.cli.options import (
 from ronda.cli.output import display, emit, facts, note, table
 from ronda.cli.progress import waiting
 from ronda.cli.records import named, options_of
-from ronda.formulations.clock import Deadline
+from ronda.instances.clock import Deadline
 from ronda.instances.files.json import write
 from ronda.instances.plan import SolutionStatus
 from ronda.instances.round import Round
-from ronda.solvers.consolidate import Consolidation, consolidate
+from ronda.questions.consolidate.answer import Consolidation, consolidate
 
 ROWS = 40
 """Moves that the table shows."""

@@ -41,7 +41,7 @@ def command(
     from ronda.cli.load import milp_question
     from ronda.cli.load import round_ as load_round
     from ronda.cli.output import emit, tell
-    from ronda.formulations.clock import Deadline
+    from ronda.instances.clock import Deadline
 
     deadline = Deadline(time_limit, started=entered)
     round_ = load_round(source)

@@ -50,7 +50,7 @@ def command(
     from ronda.cli.commands.solve import report
     from ronda.cli.load import milp_question
     from ronda.cli.load import round_ as load_round
-    from ronda.formulations.clock import Deadline
+    from ronda.instances.clock import Deadline
     from ronda.instances.files.json import write
     from ronda.solvers.decision.by_file import allocate_by_file
     from ronda.solvers.decision.plan import to_plan

@@ -9,10 +9,10 @@ import click
 from ronda.cli.command import taught
 from ronda.cli.options import json_option, policy_option, time_limit_option
 from ronda.cli.output import emit, note
+from ronda.hosts.serving.limits import ServerLimits
+from ronda.hosts.serving.serve import serve
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import label
-from ronda.solvers.serving.limits import ServerLimits
-from ronda.solvers.serving.serve import serve
 
 
 @taught(

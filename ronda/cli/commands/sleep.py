@@ -9,7 +9,7 @@ from ronda.cli.command import FORCED, taught
 from ronda.cli.options import FOLDER, Source, force_option, json_option
 from ronda.cli.records import options_of, taken
 from ronda.instances.errors import InputError
-from ronda.solvers.policies.sleeping.outcome import NodeDraw
+from ronda.systems.helios.outcome import NodeDraw
 
 if TYPE_CHECKING:
     from ronda.bench.sleeping.lines import ControllerLine
@@ -79,7 +79,7 @@ def command(
     from ronda.cli.output import can_draw, display, emit
     from ronda.cli.progress import waiting
     from ronda.instances.files.storage import label
-    from ronda.solvers.policies.sleeping.controllers import controller
+    from ronda.systems.helios.controllers import controller
 
     if out is not None and out.exists() and not out.is_dir():
         raise InputError(label(out), "a file", "a folder, or a new name")

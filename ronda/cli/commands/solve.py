@@ -25,8 +25,9 @@ from ronda.cli.options import (
 )
 from ronda.cli.output import display, emit, facts, note, table, tell_json
 from ronda.cli.progress import waiting
-from ronda.formulations.clock import Deadline
+from ronda.horizon.solve import solve_valid
 from ronda.instances.check.answer import check
+from ronda.instances.clock import Deadline
 from ronda.instances.files.canonical import encode
 from ronda.instances.files.json import write
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
@@ -34,10 +35,9 @@ from ronda.instances.round import Round
 from ronda.instances.violation import Violation
 from ronda.solvers.ruled import broken_rules
 from ronda.solvers.rules import rules_of, with_rules
-from ronda.solvers.solve import solve_valid
 
 if TYPE_CHECKING:
-    from ronda.solvers.decision.explain_job import Explanation
+    from ronda.questions.explain import Explanation
 
 ROWS = 40
 """Jobs that the table shows of a large plan."""
@@ -112,7 +112,7 @@ def command(
     deadline = Deadline(time_limit, started=entered)
     log = sys.stderr if verbose else None
     if alternatives is not None:
-        from ronda.solvers.alternatives import alternatives_valid  # loads HiGHS
+        from ronda.questions.alternatives import alternatives_valid  # loads HiGHS
 
         names = files(out, alternatives, explain)
         plans = alternatives_valid(round_, made, alternatives, within, seed, deadline, log)

@@ -33,9 +33,9 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 
 if TYPE_CHECKING:
-    from ronda.solvers.whatif.answer import WhatIf
-    from ronda.solvers.whatif.changes import Change
-    from ronda.solvers.whatif.sizes import Size
+    from ronda.questions.whatif.answer import WhatIf
+    from ronda.questions.whatif.changes import Change
+    from ronda.questions.whatif.sizes import Size
 
 JOBS = 3
 """Jobs that the table names of those that gain, and of those that lose."""
@@ -166,13 +166,13 @@ def command(
             refuse_existing(out / name, force=FORCED in click.get_current_context().meta)
     if not any(given.values()):
         raise InputError("ronda whatif", "no change", "at least one, such as --gpus A100:+8")
+    from ronda.questions.whatif.answer import whatif
     from ronda.solvers.registry import policy as make_policy
     from ronda.solvers.rules import with_rules
-    from ronda.solvers.whatif.answer import whatif
 
     made, before, round_ = with_rules(make_policy(policy), extra, "--with"), None, subject(source)
     if isinstance(round_, Instance):
-        from ronda.solvers.whatif.moment import moment
+        from ronda.questions.whatif.moment import moment
 
         with bar(f"{source}: run by {made.name}") as progress:
             round_, before = moment(
@@ -217,7 +217,7 @@ class _NewJob(Job, frozen=True, kw_only=True, gc=False):
 
 def _changes(round: Round, given: dict[str, Any]) -> "list[Change]":
     """Return the changes of the options."""
-    from ronda.solvers.whatif import changes as known
+    from ronda.questions.whatif import changes as known
 
     def job(path: Path) -> Job:
         new = read_part(path, _NewJob)

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ronda.formulations.clock import Deadline, checkpoint
 from ronda.formulations.options.ladders import own_batch_ladders
 from ronda.instances.arrays import Ints
+from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.outlook import expected_left
 from ronda.formulations.options.ladders import own_batch_ladders
+from ronda.instances.clock import Deadline
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from ronda.formulations.allocation.rows import gpus_by_pool
 from ronda.formulations.allocation.waking import Ready, ready
-from ronda.formulations.clock import Deadline, OutOfTimeError
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.objectives.outlook import horizon_s
 from ronda.formulations.objectives.thrift import worth_of_a_watt
 from ronda.formulations.sleeping import Standing, SurplusNodes, stand_by, standing
 from ronda.formulations.watts import may_sleep, node_classes, nodes_for
+from ronda.instances.clock import Deadline, OutOfTimeError
 from ronda.instances.plan import Plan, PlanMemory, SolutionStatus
 from ronda.instances.round import Round
 from ronda.solvers.contract import OPTIMISING, Capability

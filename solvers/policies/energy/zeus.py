@@ -23,9 +23,9 @@ from typing import Annotated
 
 import msgspec
 
-from ronda.formulations.models.power import gpu_power_w
 from ronda.formulations.options.application import Application, application_of
 from ronda.instances.job import JobState, Option
+from ronda.instances.models.power import gpu_power_w
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.room import Clocked, Clocks

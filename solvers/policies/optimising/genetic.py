@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from ronda.formulations.allocation.case import Case, make_case
 from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.clock import Deadline, OutOfTimeError, ending
 from ronda.formulations.genes.genome import Genes, genes, genome_of, table_rows
 from ronda.formulations.genes.neighbourhood import move_losses, settle
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.instances.arrays import Floats, Rows
+from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan, PlanDetails, SolutionStatus, StopReason, closes
 from ronda.solvers import stopping

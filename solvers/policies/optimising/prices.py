@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ronda.formulations.allocation.waking import Ready
-from ronda.formulations.clock import Deadline
+from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

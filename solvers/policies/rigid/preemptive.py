@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 import msgspec
 import numpy as np
 
-from ronda.formulations.clock import Deadline
 from ronda.formulations.options.application import Requested
 from ronda.formulations.sleeping import rest
+from ronda.instances.clock import Deadline
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

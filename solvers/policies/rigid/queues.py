@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ronda.formulations.clock import Deadline
 from ronda.formulations.options.application import Requested
 from ronda.formulations.sleeping import rest
+from ronda.instances.clock import Deadline
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

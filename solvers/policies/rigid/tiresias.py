@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from ronda.formulations.clock import Deadline
 from ronda.formulations.sleeping import rest
+from ronda.instances.clock import Deadline
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round

@@ -11,13 +11,13 @@ from ronda.bench.anytime.traces import Point, Trace, plan_value, primal_gap, ref
 from ronda.bench.runs.compare import Comparison, Layout
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.worker import RunLimits
-from ronda.formulations.clock import Deadline
+from ronda.horizon.solve import solve
 from ronda.instances import generate
+from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import write
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.solve import solve
 
 LIMITS = RunLimits(timeout_s=60.0, memory_mib=2048.0)
 

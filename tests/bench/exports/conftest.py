@@ -3,8 +3,8 @@
 import pytest
 
 from arrays import Told, array, instance
+from ronda.horizon.driver import run
 from ronda.instances.files.catalogue import load
-from ronda.solvers.horizon.driver import run
 
 
 @pytest.fixture(scope="session")

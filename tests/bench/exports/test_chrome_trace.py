@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from ronda.bench.exports.chrome_trace import chrome_trace
 from ronda.bench.exports.formats import write_schedule
+from ronda.horizon.driver import run
 from ronda.instances.budget import StepSeries
 from ronda.instances.outcome.metrics import summarise
 from ronda.instances.outcome.usage import usage_of
-from ronda.solvers.horizon.driver import run
 
 SHELL = os.environ.get("PERFETTO_TRACE_PROCESSOR") or shutil.which("trace_processor_shell")
 

@@ -12,9 +12,9 @@ from ronda.bench.figures.style import new_figure, save, time_axis
 from ronda.bench.runs.resample import Resample
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.variant import UNCHANGED, Variant
+from ronda.horizon.driver import run
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.schedule import JobOutcome, Schedule
-from ronda.solvers.horizon.driver import run
 
 PNG = b"\x89PNG"
 

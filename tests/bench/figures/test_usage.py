@@ -6,9 +6,9 @@ import pytest
 
 from arrays import Told, array, instance
 from ronda.bench.figures.usage import bars
+from ronda.horizon.driver import run
 from ronda.instances.files.catalogue import load
 from ronda.instances.outcome.usage import queue_of, usage_of
-from ronda.solvers.horizon.driver import run
 
 
 def test_gpus_and_watts_by_hand(two_nodes, by_hand):

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from ronda.bench.frontier.bound import bound_steps, kept_steps
 from ronda.bench.runs.variant import Variant
+from ronda.horizon.driver import run
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.outcome.metrics import summarise
-from ronda.solvers.horizon.driver import run
 
 
 def test_energy_below_which_nothing_can_be_done_by_hand(two_nodes):

@@ -7,13 +7,13 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.bench.runs.single import eaten, measure
+from ronda.horizon.driver import run
+from ronda.horizon.solve import solve
 from ronda.instances.files.catalogue import load
 from ronda.instances.instance import Cadence
 from ronda.instances.job import Costs
 from ronda.instances.plan import Plan
 from ronda.solvers.contract import Capability
-from ronda.solvers.horizon.driver import run
-from ronda.solvers.solve import solve
 
 
 @dataclass(frozen=True)

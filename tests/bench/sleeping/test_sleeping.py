@@ -8,8 +8,8 @@ import pytest
 from ronda.bench.sleeping.figure import draw_days, draw_fan, draw_nodes
 from ronda.bench.sleeping.lines import as_json, as_tables, line_of
 from ronda.instances import generate
-from ronda.solvers.policies.sleeping.forecasts import seasonal
-from ronda.solvers.policies.sleeping.outcome import NodeDraw
+from ronda.systems.helios.forecasts import seasonal
+from ronda.systems.helios.outcome import NodeDraw
 
 SERIES = generate.demand(6, 40, 1, step_s=1800.0)
 DRAW = NodeDraw()

@@ -28,9 +28,9 @@ from ronda.bench.suites.cells import Cell, Expanded
 from ronda.bench.suites.rows import Pair, TableColumn, TableRow
 from ronda.bench.suites.suite import Ratio, Suite, TableSpec
 from ronda.bench.suites.tables import arrange, draw, usual
+from ronda.horizon.driver import run
 from ronda.instances import generate
 from ronda.instances.errors import InputError
-from ronda.solvers.horizon.driver import run
 
 
 class Runs:

@@ -8,10 +8,10 @@ import pytest
 
 from ronda.bench.registry import records, update
 from ronda.bench.registry.check import worth
+from ronda.horizon.solve import solve
 from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import read, write
 from ronda.solvers.registry import policy
-from ronda.solvers.solve import solve
 
 NAME = "round-gangs"
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from ronda.bench.runs import compare, worker
+from ronda.horizon.driver import run
 from ronda.instances import generate
 from ronda.instances.files import json as files
 from ronda.instances.schedule import Schedule
-from ronda.solvers.horizon.driver import run
 from tests.helpers.moved import plain_elsewhere
 
 PROMISED = {

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from ronda.horizon.driver import run
 from ronda.instances import generate
 from ronda.instances.files.json import write
-from ronda.solvers.horizon.driver import run
 
 FIELDS = {
     *("mean_sleeping_nodes", "wakeups_per_day", "nodes_per_wakeup", "lack_intervals"),

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 import ronda as library
 from ronda.instances import generate
-from ronda.solvers.whatif import Gpus, PowerCap
+from ronda.questions.whatif import Gpus, PowerCap
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from ronda.formulations.allocation.separable import Separable, regrets, surpluses
 from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.options.table import option
+from ronda.horizon.solve import solve
 from ronda.instances import generate
 from ronda.instances.errors import InputError
+from ronda.questions.explain import Reason, explain_jobs
 from ronda.solvers.contract import Capability
-from ronda.solvers.decision.explain_job import Reason, explain_jobs
 from ronda.solvers.decision.plan import Question
 from ronda.solvers.registry import POLICIES, policy
-from ronda.solvers.solve import solve
 
 
 def test_regret_by_hand():

@@ -4,8 +4,8 @@ import pytest
 
 from arrays import Told, array, instance
 from ronda.formulations.bounds.horizon import bounds
+from ronda.horizon.driver import run
 from ronda.instances.job import Costs
-from ronda.solvers.horizon.driver import run
 
 
 def test_arrays_are_within_the_bounds():

@@ -8,7 +8,7 @@ from ronda.formulations.objectives.frozen import frozen_values, scale_of, with_n
 from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.errors import InputError
-from ronda.solvers.whatif import Gpus, NewJob, WithoutNode
+from ronda.questions.whatif import Gpus, NewJob, WithoutNode
 from tests.helpers.valued_rounds import COSTS, cluster, job, rigid, run, snapshot
 
 PRICED = [name for name, form in OBJECTIVES.items() if form.priced]

@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model_rate import work_rate
-from ronda.formulations.models.configuration import Configuration
-from ronda.formulations.models.efficiency import efficiency, scale_at
-from ronda.formulations.models.power import job_power_w
 from ronda.formulations.options.application import pool_shapes
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import CLUSTER, NODE, RACK, option, rivals
 from ronda.instances import generate
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option
+from ronda.instances.models.configuration import Configuration
+from ronda.instances.models.efficiency import efficiency, scale_at
+from ronda.instances.models.power import job_power_w
 from ronda.instances.profile import NoiseScale, Parametric, PowerCurve, Profile, Rigid, Tabular
 from ronda.instances.round import Round
 

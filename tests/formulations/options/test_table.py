@@ -5,10 +5,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.clock import Deadline
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import rows_of, running_rows, unbeaten
 from ronda.instances import generate
+from ronda.instances.clock import Deadline
 from ronda.instances.plan import Plan
 from ronda.solvers.policies.optimising.genetic import Genetic
 

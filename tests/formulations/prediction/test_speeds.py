@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from ronda.formulations.models.measured import Measured, Way, way_of
-from ronda.formulations.models.throughput import phases
 from ronda.formulations.prediction.speeds import believed, carried, fit
+from ronda.instances.models.measured import Measured, Way, way_of
+from ronda.instances.models.throughput import phases
 from ronda.instances.profile import Parametric, Tabular
 
 TRUE = Parametric(

@@ -8,10 +8,10 @@ from hypothesis import event, given, settings
 from msgspec.structs import replace
 
 from model_rate import work_rate
-from ronda.formulations.models.configuration import Configuration
-from ronda.formulations.models.power import job_power_w
 from ronda.instances.check.physics import Pace, Physics
 from ronda.instances.cluster import GpuType
+from ronda.instances.models.configuration import Configuration
+from ronda.instances.models.power import job_power_w
 from ronda.instances.profile import (
     Memory,
     NoiseScale,

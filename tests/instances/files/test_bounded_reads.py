@@ -13,8 +13,8 @@ from ronda.instances.files.canonical import encode
 from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import decode, read
 from ronda.instances.rules.problem import VARIABLE, limits
-from ronda.instances.traces.ones import ones_workload
 from ronda.instances.traces.table import read_jobs
+from ronda.systems.ones.trace import ones_workload
 
 PACKS = {
     "plain": lambda data: data,

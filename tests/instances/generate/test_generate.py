@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from model_rate import work_rate
-from ronda.formulations.models.configuration import Configuration
-from ronda.formulations.models.efficiency import efficiency, scale_at
-from ronda.formulations.models.power import job_power_w
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.files import canonical
 from ronda.instances.generate import applications
 from ronda.instances.generate.tiny import COMBINATIONS, options_at_most
+from ronda.instances.models.configuration import Configuration
+from ronda.instances.models.efficiency import efficiency, scale_at
+from ronda.instances.models.power import job_power_w
 from ronda.instances.rules.validate import problems
 
 LEVELS = ("loose", "balanced", "tight")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from ronda.formulations.models.configuration import Configuration
-from ronda.formulations.models.throughput import samples_per_s
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import read, write
+from ronda.instances.models.configuration import Configuration
+from ronda.instances.models.throughput import samples_per_s
 from ronda.instances.rules.validate import validate
 from ronda.instances.traces.columns import Filters, columns_of
 from ronda.instances.traces.own import as_round, read_cluster, read_own, read_rates

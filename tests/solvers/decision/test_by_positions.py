@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from brute_positions import best_plan, random_values, tiny
 from ronda.formulations.allocation.case import Fidelity, make_case
-from ronda.formulations.clock import Deadline
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import RACK, option
 from ronda.formulations.placement.placer import place
@@ -14,15 +13,16 @@ from ronda.formulations.positions.choices import NODE_SHARE, restrict, ways
 from ronda.formulations.positions.model import build as exact_model
 from ronda.instances import generate
 from ronda.instances.check.answer import check
+from ronda.instances.clock import Deadline
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Parametric, Profile, rigid_profile
 from ronda.instances.round import Round
+from ronda.questions.explain import explain_jobs
 from ronda.solvers.decision import by_positions
 from ronda.solvers.decision.by_positions import allocate_on_nodes
-from ronda.solvers.decision.explain_job import explain_jobs
 from ronda.solvers.exact.read import solve
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.registry import policy

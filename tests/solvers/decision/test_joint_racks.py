@@ -8,19 +8,19 @@ from msgspec.structs import replace
 
 from ronda.formulations.allocation.case import Fidelity, make_case
 from ronda.formulations.allocation.racks import first_fit
-from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import CLUSTER, NODE, RACK, option
+from ronda.horizon.driver import run
 from ronda.instances.check.answer import check
+from ronda.instances.clock import Deadline
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.generate import tiny_round
 from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Truth
 from ronda.instances.profile import Parametric, PowerCurve, Profile
 from ronda.instances.round import Round
-from ronda.solvers.decision.explain_job import explain_jobs
-from ronda.solvers.horizon.driver import run
+from ronda.questions.explain import explain_jobs
 from ronda.solvers.policies.optimising.milp import Milp
 from ronda.solvers.policies.optimising.prices import Prices
 from ronda.solvers.registry import policy

@@ -5,10 +5,10 @@ import sys
 import pyomo.environ
 from msgspec.structs import replace
 
-from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.instances import generate
+from ronda.instances.clock import Deadline
 from ronda.instances.plan import StopReason
 from ronda.solvers.decision.by_milp import SECONDS_PER_OPTION, allocate, judged
 from ronda.solvers.exact import highs

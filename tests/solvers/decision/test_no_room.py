@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import ronda
-from ronda.formulations.clock import Deadline
+from ronda.instances.clock import Deadline
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.plan import Plan, SolutionStatus

@@ -12,8 +12,8 @@ from partitioned import alone
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.pyomo_model import build
 from ronda.formulations.allocation.rows import separable
-from ronda.formulations.clock import Deadline
 from ronda.instances import generate
+from ronda.instances.clock import Deadline
 from ronda.instances.plan import SolutionStatus
 from ronda.solvers.decision.by_milp import allocate
 from ronda.solvers.decision.plan import Question

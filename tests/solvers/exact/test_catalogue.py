@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import normalise
-from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.instances.check.answer import check
+from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.generate import round as generated
 from ronda.instances.generate import tiny_round

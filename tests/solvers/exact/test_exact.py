@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ronda
-from ronda.formulations.clock import Deadline
 from ronda.instances import generate
+from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.solvers.exact.form import Effort

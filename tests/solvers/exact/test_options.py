@@ -5,8 +5,8 @@ import io
 import pytest
 
 import ronda
-from ronda.formulations.clock import Deadline
 from ronda.instances import generate
+from ronda.instances.clock import Deadline
 from ronda.solvers.exact import highs
 from ronda.solvers.exact.catalogue import CP_SAT, LOG
 from ronda.solvers.exact.form import Effort

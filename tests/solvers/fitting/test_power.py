@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ronda.formulations.models.power import gpu_power_w
 from ronda.instances.errors import InputError
+from ronda.instances.models.power import gpu_power_w
 from ronda.instances.profile import PowerCurve
 from ronda.solvers.fitting.data import Measurements
 from ronda.solvers.fitting.fit import fit_measured, fit_table

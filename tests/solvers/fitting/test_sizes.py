@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.formulations.prediction.service import Service
+from ronda.horizon.driver import run
 from ronda.instances.errors import InputError
 from ronda.instances.files import predictors
 from ronda.instances.files.catalogue import load
 from ronda.instances.job import Job, Truth
 from ronda.solvers.fitting.sizes import train
-from ronda.solvers.horizon.driver import run
 from ronda.solvers.policies.rigid.queues import Fifo
 
 

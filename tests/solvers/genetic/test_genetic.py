@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from ronda.formulations.allocation.case import make_case
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.clock import Deadline
 from ronda.formulations.genes.genome import Genes, genes
 from ronda.formulations.options.build import build
 from ronda.instances import generate
+from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.solvers import stopping

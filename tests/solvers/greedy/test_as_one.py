@@ -8,18 +8,18 @@ import pytest
 from msgspec.structs import replace
 
 from arrays import COSTS, Told, array, instance, standing
-from ronda.formulations.clock import Deadline
 from ronda.formulations.options.build import build
+from ronda.horizon.driver import run
+from ronda.horizon.solve import solve
+from ronda.horizon.state import ClusterState
 from ronda.instances.check.answer import check
+from ronda.instances.clock import Deadline
 from ronda.instances.job import Estimate
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.profile import NoiseScale
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.as_one import AsOne
-from ronda.solvers.horizon.driver import run
-from ronda.solvers.horizon.state import ClusterState
 from ronda.solvers.registry import policy
-from ronda.solvers.solve import solve
 
 
 def round_of(works, arrays, *, now_s=10.0, done=0.0, firm=(), **fields):

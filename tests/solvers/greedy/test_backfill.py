@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import ronda
+from ronda.horizon.driver import run
 from ronda.instances.budget import Budget, StepSeries
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Partition, Rack
 from ronda.instances.instance import Faults, Outage
 from ronda.instances.round import Round
-from ronda.solvers.horizon.driver import run
 
 JOBS = [
     ("a", 0, 2, 100),

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.clock import OutOfTimeError, ending
 from ronda.formulations.objectives.outlook import horizon_s, outlook
 from ronda.formulations.options.build import build
 from ronda.instances import generate
+from ronda.instances.clock import OutOfTimeError, ending
 from ronda.solvers.greedy.counted import Counted, RowUses, uses
 from ronda.solvers.greedy.marginal import admitted, climbed, priced, relative, steps_of
 

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from ronda.formulations.watts import left_w, spare
+from ronda.horizon.solve import solve
 from ronda.instances import generate
 from ronda.instances.check.answer import check
 from ronda.instances.cluster import Cluster, Rack
 from ronda.instances.plan import SolutionStatus
 from ronda.solvers.greedy.room import ONE_BY_ONE, Draw
-from ronda.solvers.solve import solve
 
 
 def test_a_rack_without_watts_is_passed_over(elastic_round, live_job):

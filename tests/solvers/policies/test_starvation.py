@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from ronda.formulations.clock import Deadline
+from ronda.horizon.driver import run
 from ronda.instances.check.answer import check
-from ronda.solvers.horizon.driver import run
+from ronda.instances.clock import Deadline
 from ronda.solvers.registry import policy
 from tests.helpers.valued_rounds import cluster, rigid, snapshot
 

@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
+from ronda.horizon.driver import run
+from ronda.horizon.solve import solve
 from ronda.instances.instance import Cadence
 from ronda.instances.job import Costs
 from ronda.instances.outcome.metrics import summarise
-from ronda.solvers.horizon.driver import run
-from ronda.solvers.solve import solve
 
 TURNS = ("las", "gittins", "tiresias(threshold_gpu_s=60)", "gavel-like(lease_s=60)")
 JOBS = [("a", 0, 4, 720), ("b", 0, 4, 720), ("c", 10, 4, 720), ("d", 20, 8, 720)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.clock import Deadline, ending
+from ronda.instances.clock import Deadline, ending
 from ronda.instances.plan import StopReason
 from ronda.solvers.prices import core
 from ronda.solvers.prices.core import CoreSearch, blind_s

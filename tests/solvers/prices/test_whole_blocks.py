@@ -6,7 +6,7 @@ import pytest
 from ronda.formulations.allocation.pyomo_model import build_separable
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.uses import Uses
-from ronda.formulations.clock import Deadline
+from ronda.instances.clock import Deadline
 from ronda.instances.plan import StopReason
 from ronda.solvers.exact.form import Effort
 from ronda.solvers.exact.read import solve

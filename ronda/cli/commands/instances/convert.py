@@ -69,6 +69,11 @@ _row_options = options_of(
 _name_option = click.option("--name", help="Name of the instance; otherwise that of the trace.")
 
 
+READERS = {name: f"ronda.instances.traces.{name}" for name in ("helios", "itp", "philly", "pollux")}
+READERS |= {"ones": "ronda.systems.ones.trace", "demand": "ronda.systems.helios.trace"}
+"""The module that reads each published trace."""
+
+
 def _rows(given: dict[str, Any], usual: Filters) -> Filters:
     """Return the usual filters with those that were given, which are taken out."""
     asked = {name: value for name in _ROWS if (value := given.pop(name)) is not None}
@@ -79,7 +84,7 @@ def _add(trace: str, metavar: str, about: str, *options: Callable[[Command], Com
     """Add the command that reads a trace, by ``read_TRACE`` of its module."""
 
     def carry_out(source: Path, out: Path, name: str | None, as_json: bool, **given: Any) -> None:
-        module, dropped = import_module(f"ronda.instances.traces.{trace}"), Dropped()
+        module, dropped = import_module(READERS[trace]), Dropped()
         read = getattr(module, f"read_{trace}")
         if (filters := signature(read).parameters.get("filters")) is not None:
             given |= {"filters": _rows(given, filters.default), "dropped": dropped}

@@ -70,7 +70,7 @@ def command(
     """  # noqa: D301  (click wants the character)
     from ronda.cli.output import display, emit, note, tell
     from ronda.instances.files.storage import store
-    from ronda.instances.traces.sweeps import Burst, read_repetitive, shares
+    from ronda.systems.hfta.repetitive import Burst, read_repetitive, shares
 
     jobs = read_repetitive(source, Burst(gap_s=gap_s, least=least, similar=similar))
     grouped = jobs[jobs.group >= 0]
@@ -96,7 +96,7 @@ def _table(found: Mapping[tuple[str, str], float]) -> Any:
     """Return the shares of GPU-hours with those of HFTA's study."""
     from ronda.bench.figures.table import percent
     from ronda.cli.output import table
-    from ronda.instances.traces.sweeps import VECTOR
+    from ronda.systems.hfta.repetitive import VECTOR
 
     made = table("GPU-hours of", "GPUs", "share", "Vector Institute", left=2)
     for (kind, size), share in found.items():

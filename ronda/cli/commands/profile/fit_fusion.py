@@ -81,7 +81,7 @@ def command(
     A step may be an iteration or an epoch, in any unit of time: the curve has the same. Errors are
     relative; each row was also left out once and predicted from the others.
     """  # noqa: D301  (click wants the character)
-    from ronda.solvers.fitting.sharing import fit_sharing
+    from ronda.systems.hfta.fit import fit_sharing
 
     fits = fit_sharing(source, model, gpu_type, least=least)
     keep(fits, out)
@@ -94,7 +94,7 @@ def command(
 
 def _laws(fits: Fits) -> Any:
     """Return the laws, and the most that each mode gains over one model after another."""
-    from ronda.solvers.fitting.sharing import best_speed_up
+    from ronda.systems.hfta.fit import best_speed_up
 
     made = table("name", "law", "models", "best", "speed-up", left=2)
     for fit in fits.fits:

@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ronda.horizon.driver import run
 from ronda.instances.cluster import GpuType
 from ronda.instances.files import json as files
 from ronda.instances.files.catalogue import entries
 from ronda.instances.instance import Instance
 from ronda.instances.round import Round
-from ronda.solvers.horizon.driver import run
 
 
 def test_list_names_every_packaged_instance(ronda):

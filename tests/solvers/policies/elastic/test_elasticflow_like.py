@@ -2,8 +2,8 @@
 
 import pytest
 
+from ronda.horizon.solve import solve
 from ronda.instances.check.answer import check
-from ronda.solvers.solve import solve
 
 
 def gpus(plan):

@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
+from ronda.horizon.driver import run
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.profile import Parametric, Profile
-from ronda.solvers.horizon.driver import run
 
 LINEAR = Profile(
     name="linear", throughput={"A100": Parametric(alpha_c_s=0.0, beta_c_s=1.0)}, base_batch=10.0

@@ -3,13 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
+from ronda.horizon.driver import run
+from ronda.horizon.solve import solve
 from ronda.instances.check.answer import check
 from ronda.instances.files import catalogue
 from ronda.instances.instance import Cadence
 from ronda.instances.outcome.metrics import summarise
 from ronda.instances.profile import Tabular
-from ronda.solvers.horizon.driver import run
-from ronda.solvers.solve import solve
 
 
 def gpus(plan):

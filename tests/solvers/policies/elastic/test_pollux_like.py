@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ronda.formulations.objectives.forms import restart_factor
+from ronda.horizon.solve import solve
 from ronda.instances.check.answer import check
 from ronda.solvers.policies.elastic.pollux_like import hull_steps, worths
-from ronda.solvers.solve import solve
 
 
 def gpus(plan):

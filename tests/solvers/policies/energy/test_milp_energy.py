@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from ronda.bench.runs.variant import Variant, reference_w
-from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
+from ronda.horizon.driver import run
+from ronda.horizon.solve import solve
 from ronda.instances import generate
 from ronda.instances.check.answer import check
+from ronda.instances.clock import Deadline
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.errors import InputError
 from ronda.instances.files.catalogue import load
@@ -19,13 +21,11 @@ from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.outcome.metrics import summarise
 from ronda.instances.profile import PowerCurve, Profile, Tabular
 from ronda.instances.round import Round
-from ronda.solvers.decision.explain_job import explain_jobs
+from ronda.questions.explain import explain_jobs
 from ronda.solvers.greedy.counted import Counted, uses
-from ronda.solvers.horizon.driver import run
 from ronda.solvers.policies.energy.milp_energy import MilpEnergy, WakingNodes
 from ronda.solvers.policies.optimising.prices import Prices
 from ronda.solvers.registry import policy
-from ronda.solvers.solve import solve
 
 EXACT = MilpEnergy(gap=1e-9)
 

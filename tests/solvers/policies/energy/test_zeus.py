@@ -5,12 +5,12 @@ import pickle
 import msgspec
 import pytest
 
+from ronda.horizon.driver import run
+from ronda.horizon.solve import solve
 from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.solvers.contract import Capability
-from ronda.solvers.horizon.driver import run
 from ronda.solvers.registry import POLICIES, ZEUS_BASES, config_of, parameters_of, policy
-from ronda.solvers.solve import solve
 
 CLOCKS = (0.5, 1.0)
 

@@ -5,11 +5,11 @@ import re
 import msgspec
 import pytest
 
+from ronda.horizon.driver import run
+from ronda.horizon.solve import solve
 from ronda.instances import generate
 from ronda.solvers.decision.by_prices import LastGap
-from ronda.solvers.horizon.driver import run
 from ronda.solvers.policies.optimising.prices import Prices
-from ronda.solvers.solve import solve
 
 
 def rounds():

@@ -4,10 +4,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from ronda.formulations.clock import Deadline
 from ronda.formulations.genes.neighbourhood import move_losses
 from ronda.instances import generate
 from ronda.instances.check.answer import check
+from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.solvers.decision.plan import Question

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.clock import Deadline
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import option
 from ronda.instances import generate
 from ronda.instances.check.answer import check
+from ronda.instances.clock import Deadline
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation, Estimate, Job, JobState, Option

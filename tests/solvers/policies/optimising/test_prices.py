@@ -9,7 +9,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from lab.speed.engine import reference
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.allocation.uses import Uses
-from ronda.formulations.clock import Deadline
+from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.solvers.prices.dual import Search

@@ -6,12 +6,12 @@ from msgspec.structs import replace
 
 from ronda.formulations.objectives.forms import values
 from ronda.formulations.options.build import build
+from ronda.horizon.solve import solve
 from ronda.instances.check.answer import check
 from ronda.instances.generate import round as generated
 from ronda.instances.job import Estimate
 from ronda.solvers.contract import Capability
 from ronda.solvers.registry import policy
-from ronda.solvers.solve import solve
 
 
 def test_goodput_counts_over_the_least_of_the_job(elastic_round, live_job):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from ronda.horizon.solve import solve
 from ronda.instances.job import Estimate
 from ronda.solvers.policies.rigid.preemptive import gittins_index
-from ronda.solvers.solve import solve
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from odd_rounds import odd_round
 
-from ronda.solvers.solve import solve
+from ronda.horizon.solve import solve
 from ronda.testing import all_asleep
 
 

@@ -3,15 +3,15 @@
 import msgspec
 import pytest
 
+from ronda.horizon.driver import run
+from ronda.horizon.solve import solve
 from ronda.instances.check.answer import check
 from ronda.instances.errors import InputError
 from ronda.instances.files import catalogue
 from ronda.instances.instance import Cadence
 from ronda.instances.outcome.metrics import summarise
-from ronda.solvers.horizon.driver import run
 from ronda.solvers.policies.rigid.tiresias import SecondQueue
 from ronda.solvers.registry import policy
-from ronda.solvers.solve import solve
 
 # 8 GPUs since 0: 16 GPU-hours, 57,600 GPU-seconds, are over after 7,200 s.
 

@@ -1,0 +1,465 @@
+"""The rolling horizon: an event-driven driver that calls a policy round after round.
+
+Time moves from event to event. At each one, jobs that end complete first, then jobs that are
+submitted are admitted, then the policy decides once. Every plan is checked by the independent
+ledger before it is carried out; a plan with a violation never runs.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ronda.horizon.fallback import restore
+from ronda.horizon.guard import Passed, guarded
+from ronda.horizon.journal import FORMAT, Change, Decision, Header, Journal
+from ronda.horizon.state import ClusterState
+from ronda.instances.arguments import checked
+from ronda.instances.base import Index, Positive
+from ronda.instances.clock import Deadline
+from ronda.instances.errors import InputError, RondaError
+from ronda.instances.files.json import fingerprint
+from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
+from ronda.instances.job import Allocation, used_nodes
+from ronda.instances.learnt import Predictor
+from ronda.instances.models.sharing import narrowed
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.rules.validate import validate
+from ronda.instances.schedule import RoundRecord, Schedule
+from ronda.instances.violation import LONGEST_S
+from ronda.solvers.contract import Capability, Policy
+from ronda.solvers.registry import as_policy, config_of
+from ronda.solvers.rules import rules_of
+from ronda.solvers.versions import versions
+
+Progress = Callable[[int, int, float], None]
+
+LOOKS = 60
+"""Rounds in an energy window while jobs wait, if there is no period: joules accrue meanwhile."""
+
+PATIENCE = 1000
+"""Rounds in a row in which nothing will ever end and nothing starts, before a run is given up."""
+
+
+@checked
+def run(
+    instance: Instance,
+    policy: Policy | str,
+    *,
+    seed: Index = 0,
+    time_limit_s: Positive | None = 10.0,
+    cadence: Cadence | None = None,
+    knowledge: Knowledge = DECLARED,
+    predictor: Predictor | None = None,
+    journal: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Schedule:
+    """Drive a policy over a whole instance.
+
+    Parameters
+    ----------
+    policy
+        A policy, or its name with parameters as in ``"milp(objective=rank)"``.
+    seed
+        Each round gets a seed that follows from this one and its number.
+    time_limit_s
+        For each decision, in seconds; a policy that takes longer is recorded as an overrun.
+    cadence
+        When to decide; None: as the instance says.
+    knowledge
+        What policies know of jobs: ``oracle``, the true sizes; ``declared``, the estimates of the
+        instance; ``history``, what can be learnt from jobs that ran (sizes and speeds); ``none``,
+        speeds, and how far live jobs have come. See `ronda.horizon.beliefs`.
+    predictor
+        Tells sizes, with the knowledge ``history``; it learns on from jobs that end in the run.
+    journal
+        File in which decisions are recorded as they are made. If it holds those of an earlier,
+        unfinished run of the same kind they are replayed and the run goes on from there.
+    progress
+        Called after every round with (completed jobs, jobs, time in the horizon).
+
+    Raises
+    ------
+    InputError
+        If the instance is not valid or the journal belongs to another run.
+    RondaError
+        If jobs are left that the policy never starts.
+    """
+    made = as_policy(policy)
+    validate(instance)
+    when = cadence or instance.cadence
+    driver = Driver(instance, made, seed, time_limit_s, when, knowledge, predictor)
+    if journal is None:
+        return driver.drive(None, progress)
+    with closing(Journal(Path(journal), driver.header())) as kept:
+        return driver.drive(kept, progress)
+
+
+class Driver:
+    """One run of one policy over one instance."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        policy: Policy,
+        seed: int,
+        time_limit_s: float | None,
+        cadence: Cadence,
+        knowledge: Knowledge = DECLARED,
+        predictor: Predictor | None = None,
+    ) -> None:
+        if not (cadence.on_event or cadence.period_s):
+            raise InputError("cadence", "neither events nor a period", "at least one of them")
+        self.instance, self.policy, self.seed = instance, policy, seed
+        self.time_limit_s, self.cadence = Deadline(time_limit_s).limit_s, cadence
+        self.predictor = predictor
+        self.state = ClusterState(instance, knowledge, predictor)
+        self.records: list[RoundRecord] = []
+        self.previous: Plan | None = None
+        self.fingerprint = fingerprint(instance)
+        energy = instance.budget.energy
+        self._window_s = energy.window_s if energy is not None else None
+        self._energy_due_s = float("inf")
+        self._in_vain = 0
+        self._clocks: dict[str, float] = {}
+        self._asked: Round | None = None  # what the policy thinks about, if that takes time
+        self._answer_s = float("inf")
+        self._again = False  # whether something has happened since
+
+    def header(self) -> Header:
+        """Return what identifies this run."""
+        settings: dict[str, Any] = {
+            "time_limit_s": self.time_limit_s,
+            "cadence": msgspec.to_builtins(self.cadence),
+            "knowledge": self.state.knowledge,
+        }
+        if self.predictor is not None:
+            settings["predictor"] = self.predictor.checksum
+        return Header(
+            format=FORMAT,
+            instance=self.instance.name,
+            fingerprint=self.fingerprint,
+            policy=self.policy.name,
+            config=config_of(self.policy),
+            seed=self.seed,
+            settings=settings,
+            version=versions()["ronda"],
+        )
+
+    def drive(self, journal: Journal | None, progress: Progress | None) -> Schedule:
+        """Run to the end."""
+        state = self.state
+        recorded = journal.replay() if journal is not None else iter(())
+        first = state.next_submit_s() > 0  # limits hold from 0 s on, whenever the first job comes
+        while state.completed < len(self.instance.jobs):
+            began = time.perf_counter()
+            now_s = 0.0 if first else self._next_event_s()
+            first = False
+            asked = self._to_answer(self._is_due(now_s, state.advance(now_s)))
+            if asked is None:
+                continue
+            decision = next(recorded, None)
+            if decision is not None:
+                if journal is not None and decision.record.now_s != now_s:
+                    raise journal.refused(len(self.records) + 2)
+                self._replay(decision, asked)
+            else:
+                decision = self._decide(began, asked)
+                if journal is not None:
+                    journal.append(decision)
+            self._energy_due_s = self._next_look_s()
+            self.records.append(decision.record)
+            self._count_in_vain(decision.record)
+            if self._again and (state.queue.waiting or state.queue.running):
+                self._ask()
+            if progress is not None:
+                progress(state.completed, len(self.instance.jobs), now_s)
+        return self._schedule()
+
+    def _next_event_s(self) -> float:
+        """Return the time of the next event of any kind."""
+        state = self.state
+        times = [state.next_submit_s(), state.ends.next_s(), state.world.next_s, self._answer_s]
+        if state.queue.waiting or state.queue.running:
+            times.extend(self._clock_events())
+        else:
+            times.extend(state.limit_events())
+        now_s = min(times)
+        never = now_s == float("inf") or self._in_vain > PATIENCE
+        running, waiting = state.queue.running, state.queue.waiting
+        if never and not waiting:
+            raise RondaError(
+                f"{self.policy.name}: {len(running)} jobs run, {next(iter(running))!r} first, but "
+                "none ever ends: they have too much work for their speed"
+            )
+        if never:
+            first = next(iter(waiting))
+            raise RondaError(
+                f"{self.policy.name} leaves {len(waiting)} jobs waiting forever, "
+                f"{first!r} first, though nothing else ends or will arrive: {self._why()}"
+            )
+        if now_s > LONGEST_S:
+            raise RondaError(
+                f"{self.policy.name}: the run goes beyond {LONGEST_S:.3g} s, where no microsecond "
+                "is exact: a job has too much work for its speed, or a pause is too long"
+            )
+        return now_s
+
+    def _why(self) -> str:
+        """Return what may keep a job from ever starting."""
+        said = self.records[-1].violations if self.records else ()
+        budget, own = self.instance.budget, rules_of(self.policy)
+        limits = [f"the rules ({own})"] * bool(own)
+        if budget.power_cap_w is not None or budget.energy is not None:
+            limits.append("the power or energy budget")
+        if not own:  # one with rules says how it was solved
+            said = said or (self.previous.record.message if self.previous else "",)
+        if said and said[0]:
+            return f"the last decision says: {said[0]}"
+        if not limits:
+            return "no limit on power, energy or of its own keeps the policy from it"
+        return f"the job may be too large for {' or '.join(limits)} as the policy would run it"
+
+    def _clock_events(self) -> list[float]:
+        """Return the next tick, change of a limit or price, and look at the energy budget."""
+        state, period = self.state, self.cadence.period_s
+        times = []
+        if period is not None:
+            times.append(next_tick_s(state.now_s, period))
+        changes = (series.next_change(state.now_s) for series in self.instance.budget.series)
+        times.extend(change for change in changes if change is not None)
+        times.append(self._energy_due_s)
+        if self.cadence.on_report:
+            times.append(state.next_report_s())
+        return [t for t in times if t > state.now_s]
+
+    def _next_look_s(self) -> float:
+        """Return when to decide again, for the sake of energy, what is decided now.
+
+        At the end of the window, or at a fraction of it while jobs wait and no period is set; and
+        before what runs has used up the budget because jobs take longer than expected.
+        """
+        state, window_s = self.state, self._window_s
+        if window_s is None:
+            return float("inf")
+        often = state.queue.waiting and self.cadence.period_s is None
+        look_s = state.now_s + (window_s / LOOKS if often else window_s)
+        spent_s = state.spent_s()
+        return min(look_s, spent_s) if spent_s > state.now_s + state.instant_s else look_s
+
+    def _to_answer(self, due: bool) -> Round | None:
+        """Return the round whose decision takes effect now, if there is one.
+
+        Decisions that take time are asked for when they are due, one after the other. A limit that
+        changes or runs out does not wait: the policy is asked again, and what it says is done.
+        """
+        now_s = self.state.now_s
+        live = bool(self.state.queue.waiting or self.state.queue.running)
+        at_once = not self.instance.faults.decision_s or not live or self._is_urgent(now_s)
+        asked = None
+        if due and at_once:
+            asked, self._again = self.state.snapshot(self._length_s), False
+        elif self._asked is not None:
+            self._again |= due
+            asked = self._asked if now_s >= self._answer_s else None
+        elif due:
+            self._ask()
+        if asked is not None:
+            self._asked, self._answer_s = None, float("inf")
+        return asked
+
+    def _ask(self) -> None:
+        delay_s = self.instance.faults.decision_s
+        self._asked = self.state.snapshot(self._length_s, delay_s)
+        self._answer_s, self._again = self.state.now_s + delay_s, False
+
+    @property
+    def _length_s(self) -> float:
+        return self.cadence.period_s or 60.0
+
+    def _is_urgent(self, now_s: float) -> bool:
+        changes = any(series.changes_at(now_s) for series in self.instance.budget.series)
+        return changes or now_s >= self._energy_due_s
+
+    def _is_due(self, now_s: float, happened: tuple[int, ...]) -> bool:
+        """Return whether to call the policy now: without live jobs, if limits need sleep."""
+        if not (self.state.queue.waiting or self.state.queue.running):
+            return self.state.must_rest()
+        if self.cadence.on_event and any(happened):
+            return True
+        if self.cadence.on_report and self.state.next_report_s() <= now_s:
+            return True
+        period = self.cadence.period_s
+        if period is not None and now_s == round(now_s / period) * period:
+            return True
+        return self._is_urgent(now_s)
+
+    def _count_in_vain(self, record: RoundRecord) -> None:
+        """Count the rounds in a row that only wait: nothing that runs ends, nothing will arrive."""
+        state = self.state
+        comes_s = min(state.next_submit_s(), state.world.next_s)
+        idle = comes_s == float("inf") and state.ends.next_s() > LONGEST_S
+        self._in_vain = self._in_vain + 1 if idle and not record.started else 0
+
+    def _decide(self, began: float, asked: Round) -> Decision:
+        """Ask the policy, check its plan, carry it out and record it.
+
+        A plan for a round that has passed is checked against that; what can no longer be done by
+        now is left out, and what is left checked against the present except for what it foresaw.
+        """
+        state = self.state
+        pinned = tuple(state.pinned)
+        deadline = Deadline(self.time_limit_s)
+        now = None
+        if asked.now_s != state.now_s:
+            now = Passed(state.snapshot(self._length_s), partial(still, state))
+        relief, faults, solve_s, replaced = guarded(
+            self.policy,
+            asked,
+            state.ledger,
+            deadline=deadline,
+            seed=(self.seed * 1_000_003 + len(self.records)) % 2**31,
+            initial=self.previous,
+            now=now,
+        )
+        round_ = asked if now is None else now.round
+        if not replaced and self._clocks and Capability.ELASTIC not in self.policy.capabilities:
+            relief = restore(round_, state.ledger, relief.plan, self._clocks)
+        plan = relief.plan
+        state.ledger.accept(plan)
+        change = state.difference(plan)
+        started, stopped, changed = self._carry_out(change, relief.slowed, plan.discarded)
+        self._remember(plan)
+        record = RoundRecord(
+            now_s=state.now_s,
+            waiting=len(round_.waiting),
+            running=len(round_.running),
+            started=started,
+            stopped=stopped,
+            changed=changed,
+            objective=plan.objective,
+            bound=plan.bound,
+            stop=plan.stop,
+            status=plan.status,
+            solve_s=solve_s,
+            overhead_s=time.perf_counter() - began - solve_s,
+            overrun=self.time_limit_s is not None and solve_s > self.time_limit_s,
+            power_w=state.nodes.watts,
+            violations=faults,
+            prices=plan.prices,
+            slowed_jobs=relief.slowed,
+            stopped_jobs=relief.stopped,
+            restored_jobs=relief.restored,
+            pinned_jobs=pinned,
+            conflicts=tuple(each.message for each in plan.details.conflicts),
+        )
+        kept = msgspec.structs.replace(plan, allocations={})
+        return Decision(change=change, plan=kept, record=record)
+
+    def _replay(self, decision: Decision, asked: Round) -> None:
+        """Carry out a recorded decision again."""
+        state, change = self.state, decision.change
+        if asked.now_s != state.now_s:
+            state.snapshot(self._length_s)  # measures progress, as when the decision was made
+        kept = {i: a for i, a in state.held().items() if i not in change.stopped}
+        plan = msgspec.structs.replace(
+            decision.plan, allocations=kept | change.held, asleep=change.asleep
+        )
+        state.ledger.accept(plan)
+        self._carry_out(change, decision.record.slowed_jobs, decision.plan.discarded)
+        self._remember(decision.plan)
+
+    def _carry_out(
+        self, change: Change, slowed: tuple[str, ...], discarded: tuple[str, ...]
+    ) -> tuple[int, int, int]:
+        """Apply a change; remember the clocks of jobs that the driver slows, to give them back."""
+        for job_id in slowed:
+            held = self.state.queue.running[job_id].allocation
+            if held is not None:
+                self._clocks.setdefault(job_id, held.option.clock)
+        for job_id in {*change.held, *change.stopped} - set(slowed):
+            self._clocks.pop(job_id, None)
+        done = self.state.apply(change)
+        self.state.discard(discarded)
+        return done
+
+    def _remember(self, plan: Plan) -> None:
+        self.previous = msgspec.structs.replace(plan, allocations=self.state.held())
+
+    def _schedule(self) -> Schedule:
+        state = self.state
+        jobs = state.close()
+        return Schedule(
+            instance=self.instance.name,
+            fingerprint=self.fingerprint,
+            policy=self.policy.name,
+            config=config_of(self.policy),
+            seed=self.seed,
+            jobs=jobs,
+            rounds=tuple(self.records),
+            sleeps=tuple(state.nodes.sleeps),
+            failures=tuple(state.failures),
+            forecasts=() if state.beliefs is None else tuple(state.beliefs.forecasts),
+            energy=state.nodes.meter.total(state.now_s),
+            energy_cost=None if state.cost is None else state.cost.total,
+            carbon_g=None if state.carbon is None else state.carbon.total,
+            end_s=state.now_s,
+            versions=versions(),
+        )
+
+
+def next_tick_s(now_s: float, period_s: float) -> float:
+    """Return the least ``k * period_s`` after a time, of whole k: no sum of rounded periods."""
+    k = round(now_s / period_s)
+    while k * period_s <= now_s:
+        k += 1
+    return k * period_s
+
+
+def still(state: ClusterState, plan: Plan) -> Plan:
+    """Return a plan for an earlier round without what can no longer be done.
+
+    Jobs that have ended are left out. One that finds too few GPUs in service where it is to go
+    stays where it runs if nobody else has come there, or waits.
+    """
+    left: list[int] = state.cluster.topology.node_gpus.tolist()
+
+    taken: set[object] = set()
+
+    def take(allocation: Allocation) -> bool:
+        array = allocation.array and (allocation.array, allocation.placement)
+        if array in taken:
+            return True
+        if any(left[node] < gpus for node, gpus in allocation.placement):
+            return False
+        if array is not None:
+            taken.add(array)
+        for node, gpus in allocation.placement:
+            left[node] -= gpus
+        return True
+
+    held, kept = state.held(), dict[str, Allocation]()
+    wanted = {i: a for i, a in plan.allocations.items() if i in state.lives}
+    for job_id, allocation in wanted.items():
+        now = held.get(job_id)
+        if now is not None and now.goes_on(allocation) and take(now):
+            kept[job_id] = now
+    for job_id, allocation in wanted.items():
+        if job_id not in kept:
+            for choice in (allocation, held.get(job_id)):
+                if choice is not None and take(choice):
+                    kept[job_id] = choice
+                    break
+    jobs = {i: state.lives[i].job for i in kept}
+    kept |= narrowed(kept, jobs, state.instance.profiles, state.instance.cluster)
+    used = used_nodes(kept.values())
+    asleep = plan.asleep
+    if asleep is not None:
+        asleep = tuple(n for n in asleep if n not in state.nodes.off and n not in used)
+    gone = tuple(i for i in plan.discarded if i in state.lives)
+    return msgspec.structs.replace(plan, allocations=kept, asleep=asleep, discarded=gone)

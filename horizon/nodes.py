@@ -1,0 +1,134 @@
+"""The nodes as the driver sees them: which sleep, wake up or are off, and what they draw."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from ronda.horizon.energy import Meter
+from ronda.instances.cluster import Topology
+from ronda.instances.job import Allocation
+from ronda.instances.models.sharing import whole
+
+
+class NodeStates:
+    """Which nodes sleep, wake up or are off, and since when; all others are awake.
+
+    Attributes
+    ----------
+    asleep, off
+        Since when, by node. Those that are off are out of service and draw nothing.
+    waking
+        Since when, and when it is awake, by node.
+    draining
+        Nodes that give nothing away any more.
+    ready_s
+        When each node could run jobs, for the last time that it woke or went off.
+    sleeps
+        Sleeps that are over: node, start and end.
+    watts
+        What all nodes draw, with their jobs, once every pause and wake-up is over.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self.meter = Meter(topology)
+        self.asleep: dict[int, float] = {}
+        self.off: dict[int, float] = {}
+        self.waking: dict[int, tuple[float, float]] = {}
+        self.draining: set[int] = set()
+        self.ready_s = [0.0] * len(topology.node_gpus)
+        self.sleeps: list[tuple[int, float, float]] = []
+        self.watts = self.meter.awake_w
+        self._wake_s: list[float] = topology.wake_s.tolist()
+        self._gpus: list[int] = topology.node_gpus.tolist()
+
+    def advance(self, now_s: float) -> None:
+        """Let wake-ups end that are over."""
+        for node, (_, ready_s) in list(self.waking.items()):
+            if ready_s <= now_s:
+                self._end_waking(node, now_s)
+
+    def sleep(self, target: set[int], now_s: float) -> None:
+        """Let these nodes sleep, and wake all others that do."""
+        for node in sorted(self.asleep.keys() - target):
+            self._end_sleep(node, now_s)
+            self.ready_s[node] = now_s + self._wake_s[node]
+            if self.ready_s[node] > now_s and self.meter.wake_w[node]:
+                self.waking[node] = (now_s, self.ready_s[node])
+        for node in sorted(target - self.asleep.keys()):
+            if node in self.waking:
+                self._end_waking(node, now_s)
+            self.asleep[node] = now_s
+            self.watts -= self.meter.saved_w(node)
+
+    def go_off(self, node: int, now_s: float) -> None:
+        """Let a node without jobs draw nothing."""
+        if node in self.asleep:
+            self._end_sleep(node, now_s)
+        if node in self.waking:
+            self._end_waking(node, now_s)
+        self.ready_s[node] = now_s
+        self.off[node] = now_s
+        self.watts -= self.meter.idle_w(node)
+
+    def come_back(self, node: int, now_s: float) -> None:
+        """Let a node that was off draw power, and run jobs, again."""
+        self.meter.off(node, self.off.pop(node), now_s)
+        self.watts += self.meter.idle_w(node)
+
+    def close(self, now_s: float) -> None:
+        """End sleeps, wake-ups and times off that are open."""
+        for node in sorted(self.off):
+            self.come_back(node, now_s)
+        for node in sorted(self.asleep):
+            self._end_sleep(node, now_s)
+        for node in sorted(self.waking):
+            self._end_waking(node, now_s)
+
+    def _end_sleep(self, node: int, now_s: float) -> None:
+        since_s = self.asleep.pop(node)
+        self.watts += self.meter.saved_w(node)
+        if now_s > since_s:
+            self.meter.sleep(node, since_s, now_s)
+            self.sleeps.append((node, since_s, now_s))
+
+    def _end_waking(self, node: int, now_s: float) -> None:
+        since_s, ready_s = self.waking.pop(node)
+        self.meter.wake(node, min(ready_s, now_s) - since_s)
+
+    def hold_from_s(self, allocation: Allocation, now_s: float) -> float:
+        """Return when all nodes of an allocation are awake, now at the earliest."""
+        return max(now_s, *(self.ready_s[node] for node, _ in allocation.placement))
+
+    def out(self, held: Mapping[str, Allocation]) -> tuple[tuple[int, int], ...]:
+        """Return the GPUs out of service by node: all if it is off, if drained those not held."""
+        return out_of_service(self._gpus, self.off, self.draining, held)
+
+    def waking_w(self) -> float:
+        """Return what nodes that wake up draw on top of their idle power."""
+        return sum(self.meter.wake_w[node] for node in self.waking)
+
+    def owed_j(self, now_s: float) -> float:
+        """Return the energy that wake-ups are bound to use from now on."""
+        return sum(
+            self.meter.wake_w[node] * (ready_s - now_s)
+            for node, (_, ready_s) in self.waking.items()
+        )
+
+    def used_j(self, time_s: float, running: Iterable[tuple[float, float]]) -> float:
+        """Return the energy used by a time; `running` as in `Meter.used_j`."""
+        waking = [(node, *times) for node, times in self.waking.items()]
+        return self.meter.used_j(time_s, running, self.asleep.items(), waking, self.off.items())
+
+
+def out_of_service(
+    gpus: Sequence[int],
+    off: Collection[int],
+    draining: Collection[int],
+    held: Mapping[str, Allocation],
+) -> tuple[tuple[int, int], ...]:
+    """Return the GPUs out of service by node: all if it is off, if drained those not held."""
+    left = {node: 0 for node in draining if node not in off}
+    for allocation in whole(held).values() if left else ():
+        for node, n in allocation.placement:
+            if node in left:
+                left[node] += n
+    gone = {node: gpus[node] - left.get(node, 0) for node in {*off, *left}}
+    return tuple(sorted((node, n) for node, n in gone.items() if n))

@@ -1,0 +1,87 @@
+"""Live jobs: those that wait and those that run, in the order of submission, and who ends when."""
+
+import heapq
+from itertools import count
+
+from ronda.horizon.live import LiveJob
+from ronda.instances.job import JobState
+
+
+class Queue:
+    """States of live jobs by id; `waiting` and `running` are always in order."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, JobState] = {}
+        self._running: dict[str, JobState] = {}
+        self._place: dict[str, int] = {}  # in the order of submission
+        self._mixed = False
+
+    @property
+    def waiting(self) -> dict[str, JobState]:
+        """Jobs that wait."""
+        self._sort()
+        return self._waiting
+
+    @property
+    def running(self) -> dict[str, JobState]:
+        """Jobs that run."""
+        self._sort()
+        return self._running
+
+    def submit(self, job_id: str, place: int, state: JobState) -> None:
+        """Let a new job wait, behind all others."""
+        self._place[job_id] = place
+        self._waiting[job_id] = state
+
+    def run(self, job_id: str, state: JobState) -> None:
+        """Let a job run, or show what has changed of one that does."""
+        if self._waiting.pop(job_id, None) is not None and self._running:
+            last = next(reversed(self._running))
+            self._mixed |= self._place[last] > self._place[job_id]
+        self._running[job_id] = state
+
+    def wait(self, job_id: str, state: JobState) -> None:
+        """Let a running job wait."""
+        del self._running[job_id]
+        self._waiting[job_id] = state
+        self._mixed = True
+
+    def leave(self, job_id: str) -> None:
+        """Forget a job that has ended."""
+        del (self._waiting if job_id in self._waiting else self._running)[job_id]
+        del self._place[job_id]
+
+    def _sort(self) -> None:
+        if self._mixed:
+            for jobs in (self._waiting, self._running):
+                ordered = sorted(jobs.items(), key=lambda item: self._place[item[0]])
+                jobs.clear()
+                jobs.update(ordered)
+            self._mixed = False
+
+
+class Ends:
+    """When running jobs end if nothing changes, the earliest first."""
+
+    def __init__(self) -> None:
+        # End, index, restarts, entry, job.
+        self._heap: list[tuple[float, int, int, int, LiveJob]] = []
+        self._entries = count()
+
+    def expect(self, live: LiveJob) -> None:
+        """Note when a job ends; what was noted of it before no longer counts."""
+        entry = live.end_s, live.index, live.state.restarts, next(self._entries), live
+        heapq.heappush(self._heap, entry)
+
+    def next_s(self) -> float:
+        """Return when the next job ends; infinity if none does."""
+        while self._heap:
+            end_s, _, version, _, live = self._heap[0]
+            if live.end_s == end_s and live.state.restarts == version:
+                return end_s
+            heapq.heappop(self._heap)
+        return float("inf")
+
+    def pop(self) -> LiveJob:
+        """Return the job that ends next, and forget its end."""
+        return heapq.heappop(self._heap)[4]

@@ -1,0 +1,79 @@
+"""Decide one round."""
+
+from typing import Annotated
+
+from ronda.horizon.guard import answer
+from ronda.instances.arguments import checked
+from ronda.instances.base import Index, Positive
+from ronda.instances.check.answer import Ledger
+from ronda.instances.clock import Deadline
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.rules.validate import validate
+from ronda.solvers.contract import Policy
+from ronda.solvers.exact.catalogue import Writer, logged
+from ronda.solvers.registry import as_policy
+from ronda.solvers.ruled import refuse_bad
+from ronda.solvers.rules import rules_of, with_rules
+
+ROUND = "a round (ronda.read reads one; ronda.run drives an instance)"
+
+
+@checked
+def solve(
+    round: Annotated[Round, ROUND],
+    policy: Policy | str = "milp",
+    *,
+    seed: Index = 0,
+    deadline: Deadline | Positive | None = None,
+    initial: Plan | None = None,
+    log: Writer | None = None,
+    extra: object = (),
+) -> Plan:
+    """Decide one round, which is validated first, with one policy.
+
+    The plan is checked. If the policy fails or its plan breaks a rule, what runs keeps running and
+    what fits next to it starts: `Plan.status` is then ``fallback``, or ``none`` if no plan keeps
+    every limit, and ``record.message`` says why. The same round, seed and initial give the same
+    plan, unless the clock cut the search.
+
+    Parameters
+    ----------
+    policy
+        A policy, or its name with parameters as in ``"milp(objective=rank, gap=1e-4)"``.
+    deadline
+        By when to return: in so many seconds, or a `Deadline` that has begun; None: no limit.
+    initial
+        A plan to start the search from.
+    log
+        Where the solver of a model writes its own words while it runs, as ``sys.stderr``.
+    extra
+        Rules of the user's own, which the plan keeps (docs/own_rules.md): functions of the round
+        and its `OptionTable` that return a `Limit`, a `Term` or several; or the path of a file of
+        them. For `milp` and `prices`.
+
+    Raises
+    ------
+    InputError
+        If the round is not valid, or a rule is none: it raises, or returns something else.
+    """
+    deadline, made = Deadline.of(deadline), with_rules(as_policy(policy), extra, "extra")
+    valid = validate(round)  # within the deadline
+    return solve_valid(valid, made, seed=seed, deadline=deadline, initial=initial, log=log)
+
+
+def solve_valid(
+    round: Round,
+    policy: Policy | str,
+    *,
+    seed: int = 0,
+    deadline: Deadline,
+    initial: Plan | None = None,
+    log: Writer | None = None,
+) -> Plan:
+    """Decide a round as `solve`; one from a file was validated when it was read."""
+    made, ledger = as_policy(policy), Ledger(round.cluster)
+    if own := rules_of(made):
+        refuse_bad(own, round)
+    with logged(log):
+        return answer(made, round, ledger, deadline=deadline, seed=seed, initial=initial)

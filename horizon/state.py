@@ -1,0 +1,451 @@
+"""The cluster as the driver sees it: who holds what, which nodes sleep, what it draws."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from ronda.horizon.energy import Tally
+from ronda.horizon.faults import Event, FaultState
+from ronda.horizon.journal import Change, change_of
+from ronda.horizon.live import LiveJob, TrueRates
+from ronda.horizon.nodes import NodeStates
+from ronda.horizon.pacing import Pacer
+from ronda.horizon.queue import Ends, Queue
+from ronda.instances.check.answer import Ledger
+from ronda.instances.errors import InputError, RondaError
+from ronda.instances.instance import DECLARED, LEARNT, Instance, Knowledge, Straggler
+from ronda.instances.job import Allocation, Job, JobState, used_nodes
+from ronda.instances.learning import SweepState
+from ronda.instances.learnt import Predictor
+from ronda.instances.models.configuration import Configuration
+from ronda.instances.models.power import job_power_w
+from ronda.instances.models.sharing import narrowed, ready_together
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.schedule import Failure, JobOutcome, Segment
+from ronda.instances.violation import SECOND
+
+if TYPE_CHECKING:
+    from ronda.horizon.beliefs import Beliefs
+
+
+class ClusterState:
+    """Everything that changes while a validated instance is driven."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        knowledge: Knowledge = DECLARED,
+        predictor: Predictor | None = None,
+    ) -> None:
+        self.instance, self.knowledge = instance, knowledge
+        self.beliefs = _beliefs(knowledge, predictor)
+        self.topology = instance.cluster.topology
+        self.now_s = 0.0
+        self.queue = Queue()
+        self.nodes = NodeStates(self.topology)
+        self.lives: dict[str, LiveJob] = {}
+        self.outcomes: list[JobOutcome | None] = [None] * len(instance.jobs)
+        self.completed = 0
+        self.submitted = 0
+        self.ledger = Ledger(instance.cluster)
+        self.rates = TrueRates(instance)
+        budget = instance.budget
+        self.pacer = None if budget.energy is None else Pacer(instance)
+        price, carbon = budget.energy_price_per_j, budget.carbon_g_per_j
+        self.cost = None if price is None else Tally(price)
+        self.carbon = None if carbon is None else Tally(carbon)
+        self.ends = Ends()
+        self.pinned: dict[str, None] = {}  # jobs that may not be stopped until they progress
+        self._racks_are_capped = any(rack.power_cap_w for rack in instance.cluster.racks)
+        self._observed: dict[str, None] = {}  # in the order in which what they measure is learnt
+        self._left: set[str] = set()  # arrays that have lost members
+        self.world = FaultState(instance.faults)
+        self.failures: list[Failure] = []
+        self.sweeps: dict[str, SweepState] = {}
+        self._trials = Counter(job.sweep for job in instance.jobs)  # that have not ended, by sweep
+        self.cluster = instance.cluster  # with the GPUs that are out of service now
+
+    def next_submit_s(self) -> float:
+        """Return when the next job arrives."""
+        jobs = self.instance.jobs
+        return jobs[self.submitted].submit_s if self.submitted < len(jobs) else float("inf")
+
+    def next_report_s(self) -> float:
+        """Return when a running trial of a sweep reports its loss next."""
+        observed = (self.lives[job_id] for job_id in self._observed)
+        times = (live.next_stage_s for live in observed if live.job.sweep is not None)
+        return min(times, default=float("inf"))
+
+    def advance(self, now_s: float) -> tuple[int, int, int]:
+        """Move the time on: jobs end, things break and are repaired, then jobs are submitted.
+
+        Returns how many jobs completed and were submitted, and how often something broke or came
+        back that changes what can run.
+        """
+        if self.pacer is not None:
+            self.pacer.advance(now_s, self._live())
+        for tally in (self.cost, self.carbon):
+            if tally is not None:
+                for time_s in tally.changes(now_s):
+                    tally.advance(time_s, self.used_j(time_s))
+        self.now_s = now_s
+        self.nodes.advance(now_s)
+        completed = 0
+        while self.ends.next_s() <= now_s:
+            self._end(self.ends.pop())
+            completed += 1
+        broke = sum(self._happen(event) for event in self.world.until(now_s))
+        self._reslice()
+        self._settle()
+        submitted = 0
+        while self.next_submit_s() <= now_s:
+            job = self.instance.jobs[self.submitted]
+            live = LiveJob.submit(self.submitted, job, self.instance, self.knowledge)
+            self.lives[live.job.id] = live
+            self.queue.submit(live.job.id, live.index, live.state)
+            sweep = live.job.sweep
+            if sweep is not None and sweep not in self.sweeps:
+                self.sweeps[sweep] = SweepState(sweep=self.instance.sweeps[sweep])
+            self.submitted += 1
+            submitted += 1
+        return completed, submitted, broke
+
+    def _end(self, live: LiveJob) -> None:
+        """End a job that is complete, or has failed for good; one that may try again waits."""
+        retries, end_s = self.instance.faults.retries, live.end_s
+        if live.fails:
+            dead = retries is not None and live.failed >= retries
+            self._fail(live, end_s, None)
+            if not dead:
+                return
+        else:
+            self._close(live, live.release(end_s, complete=True))
+            self.ledger.release(live.job.id)
+        self._leave(live, live.outcome(end_s, failed=live.fails))
+
+    def discard(self, job_ids: Iterable[str]) -> None:
+        """End waiting trials of sweeps that the policy gives up."""
+        for job_id in job_ids:
+            live = self.lives[job_id]
+            self._leave(live, live.outcome(self.now_s, discarded=True))
+
+    def _leave(self, live: LiveJob, outcome: JobOutcome) -> None:
+        """Note a job that has ended in some way; what its trial of a sweep logged is kept."""
+        self.queue.leave(live.job.id)
+        del self.lives[live.job.id]
+        if self.beliefs is not None:
+            ended = outcome.failed or outcome.discarded
+            self.beliefs.end(live.job, None if ended else live.work)
+        self.outcomes[live.index] = outcome
+        self.completed += 1
+        sweep, log = live.job.sweep, live.log()
+        if sweep is None:
+            return
+        self._trials[sweep] -= 1
+        if not self._trials[sweep]:
+            del self.sweeps[sweep]
+        elif log is not None:
+            known = self.sweeps[sweep]
+            self.sweeps[sweep] = replace(known, ended=known.ended | {live.job.id: log})
+
+    def _fail(self, live: LiveJob, now_s: float, node: int | None) -> None:
+        """Stop a job by a failure, of a node or (None) its own; it waits with what is saved."""
+        segment, failure = live.fail(now_s, node, live.job.costs or self.instance.costs)
+        self._close(live, segment)
+        self.failures.append(failure)
+        self.queue.wait(live.job.id, live.state)
+        self.ledger.release(live.job.id)
+
+    def _reslice(self) -> None:
+        """Let arrays that have lost members go on without them, at once and at no cost."""
+        if not self._left:
+            return
+        held = {i: a for i, a in self.held().items() if a.array in self._left}
+        jobs = {i: self.lives[i].job for i in held}
+        narrow = narrowed(held, jobs, self.instance.profiles, self.instance.cluster)
+        for job_id, allocation in narrow.items():
+            self._narrow(job_id, allocation)
+        self._left.clear()
+        self.ledger.accept(Plan(allocations=self.held()))
+
+    def _narrow(self, job_id: str, allocation: Allocation) -> None:
+        """Let a job go on in a narrower array."""
+        live = self.lives[job_id]
+        observed, pinned = job_id in self._observed, job_id in self.pinned
+        speed = self.world.speed_of(allocation)
+        self._close(live, live.narrow(self.now_s, allocation, self.rates, speed))
+        self.nodes.watts += self.nodes.meter.extra_w(allocation.option, live.truth.power)
+        self.queue.run(job_id, live.state)
+        if observed:
+            self._observed[job_id] = None
+        if pinned:
+            self.pinned[job_id] = None
+        self.ends.expect(live)
+
+    def _happen(self, event: Event) -> bool:
+        """Carry out what happens to a node; return whether it changes what can run."""
+        node, fault, world = event.node, event.fault, self.world
+        if isinstance(fault, Straggler):
+            world.speed[node] = fault.speed
+            if event.kind == "at speed":
+                del world.speed[node]
+            for live in self._on(node):
+                held = live.state.allocation
+                assert held is not None
+                live.change_speed(event.time_s, self.rates, world.speed_of(held))
+                self.ends.expect(live)
+            return False
+        if event.kind == "drains":
+            self.nodes.draining.add(node)
+            return False
+        if event.kind == "repaired":
+            self.nodes.draining.discard(node)
+            self.nodes.come_back(node, self.now_s)
+            return True
+        for live in self._on(node):
+            if fault.notice_s is None:
+                self._fail(live, event.time_s, node)
+            else:
+                self._stop(live.job.id)
+                self.ledger.release(live.job.id)
+        if node not in self.nodes.off:
+            self.nodes.go_off(node, self.now_s)
+        return True
+
+    def _on(self, node: int) -> list[LiveJob]:
+        held = self.held().items()
+        return [self.lives[i] for i, a in held if any(n == node for n, _ in a.placement)]
+
+    def _settle(self) -> None:
+        """Switch drained nodes off that no job holds any more; show which GPUs can be used."""
+        nodes = self.nodes
+        if not nodes.draining and not nodes.off and not self.cluster.out:
+            return
+        used = used_nodes(self.held().values())
+        for node in sorted(nodes.draining - nodes.off.keys() - used):
+            nodes.go_off(node, self.now_s)
+        out = nodes.out(self.held())
+        if out == self.cluster.out:
+            return
+        whole = self.instance.cluster
+        self.cluster = msgspec.structs.replace(whole, out=out) if out else whole
+        self.ledger = Ledger(self.cluster)
+        self.ledger.accept(Plan(allocations=self.held(), asleep=tuple(sorted(self.nodes.asleep))))
+
+    def snapshot(self, length_s: float, ahead_s: float = 0.0) -> Round:
+        """Return the round to decide now, with the limits of some time ahead."""
+        if not self.world.silent(self.now_s):
+            self._measure()
+        for job_id in [*self.pinned]:
+            if self.lives[job_id].unpin(self.now_s):
+                del self.pinned[job_id]
+                self.queue.run(job_id, self.lives[job_id].state)
+        instance, budget = self.instance, self.instance.budget
+        cap = budget.power_cap_w
+        then_s = self.now_s + ahead_s
+        cap_w = None if cap is None else cap.at(then_s)
+        energy_j = sustained_w = banked_j = None
+        if self.pacer is not None:
+            bound_j = self._bound_j() + self.nodes.watts * ahead_s
+            spending = self.pacer.spending(then_s, bound_j, self._live())
+            energy_j, sustained_w, banked_j = spending
+        seen = Round(
+            name=instance.name,
+            now_s=self.now_s,
+            length_s=length_s,
+            cluster=self.cluster,
+            profiles=instance.profiles,
+            waiting=tuple(self.queue.waiting.values()),
+            running=tuple(self.queue.running.values()),
+            costs=instance.costs,
+            power_cap_w=None if cap_w is None else max(0.0, cap_w - self.nodes.waking_w()),
+            energy_j=energy_j,
+            window_s=3600.0 if self.pacer is None else self.pacer.energy.window_s,
+            banked_j=banked_j,
+            sustained_w=sustained_w,
+            asleep=tuple(sorted(self.nodes.asleep)),
+            waking=tuple(sorted(self.nodes.waking)),
+            sweeps=dict(self.sweeps),
+            energy_price_per_j=None if self.cost is None else self.cost.series.at(self.now_s),
+            carbon_g_per_j=None if self.carbon is None else self.carbon.series.at(self.now_s),
+        )
+        return seen if self.beliefs is None else self.beliefs.believe(seen)
+
+    def _measure(self) -> None:
+        """Measure what has changed of the running jobs, and show what was measured long enough ago.
+
+        Reports are late by the same time each; nothing new is measured while one is on its way.
+        """
+        late_s = self.world.faults.report_s
+        for job_id in self._observed:
+            live = self.lives[job_id]
+            if live.report is None and live.next_stage_s <= self.now_s:
+                live.observe(self.now_s)
+            if live.report is not None and live.report[0] + late_s <= self.now_s:
+                before = live.state
+                live.show()
+                self.queue.run(job_id, live.state)
+                if self.beliefs is not None:
+                    self._learn(live, before, self.beliefs)
+
+    def _learn(self, live: LiveJob, before: JobState, beliefs: "Beliefs") -> None:
+        """Let what a job has measured be learnt from."""
+        held = live.state.allocation
+        assert held is not None
+        gpu_type = self.topology.pools[held.option.pool].gpu_type
+        if before.since_s == live.resume_s:  # the first time on this allocation
+            beliefs.judge(gpu_type, before, held.option.rate)
+        factor = live.truth.throughput * self.world.speed_of(held)
+        step = self.rates.step(live.job, held, factor)
+        if step is not None:
+            beliefs.measure((live.job.profile, gpu_type.name), *step)
+        if not live.segments:
+            beliefs.begin(live.job, live.state.noise)
+
+    def _bound_j(self) -> float:
+        return self.used_j(self.now_s) + self.nodes.owed_j(self.now_s)
+
+    def spent_s(self) -> float:
+        """Return when what runs now would use up the energy budget, if nothing ended before."""
+        if self.pacer is None:
+            return float("inf")
+        return self.pacer.lasts_until_s(self.now_s, self._bound_j(), self.nodes.watts)
+
+    def limit_events(self) -> list[float]:
+        """Return when idle nodes may begin to break a limit: it changes, or the budget is spent."""
+        if self.next_submit_s() == float("inf"):
+            return []
+        changes = (series.next_change(self.now_s) for series in self.instance.budget.series)
+        spent_s = self.spent_s()
+        late = [spent_s] if spent_s > self.now_s + self.instant_s else []
+        return [*(change for change in changes if change is not None), *late]
+
+    def must_rest(self) -> bool:
+        """Return whether a limit is broken now, or begins to be, if idle nodes stay awake."""
+        if self.spent_s() <= self.now_s + self.instant_s:
+            return True
+        if self.instance.budget.power_cap_w is None and not self._racks_are_capped:
+            return False
+        return bool(self.ledger.check(replace(self.snapshot(1.0), energy_j=None), Plan()))
+
+    @property
+    def instant_s(self) -> float:
+        """Seconds from now that count as now."""
+        return SECOND * max(1.0, self.now_s)
+
+    def _live(self) -> float:
+        return sum(live.job.weight for live in self.lives.values())
+
+    def used_j(self, time_s: float) -> float:
+        """Return the energy used by a time from now on up to the next event."""
+        running = []
+        for job_id in self.queue.running:
+            live = self.lives[job_id]
+            held = live.state.allocation
+            assert held is not None
+            running.append((self.nodes.meter.extra_w(held.option, live.truth.power), live.resume_s))
+        return self.nodes.used_j(time_s, running)
+
+    def held(self) -> dict[str, Allocation]:
+        """Return what every running job holds."""
+        return {i: s.allocation for i, s in self.queue.running.items() if s.allocation is not None}
+
+    def difference(self, plan: Plan) -> Change:
+        """Return what a plan changes."""
+        return change_of(self.held(), plan, self.nodes.asleep)
+
+    def apply(self, change: Change) -> tuple[int, int, int]:
+        """Carry out a change; returns how many jobs started, stopped and changed."""
+        for job_id in change.stopped:
+            self._stop(job_id)
+        now, narrow, held = self.held(), dict[str, Allocation](), dict[str, Allocation]()
+        for job_id, allocation in change.held.items():
+            narrows = job_id in now and now[job_id].narrows_to(allocation)
+            (narrow if narrows else held)[job_id] = allocation
+        moved = [job_id for job_id in held if job_id in now]
+        for job_id, allocation in narrow.items():
+            self._narrow(job_id, allocation)
+        for job_id in moved:
+            live = self.lives[job_id]
+            self._close(live, live.release(self.now_s, complete=False))
+        if change.asleep or self.nodes.asleep:
+            self.nodes.sleep(set(change.asleep), self.now_s)
+        own_s = {i: self._own_s(i, a) for i, a in held.items() if a.array is not None}
+        together_s = ready_together(held, own_s)
+        for job_id, allocation in held.items():
+            self._hold(job_id, allocation, together_s.get(allocation.array, 0.0))
+        self._left.clear()
+        self._settle()
+        return len(held) - len(moved), len(change.stopped), len(moved)
+
+    def _stop(self, job_id: str) -> None:
+        """Stop a job in good order: it waits, and has lost nothing."""
+        live = self.lives[job_id]
+        self._close(live, live.release(self.now_s, complete=False))
+        self.queue.wait(live.job.id, live.state)
+
+    def _own_s(self, job_id: str, allocation: Allocation) -> float:
+        """Return when a job that begins would be ready by itself."""
+        live = self.lives[job_id]
+        costs = live.job.costs or self.instance.costs
+        from_s = self.nodes.hold_from_s(allocation, self.now_s)
+        return from_s + live.pause_s(self.now_s, allocation, costs)
+
+    def _hold(self, job_id: str, allocation: Allocation, together_s: float) -> None:
+        live = self.lives[job_id]
+        if self.beliefs is not None:
+            allocation = self._as_drawn(live.job, allocation)
+        ready_s = self.nodes.hold_from_s(allocation, self.now_s)
+        costs = live.job.costs or self.instance.costs
+        speed = self.world.speed_of(allocation)
+        live.hold(self.now_s, allocation, self.rates, ready_s, costs, speed, together_s)
+        if live.pinned:
+            self.pinned[job_id] = None
+        self.queue.run(job_id, live.state)
+        self.nodes.watts += self.nodes.meter.extra_w(allocation.option, live.truth.power)
+        self.ends.expect(live)
+        uneven = live.truth.throughput != 1.0 or self.world.faults.stragglers or live.watched
+        if live.curve is not None or live.learning is not None or uneven:
+            self._observed[job_id] = None
+
+    def _as_drawn(self, job: Job, allocation: Allocation) -> Allocation:
+        """Return an allocation with the watts of its profile, whatever the plan believed."""
+        option = allocation.option
+        pool = self.topology.pools[option.pool]
+        nodes = -(-option.gpus // pool.gpus_per_node)
+        at = Configuration(option.gpus, nodes, option.batch, option.clock)
+        power_w = job_power_w(self.instance.profiles[job.profile], pool.gpu_type, at)
+        option = msgspec.structs.replace(option, power_w=power_w / option.width)
+        return msgspec.structs.replace(allocation, option=option)
+
+    def _close(self, live: LiveJob, segment: Segment) -> None:
+        """Enter a job's finished segment on the meter."""
+        if segment.array is not None:
+            self._left.add(segment.array)
+        self.pinned.pop(live.job.id, None)
+        self.nodes.meter.segment(segment, live.truth.power)
+        self.nodes.watts -= self.nodes.meter.extra_w(segment.option, live.truth.power)
+        self._observed.pop(live.job.id, None)
+
+    def close(self) -> tuple[JobOutcome, ...]:
+        """End sleeps, wake-ups and times off that are open and return every job's history."""
+        self.nodes.close(self.now_s)
+        missing = [i for i, outcome in enumerate(self.outcomes) if outcome is None]
+        if missing:
+            raise RondaError(f"{len(missing)} jobs never completed: a defect in the driver")
+        return tuple(outcome for outcome in self.outcomes if outcome is not None)
+
+
+def _beliefs(knowledge: Knowledge, predictor: Predictor | None) -> "Beliefs | None":
+    """Return what learns from jobs that run, if policies know them in no other way."""
+    if predictor is not None and knowledge != "history":
+        raise InputError("predictor", f"the knowledge {knowledge!r}", "history, which it tells")
+    if knowledge not in LEARNT:
+        return None
+    from ronda.horizon.beliefs import Beliefs  # needs SciPy
+
+    return Beliefs(history=knowledge == "history", predictor=predictor)

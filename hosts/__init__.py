@@ -1,0 +1,1 @@
+"""Where ronda decides for other programs: the façade, adapters to simulators, a server."""

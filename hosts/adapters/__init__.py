@@ -1,0 +1,18 @@
+"""Public schedulers ask ronda: adapters with the face of their own policies.
+
+Each is on the façade of `ronda.hosts.embedding`, and imports nothing of its host.
+"""
+
+from ronda.hosts.adapters.blox import Blox
+from ronda.hosts.adapters.gavel import Gavel
+from ronda.hosts.adapters.pollux import Pollux
+from ronda.hosts.adapters.rubick import Rubick
+from ronda.hosts.adapters.sia import Sia
+
+__all__ = [
+    "Blox",
+    "Gavel",
+    "Pollux",
+    "Rubick",
+    "Sia",
+]

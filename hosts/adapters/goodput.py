@@ -1,0 +1,100 @@
+"""What AdaptDL's speed-up functions know: a fitted model of steps, gradient noise, and batches.
+
+AdaptDL's scheduler and the simulators of Pollux and Sia hand over objects of a class
+``SpeedupFunction`` with a ``GoodputFunction`` inside (adaptdl/goodput.py). Its parameters are those
+of Pollux's model (OSDI 2021, section 3), which is ronda's `Parametric`.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ronda.hosts.embedding.records import StepTime
+from ronda.instances.models.efficiency import efficiency
+from ronda.instances.models.throughput import phases
+from ronda.instances.profile import Parametric
+
+ROUNDING = 1e-8
+BATCHES = 50
+"""Global batches among which AdaptDL's jobs choose, in geometric steps."""
+
+
+class Goodput(NamedTuple):
+    """What is known of a job's speed on one GPU type, from its speed-up function.
+
+    `noise` is the gradient noise scale in samples; `base` the global batch in whose samples goodput
+    counts, `most` the largest; `low` and `high` the local batches of a pass; `accumulates` whether
+    a step may have several passes.
+    """
+
+    model: Parametric
+    noise: float
+    base: float
+    most: float
+    low: float
+    high: float
+    accumulates: bool
+
+    def tuned(self, nodes: int, gpus: int) -> tuple[float, float]:
+        """Return goodput and local batch of a job on some GPUs, as it tunes its batch itself.
+
+        As `GoodputFunction.optimize` does: a single GPU accumulates, to estimate its noise, or else
+        keeps its base batch.
+        """
+        batch = np.geomspace(max(self.base, self.low * gpus), self.most, BATCHES)
+        passes = np.ones(BATCHES)
+        if self.accumulates:
+            passes = np.ceil(batch / gpus / self.high - ROUNDING)
+            alone = (gpus == 1) & (batch > self.base + ROUNDING)
+            passes = np.where(alone, np.maximum(passes, 2), passes)
+        local = np.ceil(batch / gpus / passes - ROUNDING)
+        if gpus == 1 and not self.accumulates:
+            local = np.full(BATCHES, self.base)
+        compute_s, sync_s = phases(self.model, gpus, nodes, local)
+        whole = gpus * local * passes
+        worth = efficiency(np.asarray(self.noise), whole, self.base)
+        rate = whole / (passes * compute_s + sync_s) * worth
+        best = int(np.where((self.low <= local) & (local <= self.high), rate, 0.0).argmax())
+        return float(rate[best]), float(local[best])
+
+    def step(self, nodes: int, gpus: int, local_batch: float) -> StepTime:
+        """Return what a step takes by the fitted model."""
+        compute_s, sync_s = phases(self.model, gpus, nodes, local_batch)
+        return StepTime(
+            compute_s=float(compute_s), sync_s=float(sync_s), local_batch=float(local_batch)
+        )
+
+
+def goodput_of(speedup: Any) -> Goodput | None:
+    """Return what a speed-up function knows; None of one that is not AdaptDL's."""
+    of = getattr(speedup, "_goodput_fn", None)
+    if of is None:
+        return None
+    alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r, gamma = map(float, of._perf_params)
+    square, variance = map(float, of._grad_params)
+    base = float(of._init_batch_size)
+    most = max(base, float(speedup._max_batch_size or base))
+    low, high = speedup._atomic_bsz_range or (None, None)
+    return Goodput(
+        model=Parametric(
+            alpha_c_s=alpha_c,
+            beta_c_s=beta_c,
+            alpha_r_s=alpha_r,
+            beta_r_s=beta_r,
+            alpha_n_s=alpha_n,
+            beta_n_s=beta_n,
+            gamma=gamma,
+        ),
+        noise=max(0.0, variance / square * base) if square > 0 else 0.0,
+        base=base,
+        most=most,
+        low=float(low or 1),
+        high=float(high or most),
+        accumulates=bool(speedup._accumulation),
+    )
+
+
+def first_batch(base: float, low: float, high: float, gpus: int) -> float:
+    """Return the local batch with which AdaptDL begins a job of which nothing was measured."""
+    local = np.ceil(max(base, low * gpus) / gpus)
+    return float(np.ceil(local / np.ceil(local / high)))

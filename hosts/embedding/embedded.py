@@ -1,0 +1,510 @@
+"""ronda inside another scheduler: it is told what happens, and says what to change."""
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Lock, RLock
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from ronda.horizon.beliefs import Beliefs
+from ronda.horizon.guard import answer
+from ronda.hosts.embedding.carried import carried_out
+from ronda.hosts.embedding.changes import Changes, changes
+from ronda.hosts.embedding.decided import LOG, Hook, tell
+from ronda.hosts.embedding.jobs import UNRATED
+from ronda.hosts.embedding.live import Tracked
+from ronda.hosts.embedding.news import Reader
+from ronda.hosts.embedding.nodes import NodeNews, moved, settle, tell_nodes, with_nodes
+from ronda.hosts.embedding.plain import by_name
+from ronda.hosts.embedding.records import (
+    FORMAT,
+    SavedState,
+    Settings,
+    Speeds,
+    State,
+    checked_settings,
+    names_of,
+    settings_of,
+)
+from ronda.hosts.embedding.refusals import Refusal, items
+from ronda.hosts.embedding.round import round_of
+from ronda.instances.arguments import checked, refuse_unfit
+from ronda.instances.base import Index, Positive
+from ronda.instances.check.ledger import Ledger
+from ronda.instances.check.option import completed
+from ronda.instances.clock import Deadline, OutOfTimeError, cancellable
+from ronda.instances.cluster import Cluster
+from ronda.instances.errors import InputError
+from ronda.instances.files.storage import load, store
+from ronda.instances.job import Allocation, Costs, Job
+from ronda.instances.plan import Plan, SolutionStatus, StopReason
+from ronda.instances.profile import NoiseScale, Profile
+from ronda.instances.round import Round
+from ronda.instances.rules.problem import show
+from ronda.solvers.contract import Capability, Policy
+from ronda.solvers.registry import as_policy
+
+AS_A_WHOLE = ("now_s", "profiles", "cluster", "node_names", "power_cap_w")
+"""What an update tells of neither jobs nor nodes."""
+
+_SOLVING = Lock()
+"""Solvers of one process take turns: two in two threads may block each other."""
+
+
+class Embedded:
+    """A scheduler's other half: it holds jobs, beliefs and the last plan between decisions.
+
+    It does nothing but decide: it starts no thread, opens no file, prints nothing, sets nothing up.
+    It logs as ``ronda.embedding``: each decision (INFO), refusals and fallbacks (WARNING).
+    Any thread may call it; calls wait for each other, except for `cancel`.
+
+    Parameters
+    ----------
+    policy
+        A policy, or its name with parameters.
+    cluster
+        The machines.
+    profiles
+        Models of speed that jobs share, by name.
+    costs
+        What starts, changes and stops cost; a job may have its own.
+    length_s
+        Seconds between decisions, about.
+    history
+        Whether sizes of completed jobs tell of those of others alike, where none was declared.
+    speeds
+        Whether the models of `profiles` are ``"given"``, or ``"learnt"`` from steps that jobs
+        measure: then a model says no more than where its jobs can run.
+    node_names
+        Names of the nodes, in their order; None: that of the group and a number.
+    seed
+        Of everything random.
+    on_decision
+        Called with the `DecisionRecord` of each decision, for metrics.
+
+    Examples
+    --------
+    >>> import ronda
+    >>> cluster = ronda.uniform_cluster(ronda.GpuType(name="A100", memory_gib=40), 3, 8)
+    >>> host = ronda.Embedded("prices", cluster)
+    >>> rates = {"gpus": [8, 16, 24], "rate": [1.0, 1.8, 2.5]}
+    >>> host.update(added=[{"id": "a", "work": 900.0, "rates": rates}])
+    ()
+    >>> host.decide(deadline_s=5.0).start["a"].placement
+    {'nodes-0': 8, 'nodes-1': 8, 'nodes-2': 8}
+    """
+
+    @checked
+    def __init__(
+        self,
+        policy: Policy | str,
+        cluster: Cluster,
+        *,
+        profiles: Mapping[str, Profile] | None = None,
+        costs: Costs | None = None,
+        length_s: Positive = 60.0,
+        history: bool = True,
+        speeds: Speeds = "given",
+        node_names: Sequence[str] | None = None,
+        seed: Index = 0,
+        on_decision: Hook | None = None,
+    ) -> None:
+        rest = {"length_s": length_s, "history": history, "speeds": speeds, "seed": seed}
+        settings = settings_of(cluster, profiles, costs, node_names, **rest)
+        self._set_up(policy, settings, on_decision)
+
+    def _set_up(self, policy: Policy | str, settings: Settings, on_decision: Hook | None) -> None:
+        """Make what follows from the settings."""
+        self._spec = policy if isinstance(policy, str) else None
+        self._policy, self._settings = as_policy(policy), settings
+        self._on_decision = on_decision
+        self._elastic = Capability.ELASTIC in self._policy.capabilities
+        self._reader = Reader(settings, elastic=self._elastic)
+        self._cluster = settings.cluster  # without the GPUs that are out of service now
+        learns = settings.speeds == "learnt"
+        self._beliefs = Beliefs(history=settings.history, alike=self._alike, speeds=learns)
+        self._state = State()
+        self._profiles: dict[str, Profile] = {}
+        self._ledger: Ledger | None = None  # what runs, if all of it was decided here
+        self._lock, self._cancelled = RLock(), Event()
+        self._warned = False
+
+    def _alike(self, job: Job) -> str:
+        """Return the application of a job; sizes of jobs without rates are those of others."""
+        of = self._state.jobs.get(job.id)
+        name = job.profile if of is None else of.given.application
+        return f"{job.profile}: {name}" if job.profile in UNRATED else name
+
+    def update(
+        self,
+        *,
+        now_s: float | None = None,
+        added: object = (),
+        removed: Iterable[str] = (),
+        completed: Iterable[str] | Mapping[str, float] = (),
+        progress: Mapping[str, float] | None = None,
+        measured: object = None,
+        running: Mapping[str, object] | None = None,
+        noise: Mapping[str, float | NoiseScale] | None = None,
+        changed: object = (),
+        profiles: Mapping[str, Profile | None] | None = None,
+        cluster: Cluster | None = None,
+        node_names: Sequence[str] | None = None,
+        power_cap_w: float | None = None,
+        nodes: Mapping[str, NodeNews] | None = None,
+        nodes_added: Mapping[str, str] | None = None,
+        errors: Literal["raise", "return"] = "raise",
+    ) -> tuple[Refusal, ...]:
+        """Tell what has happened since the last decision; all of it counts, or nothing.
+
+        With `errors` "return" each item counts or not, and those that do not are returned.
+
+        Parameters
+        ----------
+        now_s
+            The time, in seconds of any clock that does not go back; None: as before.
+        added
+            Rows of jobs, as `make_round` takes them, without their state.
+        removed
+            Jobs that are gone without having completed.
+        completed
+            Jobs that are complete, or how much work each was (else: what it had done).
+        progress
+            Work that jobs have done in all, in the unit of their rates.
+        measured
+            Rates of jobs from now on, by id or as a frame with a column ``job``; or, by id, the
+            `StepTime` of jobs whose models are learnt.
+        running
+            What jobs really run on, as nodes; None of one that does not run. Jobs that are not
+            named run as was decided.
+        noise
+            Gradient noise scale of jobs now, in samples (of all batches alike), or by batch. A job
+            of a profile with batches keeps its own one until its noise is known.
+        changed
+            Rows of live jobs: ``id`` and the fields that are others from now on, ``work``,
+            ``weight``, ``deadline_s`` and limits among them. A job keeps what it has done and what
+            is believed of it. One that runs on what it may not have any more leaves that with the
+            next decision, unless it may not be stopped.
+        profiles
+            More models that jobs share, or other ones under the same names, None of one that no job
+            has any more; what was learnt stays.
+        cluster, node_names
+            Other machines from now on; jobs go on on nodes of the names that they are on.
+        power_cap_w
+            Power that the cluster may draw from now on; None: as before (infinite: no limit).
+        nodes
+            What has happened to nodes, by name. ``"lost"``: jobs on it go back to their last
+            checkpoint (`Costs.checkpoint_s`; what `progress` says takes its place) and wait.
+            ``"drained"``: what runs there goes on where it is, and nothing new starts. ``"back"``:
+            it is in service again.
+        nodes_added
+            Names of new nodes, each with that of the node group whose nodes it is like.
+        errors
+            "return": of jobs and nodes each item counts for itself; time, power, models and other
+            machines still count together or raise.
+
+        Raises
+        ------
+        InputError
+            Names the job and the field or column that is wrong.
+        """
+        told: dict[str, Any] = {
+            "now_s": now_s,
+            "profiles": profiles,
+            "cluster": cluster,
+            "node_names": node_names,
+            "power_cap_w": power_cap_w,
+            "nodes_added": nodes_added,
+            "completed": completed,
+            "removed": removed,
+            "nodes": nodes,
+            "added": added,
+            "measured": measured,
+            "changed": changed,
+            "progress": progress,
+            "running": running,
+            "noise": noise,
+        }
+        told = {name: list(v) if isinstance(v, Iterator) else v for name, v in told.items()}
+        refuse_unfit("errors", errors, Literal["raise", "return"])
+        with self._lock:
+            try:
+                self._take(told)
+                return ()
+            except InputError:
+                if errors == "raise":
+                    raise
+            self._take({name: told.pop(name) for name in AS_A_WHOLE})
+            refused = []
+            for argument, item, part in items(told):
+                try:
+                    self._take({argument: part})
+                except InputError as error:
+                    refused.append(Refusal(argument=argument, item=item, message=str(error)))
+        for each in refused:
+            LOG.warning("refused: %s", each.message)
+        return tuple(refused)
+
+    def _take(self, told: Mapping[str, Any]) -> None:
+        """Take all that is told, in the order in which a run lets it happen; or nothing, and raise.
+
+        What is complete has not lost its node; what is reported counts after what was lost; a step
+        was measured on what a job might have until now.
+        """
+        before = self._state
+        state = replace(before, jobs=dict(before.jobs), alike=dict(before.alike))
+        settings, read = self._settings_with(told), self._reader
+        if settings is not self._settings:
+            read = Reader(settings, elastic=self._elastic)
+        read.clock(state, told.get("now_s"), told.get("power_cap_w"))
+        ended, works = read.complete(state, told.get("completed", ()))
+        ended += read.gone(state, told.get("removed", ()), "removed")
+        machines = settings.cluster is not self._settings.cluster
+        machines |= settings.node_names is not self._settings.node_names
+        if machines:
+            moved(state, self._settings, settings)
+        tell_nodes(state, settings, told.get("nodes"))
+        if read is not self._reader:
+            read.remodel(state)
+        read.add(state, told.get("added", ()))
+        steps = read.measure(state, told.get("measured"))
+        read.change(state, told.get("changed", ()))
+        read.progress(state, told.get("progress"))
+        read.run(state, told.get("running"))
+        read.narrow(state)
+        began = read.noise(state, told.get("noise"))
+        shown = self._in_service(state, settings)
+        self._learn(ended, works)
+        old, new = self._settings.profiles, settings.profiles
+        for name in old.keys() | new.keys() if new is not old else ():
+            if old.get(name) is not new.get(name):
+                self._beliefs.remodel(name)
+        for job, scale in began:
+            self._beliefs.begin(job, scale)
+        for where, way, step in steps:
+            self._beliefs.measure(where, way, step.compute_s, step.sync_s)
+        left = any(of.leaves is not None for of in state.jobs.values())
+        strange = shown is not self._cluster or left or told.get("running")
+        if strange or any(_in_array(of) for of in ended):
+            self._ledger = None
+        for of in ended:
+            if self._ledger is not None and of.state.allocation is not None:
+                self._ledger.release(of.state.job.id)
+        self._state, self._profiles = state, self._profiles_of(state)
+        self._settings, self._reader, self._cluster = settings, read, shown
+
+    @checked
+    def decide(self, deadline_s: Positive | None = None) -> Changes:
+        """Decide what runs from now on, and take it that the host does so.
+
+        Whatever the policy does, within about the deadline there is an answer in which what runs
+        keeps running and what fits next to it starts. The same state gives the same answer, unless
+        the clock cut the search.
+        """
+        deadline = Deadline(deadline_s, cancelled=self._cancelled)
+        self._mind_noise()
+        with self._lock, _turn(deadline) as mine:
+            at_s, round = [deadline.elapsed()], self._round()
+            if mine:
+                found = self._decided(round, deadline, at_s)
+            else:
+                found = Changes(plan=_kept(round, StopReason.TIME_LIMIT))
+            at_s.append(deadline.elapsed())
+        tell(round, found, at_s, self._on_decision)
+        return found
+
+    def _decided(self, round: Round, deadline: Deadline, at_s: list[float]) -> Changes:
+        """Decide a round and carry it out; note when it was made, and when the plan was there."""
+        before, ledger = self._state, self._ledger or Ledger(round.cluster)
+        try:
+            with cancellable(self._cancelled):
+                believed = self._believed(round)
+                at_s.append(deadline.elapsed())
+                plan = answer(
+                    self._policy,
+                    believed,
+                    ledger,
+                    deadline=deadline,
+                    seed=self._settings.seed,
+                    initial=before.plan,
+                )
+        except OutOfTimeError:
+            plan = _kept(round, StopReason.TIME_LIMIT)
+        at_s.append(deadline.elapsed())
+        if self._cancelled.is_set():
+            self._cancelled.clear()
+            return Changes(cancelled=True, plan=_kept(round, StopReason.TIME_LIMIT))
+        left = {job: of.leaves for job, of in before.jobs.items() if of.leaves is not None}
+        found = changes(round.cluster, self._settings.node_names, round.held | left, plan)
+        self._state = carried_out(before, self._settings, round.held, plan)
+        self._cluster = self._in_service(self._state, self._settings)
+        self._ledger = None
+        sound = plan.status is not SolutionStatus.NONE  # or else it may break a rule
+        if sound and self._cluster is round.cluster:
+            ledger.accept(plan)
+            self._ledger = ledger
+        return found
+
+    def _mind_noise(self) -> None:
+        """Warn once of jobs that keep their batch as nobody tells their noise."""
+        for job, of in () if self._warned else self._state.jobs.items():
+            given = of.given
+            free = given.speeds is None and given.job.batch is None and len(of.profile.batches) > 1
+            if not free or of.state.noise is not None or of.state.allocation is None:
+                continue
+            if self._state.now_s - of.state.held_s >= self._settings.length_s:
+                self._warned = True
+                text = f"the noise of job {job!r} is not told: it keeps its batch (update(noise=))"
+                warnings.warn(text, stacklevel=3)
+                return
+
+    def cancel(self) -> None:
+        """Let the decision that is being made, or else the next one, change nothing.
+
+        It returns at its next checkpoint; a call of HiGHS on the way ends by its own limits.
+        """
+        self._cancelled.set()
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """The ids of the jobs that are live."""
+        return tuple(self._state.jobs)
+
+    @property
+    def running(self) -> dict[str, Allocation]:
+        """What jobs run on, by id."""
+        return {
+            job: of.state.allocation
+            for job, of in self._state.jobs.items()
+            if of.state.allocation is not None
+        }
+
+    def round(self) -> Round:
+        """Return the round as policies see it now, beliefs included."""
+        with self._lock:
+            return self._believed(self._round())
+
+    def _believed(self, round: Round) -> Round:
+        """Return a round as policies see it; a rate that stood for none is that of the beliefs."""
+        return completed(self._beliefs.believe(round))
+
+    def _round(self) -> Round:
+        """Return the round without beliefs."""
+        return round_of(self._settings, self._state, self._profiles, self._cluster)
+
+    @checked
+    def save(self, path: str | Path | None = None) -> bytes:
+        """Return all that is needed to go on in another process; write it to a file if asked."""
+        with self._lock:
+            saved = SavedState(
+                format=FORMAT,
+                policy=self._spec,
+                settings=self._settings,
+                state=self._state,
+                believed=self._beliefs.save(),
+                told=self._on_decision is not None,
+            )
+            data = msgspec.msgpack.encode(saved)
+        if path is not None:
+            store(Path(path), data)
+        return data
+
+    @classmethod
+    @checked
+    def restore(
+        cls,
+        saved: bytes | str | Path,
+        policy: Policy | str | None = None,
+        on_decision: Hook | None = None,
+    ) -> "Embedded":
+        """Return one that goes on where another one was saved, from bytes or a file.
+
+        Parameters
+        ----------
+        policy
+            Another one; it must be given if the first one was no name.
+        on_decision
+            As of a new one; it is not saved, and a warning says so where one was there.
+        """
+        data = saved if isinstance(saved, bytes) else load(Path(saved))
+        try:
+            found = msgspec.msgpack.decode(data, type=SavedState)
+        except msgspec.DecodeError as error:
+            raise InputError("saved state", str(error), "what Embedded.save made") from None
+        chosen = policy if policy is not None else found.policy
+        if found.told and on_decision is None:
+            warnings.warn(
+                "decisions are told to nobody any more: restore(on_decision=)", stacklevel=3
+            )
+        if found.format != FORMAT:
+            raise InputError("saved state", show(found.format), FORMAT)
+        if chosen is None:
+            raise InputError("policy", "none: it was saved with one that has no name", "one")
+        made = cls.__new__(cls)
+        made._set_up(chosen, checked_settings(found.settings), on_decision)
+        made._state = found.state
+        made._cluster = made._in_service(found.state, found.settings)
+        made._profiles = made._profiles_of(found.state)
+        made._beliefs.restore(found.believed)
+        return made
+
+    def _learn(self, ended: Iterable[Tracked], works: Mapping[str, float]) -> None:
+        for of in ended:
+            work = works.get(of.given.job.id)
+            self._beliefs.end(of.state.job, work if work and of.known else None)
+
+    def _settings_with(self, told: Mapping[str, Any]) -> Settings:
+        """Return the settings with more profiles and other machines; the same object without."""
+        settings = self._settings
+        known, models = settings.profiles, by_name(told.get("profiles"), "profiles")
+        if any(known.get(name) is not model for name, model in models.items()):
+            told_now = (known | models).items()
+            settings = replace(settings, profiles={n: m for n, m in told_now if m is not None})
+        cluster, names = told.get("cluster"), told.get("node_names")
+        if cluster is not None or names is not None:
+            cluster = settings.cluster if cluster is None else cluster
+            settings = replace(settings, cluster=cluster, node_names=names_of(cluster, names))
+        if by_name(told.get("nodes_added"), "nodes_added"):
+            cluster, names = with_nodes(settings.cluster, settings.node_names, told["nodes_added"])
+            settings = replace(settings, cluster=cluster, node_names=names)
+        return (
+            settings if settings is self._settings else checked_settings(settings, self._settings)
+        )
+
+    def _in_service(self, state: State, settings: Settings) -> Cluster:
+        """Return the cluster without what is out of service; the same object while it is that."""
+        out, whole = settle(state, settings), settings.cluster
+        if out == whole.out:
+            return whole
+        same = settings is self._settings and self._cluster.out == out
+        return self._cluster if same else replace(whole, out=out)
+
+    def _profiles_of(self, state: State) -> dict[str, Profile]:
+        """Return the profiles of live jobs; the same object as long as they are the same."""
+        found = {of.profile.name: of.profile for of in state.jobs.values()}
+        last = self._profiles
+        same = found.keys() == last.keys() and all(found[n] is last[n] for n in found)
+        return last if same else found
+
+
+@contextmanager
+def _turn(deadline: Deadline) -> Iterator[bool]:
+    """Wait until no other decision of this process is being made; return whether there is time."""
+    mine = _SOLVING.acquire(timeout=-1 if deadline.limit_s is None else deadline.left())
+    try:
+        yield mine
+    finally:
+        if mine:
+            _SOLVING.release()
+
+
+def _in_array(of: Tracked) -> bool:
+    return of.state.allocation is not None and of.state.allocation.array is not None
+
+
+def _kept(round: Round, stop: StopReason) -> Plan:
+    return Plan(allocations=round.held, stop=stop, status=SolutionStatus.FALLBACK)

@@ -1,0 +1,182 @@
+"""Jobs as a host has them, made into `Job` records; what is wrong is told by job and field."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from ronda.formulations.prediction.speeds import UNKNOWN
+from ronda.hosts.embedding.plain import plain
+from ronda.hosts.embedding.rates import Host, Tables, tables
+from ronda.instances.cluster import Cluster
+from ronda.instances.errors import InputError
+from ronda.instances.job import Estimate, Job
+from ronda.instances.profile import Parametric, Profile, Rigid
+from ronda.instances.rules.diagnose import mismatch, nearest, non_finite
+from ronda.instances.rules.jobs import job_problems
+from ronda.instances.rules.problem import as_error, show
+
+UNTOLD = "speed not known yet"
+"""Name of the profile of jobs without rates: the unit of their speed means nothing."""
+
+SECONDS = "seconds on the GPUs asked for"
+"""Name of that of jobs without rates whose work is told: it counts in these."""
+
+UNRATED = (UNTOLD, SECONDS)
+
+OWN = ("work", "work_sd", "rates", "application")
+"""What a host may say of a job besides the fields of a `Job`."""
+
+Record = TypeVar("Record")
+
+FIELDS = tuple(f for f in Job.__struct_fields__ if f not in ("truth", "estimate"))
+
+
+class Given(NamedTuple):
+    """A job as its host described it.
+
+    `application` names jobs that are alike; `size` is its total work as declared, or None. `speeds`
+    are rates of its own; None: those of its profile, or not known yet.
+    """
+
+    job: Job
+    application: str
+    size: Estimate | None
+    speeds: Tables | None
+
+
+def given_jobs(
+    rows: Sequence[Mapping[str, Any]],
+    host: Host,
+    profiles: Mapping[str, Profile],
+    told: Mapping[str, Tables] | None = None,
+) -> list[Given]:
+    """Return jobs from rows with the fields of a `Job` and those of `OWN`.
+
+    Rates stand in the row, are `told` for all jobs at once, or are those of the profile that the
+    row names; without any of them they are not known yet. InputError names each job and field.
+    """
+    ids = [str(row.get("id", "")) for row in rows]
+    own = {name: row.get("rates") for name, row in zip(ids, rows, strict=True)}
+    speeds = tables(host, own) | dict(told or {})
+    return [
+        _given(row, place_of(k, row), profiles, speeds.get(name))
+        for k, (row, name) in enumerate(zip(rows, ids, strict=True))
+    ]
+
+
+def place_of(k: int, row: Mapping[str, Any]) -> str:
+    """Return where a job stands, for errors."""
+    return f"jobs[{k}] (id {show(plain(row['id']))})" if "id" in row else f"jobs[{k}]"
+
+
+def _given(
+    row: Mapping[str, Any], place: str, profiles: Mapping[str, Profile], speeds: Tables | None
+) -> Given:
+    refuse_unknown(row, place)
+    fields = {key: plain(value) for key, value in row.items() if key not in OWN}
+    job = converted({"submit_s": 0.0, "profile": UNTOLD} | fields, Job, place)
+    named = fields.get("profile")
+    if named is not None and speeds is None and named not in profiles:
+        expected = "rates, or the name of a profile that was handed over"
+        raise InputError(f"{place}, field profile", show(named), expected)
+    application = plain(row.get("application", named or job.name or job.id))
+    if not isinstance(application, str | int) or isinstance(application, bool):
+        raise InputError(f"{place}, field application", show(application), "a name")
+    return Given(job, str(application), _size(row, place), speeds)
+
+
+def refuse_unknown(row: Mapping[str, Any], place: str, state: Sequence[str] = ()) -> None:
+    """Refuse fields of a row that a job does not have, `state` of one that may run among them."""
+    known = [*FIELDS, *OWN, *state]
+    for key in row:
+        if key not in known:
+            raise InputError(place, f"unknown field {show(key)}", nearest(str(key), known))
+
+
+def row_of(job: Job, application: str, size: Estimate | None) -> dict[str, Any]:
+    """Return the row that describes a job as it was described, except for its rates."""
+    row: dict[str, Any] = msgspec.to_builtins(job) | {"application": application}
+    if job.profile == UNTOLD:
+        del row["profile"]
+    return row | ({} if size is None else {"work": size.work, "work_sd": size.sd})
+
+
+def converted(fields: Mapping[str, Any], kind: type[Record], place: str) -> Record:
+    """Return a record of plain fields; InputError names the field that is wrong."""
+    for at, value in non_finite(fields):
+        raise InputError(f"{place}, field {at}", show(value), "a finite number")
+    try:
+        return msgspec.convert(fields, kind)
+    except msgspec.ValidationError as error:
+        problem = mismatch(error, fields, kind)
+        at = f"{place}, field {problem.place}" if problem.place else place
+        raise InputError(at, problem.found, problem.expected) from None
+
+
+def _size(row: Mapping[str, Any], place: str) -> Estimate | None:
+    """Return the declared size of a job, None if none is."""
+    if row.get("work") is None:
+        if row.get("work_sd") is not None:
+            raise InputError(f"{place}, field work_sd", show(plain(row["work_sd"])), "work, too")
+        return None
+    fields = {"work": plain(row["work"]), "sd": plain(row.get("work_sd", 0.0))}
+    return converted(fields, Estimate, place)
+
+
+def shown(
+    given: Given, unrated: Mapping[str, Profile], profiles: Mapping[str, Profile]
+) -> tuple[Job, Profile]:
+    """Return a job as policies see it, and its profile.
+
+    Of rates of its own: it may have the GPUs that have a row, within the limits of the host. Where
+    nothing is known of its speed, it gets what its user asked for, and its work is seconds there.
+    """
+    job, speeds = given.job, given.speeds
+    if speeds is None:
+        if job.profile in profiles:
+            return replace(job, estimate=given.size), profiles[job.profile]
+        name, own = UNTOLD if given.size is None else SECONDS, {"min_gpus": None, "max_gpus": None}
+        return replace(job, profile=name, **own, estimate=given.size), unrated[name]
+    counts = {n for table in speeds.values() for n in table.gpus} | {job.gpus}
+    least = min(counts) if job.min_gpus is None else job.min_gpus
+    most = max(counts) if job.max_gpus is None else job.max_gpus
+    name = f"rates of {job.id}"
+    profile = rated_profile(name, speeds, job.batch)
+    estimate = given.size
+    return replace(job, profile=name, min_gpus=least, max_gpus=most, estimate=estimate), profile
+
+
+def rated_profile(name: str, speeds: Tables, batch: float | None = None) -> Profile:
+    """Return the profile of a job with rates of its own."""
+    batches = sorted({b for table in speeds.values() for b in table.batch})
+    return Profile(
+        name=name,
+        throughput=dict(speeds),
+        base_batch=batches[0] if batch is None else batch,
+        batches=tuple(batches) if len(batches) > 1 or batch is not None else (),
+    )
+
+
+def unrated_profiles(cluster: Cluster) -> dict[str, Profile]:
+    """Return the profiles of jobs without rates, on any GPU, by name."""
+    models: dict[str, Parametric | Rigid] = {UNTOLD: UNKNOWN, SECONDS: Rigid()}
+    return {
+        name: Profile(name=name, throughput={t.name: model for t in cluster.gpu_types})
+        for name, model in models.items()
+    }
+
+
+def refuse_odd(
+    given: Sequence[Given],
+    shown: Sequence[Job],
+    profiles: Mapping[str, Profile],
+    cluster: Cluster,
+) -> None:
+    """Refuse jobs that contradict themselves, or that nothing in the cluster could hold."""
+    pairs = zip(given, shown, strict=True)
+    jobs = [each.job if each.speeds is None else job for each, job in pairs]
+    found = list(job_problems(jobs, lambda k: f"jobs[{k}]", profiles, cluster))
+    if found:
+        raise as_error("jobs", found)

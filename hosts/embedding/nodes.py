@@ -1,0 +1,141 @@
+"""Machines that change: nodes are lost, drained, back or new, or others stand there from now on."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+from msgspec.structs import replace
+
+from ronda.horizon.nodes import out_of_service
+from ronda.hosts.embedding.jobs import unrated_profiles
+from ronda.hosts.embedding.live import Tracked, failed, stopped
+from ronda.hosts.embedding.plain import by_name
+from ronda.hosts.embedding.records import Settings, State
+from ronda.instances.cluster import Cluster
+from ronda.instances.errors import InputError
+from ronda.instances.job import Allocation, used_nodes
+from ronda.instances.rules.problem import one_of, show
+
+NodeNews = Literal["lost", "drained", "back"]
+NEWS: tuple[str, ...] = get_args(NodeNews)
+
+
+def with_nodes(cluster: Cluster, names: Sequence[str], added: object) -> tuple[Cluster, list[str]]:
+    """Return a cluster with new nodes, and all names; `added` are their groups' names, by node."""
+    new: dict[str, list[str]] = {group.name: [] for group in cluster.node_groups}
+    for node, group in by_name(added, "nodes_added").items():
+        place = f"nodes_added: node {show(node)}"
+        if not isinstance(node, str) or node in names:
+            raise InputError(place, "a node of the cluster", "a name that is new")
+        if not isinstance(group, str) or group not in new:
+            raise InputError(place, show(group), f"the group that it is like, {one_of(list(new))}")
+        new[group].append(node)
+    old, found = iter(names), list[str]()
+    for group in cluster.node_groups:
+        found += [next(old) for _ in range(group.count)] + new[group.name]
+    number = {name: k for k, name in enumerate(found)}
+    out = tuple((number[names[node]], gpus) for node, gpus in cluster.out)
+    groups = (replace(g, count=g.count + len(new[g.name])) for g in cluster.node_groups)
+    return replace(cluster, node_groups=tuple(groups), out=out), found
+
+
+def tell_nodes(state: State, settings: Settings, told: object) -> None:
+    """Read what has happened to nodes: jobs of one that is lost go back to their checkpoint."""
+    number = {name: k for k, name in enumerate(settings.node_names)}
+    state.service = dict(state.service)
+    for name, word in by_name(told, "nodes").items():
+        place = f"nodes: node {show(name)}"
+        if not isinstance(name, str) or name not in number:
+            near = one_of(settings.node_names, name if isinstance(name, str) else None)
+            raise InputError(place, "no node of the cluster", near)
+        if not isinstance(word, str) or word not in NEWS:
+            raise InputError(place, show(word), one_of(NEWS))
+        before = state.service.pop(name, None)
+        if word == "back":
+            if before is None:
+                raise InputError(place, "a node in service", "one that is lost or drained")
+            continue
+        if word == "drained" and before == "lost":
+            raise InputError(place, "a node that is lost", "one in service")
+        state.service[name] = "lost" if word == "lost" else "drained"
+        for job, of in state.jobs.items() if word == "lost" else ():
+            held = of.state.allocation or of.leaves
+            if held is not None and number[name] in dict(held.placement):
+                state.jobs[job] = failed(of, state.now_s, settings.costs)
+
+
+def settle(state: State, settings: Settings) -> tuple[tuple[int, int], ...]:
+    """Let jobs on drained nodes stay where they are; return the GPUs out of service, by node.
+
+    As in a run, a drained node is off once no job holds its GPUs, and until then has those alone.
+    No policy may move its jobs, or else others could take their place.
+    """
+    named = enumerate(settings.node_names)
+    words = {k: state.service[name] for k, name in named if name in state.service}
+    drained = {node for node, word in words.items() if word == "drained"}
+    held = {i: a for i, of in state.jobs.items() if (a := of.state.allocation) is not None}
+    for job, of in state.jobs.items():
+        stays = job in held and any(node in drained for node, _ in held[job].placement)
+        free = of.given.job.preemptible and not stays
+        if of.state.job.preemptible != free:
+            shown = replace(of.state, job=replace(of.state.job, preemptible=free))
+            state.jobs[job] = replace(of, state=shown)
+    off = (words.keys() - drained) | (drained - used_nodes(held.values()))
+    state.asleep = tuple(node for node in state.asleep if node not in off)
+    state.ready_s = {node: at for node, at in state.ready_s.items() if node not in off}
+    if not words:
+        return settings.cluster.out
+    gpus = [g.gpus_per_node for g in settings.cluster.node_groups for _ in range(g.count)]
+    gone = dict(settings.cluster.out) | dict(out_of_service(gpus, off, drained, held))
+    return tuple(sorted(gone.items()))
+
+
+def moved(state: State, before: Settings, after: Settings) -> None:
+    """Let a state go on on other machines, whose nodes are known by their names.
+
+    A job stops that holds a node that is gone, that is too small for what runs on it, or that is of
+    another GPU type now; jobs that may be stopped first.
+    """
+    number = {name: k for k, name in enumerate(after.node_names)}
+    place = {k: number[name] for k, name in enumerate(before.node_names) if name in number}
+    unrated = unrated_profiles(after.cluster)
+    room = after.cluster.topology.node_gpus.tolist()
+    firm_first = sorted(state.jobs.items(), key=lambda item: item[1].state.job.preemptible)
+    for job, of in firm_first:
+        kept = replace(of, profile=unrated.get(of.profile.name, of.profile))
+        if of.state.allocation is not None:
+            kept = _kept(
+                kept, of.state.allocation, before.cluster, after.cluster, place, room, state.now_s
+            )
+        state.jobs[job] = kept
+    state.asleep = tuple(sorted(place[node] for node in state.asleep if node in place))
+    state.ready_s = {place[node]: at for node, at in state.ready_s.items() if node in place}
+    state.service = {name: word for name, word in state.service.items() if name in number}
+    state.plan = None  # it speaks of the nodes of before
+
+
+def _kept(
+    of: Tracked,
+    held: Allocation,
+    before: Cluster,
+    after: Cluster,
+    place: Mapping[int, int],
+    room: list[int],
+    now_s: float,
+) -> Tracked:
+    """Return a job that goes on on the same nodes, whose free GPUs are `room`, or stops."""
+    old, new = before.topology, after.topology
+    nodes = [(place.get(node), gpus) for node, gpus in held.placement]
+    found = [(node, gpus) for node, gpus in nodes if node is not None]
+    pools = {int(new.node_pool[node]) for node, _ in found}
+    fits = all(gpus <= room[node] for node, gpus in found)
+    if len(found) < len(nodes) or len(pools) != 1 or not fits:
+        return stopped(of, now_s)
+    pool = pools.pop()
+    one, other = old.pools[held.option.pool], new.pools[pool]
+    if (one.partition, one.gpu_type.name) != (other.partition, other.gpu_type.name):
+        return stopped(of, now_s)
+    for node, gpus in found:
+        room[node] -= gpus
+    option = replace(held.option, pool=pool)
+    allocation = replace(held, option=option, placement=tuple(found))
+    return replace(of, state=replace(of.state, allocation=allocation))

@@ -1,0 +1,180 @@
+"""Rates as a host has them, made into `ronda.instances.profile.Rated` tables, in arrays.
+
+A job's rates are columns (`COLUMNS`): a data frame, or a dict of arrays, in which a single value
+stands for all rows. `rates_from` makes them from a function. A rate of 0 says that the job cannot
+run so; None instead of rates, that they are not known yet.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from ronda.formulations.options.application import PoolShape, pool_shapes
+from ronda.hosts.embedding.plain import Columns, by_name, columns_of, is_frame, numbers, plain
+from ronda.instances.arguments import checked
+from ronda.instances.arrays import Rows
+from ronda.instances.base import Count
+from ronda.instances.cluster import Cluster
+from ronda.instances.errors import InputError
+from ronda.instances.profile import Rated
+from ronda.instances.rules.problem import one_of, show
+
+COLUMNS = ("gpus", "nodes", "rate", "watts", "clock", "batch", "gpu_type")
+"""Of a table of rates; all but `gpus` and `rate` may be left out."""
+
+Tables = dict[str, Rated]
+"""By name of GPU type."""
+
+MOST_GPUS = 2**31 - 1
+"""Of any job."""
+
+
+@checked
+def rates_from(
+    speed: Callable[[int, int, str], float | tuple[float, float] | None],
+    cluster: Cluster,
+    counts: Sequence[Count] | None = None,
+) -> dict[str, list[Any]]:
+    """Return the rates of a job as columns, from a function.
+
+    Parameters
+    ----------
+    speed
+        ``speed(gpus, nodes, gpu_type)`` gives a rate, a pair (rate, watts), or None where the job
+        cannot run. It is asked once for each way: GPUs on the fewest nodes, and on one more.
+    cluster
+        The machines.
+    counts
+        GPU counts to ask for; None: powers of two and halves of a node, then whole nodes.
+
+    Examples
+    --------
+    >>> import ronda
+    >>> cluster = ronda.uniform_cluster(ronda.GpuType(name="A100", memory_gib=40), 3, 8)
+    >>> ronda.rates_from(lambda gpus, nodes, gpu_type: 10.0 * gpus, cluster, (8, 24))["rate"]
+    [80.0, 80.0, 240.0]
+    """
+    found: dict[str, list[Any]] = {n: [] for n in ("gpus", "nodes", "gpu_type", "rate", "watts")}
+    for kind, shape in _largest(cluster).items():
+        for gpus in shape.ladder if counts is None else sorted({*counts}):
+            if gpus > shape.pool.gpus:
+                continue
+            fewest = shape.nodes(gpus)
+            for nodes in range(fewest, min(fewest + 1, gpus, shape.pool.nodes) + 1):
+                answer = speed(gpus, nodes, kind)
+                pair: tuple[Any, ...] = (
+                    answer if isinstance(answer, tuple) else (answer or 0.0, np.nan)
+                )
+                if len(pair) != 2:
+                    place = f"speed({gpus}, {nodes}, {show(kind)})"
+                    raise InputError(place, show(plain(pair)), "a rate, (rate, watts) or None")
+                for name, value in zip(found, (gpus, nodes, kind, *pair), strict=True):
+                    found[name].append(value)
+    return found
+
+
+class Host:
+    """What a cluster offers, for reading rates: GPU types, idle watts and sizes of nodes."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        shapes = _largest(cluster)
+        self.names = [t.name for t in cluster.gpu_types]
+        self.idle_w = np.array([t.idle_w for t in cluster.gpu_types])
+        sizes = [shapes[n].pool.gpus_per_node if n in shapes else 1 for n in self.names]
+        self.size = np.array(sizes, dtype=float)
+
+
+def _largest(cluster: Cluster) -> dict[str, PoolShape]:
+    found: dict[str, PoolShape] = {}
+    for shape in pool_shapes(cluster):
+        before = found.setdefault(shape.pool.gpu_type.name, shape)
+        if shape.pool.gpus > before.pool.gpus:
+            found[shape.pool.gpu_type.name] = shape
+    return found
+
+
+def by_job(rates: object, place: str) -> dict[Any, Any]:
+    """Return the columns of jobs by id, from these or from columns with one named ``job``."""
+    if not is_frame(rates) and not (isinstance(rates, Mapping) and "job" in rates):
+        return by_name(rates, place)
+    columns = columns_of(rates, place, ("job", "gpus", "rate"), COLUMNS)
+    job = columns.pop("job").astype(str)
+    order = np.argsort(job, kind="stable")
+    names, starts = np.unique(job[order], return_index=True)
+    rows = np.split(order, starts[1:])
+    return {
+        name: {column: values[own] for column, values in columns.items()}
+        for name, own in zip(names.tolist(), rows, strict=True)
+    }
+
+
+def tables(host: Host, rates: Mapping[Any, object]) -> dict[str, Tables]:
+    """Return the tables of jobs, by id, from their columns; those of None are left out.
+
+    InputError names the job and the column.
+    """
+    given = {str(job): own for job, own in rates.items() if own is not None}
+    return {job: _tables(host, own, f"rates of job {job!r}") for job, own in given.items()}
+
+
+def _tables(host: Host, own: object, place: str) -> Tables:
+    """Return the checked rows of a job by GPU type, without those of a rate of 0."""
+    columns = columns_of(own, place, ("gpus", "rate"), COLUMNS)
+    gpus, rate = numbers(columns, "gpus", place, whole=True), numbers(columns, "rate", place)
+    kind, ones = _kinds(host, columns, len(gpus), place), np.ones(len(gpus))
+    nodes = np.ceil(gpus / host.size[kind])
+    if "nodes" in columns:
+        nodes = numbers(columns, "nodes", place, whole=True)
+    clock = numbers(columns, "clock", place) if "clock" in columns else ones
+    batch = numbers(columns, "batch", place) if "batch" in columns else ones
+    watts = np.full(len(gpus), np.nan)
+    if "watts" in columns:
+        watts = numbers(columns, "watts", place, missing=True)
+    idle_w = gpus * host.idle_w[kind]
+    for name, column, bad, expected in (
+        ("gpus", gpus, (gpus < 1) | (gpus > MOST_GPUS), f"1 to {MOST_GPUS}"),
+        ("nodes", nodes, (nodes < 1) | (nodes > gpus), "1 to one a GPU"),
+        ("clock", clock, ~((clock > 0) & (clock <= 1)), "above 0, at most 1"),
+        ("batch", batch, ~(batch > 0), "more than 0 samples"),
+        ("rate", rate, rate < 0, "0 or more; None for a job that is not known yet"),
+        ("watts", watts, watts < idle_w, "at least what the GPUs draw idle"),
+    ):
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InputError(f"{place}, column {name}, row {row}", f"{column[row]:g}", expected)
+    told = ~np.isnan(watts)
+    values = (kind, gpus, clock, batch, nodes, rate, np.where(told, watts, idle_w), told)
+    rows = sorted(zip(*(column[rate > 0].tolist() for column in values), strict=True))
+    if not rows:
+        raise InputError(place, "no rate above 0", "a way to run it")
+    for one, other in pairwise(rows):
+        if one[:5] == other[:5]:
+            twice = f"{one[1]:g} GPUs on {one[4]:g} nodes twice"
+            raise InputError(place, twice, "each way once")
+    found: Tables = {}
+    for index, ways in groupby(rows, itemgetter(0)):
+        _, n, clocks, batches, m, rates, power_w, some = zip(*ways, strict=True)
+        whole = {"gpus": tuple(map(int, n)), "nodes": tuple(map(int, m))}
+        table = Rated(**whole, batch=batches, clock=clocks, rate=rates)
+        found[host.names[index]] = replace(table, power_w=power_w) if any(some) else table
+    return found
+
+
+def _kinds(host: Host, columns: Columns, rows: int, place: str) -> Rows:
+    """Return the index of each row's GPU type; all are of the first if there is one alone."""
+    if "gpu_type" not in columns:
+        if len(host.names) > 1:
+            expected = f"a column gpu_type: {one_of(host.names)}"
+            raise InputError(place, "no GPU type", expected)
+        return np.zeros(rows, dtype=np.int64)
+    number = {name: k for k, name in enumerate(host.names)}
+    found = [number.get(name, -1) for name in columns["gpu_type"].tolist()]
+    if -1 in found:
+        row = found.index(-1)
+        name = columns["gpu_type"][row]
+        raise InputError(f"{place}, column gpu_type, row {row}", show(name), one_of(host.names))
+    return np.array(found, dtype=np.int64)

@@ -1,0 +1,140 @@
+"""What an embedded ronda is made with and remembers, as records that can be written."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from ronda.horizon.beliefs import SavedBeliefs as Believed
+from ronda.hosts.embedding.changes import node_names
+from ronda.hosts.embedding.live import Tracked
+from ronda.hosts.embedding.plain import ids_of
+from ronda.hosts.embedding.rates import Tables
+from ronda.instances.base import NonNegative, Positive
+from ronda.instances.cluster import Cluster
+from ronda.instances.errors import InputError
+from ronda.instances.job import Costs
+from ronda.instances.plan import Plan
+from ronda.instances.profile import Profile
+from ronda.instances.rules.cluster import cluster_problems
+from ronda.instances.rules.jobs import cost_problems
+from ronda.instances.rules.problem import as_error
+from ronda.instances.rules.profile import profile_problems
+from ronda.instances.rules.validate import MalformedError, normal
+
+FORMAT = "ronda/embedded/1"
+
+Speeds = Literal["given", "learnt"]
+"""Whether models that jobs share are known, or only what they can be: then steps are measured."""
+
+
+class StepTime(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step took on what a job runs on.
+
+    Attributes
+    ----------
+    compute_s
+        Seconds of computing in a pass, at full clock.
+    sync_s
+        Seconds of synchronising that do not overlap with it.
+    local_batch
+        Samples of a GPU in a pass; None: its share of the global batch.
+    """
+
+    compute_s: Positive
+    sync_s: NonNegative = 0.0
+    local_batch: Positive | None = None
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an `Embedded` is made with, except for the policy."""
+
+    cluster: Cluster
+    profiles: dict[str, Profile]
+    costs: Costs
+    length_s: float
+    node_names: list[str]
+    history: bool = True
+    speeds: Speeds = "given"
+    seed: int = 0
+
+
+class State(msgspec.Struct, kw_only=True):
+    """What an `Embedded` remembers: replaced as a whole, so that an update is done or not.
+
+    `alike` are the rates that jobs of an application had, for new ones of it; `ready_s` is when
+    nodes that wake up are awake; `service` are the nodes that give nothing away, by name.
+    """
+
+    now_s: float = 0.0
+    power_cap_w: float | None = None
+    jobs: dict[str, Tracked] = {}
+    alike: dict[str, Tables] = {}
+    plan: Plan | None = None
+    asleep: tuple[int, ...] = ()
+    ready_s: dict[int, float] = {}
+    service: dict[str, Literal["lost", "drained"]] = {}
+
+    @property
+    def waking(self) -> tuple[int, ...]:
+        """Nodes that are still waking up."""
+        return tuple(sorted(node for node, at in self.ready_s.items() if at > self.now_s))
+
+
+class SavedState(msgspec.Struct, frozen=True, kw_only=True):
+    """An `Embedded` as it is written."""
+
+    format: str
+    policy: str | None
+    settings: Settings
+    state: State
+    believed: Believed
+    told: bool = False  # whether anybody was told of decisions
+
+
+def settings_of(
+    cluster: Cluster,
+    profiles: Mapping[str, Profile] | None,
+    costs: Costs | None,
+    node_names: Sequence[str] | None,
+    **rest: Any,
+) -> Settings:
+    """Return settings from what a host hands over."""
+    names = names_of(cluster, node_names)
+    known, usual = dict(profiles or {}), costs or Costs()
+    made = Settings(cluster=cluster, profiles=known, costs=usual, node_names=names, **rest)
+    return checked_settings(made)
+
+
+def checked_settings(settings: Settings, before: Settings | None = None) -> Settings:
+    """Return settings that do not contradict themselves; models of those `before` are in order."""
+    cluster, known = settings.cluster, dict[str, Profile]()
+    if before is not None and before.cluster.gpu_types == cluster.gpu_types:
+        known = before.profiles
+    new = {name: each for name, each in settings.profiles.items() if known.get(name) is not each}
+    try:
+        normal(replace(settings, profiles=new))
+    except MalformedError as error:
+        raise as_error("Embedded", [error.problem]) from None
+    found = [
+        *cluster_problems(cluster),
+        *cost_problems(settings.costs),
+        *profile_problems(new, cluster),
+    ]
+    if found:
+        raise as_error("Embedded", found)
+    return settings
+
+
+def names_of(cluster: Cluster, names: Sequence[str] | None) -> list[str]:
+    """Return the names of nodes, each once."""
+    if not isinstance(cluster, Cluster):
+        raise InputError("cluster", type(cluster).__name__, "a Cluster")
+    if names is None:
+        return node_names(cluster)
+    nodes = sum(group.count for group in cluster.node_groups)
+    found = [str(name) for name in ids_of(names, "node_names")]
+    if len(found) != nodes or len(set(found)) != nodes:
+        raise InputError("node_names", f"{len(set(found))} names", f"{nodes}, one a node")
+    return found

@@ -1,0 +1,288 @@
+"""The application: routes, who may ask, how much and how long, and what is counted (ASGI)."""
+
+import asyncio
+import hmac
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import parse_qs
+
+import msgspec
+import psutil
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from ronda.hosts.serving.allowed import served
+from ronda.hosts.serving.lanes import Lanes, LateError, Response, failed
+from ronda.hosts.serving.limits import ServerLimits
+from ronda.hosts.serving.openapi import document
+from ronda.instances.arguments import refuse_unfit
+from ronda.instances.base import Index
+from ronda.instances.errors import InputError
+from ronda.instances.files.canonical import encode
+from ronda.instances.files.json import parse
+from ronda.instances.files.storage import unpack
+from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason
+from ronda.instances.round import Round
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+JSON, TEXT = b"application/json", b"text/plain; version=0.0.4; charset=utf-8"
+ROUTES = {
+    "/plan": ("POST",),
+    "/hosts/": ("PUT", "POST", "DELETE"),
+    "/healthz": ("GET",),
+    "/metrics": ("GET",),
+    "/openapi.json": ("GET",),
+}
+OPEN = ("/healthz",)
+"""What may be asked without the token."""
+
+
+class RefusedError(Exception):
+    """A request that gets a 4xx, and why."""
+
+    def __init__(self, status: int, why: str) -> None:
+        self.status, self.why = status, why
+        super().__init__(why)
+
+
+class GoneError(Exception):
+    """The client has hung up."""
+
+
+class App:
+    """One server's application."""
+
+    def __init__(self, limits: ServerLimits, lanes: Lanes) -> None:
+        self.limits, self.lanes = limits, lanes
+        self._hosts: dict[str, bytes] = {}  # those that are followed, as they rest
+        self._turns: dict[str, asyncio.Lock] = {}  # messages of a host, one after another
+        self._registry = registry = CollectorRegistry()
+        labels = ("route", "status")
+        self._requests = Counter("ronda_requests", "Requests.", labels, registry=registry)
+        self._seconds = Histogram(
+            "ronda_plan_seconds",
+            "Seconds from a round to its plan, the wait included.",
+            buckets=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60),
+            registry=registry,
+        )
+        self._fallbacks = Counter(
+            "ronda_late", "Rounds that the server answered.", registry=registry
+        )
+        waiting = Gauge("ronda_waiting", "Rounds that wait for a process.", registry=registry)
+        waiting.set_function(lambda: self.lanes.waiting)
+        memory = Gauge("ronda_rss_bytes", "Memory of server and processes.", registry=registry)
+        memory.set_function(lambda: rss_bytes([psutil.Process().pid, *self.lanes.pids]))
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        path = route_of(scope["path"])
+        kind, ended = JSON, False
+
+        async def hear() -> Message:
+            nonlocal ended
+            message = await receive()
+            ended = not message.get("more_body", False)
+            return message
+
+        try:
+            kind, answer = await self._answer(scope, hear)
+        except GoneError:
+            self.count(path, "gone")
+            return
+        except RefusedError as refused:
+            answer = Response(refused.status, refused.why.encode())
+        except InputError as error:
+            answer = Response(400, str(error).encode())
+        except Exception as error:
+            answer = failed(error)
+        if answer.status != 200:
+            kind, answer = JSON, Response(answer.status, reason(answer.body.decode()))
+        self.count(path, answer.status)
+        headers = [(b"content-type", kind), (b"content-length", b"%d" % len(answer.body))]
+        if answer.status == 200:
+            await tell(send, answer, headers)
+            return
+        # A client that sends nonsense, or too much, is cut off, but only once it could see why.
+        await tell(send, answer, [*headers, (b"connection", b"close")], more=True)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.limits.body_s):
+                while not ended:
+                    await hear()
+        await send({"type": "http.response.body"})
+
+    def count(self, route: str, status: int | str) -> None:
+        """Count a request."""
+        self._requests.labels(route, f"{status}").inc()
+
+    async def _answer(self, scope: Message, receive: Receive) -> tuple[bytes, Response]:
+        """Return the type and the answer; RefusedError for what gets none."""
+        path, headers = route_of(scope["path"]), dict(scope["headers"])
+        if path == "other":
+            raise RefusedError(404, f"no {scope['path']}: there are {', '.join(ROUTES)}")
+        if scope["method"] not in ROUTES[path]:
+            use = " or ".join(ROUTES[path])
+            raise RefusedError(405, f"{scope['method']} {path}: use {use}")
+        if path not in OPEN:
+            self._admit(headers)
+        if path == "/healthz":
+            return JSON, Response(200, msgspec.json.encode({"waiting": self.lanes.waiting}))
+        if path == "/metrics":
+            return TEXT, Response(200, generate_latest(self._registry))
+        if path == "/openapi.json":
+            return JSON, Response(200, msgspec.json.encode(document()))
+        if path == "/hosts/":
+            return JSON, await self._host(scope, headers, receive)
+        return JSON, await self._plan(scope, headers, receive)
+
+    def _admit(self, headers: Mapping[bytes, bytes]) -> None:
+        if self.limits.token is None:
+            return
+        shown = headers.get(b"authorization", b"")
+        if not hmac.compare_digest(shown, b"Bearer " + self.limits.token.encode()):
+            raise RefusedError(401, "no token, or another one: Authorization: Bearer TOKEN")
+
+    async def _plan(
+        self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
+    ) -> Response:
+        """Decide the round in a request's body."""
+        began, loop = time.perf_counter(), asyncio.get_running_loop()
+        policy, seed, limit_s = self._asked(scope["query_string"])
+        self._queue()
+        end_s = loop.time() + limit_s
+        body = await self._body(headers, receive)
+        try:
+            answer = await self.lanes.do("plan", body, policy, seed, end_s=end_s)
+        except LateError:
+            self._fallbacks.inc()
+            why = f"no answer within {limit_s:g} s"
+            answer = await asyncio.to_thread(kept, body, policy, why)
+        self._seconds.observe(time.perf_counter() - began)
+        return answer
+
+    def _queue(self) -> None:
+        """Refuse who would have to wait behind too many."""
+        if self.lanes.waiting >= self.limits.queue:
+            raise RefusedError(429, f"{self.lanes.waiting} rounds wait already: ask again later")
+
+    async def _host(
+        self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
+    ) -> Response:
+        """Follow a host: begin, take a message, or end; a late or failed answer changes nothing."""
+        name, method, hosts = scope["path"].removeprefix("/hosts/"), scope["method"], self._hosts
+        began, loop = time.perf_counter(), asyncio.get_running_loop()
+        policy, _, limit_s = self._asked(scope["query_string"])
+        self._queue()
+        body = await self._body(headers, receive)
+        if method == "PUT" and name not in hosts and len(hosts) >= self.limits.hosts:
+            raise RefusedError(429, f"{len(hosts)} hosts are followed already: end one")
+        try:
+            async with self._turns.setdefault(name, asyncio.Lock()):
+                if method != "PUT" and name not in hosts:
+                    raise RefusedError(404, f"no host {name!r}: PUT what it has first")
+                if method == "DELETE":
+                    del hosts[name]
+                    return Response(200, b"{}")
+                work = ("begin", body, policy) if method == "PUT" else ("follow", hosts[name], body)
+                answer = await self.lanes.do(*work, end_s=loop.time() + limit_s)
+                if answer.status == 200:
+                    hosts[name] = answer.state
+        except LateError:
+            self._fallbacks.inc()
+            why = f"no answer within {limit_s:g} s: nothing that was told counts"
+            raise RefusedError(503, why) from None
+        finally:
+            if name not in hosts:
+                self._turns.pop(name, None)
+        self._seconds.observe(time.perf_counter() - began)
+        return answer
+
+    def _asked(self, query: bytes) -> tuple[str, int, float]:
+        """Return policy, seed and time limit of a request."""
+        given = parse_qs(query.decode("latin-1"))
+        for name in given:
+            if name not in ("policy", "seed", "time_limit"):
+                raise RefusedError(400, f"unknown parameter {name!r}: policy, seed, time_limit")
+        most_s = self.limits.time_limit_s
+        try:
+            seed = int(given.get("seed", ["0"])[-1])
+            limit_s = float(given.get("time_limit", [str(most_s)])[-1])
+        except ValueError as error:
+            raise RefusedError(400, f"seed or time_limit: {error}") from None
+        if not 0 < limit_s <= most_s:
+            raise RefusedError(400, f"time_limit above 0, at most {most_s:g} s")
+        refuse_unfit("seed", seed, Index)
+        named = given.get("policy")
+        return self.limits.policy if named is None else served(named[-1]), seed, limit_s
+
+    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        """Read a body within its time and size."""
+        most = int(self.limits.body_mib * 2**20)
+        too_large = RefusedError(413, f"more than {self.limits.body_mib:g} MiB")
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > most:
+            raise too_large
+        parts, size, more = [], 0, True
+        try:
+            async with asyncio.timeout(self.limits.body_s):
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise GoneError
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    if size > most:
+                        raise too_large
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            raise RefusedError(408, f"the body took more than {self.limits.body_s:g} s") from None
+        return b"".join(parts)
+
+
+def route_of(path: str) -> str:
+    """Return the route of a path."""
+    if path.startswith("/hosts/") and path.count("/") == 2 and len(path) > len("/hosts/"):
+        return "/hosts/"
+    return path if path in ROUTES and path != "/hosts/" else "other"
+
+
+async def tell(
+    send: Send, answer: Response, headers: list[tuple[bytes, bytes]], *, more: bool = False
+) -> None:
+    """Send an answer; with `more` the connection stays open."""
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body, "more_body": more})
+
+
+def reason(why: str) -> bytes:
+    """Return the body of a refusal."""
+    return msgspec.json.encode({"error": why})
+
+
+def kept(body: bytes, policy: str, why: str) -> Response:
+    """Return the plan in which what runs keeps running, for a round that nobody decided."""
+    round_ = parse(unpack(body, "round"), "round", Round)
+    plan = Plan(
+        policy=policy,
+        allocations=round_.held,
+        stop=StopReason.TIME_LIMIT,
+        status=SolutionStatus.FALLBACK,
+        record=SolveRecord(message=why),
+    )
+    return Response(200, encode(plan))
+
+
+def rss_bytes(pids: list[int]) -> int:
+    """Return the resident memory of processes."""
+    total = 0
+    for pid in pids:
+        try:
+            total += psutil.Process(pid).memory_info().rss
+        except psutil.NoSuchProcess:  # it ended just now
+            continue
+    return total

@@ -1,0 +1,101 @@
+"""Hosts that are followed: a message says what has happened, and the answer what to change.
+
+Between messages an `Embedded` rests in the server as bytes. A process wakes it, tells it, lets it
+decide and hands other bytes back: one that dies, or is late, costs an answer and no history.
+"""
+
+from contextlib import suppress
+from typing import Any, Literal
+
+import msgspec
+
+from ronda.hosts.embedding.changes import Changes
+from ronda.hosts.embedding.embedded import Embedded
+from ronda.hosts.embedding.records import Speeds, StepTime
+from ronda.hosts.embedding.refusals import Refusal
+from ronda.hosts.serving.allowed import served
+from ronda.instances.base import Index, Positive
+from ronda.instances.clock import Deadline
+from ronda.instances.cluster import Cluster
+from ronda.instances.files.json import parse
+from ronda.instances.job import Costs
+from ronda.instances.profile import NoiseScale, Profile
+
+
+class HostSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a host is followed by: the parameters of `Embedded`."""
+
+    cluster: Cluster
+    policy: str | None = None
+    profiles: dict[str, Profile] = {}
+    costs: Costs = Costs()
+    length_s: Positive = 60.0
+    history: bool = True
+    speeds: Speeds = "given"
+    node_names: list[str] | None = None
+    seed: Index = 0
+
+
+class HostNews(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What has happened: the arguments of `Embedded.update`.
+
+    A power cap of "none" is no limit. `measured` and `noise` hold a `StepTime`, or a `NoiseScale`,
+    as an object of its fields.
+    """
+
+    now_s: float | None = None
+    added: Any = ()
+    removed: Any = ()
+    completed: Any = ()
+    progress: Any = None
+    measured: Any = None
+    running: Any = None
+    noise: Any = None
+    changed: Any = ()
+    profiles: dict[str, Profile | None] | None = None
+    cluster: Cluster | None = None
+    node_names: list[str] | None = None
+    power_cap_w: float | Literal["none"] | None = None
+    nodes: Any = None
+    nodes_added: Any = None
+
+
+class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What was not taken, and what to change."""
+
+    refused: tuple[Refusal, ...]
+    changes: Changes
+
+
+def begin(body: bytes, policy: str, _limit_s: float) -> tuple[bytes, bytes]:
+    """Return an empty answer and the state of a new host, for whom `policy` decides by default."""
+    given = parse(body, "message", HostSettings)
+    fields = {name: getattr(given, name) for name in given.__struct_fields__}
+    asked = fields.pop("policy")
+    chosen = policy if asked is None else served(asked)
+    return b"{}", Embedded(chosen, fields.pop("cluster"), **fields).save()
+
+
+def follow(state: bytes, body: bytes, limit_s: float) -> tuple[bytes, bytes]:
+    """Tell a host's half what has happened, and decide; return the answer and the state."""
+    deadline, host = Deadline(limit_s), Embedded.restore(state)
+    given = parse(body, "message", HostNews)
+    told = {name: getattr(given, name) for name in given.__struct_fields__}
+    told["measured"] = _records(given.measured, StepTime)
+    told["noise"] = _records(given.noise, NoiseScale)
+    if given.power_cap_w == "none":
+        told["power_cap_w"] = float("inf")
+    refused = host.update(**told, errors="return")
+    changes = host.decide(max(deadline.left(), 1e-3))
+    return msgspec.json.encode(HostAnswer(refused=refused, changes=changes)), host.save()
+
+
+def _records(given: Any, kind: type[Any]) -> Any:
+    """Return what is told by job, with records of a kind where it has the fields of one."""
+    if not isinstance(given, dict):
+        return given
+    found = dict(given)
+    for job, each in given.items():
+        with suppress(msgspec.ValidationError):  # it is of another kind, or refused with its job
+            found[job] = msgspec.convert(each, kind) if isinstance(each, dict) else each
+    return found

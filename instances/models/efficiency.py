@@ -1,0 +1,65 @@
+"""What a sample is worth in a large batch: statistical efficiency from the gradient noise scale.
+
+Efficiency of a sample in a global batch B against one in the base batch B0::
+
+    E(B) = (scale + B0) / (scale + B)
+
+with the gradient noise scale (in samples) of the job at its present progress (McCandlish et al.
+2018; Pollux, Qiao et al., OSDI 2021, section 3.1).
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ronda.instances.arrays import Floats
+from ronda.instances.per_record import per_record
+from ronda.instances.profile import NoiseCurve, NoiseScale
+
+Numbers = TypeVar("Numbers", float, Floats)
+
+
+def efficiency(scale: Numbers, batch: Numbers, base_batch: float) -> Numbers:
+    """Return E(B), at most 1 for batches from the base batch up; all in samples."""
+    return (scale + base_batch) / (scale + batch)
+
+
+def scale_at(noise: NoiseScale, batch: ArrayLike) -> Floats:
+    """Return the noise scale at global batch sizes: linear between entries, constant outside."""
+    if isinstance(batch, tuple) and batch == noise.batches:  # most often
+        return np.array(noise.scale)
+    return np.asarray(np.interp(np.asarray(batch, dtype=float), noise.batches, noise.scale))
+
+
+def scales_at(noises: Sequence[NoiseScale], batches: tuple[float, ...]) -> Floats:
+    """Return (X, B) the noise scales at global batch sizes (`scale_at`)."""
+    if all(len(noise.scale) == 1 for noise in noises):  # the same for all batches
+        return np.array([noise.scale for noise in noises]).repeat(len(batches), axis=1)
+    return np.array([scale_at(noise, batches) for noise in noises])
+
+
+def worth(noise: NoiseScale, batch: float, base_batch: float) -> float:
+    """Return E(B) of one batch at a noise scale."""
+    if batch in noise.batches:  # most often, and many times faster than to interpolate
+        return efficiency(noise.scale[noise.batches.index(batch)], batch, base_batch)
+    return efficiency(float(scale_at(noise, batch)), batch, base_batch)
+
+
+@per_record(maxsize=512)
+def stages(curve: NoiseCurve) -> tuple[tuple[float, NoiseScale], ...]:
+    """Return a curve's stages as pairs (work at which the stage ends, its noise scale).
+
+    The last stage ends never (infinity).
+    """
+    ends = (*curve.until[:-1], float("inf"))
+    rows = (NoiseScale(batches=curve.batches, scale=row) for row in curve.scale)
+    return tuple(zip(ends, rows, strict=True))
+
+
+def noise_at(curve: NoiseCurve, done: float) -> NoiseScale:
+    """Return the noise scale after `done` units of work; a stage begins where the last one ends."""
+    stage = bisect_right(curve.until, done)
+    return stages(curve)[min(stage, len(curve.until) - 1)][1]

@@ -1,0 +1,79 @@
+"""What a job draws: power of a busy GPU against its clock, mixed with synchronisation.
+
+``P(s) = a + b min(s, s0) + c max(s^3 - s0^3, 0)`` watts per GPU: below s0 the voltage is at its
+floor and power is linear in speed, above it is cubic. The form and the constants in use are our
+own fit to the public Zeus traces (You et al., NSDI 2023); the traces set power caps, not clocks.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ronda.instances.arrays import Floats
+from ronda.instances.cluster import GpuType
+from ronda.instances.models.configuration import Configuration
+from ronda.instances.models.rated import rates_and_watts
+from ronda.instances.models.throughput import measured_steps, model_of, speed_and_share
+from ronda.instances.profile import PowerCurve, Profile, Rated
+
+
+def gpu_power_w(curve: PowerCurve, clock: ArrayLike) -> Floats:
+    """Return P(s) in watts of one GPU that computes at relative speed s."""
+    s = np.asarray(clock, dtype=float)
+    cubic = np.maximum(s**3 - curve.s0**3, 0.0)
+    return np.asarray(curve.a_w + curve.b_w * np.minimum(s, curve.s0) + curve.c_w * cubic)
+
+
+def mixed_power_w(
+    curve: PowerCurve | None, idle_w: float, clock: ArrayLike, sync_share: ArrayLike
+) -> Floats:
+    """Return the mean watts of one busy GPU.
+
+    Without a `curve` it draws `idle_w`. It synchronises for `sync_share` of the time, at
+    ``curve.sync_w`` watts if that is given.
+    """
+    share = np.asarray(sync_share, dtype=float)
+    if curve is None:
+        return np.full(np.broadcast_shapes(np.shape(clock), share.shape), float(idle_w))
+    busy = gpu_power_w(curve, clock)
+    if curve.sync_w is None:
+        return np.asarray(busy + 0.0 * share)
+    return np.asarray((1.0 - share) * busy + share * curve.sync_w)
+
+
+def speed_and_watts(
+    profile: Profile, gpu_type: GpuType, at: Configuration
+) -> tuple[Floats, Floats]:
+    """Return samples per second, as `speed_and_share`, and watts of a job's GPUs without hosts."""
+    model = model_of(profile, gpu_type)
+    if isinstance(model, Rated):
+        return rates_and_watts(model, gpu_type.idle_w, at)
+    speed, share = speed_and_share(profile, gpu_type, at)
+    each_w = mixed_power_w(profile.power.get(gpu_type.name), gpu_type.idle_w, at.clock, share)
+    return speed, np.broadcast_to(np.asarray(at.gpus) * each_w, speed.shape)
+
+
+def measured_speeds_and_watts(
+    profiles: Sequence[Profile], gpu_type: GpuType, at: Configuration
+) -> tuple[Floats, Floats]:
+    """Return (X, R) what `speed_and_watts` says of profiles with measured steps, in one pass.
+
+    There are R configurations.
+    """
+    gpus, _, _, clock, _ = columns = at.columns()
+    shape = len(profiles), len(gpus)
+    which = np.repeat(np.arange(len(profiles)), len(gpus))
+    many = Configuration(*(np.tile(column, len(profiles)) for column in columns))
+    step = measured_steps(profiles, gpu_type, which, many)
+    speed, share = (x.reshape(shape) for x in step.speed_and_share(many.batch))
+    each_w = [
+        mixed_power_w(profile.power.get(gpu_type.name), gpu_type.idle_w, clock, own)
+        for profile, own in zip(profiles, share, strict=True)
+    ]
+    return speed, np.asarray(gpus * np.array(each_w))
+
+
+def job_power_w(profile: Profile, gpu_type: GpuType, at: Configuration) -> float:
+    """Return the watts of `speed_and_watts` of one configuration."""
+    return float(speed_and_watts(profile, gpu_type, at)[1])

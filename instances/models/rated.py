@@ -1,0 +1,45 @@
+"""Rates that were handed over: look-up by GPUs, nodes, batch and clock; no row, no speed."""
+
+import numpy as np
+
+from ronda.instances.arrays import Floats
+from ronda.instances.models.configuration import Configuration
+from ronda.instances.per_record import per_record
+from ronda.instances.profile import Rated
+
+ROWS = 6
+GPUS, NODES, BATCH, CLOCK, RATE, WATTS = range(ROWS)
+"""Rows of the array of `columns`."""
+
+
+@per_record(maxsize=4096)
+def columns(model: Rated, idle_w: float) -> Floats:
+    """Return the (ROWS, R) table, with the watts of all GPUs, each `idle_w` where none were told.
+
+    It is shared: not to be written to.
+    """
+    gpus = model.gpus
+    watts = model.power_w or [n * idle_w for n in gpus]
+    return np.array([gpus, model.nodes, model.batch, model.clock, model.rate, watts], dtype=float)
+
+
+@per_record(maxsize=4096)
+def _by_way(
+    model: Rated, idle_w: float
+) -> dict[tuple[float, float, float, float], tuple[float, float]]:
+    """Return rate and watts by GPUs, nodes, batch and clock."""
+    rows = columns(model, idle_w).T.tolist()
+    return {(n, nodes, b, s): (rate, watts) for n, nodes, b, s, rate, watts in rows}
+
+
+def rates_and_watts(model: Rated, idle_w: float, at: Configuration) -> tuple[Floats, Floats]:
+    """Return work per second, 0 where no rate was handed over, and watts of all GPUs.
+
+    A GPU draws `idle_w` where no watts were handed over.
+    """
+    known = _by_way(model, idle_w)
+    ways = at.columns()[:4]
+    flat = zip(*(way.ravel().tolist() for way in ways), strict=True)
+    found = [known.get(way, (0.0, way[0] * idle_w)) for way in flat]
+    rate, watts = np.array(found, dtype=float).reshape(-1, 2).T
+    return rate.reshape(ways[0].shape), watts.reshape(ways[0].shape)

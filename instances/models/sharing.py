@@ -1,0 +1,138 @@
+"""How fast a job goes on in an array, what it draws there, and how many fit a GPU.
+
+Of the profile's curves only ratios count: a member of k goes on at ``T(1) / T(k)`` of its speed
+alone, with T(1) that of "exclusive". Its GPU draws what it draws for one job; each bears 1/k of it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from ronda.instances.cluster import Cluster, GpuType
+from ronda.instances.job import Allocation, Job, JobState, Option
+from ronda.instances.models.memory import most_models
+from ronda.instances.models.time import step_s
+from ronda.instances.profile import MeasuredTime, Mode, Profile
+
+
+def pace(profile: Profile, gpu_type: str, mode: Mode, width: int) -> float:
+    """Return T(1) / T(k), the speed of a member against that alone; 1 for a job alone."""
+    if width == 1 and mode == "exclusive":
+        return 1.0
+    times = {sharing.mode: sharing.time for sharing in profile.sharing[gpu_type]}
+    return step_s(times["exclusive"], 1) / step_s(times[mode], width)
+
+
+def widths(profile: Profile, gpu_type: GpuType, mode: Mode, local_batch: float) -> range:
+    """Return the numbers of jobs, two or more, that a mode's curve knows and the memory holds."""
+    times = {sharing.mode: sharing.time for sharing in profile.sharing.get(gpu_type.name, ())}
+    if mode not in times or mode == "exclusive":
+        return range(0)
+    most, time = 1024, times[mode]
+    if profile.memory is not None:
+        most = most_models(profile.memory, mode, gpu_type.memory_gib, local_batch)
+    elif mode == "slices":
+        most = 7
+    least = 2
+    if isinstance(time, MeasuredTime):
+        least, most = max(least, time.models[0]), min(most, time.models[-1])
+    return range(least, most + 1)
+
+
+def fastest_mode(
+    profile: Profile, gpu_type: GpuType, width: int, local_batch: float
+) -> tuple[Mode, float] | None:
+    """Return the mode in which `width` jobs go on fastest, and their pace; None: none holds them.
+
+    The first of the profile's modes wins a tie.
+    """
+    if width == 1:
+        return "exclusive", 1.0
+    found = [
+        (sharing.mode, pace(profile, gpu_type.name, sharing.mode, width))
+        for sharing in profile.sharing.get(gpu_type.name, ())
+        if width in widths(profile, gpu_type, sharing.mode, local_batch)
+    ]
+    return max(found, key=lambda way: way[1], default=None)
+
+
+def member(option: Option, profile: Profile, gpu_type: str, mode: Mode, width: int) -> Option:
+    """Return a job's option, in an array or alone, as one of an array of another width or mode."""
+    faster = pace(profile, gpu_type, mode, width) / pace(
+        profile, gpu_type, option.mode, option.width
+    )
+    return replace(
+        option,
+        mode=mode,
+        width=width,
+        rate=option.rate * faster,
+        power_w=option.power_w * option.width / width,
+    )
+
+
+def together(states: Iterable[JobState]) -> list[tuple[JobState, ...]]:
+    """Return running jobs, those of an array together."""
+    found: dict[tuple[str | None, str | None], tuple[JobState, ...]] = {}
+    for state in states:
+        array = None if state.allocation is None else state.allocation.array
+        key = (array, None if array else state.job.id)
+        found[key] = (*found.get(key, ()), state)
+    return list(found.values())
+
+
+def ready_together(
+    begin: Mapping[str, Allocation], own_s: Mapping[str, float]
+) -> dict[str | None, float]:
+    """Return when all jobs of each array that begins are ready: no one goes on before.
+
+    `own_s` is when each of the jobs in arrays would be ready by itself.
+    """
+    found: dict[str | None, float] = {}
+    for job_id, held in begin.items():
+        if held.array is not None:
+            found[held.array] = max(own_s[job_id], found.get(held.array, 0.0))
+    return found
+
+
+def whole(allocations: Mapping[str, Allocation]) -> dict[str, Allocation]:
+    """Return the allocations with each array as one job, its first: one GPU with all its watts."""
+    found, seen = dict[str, Allocation](), set[object]()
+    for job_id, held in allocations.items():
+        if held.array is None:
+            found[job_id] = held
+        elif (held.array, held.placement) not in seen:
+            seen.add((held.array, held.placement))
+            power_w = held.option.power_w * held.option.width
+            option = replace(held.option, width=1, mode="exclusive", power_w=power_w)
+            found[job_id] = Allocation(option=option, placement=held.placement)
+    return found
+
+
+def narrowed(
+    allocations: Mapping[str, Allocation],
+    jobs: Mapping[str, Job],
+    profiles: Mapping[str, Profile],
+    cluster: Cluster,
+) -> dict[str, Allocation]:
+    """Return the allocations of arrays that have lost members as they go on without these.
+
+    One that is left alone has its GPU for itself. Arrays that are whole are left out.
+    """
+    members: defaultdict[str, list[str]] = defaultdict(list)
+    for job_id, held in allocations.items():
+        if held.array is not None:
+            members[held.array].append(job_id)
+    pools, found = cluster.topology.pools, dict[str, Allocation]()
+    for name, ids in members.items():
+        width = len(ids)
+        for job_id in ids:
+            held = allocations[job_id]
+            if held.option.width <= width:
+                continue
+            mode: Mode = held.option.mode if width > 1 else "exclusive"
+            gpu_type = pools[held.option.pool].gpu_type.name
+            option = member(held.option, profiles[jobs[job_id].profile], gpu_type, mode, width)
+            array = name if width > 1 else None
+            found[job_id] = Allocation(option=option, placement=held.placement, array=array)
+    return found

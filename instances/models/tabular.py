@@ -1,0 +1,161 @@
+"""Measured step times: look-up in tables by GPUs, nodes and local batch.
+
+Between two measured local batches of the same (GPUs, nodes) both times are linear; nothing is
+extrapolated, and (GPUs, nodes) that were not measured are not feasible. Tables of many models are
+stacked, so that a look-up in all of them is one pass over arrays.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.instances.arrays import Floats, Rows
+from ronda.instances.clock import checkpoint
+from ronda.instances.per_record import per_record
+from ronda.instances.profile import Tabular
+from ronda.instances.violation import ROUNDING
+
+TOGETHER = 4096
+"""Local batches looked at together: their arrays stay in the cache."""
+
+WIDE = 1 << 20
+"""More GPUs and nodes than any table has."""
+
+
+class Tables(NamedTuple):
+    """The tables of some models: a cell for each (GPUs, nodes) of each model, ascending by `key`.
+
+    The rows ``first`` to ``first + more`` (C,) of `known`, `compute` and `sync` (R,) are those of a
+    cell: its local batches, ascending, and their seconds.
+    """
+
+    key: Rows
+    first: Rows
+    more: Rows
+    known: Floats
+    compute: Floats
+    sync: Floats
+
+
+def stacked(models: Sequence[Tabular]) -> Tables:
+    """Return the tables of models, which are numbered in their order."""
+    names = ("gpus", "nodes", "local_batch", "step_s", "sync_s")
+    columns = np.array([np.concatenate([getattr(m, name) for m in models]) for name in names])
+    which = np.repeat(np.arange(len(models)), [len(m.gpus) for m in models])
+    key = _key(which, columns[0], columns[1])
+    order = np.lexsort((columns[2], key))
+    key, (_, _, batch, step, sync) = key[order], columns[:, order]
+    first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+    more = np.diff(np.append(first, len(key))) - 1
+    return Tables(key[first], first, more, batch, step - sync, sync)
+
+
+@per_record(maxsize=1024)
+def table_of(model: Tabular) -> Tables:
+    """Return the table of one model."""
+    return stacked([model])
+
+
+def _key(model: Rows, gpus: NDArray[np.generic], nodes: NDArray[np.generic]) -> Rows:
+    n, spread = (np.minimum(x, WIDE - 1).astype(np.int64) for x in (gpus, nodes))
+    return np.asarray((model * WIDE + n) * WIDE + spread)
+
+
+def cells(
+    tables: Tables, model: Rows, gpus: NDArray[np.generic], nodes: NDArray[np.generic]
+) -> Rows:
+    """Return the cell of each configuration of a model, by its number; -1 where there is none."""
+    key = _key(model, gpus, nodes)
+    at = np.minimum(np.searchsorted(tables.key, key), len(tables.key) - 1)
+    return np.where(tables.key[at] == key, at, -1)
+
+
+def measured_phases(tables: Tables, cell: Rows, local_batch: Floats) -> tuple[Floats, Floats]:
+    """Return seconds of one pass's computing and of synchronisation at full clock.
+
+    Both are of the shape of the cells and local batches; NaN outside what was measured.
+    """
+    first, last = tables.first[cell], tables.first[cell] + tables.more[cell]
+    least, most = tables.known[first], tables.known[last]
+    batch = _snapped(local_batch, least, most)
+    at = _at_most(tables.known, first, last, batch)
+    after = np.minimum(at + 1, last)
+    width = np.where(after > at, tables.known[after] - tables.known[at], np.inf)
+    inside = (cell >= 0) & (batch >= least) & (batch <= most)
+    times = []
+    for seconds in (tables.compute, tables.sync):
+        rise = (seconds[after] - seconds[at]) / width
+        risen = rise * (batch - tables.known[at]) + seconds[at]
+        times.append(np.where(inside, risen, np.nan))
+    return times[0], times[1]
+
+
+def _at_most(known: Floats, first: Rows, last: Rows, batch: Floats) -> Rows:
+    """Return the last of the rows `first` to `last` that is no more than a batch, or the first."""
+    low, high = first, last
+    for _ in range(int((last - first).max(initial=0)).bit_length()):
+        middle = (low + high + 1) // 2
+        right = known[middle] <= batch
+        low, high = np.where(right, middle, low), np.where(right, high, middle - 1)
+    return low
+
+
+def fastest_passes(
+    tables: Tables, cell: Rows, load: Floats, slowdown: Floats, least: Floats, most: Floats
+) -> Floats:
+    """Return the number of gradient passes m that makes an iteration shortest; 0: none is feasible.
+
+    With L the `load`, samples a GPU, and b = L / m, on a piece where computing is ``p + q b`` and
+    synchronising ``r + t b``, an iteration takes ``f p m + f q L + r + t L / m`` (f the clock's
+    slowdown). Its least integer m is next to ``sqrt(t L / (f p))`` if both p and t are above 0; if
+    not, or if that lies outside the piece, it is at one of its ends.
+
+    Arrays are (X,); `least` and `most` limit the local batch, as the measurements do.
+    """
+    passes = np.zeros(len(cell))
+    there = np.flatnonzero(cell >= 0)
+    some = max(1, TOGETHER // (1 + int(tables.more[cell[there]].max(initial=0))))
+    for begin in range(0, len(there), some):
+        checkpoint()
+        x = there[begin : begin + some]
+        passes[x] = _fastest(tables, cell[x], load[x], slowdown[x], least[x], most[x])
+    return passes
+
+
+def _fastest(
+    tables: Tables, cell: Rows, load: Floats, slowdown: Floats, least: Floats, most: Floats
+) -> Floats:
+    """`fastest_passes` of configurations that have a cell: of all pieces (X, P) between batches."""
+    more = tables.more[cell]
+    steps = np.arange(max(2, 1 + int(more.max())))  # a cell of one batch has a piece without length
+    place = tables.first[cell][:, None] + np.minimum(steps, more[:, None])
+    known, computing, syncing = (x[place] for x in (tables.known, tables.compute, tables.sync))
+    width = np.where(np.diff(known) > 0, np.diff(known), np.inf)
+    grad, slope, begin = np.diff(computing) / width, np.diff(syncing) / width, known[:, :-1]
+    fixed = computing[:, :-1] - grad * begin
+    low, high = np.maximum(begin, least[:, None]), np.minimum(known[:, 1:], most[:, None])
+    load, slow = load[:, None], slowdown[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fewest = np.maximum(np.ceil(load / high * (1 - ROUNDING)), 1.0)
+        largest = np.floor(load / low * (1 + ROUNDING))
+        turn = np.sqrt(slope * load / (slow * fixed))
+    good = (high >= low) & (largest >= fewest) & np.isfinite(fewest)
+    convex = (slope > 0) & (fixed > 0)  # or else an end is best
+    seconds, passes = np.full(good.shape, np.inf), np.ones(good.shape)
+    for m, end in ((np.floor(turn), fewest), (np.ceil(turn), largest)):
+        choice = np.where(convex, np.clip(m, fewest, largest), end)
+        choice = np.where(good, choice, 1.0)
+        beyond = load / choice - begin
+        compute, sync = computing[:, :-1] + grad * beyond, syncing[:, :-1] + slope * beyond
+        takes = choice * slow * compute + sync
+        better = good & (takes < seconds)
+        seconds, passes = np.where(better, takes, seconds), np.where(better, choice, passes)
+    best, rows = seconds.argmin(axis=1), np.arange(len(cell))
+    return np.where(np.isfinite(seconds[rows, best]), passes[rows, best], 0.0)
+
+
+def _snapped(batch: Floats, least: Floats, most: Floats) -> Floats:
+    near = np.clip(batch, least, most)
+    return np.asarray(np.where(np.abs(near - batch) <= ROUNDING * 4 * near, near, batch))

@@ -1,0 +1,285 @@
+"""Migrations that empty most nodes, or save most watts, with a bound on what any could."""
+
+import dataclasses
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Annotated, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from ronda.formulations.sleeping import unused
+from ronda.horizon.solve import ROUND
+from ronda.instances.arguments import checked
+from ronda.instances.base import Index, NonNegative, Positive, Record
+from ronda.instances.check.answer import check
+from ronda.instances.clock import Deadline, OutOfTimeError, ending
+from ronda.instances.errors import InputError
+from ronda.instances.job import same_nodes, used_nodes
+from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason, believed, closes
+from ronda.instances.round import Round
+from ronda.instances.rules.validate import validate
+from ronda.questions.consolidate.counting import most_saved
+from ronda.questions.consolidate.holdings import Saving, holdings, lost_s, worth_of
+from ronda.questions.consolidate.one_by_one import one_by_one
+from ronda.solvers.exact.form import Effort
+from ronda.solvers.exact.read import solve
+from ronda.solvers.greedy.as_one import AsOne
+from ronda.solvers.versions import versions
+
+Placement = tuple[tuple[int, int], ...]
+Gap = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class Migration(Record, frozen=True, kw_only=True):
+    """A job, or the jobs of an array, on other nodes; nothing else about how it runs changes.
+
+    Attributes
+    ----------
+    jobs
+        The job; of an array all of them.
+    gpus
+        GPUs that it has.
+    source, target
+        Pairs (node, GPUs there), before and after.
+    pause_s
+        Seconds of progress that it loses.
+    first
+        Whether it must stop before the others move, as these need its GPUs.
+    """
+
+    jobs: tuple[str, ...]
+    gpus: int
+    source: Placement
+    target: Placement
+    pause_s: float
+    first: bool = False
+
+    @property
+    def lost_gpu_s(self) -> float:
+        """GPU-seconds without progress."""
+        return self.gpus * self.pause_s
+
+
+class Consolidation(Record, frozen=True, kw_only=True):
+    """What moves achieve, and the plan that carries them out.
+
+    Attributes
+    ----------
+    plan
+        All jobs that run, the moved ones on their new nodes: `check` accepts it. Its ``objective``
+        is what is saved, nodes or watts, and its ``bound`` what no plan of such moves exceeds.
+    moves
+        In an order in which each finds its GPUs free.
+    emptied, filled
+        The nodes that have jobs only before, and only after.
+    saved_w
+        Watts that the nodes without jobs draw less asleep than those before.
+    lost_gpu_s, lost_j
+        GPU-seconds without progress by the moves' pauses, and what the GPUs draw in them.
+    """
+
+    plan: Plan
+    moves: tuple[Migration, ...]
+    emptied: tuple[int, ...]
+    filled: tuple[int, ...]
+    saved_w: float
+    lost_gpu_s: float
+    lost_j: float
+
+
+@checked
+def consolidate(
+    round: Annotated[Round, ROUND],
+    *,
+    save: Saving = "nodes",
+    moves: Index | None = None,
+    lost_gpu_s: NonNegative | None = None,
+    gap: Gap = 1e-4,
+    deadline: Deadline | Positive | None = None,
+    seed: Index = 0,
+) -> Consolidation:
+    """Return the moves of running jobs that empty most nodes, and of such plans one of few moves.
+
+    Jobs keep their options; those that may not be preempted stay, an array moves as one job, and no
+    node that sleeps wakes. A moved job takes whole nodes and one block, as ronda cuts all jobs. The
+    same round and seed give the same moves, unless the clock cut the search.
+
+    Parameters
+    ----------
+    save
+        What counts: `nodes` without jobs, or the `watts` that these draw less asleep, where they
+        sleep then.
+    moves
+        Most jobs to move; by default any number.
+    lost_gpu_s
+        Most GPU-seconds without progress by the pauses of moves; by default any number.
+    gap
+        Relative gap between what is saved and its bound at which to stop.
+    deadline
+        By when to return: in so many seconds, or a `Deadline` that has begun; None: no limit.
+
+    Raises
+    ------
+    InputError
+        If the round is not valid, or what runs breaks a rule already.
+    """
+    until, round = Deadline.of(deadline), validate(round)  # within the deadline
+    if broken := check(round, Plan(allocations=round.held)):
+        raise InputError("what runs", str(broken[0]), "jobs that keep every rule: see ronda solve")
+    seen = AsOne(round)
+    effort = Effort(deadline=until, gap=gap, seed=seed)
+    found = _search(seen.round, save, moves, lost_gpu_s, effort)
+    answers = [_answer(round, seen, save, gap, found, at) for at in found.at]
+    answer = max(answers, key=lambda a: (a.plan.objective, -len(a.moves), -a.lost_gpu_s))
+    if broken := check(round, answer.plan):
+        failed = replace(found.record, message=f"nothing moves, as its plan breaks {broken[0]}")
+        found = found._replace(stop=StopReason.ERROR, record=failed)
+        answer = _answer(round, seen, save, gap, found, {})
+    record = replace(answer.plan.record, total_s=until.elapsed())
+    return replace(answer, plan=replace(answer.plan, record=record))
+
+
+class _Found(NamedTuple):
+    """Ways to move jobs, what they save at most, how the search ended, and what it cost."""
+
+    at: tuple[Mapping[str, Placement], ...]
+    safe: float  # by counting
+    told: float  # by the search, infinite: nothing
+    stop: StopReason
+    record: SolveRecord
+
+
+def _search(
+    round: Round, save: Saving, moves: int | None, lost_gpu_s: float | None, effort: Effort
+) -> _Found:
+    """Search for the moves of a round without arrays: those that save most, then few of them."""
+    from ronda.questions.consolidate.model import build, fewest_moves
+    from ronda.questions.consolidate.read import placements
+
+    safe, deadline, quick = most_saved(round, save), effort.deadline, dict[str, Placement]()
+    began_s = deadline.elapsed()
+    try:
+        with ending(deadline.end):
+            held = holdings(round, save)
+            quick = one_by_one(held, moves=moves, lost_gpu_s=lost_gpu_s)
+            model = build(held, moves=moves, lost_gpu_s=lost_gpu_s)
+    except OutOfTimeError:
+        record = SolveRecord(seed=effort.seed, message="no time to build the model")
+        return _Found((quick,), safe, math.inf, StopReason.TIME_LIMIT, record)
+    built_s = deadline.elapsed()
+    # To read and to check the answer takes no longer than to build the model.
+    effort = dataclasses.replace(effort, reserve_s=built_s - began_s)
+    outcome, ways = solve(model, effort), [quick]
+    told = math.inf if outcome.bound is None else outcome.bound
+    if outcome.x is not None:
+        if effort.left_s > 0:
+            fewest_moves(model)
+            solve(model, effort)
+        ways.append(placements(model))
+    known = versions()
+    record = SolveRecord(
+        seed=effort.seed,
+        build_s=built_s - began_s,
+        solve_s=deadline.elapsed() - built_s,
+        nodes=outcome.nodes,
+        variables=outcome.variables,
+        constraints=outcome.constraints,
+        incumbents=outcome.incumbents,
+        solver="highs",
+        versions={package: known[package] for package in ("ronda", "highspy", "pyomo")},
+        message=outcome.message,
+    )
+    return _Found(tuple(ways), safe, told, outcome.stop, record)
+
+
+def _answer(
+    round: Round,
+    seen: AsOne,
+    save: Saving,
+    gap: float,
+    found: _Found,
+    to: Mapping[str, Placement],
+) -> Consolidation:
+    """Return moves with what they save and lose."""
+    held, idle_w = seen.round.held, [p.gpu_type.idle_w for p in round.cluster.topology.pools]
+    at = {job: on for job, on in to.items() if not same_nodes(on, held[job].placement)}
+    moved = {job: replace(held[job], placement=on) for job, on in at.items()}
+    told = seen.told(Plan(allocations=held | moved))
+    before, after = used_nodes(held.values()), used_nodes(told.allocations.values())
+    emptied, filled = sorted(before - after), sorted(after - before)
+    worth, watts = worth_of(round, save), worth_of(round, "watts")
+    saved = float(worth[emptied].sum() - worth[filled].sum())
+    bound = believed(found.told, found.safe, saved)
+    bound = max(float(math.floor(bound + 1e-6)), saved) if save == "nodes" else bound
+    stop, status = found.stop, SolutionStatus.FEASIBLE
+    if stop is StopReason.ERROR:
+        status = SolutionStatus.FALLBACK
+    elif closes(bound, saved, gap):
+        stop = StopReason.COMPLETE if closes(bound, saved, 0.0) else StopReason.GAP
+        status = SolutionStatus.OPTIMAL
+    moves = _in_turn(seen, round, at)
+    lost_j = [m.lost_gpu_s * idle_w[held[seen.stands_for(m.jobs[0])].option.pool] for m in moves]
+    return Consolidation(
+        plan=Plan(
+            policy="consolidate",
+            allocations=told.allocations,
+            asleep=unused(round, told) if save == "watts" else None,
+            objective=saved,
+            bound=bound,
+            stop=stop,
+            status=status,
+            record=found.record,
+        ),
+        moves=moves,
+        emptied=tuple(emptied),
+        filled=tuple(filled),
+        saved_w=float(watts[emptied].sum() - watts[filled].sum()),
+        lost_gpu_s=sum(move.lost_gpu_s for move in moves),
+        lost_j=sum(lost_j),
+    )
+
+
+def _in_turn(seen: AsOne, round: Round, at: Mapping[str, Placement]) -> tuple[Migration, ...]:
+    """Return moves in an order in which each finds its GPUs free; if need be some stop before."""
+    states = {state.job.id: state for state in seen.round.running}
+    held, free = seen.round.held, round.cluster.topology.node_gpus.tolist()
+    for allocation in held.values():
+        _give(free, allocation.placement, -1)
+    order, first, waiting = list[str](), set[str](), list(at)
+    while waiting:
+        late = []
+        for job in waiting:
+            own = () if job in first else held[job].placement
+            _give(free, own, 1)
+            if all(free[node] >= gpus for node, gpus in at[job]):
+                _give(free, at[job], -1)
+                order.append(job)
+            else:
+                _give(free, own, -1)
+                late.append(job)
+        if len(late) == len(waiting):
+            stopped = next(job for job in late if job not in first)
+            first.add(stopped)
+            _give(free, held[stopped].placement, 1)
+        waiting = late
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for job in round.held:
+        alike[seen.stands_for(job)].append(job)
+    return tuple(
+        Migration(
+            jobs=tuple(alike[job]),
+            gpus=held[job].option.gpus,
+            source=held[job].placement,
+            target=at[job],
+            pause_s=lost_s(seen.round, states[job]),
+            first=job in first,
+        )
+        for job in order
+    )
+
+
+def _give(free: list[int], placement: Placement, times: int) -> None:
+    for node, gpus in placement:
+        free[node] += times * gpus

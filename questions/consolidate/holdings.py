@@ -1,0 +1,199 @@
+"""Who runs where, as classes: nodes that hold alike are one, and so are jobs that move alike.
+
+A job on one node moves as a block of its GPUs. A *wide* one, on several nodes, moves as jobs are
+cut everywhere (`ronda.formulations.positions.choices`): q = gpus div M whole nodes, each the pool's
+largest (M GPUs), and a block of gpus mod M. What may not be stopped stays, and no node that sleeps
+wakes. A move loses the pause that it costs (`JobState.pause_at`) beyond the one the job is in.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from ronda.formulations.positions.choices import Group, largest
+from ronda.formulations.watts import extra_gpu_w, node_w, rack_caps
+from ronda.instances.arrays import Floats
+from ronda.instances.clock import watched
+from ronda.instances.job import JobState
+from ronda.instances.round import Round
+
+Saving = Literal["nodes", "watts"]
+"""What a node without jobs counts: one, or the watts that it draws less asleep."""
+
+Kind = tuple[int, int, float]
+"""Of a block: its pool, its GPUs and the watts of each (0 where no rack's power is capped)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mover:
+    """A job that may move, in pieces (GPUs, how many), all in one rack if ``tied``.
+
+    A move loses ``lost_gpu_s`` GPU-seconds.
+    """
+
+    job: str
+    kind: Kind
+    placement: tuple[tuple[int, int], ...]
+    lost_gpu_s: float
+    pieces: tuple[tuple[int, int], ...]
+    tied: bool
+
+
+class Stage(NamedTuple):
+    """Jobs on a node that move alike: those of a kind, or the part of a wide one (its index).
+
+    ``lost`` are the GPU-seconds that each loses, ascending: those who stay are the last.
+    """
+
+    gpus: int
+    each_w: float
+    lost: tuple[float, ...]
+    wide: int = -1
+
+
+class Content(NamedTuple):
+    """What nodes of a group hold that hold alike: GPUs that stay in any case, and the stages."""
+
+    group: int
+    fixed: int
+    stages: tuple[Stage, ...]
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """Who runs where, by what nodes hold.
+
+    Attributes
+    ----------
+    groups, worth
+        Equal nodes, and what each of them counts without jobs. Groups are of one rack if
+        `racked`, otherwise their ``rack`` is -1.
+    contents
+        The nodes by what they hold.
+    blocks
+        By node, the jobs of each kind on this node alone that may move, as in a `Stage`.
+    wide
+        The other jobs that may move.
+    fixed_w
+        (R,) watts by rack that no move changes, with every node awake.
+    """
+
+    round: Round
+    saving: Saving
+    groups: tuple[Group, ...]
+    worth: tuple[float, ...]
+    contents: dict[Content, list[int]]
+    blocks: dict[int, dict[Kind, list[Mover]]]
+    wide: tuple[Mover, ...]
+    racked: bool
+    fixed_w: Floats
+
+    @cached_property
+    def racks(self) -> dict[int, list[int]]:
+        """The racks of each pool's groups."""
+        pairs = sorted({(group.pool, group.rack) for group in self.groups})
+        return {p: [rack for pool, rack in pairs if pool == p] for p, _ in pairs}
+
+    @property
+    def movers(self) -> Iterator[Mover]:
+        """All jobs that may move."""
+        for kinds in self.blocks.values():
+            for alike in kinds.values():
+                yield from alike
+        yield from self.wide
+
+
+def lost_s(round: Round, state: JobState) -> float:
+    """Return the seconds of progress that a running job loses if it moves now."""
+    assert state.allocation is not None
+    pause_s = state.pause_at(round.now_s, state.allocation.option.gpus, round.costs)
+    return max(pause_s - state.rest_at(round.now_s), 0.0)
+
+
+def worth_of(round: Round, saving: Saving) -> Floats:
+    """Return (N,) what each node without jobs counts."""
+    topology = round.cluster.topology
+    if saving == "nodes":
+        return np.ones(len(topology.node_gpus))
+    return np.maximum(topology.awake_w - topology.sleep_w, 0.0)
+
+
+def holdings(round: Round, saving: Saving = "nodes") -> Holdings:
+    """Return who runs where in a round without arrays."""
+    topology = round.cluster.topology
+    movers = _movers(round)
+    wide = tuple(m for m in movers.values() if len(m.placement) > 1)
+    fixed_w = node_w(topology, round.asleep, round.waking)
+    fixed = np.zeros(len(fixed_w), dtype=np.int64)
+    blocks: defaultdict[int, dict[Kind, list[Mover]]] = defaultdict(dict)
+    parts: defaultdict[int, list[Stage]] = defaultdict(list)
+    for job, held in watched(round.held.items()):
+        mover, each_w = movers.get(job), extra_gpu_w(round, held.option)
+        for node, gpus in held.placement:
+            if mover is None:
+                fixed[node] += gpus
+                fixed_w[node] += gpus * each_w
+            elif len(held.placement) == 1:
+                blocks[node].setdefault(mover.kind, []).append(mover)
+    for j, mover in enumerate(wide):
+        for node, gpus in mover.placement:
+            parts[node].append(Stage(gpus, mover.kind[2], (0.0,), j))
+    racked = bool(rack_caps(round.cluster)) or any(m.tied for m in wide)
+    groups, worth = _groups(round, saving, racked=racked)
+    contents: defaultdict[Content, list[int]] = defaultdict(list)
+    for c, group in enumerate(groups):
+        for node in group.nodes:
+            stages = parts.get(node, [])[:]
+            for (_, gpus, each_w), alike in sorted(blocks.get(node, {}).items()):
+                alike.sort(key=lambda m: m.lost_gpu_s)
+                stages.append(Stage(gpus, each_w, tuple(m.lost_gpu_s for m in alike)))
+            contents[Content(c, int(fixed[node]), tuple(stages))].append(node)
+    by_rack = np.zeros(len(topology.racks))
+    np.add.at(by_rack, topology.node_rack, fixed_w)
+    return Holdings(
+        round, saving, groups, worth, dict(contents), dict(blocks), wide, racked, by_rack
+    )
+
+
+def _movers(round: Round) -> dict[str, Mover]:
+    """Return the jobs that may move."""
+    topology, found = round.cluster.topology, dict[str, Mover]()
+    most, capped = largest(topology), bool(rack_caps(round.cluster))
+    for state in round.running:
+        held = state.allocation
+        if held is None or not state.job.preemptible:
+            continue
+        pool, gpus = held.option.pool, held.option.gpus
+        whole, rest = divmod(gpus, most[pool])
+        pieces = tuple((size, n) for size, n in ((most[pool], whole), (rest, int(rest > 0))) if n)
+        found[state.job.id] = Mover(
+            job=state.job.id,
+            kind=(pool, gpus, extra_gpu_w(round, held.option) if capped else 0.0),
+            placement=held.placement,
+            lost_gpu_s=gpus * lost_s(round, state),
+            pieces=pieces,
+            tied=held.option.span == "rack" and whole + (rest > 0) > 1,
+        )
+    return found
+
+
+def _groups(
+    round: Round, saving: Saving, *, racked: bool
+) -> tuple[tuple[Group, ...], tuple[float, ...]]:
+    """Return the groups of nodes in service that are awake, and what one without jobs counts."""
+    topology = round.cluster.topology
+    able = topology.node_gpus > 0
+    able[list(round.asleep)] = False
+    rack = topology.node_rack if racked else np.full(len(able), -1)
+    numbers = (topology.node_pool, rack, topology.node_gpus, worth_of(round, saving))
+    columns = [column.tolist() for column in numbers]
+    alike: defaultdict[tuple[int, int, int, float], list[int]] = defaultdict(list)
+    for node, (key, up) in enumerate(zip(zip(*columns, strict=True), able.tolist(), strict=True)):
+        if up:
+            alike[key].append(node)
+    groups = [Group(*key[:3], c, tuple(nodes)) for c, (key, nodes) in enumerate(alike.items())]
+    return tuple(groups), tuple(worth for *_, worth in alike)

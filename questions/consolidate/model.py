@@ -1,0 +1,219 @@
+"""The moves that save most, as a model in Pyomo: a path through what may stay on alike nodes.
+
+What stays on the nodes of a content (`ronda.questions.consolidate.holdings`) is a flow of as
+many units through its stages; how the free GPUs are cut into the blocks of who moves, one as well
+(`ronda.formulations.positions.cuts`). Nodes and jobs that are alike are counted, not told apart, so
+the size of the model does not grow with their number, and its relaxation is that of all ways to
+fill a node.
+
+==================  ===========================================================================
+variable            meaning
+==================  ===========================================================================
+``keep[t,k,u,m]``   nodes of content t, with u GPUs kept by stages before k, that keep m of its
+                    jobs: the m that lose most by a move
+``gone[j]``         1 if wide job j moves
+``cut[c,f,s]``      how many nodes of group c with f free GPUs give s of them to a piece
+``put[b,r]``        blocks of kind b (pool, GPUs, watts) that go to rack r, and
+``in_rack[j,s,r]``  the pieces of s GPUs of wide job j: only if racks matter
+==================  ===========================================================================
+
+Each constraint family is one function below; its docstring is the mathematics that it adds.
+"""
+
+from collections import defaultdict
+from typing import Any
+
+import pyomo.environ as pyo
+from pyomo.common.gc_manager import PauseGC
+
+from ronda.formulations.positions.choices import largest
+from ronda.formulations.positions.cuts import add_cuts, at_least, in_use, room
+from ronda.formulations.watts import TOLERANCE, rack_caps
+from ronda.instances.clock import watched
+from ronda.questions.consolidate.holdings import Content, Holdings
+
+
+def build(found: Holdings, *, moves: int | None = None, lost_gpu_s: float | None = None) -> Any:
+    """Return the model of holdings, with the plan that moves nothing as its start.
+
+    Its expressions ``saved``, ``moved`` and ``lost`` are what a plan saves, the jobs that it moves
+    and the GPU-seconds that these lose; `moves` and `lost_gpu_s` limit the last two.
+    """
+    with PauseGC():
+        model = pyo.ConcreteModel("consolidation")
+        model.holdings, model.mixed = found, {}
+        _variables(model)
+        for add in (kept, wide_stay, room, pieces):
+            add(model)
+        if found.racked:
+            add_racks(model)
+        if moves is not None:
+            model.most_moves = pyo.Constraint(expr=model.moved <= moves)
+        if lost_gpu_s is not None:
+            model.most_lost = pyo.Constraint(expr=model.lost <= lost_gpu_s)
+        model.save = pyo.Objective(expr=model.saved, sense=pyo.maximize)
+    return model
+
+
+def fewest_moves(model: Any) -> None:
+    """Change the goal of a solved model: save as much, by few moves, of these by what loses least.
+
+    min Σ moved + lost / (1 + all that could be lost), with Σ saved ≥ what was found.
+    """
+    all_s, saved = sum(mover.lost_gpu_s for mover in model.holdings.movers), pyo.value(model.saved)
+    model.save.deactivate()
+    model.as_much = pyo.Constraint(expr=model.saved >= saved - 1e-6 * max(1.0, abs(saved)))
+    model.disturb = pyo.Objective(expr=model.moved + model.lost / (1.0 + all_s))
+
+
+# -- constraint families --------------------------------------------------------------------------
+
+
+def kept(model: Any) -> None:
+    """Σ_m keep_t0·m = nodes of content t, and what reaches (k, u) leaves it: Σ_m keep_tkum."""
+    model.kept = pyo.ConstraintList()
+    for come, leave in model.flow:
+        model.kept.add(sum(leave) == sum(come))
+
+
+def wide_stay(model: Any) -> None:
+    """Σ_u keep_tku1 = nodes of content t (1 - gone_j) for the stage k of wide job j."""
+    model.wide_stay = pyo.ConstraintList()
+    for j, stay, nodes in model.parts:
+        model.wide_stay.add(sum(stay) == nodes * (1 - model.gone[j]))
+
+
+def pieces(model: Any) -> None:
+    """Σ_{c in p, f} cut_cfs ≥ moved blocks of s GPUs + Σ_j (pieces of s GPUs of j) gone_j."""
+    needs = defaultdict[tuple[int, int], list[Any]](list)
+    for (pool, gpus, _), terms in model.blocks.items():
+        needs[pool, gpus] += terms
+    for j, mover in enumerate(model.holdings.wide):
+        for gpus, n in mover.pieces:
+            needs[mover.kind[0], gpus].append(n * model.gone[j])
+    at_least(model, "pieces", needs)
+
+
+def pieces_in_rack(model: Any) -> None:
+    """Σ_{c in p and r, f} cut_cfs ≥ Σ_b put_br + Σ_j in_rack_jsr, over blocks of s GPUs."""
+    needs = defaultdict(list)
+    for (pool, gpus, _, r), put in model.put.items():
+        needs[pool, gpus, r].append(put)
+    for (j, gpus, r), part in model.in_rack.items():
+        needs[model.holdings.wide[j].kind[0], gpus, r].append(part)
+    at_least(model, "pieces_in_rack", needs)
+
+
+def somewhere(model: Any) -> None:
+    """Σ_r put_br = moved blocks of kind b; Σ_r in_rack_jsr = (pieces of s GPUs of j) gone_j.
+
+    With one_jr binary, of a job that is tied to one rack: in_rack_jsr = (pieces) one_jr.
+    """
+    found: Holdings = model.holdings
+    model.somewhere = pyo.ConstraintList()
+    for kind, terms in model.blocks.items():
+        there = [model.put[*kind, r] for r in found.racks[kind[0]]]
+        model.somewhere.add(sum(there) == sum(terms))
+    for j, mover in enumerate(found.wide):
+        racks = found.racks[mover.kind[0]]
+        for gpus, n in mover.pieces:
+            model.somewhere.add(sum(model.in_rack[j, gpus, r] for r in racks) == n * model.gone[j])
+            for r in racks if mover.tied else ():
+                model.somewhere.add(model.in_rack[j, gpus, r] == n * model.one[j, r])
+
+
+def rack_power(model: Any) -> None:
+    """Nodes awake + what stays + Σ_b gpus w put_br + Σ_j s w_j in_rack_jsr ≤ cap, in kW.
+
+    Where watts are saved nodes without jobs sleep.
+    """
+    found, drawn = model.holdings, defaultdict(list, model.kept_w)
+    for (_, gpus, each_w, r), put in model.put.items():
+        drawn[r].append(gpus * each_w * put)
+    for (j, gpus, r), part in model.in_rack.items():
+        drawn[r].append(gpus * found.wide[j].kind[2] * part)
+    for c, group in enumerate(found.groups if found.saving == "watts" else ()):
+        drawn[group.rack].append(found.worth[c] * (model.in_use[c] - len(group.nodes)))
+    model.rack_power = pyo.ConstraintList()
+    for cap in rack_caps(found.round.cluster):
+        watts = sum(sum(drawn[r]) + float(found.fixed_w[r]) for r in cap.racks)
+        if pyo.is_potentially_variable(watts):  # else no move changes it
+            model.rack_power.add(watts / 1000 <= cap.cap_w * (1 + TOLERANCE) / 1000)
+
+
+# -- variables and what they mean -----------------------------------------------------------------
+
+
+def _variables(model: Any) -> None:
+    """Add ``keep``, ``gone``, ``cut`` and what follows from them."""
+    found: Holdings = model.holdings
+    model.gone = pyo.Var(range(len(found.wide)), domain=pyo.Binary, initialize=0)
+    model.keep = pyo.Var(pyo.Any, dense=False, domain=pyo.NonNegativeIntegers)
+    model.flow, model.parts = [], []
+    model.blocks, model.kept_w = defaultdict(list), defaultdict(list)
+    model.moves = list(model.gone.values())
+    model.losses = [m.lost_gpu_s * model.gone[j] for j, m in enumerate(found.wide)]
+    left, used = defaultdict[tuple[int, int], list[Any]](list), [0] * len(found.groups)
+    for t, (content, nodes) in enumerate(watched(found.contents.items())):
+        c = content.group
+        used[c] += len(nodes) * bool(content.fixed or content.stages)
+        for kept_gpus, ends in _paths(model, t, content, len(nodes)).items():
+            left[c, found.groups[c].size - content.fixed - kept_gpus] += ends
+    model.left = {
+        (c, f): sum(left[c, f])
+        for c, group in enumerate(found.groups)
+        for f in range(group.size, -1, -1)
+    }
+    wanted = defaultdict(set)
+    for pool, gpus, _ in model.blocks:
+        wanted[pool].add(gpus)
+    for mover in found.wide:
+        wanted[mover.kind[0]] |= {gpus for gpus, _ in mover.pieces}
+    add_cuts(model, found.groups, wanted, largest(found.round.cluster.topology))
+    for cut in model.cut.values():
+        cut.set_value(0)
+    model.in_use = [in_use(model, c) for c in range(len(found.groups))]
+    counts = zip(found.worth, used, model.in_use, strict=True)
+    saved = sum(worth * (before - after) for worth, before, after in counts)
+    model.saved = pyo.Expression(expr=saved)
+    model.moved = pyo.Expression(expr=sum(model.moves))
+    model.lost = pyo.Expression(expr=sum(model.losses))
+
+
+def _paths(model: Any, t: int, content: Content, nodes: int) -> dict[int, list[Any]]:
+    """Add the ways through the stages of a content; return their ends by the GPUs kept."""
+    group, now = model.holdings.groups[content.group], 0
+    reached: dict[int, list[Any]] = {0: [nodes]}
+    for k, stage in enumerate(content.stages):
+        jobs, stay, after = len(stage.lost), [], defaultdict(list)
+        for used, come in reached.items():
+            arcs = [model.keep[t, k, used, m] for m in range(jobs + 1)]
+            model.flow.append((come, arcs))
+            for m, arc in enumerate(arcs):
+                arc.setub(nodes)
+                arc.set_value(nodes if m == jobs and used == now else 0)
+                after[used + m * stage.gpus].append(arc)
+                if stage.each_w and m:
+                    model.kept_w[group.rack].append(m * stage.gpus * stage.each_w * arc)
+                if stage.wide < 0 and m < jobs:
+                    model.blocks[group.pool, stage.gpus, stage.each_w].append((jobs - m) * arc)
+                    model.moves.append((jobs - m) * arc)
+                    model.losses.append(sum(stage.lost[: jobs - m]) * arc)
+            stay.append(arcs[-1])
+        if stage.wide >= 0:
+            model.parts.append((stage.wide, stay, nodes))
+        reached, now = after, now + jobs * stage.gpus
+    return reached
+
+
+def add_racks(model: Any) -> None:
+    """Add ``put`` and ``in_rack``, and the families that need them."""
+    found, whole = model.holdings, {"domain": pyo.NonNegativeIntegers, "initialize": 0}
+    at = [(*kind, r) for kind in model.blocks for r in found.racks[kind[0]]]
+    model.put = pyo.Var(at, **whole)
+    wide = [(j, m, r) for j, m in enumerate(found.wide) for r in found.racks[m.kind[0]]]
+    model.in_rack = pyo.Var([(j, s, r) for j, m, r in wide for s, _ in m.pieces], **whole)
+    tied = [(j, r) for j, m, r in wide if m.tied]
+    model.one = pyo.Var(tied, domain=pyo.Binary, initialize=0)
+    for add in (somewhere, pieces_in_rack, rack_power):
+        add(model)

@@ -1,0 +1,221 @@
+"""A policy that values every round on the scale of one, and what its prices foretell of others."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.rows import separable, times_of
+from ronda.formulations.allocation.separable import Separable
+from ronda.formulations.objectives.forms import outlook_of
+from ronda.formulations.objectives.frozen import Scale, frozen_values, scale_of, with_newcomers
+from ronda.formulations.objectives.outlook import Outlook
+from ronda.formulations.options.table import rows_of
+from ronda.horizon.solve import solve_valid
+from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.check.answer import check
+from ronda.instances.clock import Deadline
+from ronda.instances.errors import InputError
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability, Policy
+from ronda.solvers.decision.plan import Optimising, Question
+from ronda.solvers.greedy.as_one import AsOne
+from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.prices.dual import bound_at
+from ronda.solvers.ruled import broken_rules
+from ronda.solvers.rules import EXTRA, Rules, rules_of
+
+GAP = 1e-6
+"""Relative gap to which plans are proven: it is their differences that are asked for."""
+
+
+@dataclass(frozen=True)
+class Only:
+    """A job that may run on so many GPUs of one pool alone, and is worth `bonus` more there."""
+
+    job: str
+    pool: int
+    gpus: int
+    bonus: float
+
+    def rows(self, question: Question) -> tuple[Mask, Mask]:
+        """Return (K,) which rows are the job's, and which of them it may have."""
+        table = question.table
+        own = np.array([state.job.id == self.job for state in table.jobs], dtype=bool)[table.job]
+        return own, own & (table.pool == self.pool) & (table.gpus == self.gpus)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A plan on the scale of the round as it is.
+
+    ``worth`` is by job, ``lost`` what soft limits cost; ``bound`` what no plan of its round exceeds
+    by the prices of the round as it is.
+    """
+
+    round: Round
+    plan: Plan
+    worth: Mapping[str, float]
+    lost: float
+    bound: float
+
+    @property
+    def objective(self) -> float:
+        """What the plan is worth."""
+        return sum(self.worth.values()) - self.lost
+
+
+@dataclass
+class Frozen:
+    """A policy with values on a scale, and a job that may have one size `only`, if any."""
+
+    name: str
+    capabilities: Capability
+    made: Optimising
+    scale: Scale
+    seed: int
+    limit_s: float | None
+    only: Only | None = None
+
+    @property
+    def extra(self) -> Rules:
+        """The rules that its plans keep."""
+        return rules_of(self.made)
+
+    @in_time
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Decide a round."""
+        asked = self.question(round, deadline, seed, initial)
+        return self.made.answer(asked, deadline, initial)
+
+    def question(
+        self,
+        round: Round,
+        deadline: Deadline | None = None,
+        seed: int = 0,
+        initial: Plan | None = None,
+    ) -> Question:
+        """Build the options of a round and what they are worth on the scale."""
+        asked = self.made.question(round, deadline or Deadline(), seed, initial)
+        values = frozen_values(_outlook(asked, self.scale), self.scale) + asked.added
+        if self.only is not None:
+            own, may = self.only.rows(asked)
+            values = np.where(own, np.where(may, values + self.only.bonus, -np.inf), values)
+        return msgspec.structs.replace(asked, values=values)
+
+    def knowing(self, round: Round) -> "Frozen":
+        """Return the policy with jobs that the scale lacks, as they are worth in a round."""
+        asked = self.made.question(AsOne(round).round, Deadline(), 0)
+        return replace(self, scale=with_newcomers(self.scale, _outlook(asked, self.scale)))
+
+    def judged(self, round: Round, initial: Plan | None, base: Judged | None = None) -> Judged:
+        """Return the plan of a round; of a changed one, by the prices of that as it is, the `base`.
+
+        Where the plan of that is still possible, and worth more than what was found, it stands.
+        """
+        plan = solve_valid(
+            round, self, seed=self.seed, deadline=Deadline(self.limit_s), initial=initial
+        )
+        prices = plan.prices if base is None else base.plan.prices
+        seen = AsOne(round)
+        question = self.question(seen.round)
+        found = _judge(question, seen.shown(plan), round, plan, prices)
+        if base is None or found.objective >= base.objective:
+            return found
+        before = _still(base, round)
+        if check(round, before) or broken_rules(self.extra, round, before):
+            return found
+        kept = _judge(question, seen.shown(before), round, before, prices)
+        return max(found, kept, key=lambda judged: judged.objective)
+
+
+def freeze(
+    made: Policy, round: Round, seed: int, limit_s: float | None, initial: Plan | None
+) -> Frozen:
+    """Return a policy that values any round as it values this one, with a limit for each plan.
+
+    Raises
+    ------
+    InputError
+        If the policy does not choose by values, or these are no scale for other rounds.
+    """
+    if not isinstance(made, Optimising) or Capability.ARRAYS in made.capabilities:
+        expected = "a policy that chooses by values, such as prices, milp or genetic"
+        raise InputError("--policy", made.name, expected)
+    if rules_of(made).seeing_racks:  # prices bound choices of options alone
+        raise InputError(f"{made.name}: {EXTRA}", "rules that see racks", "none for a what-if")
+    made = replace(made, gap=min(made.gap, GAP))
+    asked = made.question(AsOne(round).round, Deadline(), seed, initial)
+    outlook = outlook_of(asked.round, asked.table, asked.objective, asked.parameters)
+    scale = scale_of(outlook, asked.objective, asked.parameters)
+    return Frozen(made.name, made.capabilities, made, scale, seed, limit_s)
+
+
+def _outlook(asked: Question, scale: Scale) -> Outlook:
+    given = {**asked.parameters, "horizon_s": scale.horizon_s}
+    return outlook_of(asked.round, asked.table, asked.objective, given)
+
+
+def _judge(
+    question: Question, shown: Plan, round: Round, plan: Plan, prices: Mapping[str, float]
+) -> Judged:
+    """Judge a plan, and as it is shown to the question, which is about arrays as one job."""
+    rows, own = rows_of(question.table, shown), question.table.own
+    worth = {
+        state.job.id: float(question.values[k]) if k >= 0 else 0.0
+        for state, k in zip(question.table.jobs, rows.tolist(), strict=True)
+    }
+    lost = 0.0 if own is None else own.lost(rows[rows >= 0])
+    return Judged(round, plan, worth, lost, priced(question, prices).bound())
+
+
+class Priced(NamedTuple):
+    """Rows (n,) of a question's table as a problem, and (R,) prices of its resources."""
+
+    rows: Rows
+    problem: Separable
+    prices: Floats
+
+    def bound(self) -> float:
+        """Return D(p), which no plan exceeds."""
+        return bound_at(self.problem, self.prices)
+
+    def dearest(self, row: int) -> str:
+        """Return the resource for which a row of the table pays most, "" if it pays nothing."""
+        cost = self.prices[:, None] * self.problem.use.dense(np.flatnonzero(self.rows == row))
+        at = int(np.argmax(cost)) if cost.size else 0
+        return self.problem.names[at] if cost.size and cost[at, 0] > 0 else ""
+
+
+def priced(question: Question, prices: Mapping[str, float]) -> Priced:
+    """Return the problem of a question, with rows for the times that prices name.
+
+    At any prices D(p) bounds all plans (docs/prices.md): rows without a price, and prices without a
+    row (of racks, which are left aside), make the bound weaker, not wrong.
+    """
+    case = make_case(question.round, question.table, question.values)
+    times_s = times_of(prices, case.round.window_s)
+    if times_s and case.times_s:
+        case = replace(case, times_s=tuple(sorted({*case.times_s, *times_s})))
+    problem = separable(case, both_limits=True)
+    each = np.array([max(0.0, prices.get(name, 0.0)) for name in problem.names])
+    return Priced(case.rows, problem, each)
+
+
+def _still(base: Judged, round: Round) -> Plan:
+    """Return the plan of the round as it is in a changed one, where new nodes stay off."""
+    known = {state.job.id for state in round.jobs}
+    allocations = {job: a for job, a in base.plan.allocations.items() if job in known}
+    nodes, more = (len(r.cluster.topology.node_gpus) for r in (base.round, round))
+    asleep = base.round.asleep if base.plan.asleep is None else base.plan.asleep
+    if more > nodes or base.plan.asleep is not None:
+        asleep = (*asleep, *range(nodes, more))
+    return msgspec.structs.replace(
+        base.plan, allocations=allocations, asleep=asleep if asleep else base.plan.asleep
+    )

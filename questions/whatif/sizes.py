@@ -1,0 +1,148 @@
+"""A new job at each of its sizes: would it start, where, at whose cost, and what forbids it."""
+
+from collections.abc import Callable
+from dataclasses import replace as with_fields
+
+import numpy as np
+from msgspec.structs import replace
+
+from ronda.formulations.allocation.rows import CAP, WINDOW
+from ronda.formulations.options.own import RULE
+from ronda.formulations.watts import capped
+from ronda.instances.base import Record
+from ronda.instances.job import Allocation, Job
+from ronda.instances.round import Round
+from ronda.instances.violation import ROUNDING
+from ronda.questions.whatif.frozen import Frozen, Judged, Only, priced
+from ronda.solvers.greedy.as_one import AsOne
+
+
+class Size(Record, frozen=True, kw_only=True):
+    """A new job on so many GPUs of a pool.
+
+    Attributes
+    ----------
+    pool, gpus
+        Where, and how many.
+    worth
+        What it is worth there, in units of the objective: of clocks and batches that which is best
+        with all others' in view; the best alone, if it cannot run there.
+    cost
+        What all others lose if it runs there; None: it cannot.
+    starts
+        Whether the best plan with that size, or without the job, has it.
+    allocation
+        What it runs on if others make room; None: it cannot.
+    losers
+        By job, what those lose who lose, most first.
+    row
+        The row of the model that forbids it or, if it is worth less than it costs, the one in which
+        it takes most of what is dear; "" if it starts.
+    why
+        The same in words.
+    """
+
+    pool: str
+    gpus: int
+    worth: float = 0.0
+    cost: float | None = None
+    starts: bool = False
+    allocation: Allocation | None = None
+    losers: dict[str, float] = {}
+    row: str = ""
+    why: str = ""
+
+
+def sizes_of(
+    made: Frozen,
+    round: Round,
+    job: Job,
+    base: Judged,
+    told: Callable[[float, str], None] = lambda share, what: None,
+) -> tuple[Size, ...]:
+    """Return all sizes of a job that is new in a round, at the end where it has none.
+
+    Each is tried in a plan in which it is worth more than all the rest: it runs there if it can,
+    and what others have less than in the plan of the round as it is (`base`) is what it costs.
+    """
+    question = made.question(AsOne(round).round)
+    table, dear = question.table, priced(question, base.plan.prices)
+    j = [state.job.id for state in table.jobs].index(job.id)
+    own = np.arange(table.start[j], table.start[j + 1])
+    pairs = sorted({(int(table.pool[k]), int(table.gpus[k])) for k in own.tolist()})
+    found = []
+    for at, (pool, gpus) in enumerate(pairs):
+        told(at / len(pairs), f"{job.id} on {gpus} GPUs of {table.pools[pool].name}")
+        rows = own[(table.pool[own] == pool) & (table.gpus[own] == gpus)]
+        best = int(rows[np.argmax(question.values[rows])])
+        worth = float(question.values[best])
+        bonus = 2.0 * base.objective + abs(worth)
+        forced = with_fields(made, only=Only(job.id, pool, gpus, bonus)).judged(round, base.plan)
+        size = Size(pool=table.pools[pool].name, gpus=gpus, worth=worth)
+        if (got := forced.worth.get(job.id, 0.0)) > 0:
+            size = replace(size, worth=got - bonus)
+        found.append(_judged(size, job.id, base, forced, dear.dearest(best)))
+    return (*found, *_nowhere(round, job, {pool for pool, _ in pairs}))
+
+
+def _judged(size: Size, job: str, base: Judged, forced: Judged, dearest: str) -> Size:
+    """Return a size with what came out where it was worth more than all the rest."""
+    allocation = forced.plan.allocations.get(job)
+    if allocation is None:
+        row, why = _forbids(forced, job, size)
+        return replace(size, row=row, why=why)
+    others = {name: forced.worth.get(name, 0.0) - had for name, had in base.worth.items()}
+    cost = max(0.0, -sum(others.values()))
+    least = ROUNDING * max(abs(base.objective), abs(size.worth))
+    losers = sorted((-gain, name) for name, gain in others.items() if gain < -least)
+    starts = size.worth > cost + least
+    why = f"worth {size.worth:.4g}, costs others {cost:.4g}"
+    return replace(
+        size,
+        cost=cost,
+        starts=starts,
+        allocation=allocation,
+        losers={name: lost for lost, name in reversed(losers)},
+        row="" if starts else dearest,
+        why="" if starts else f"{why}, most of it by {dearest}" if dearest else why,
+    )
+
+
+def _forbids(forced: Judged, job: str, size: Size) -> tuple[str, str]:
+    """Return the row that leaves a job no room whatever others do, and why in words."""
+    known = forced.plan.details.unplaced.get(job)
+    if known is not None:
+        return "nodes", known
+    round = forced.round
+    pools = round.cluster.topology.pools
+    (pool,) = (k for k, each in enumerate(pools) if each.name == size.pool)
+    firm = [s.allocation.option for s in round.running if s.allocation and not s.job.preemptible]
+    held = int(sum(option.own_gpus for option in firm if option.pool == pool))
+    if held + size.gpus > pools[pool].gpus:
+        why = f"{held} of {pools[pool].gpus} GPUs are held by jobs that may not be stopped"
+        return f"gpus[{size.pool}]", why
+    cap_w, watts = round.power_cap_w, round.watts
+    if watts is None and not capped(round.cluster):
+        return RULE, "beside what may not be stopped a rule leaves it no room"
+    row = "rack_power" if watts is None else CAP if watts == cap_w else WINDOW
+    return row, "beside what may not be stopped it draws more than the limit bears"
+
+
+def _nowhere(round: Round, job: Job, pools: set[int]) -> list[Size]:
+    """Return the pools of a job's partition in which it has no size, and what forbids them."""
+    least, found = job.min_gpus or job.gpus, []
+    throughput = round.profiles[job.profile].throughput
+    for k, pool in enumerate(round.cluster.topology.pools):
+        kind = pool.gpu_type.name
+        if k in pools or pool.partition != job.partition:
+            continue
+        if job.gpu_types and kind not in job.gpu_types:
+            row, why = "gpu_types", f"the job may use {', '.join(job.gpu_types)} alone"
+        elif kind not in throughput:
+            row, why = "profile", f"profile {job.profile} says no speed on {kind}"
+        elif least > pool.gpus:
+            row, why = f"gpus[{pool.name}]", f"{pool.gpus} GPUs are in service"
+        else:
+            row, why = "memory", "no batch of the job fits there, or it would hardly progress"
+        found.append(Size(pool=pool.name, gpus=least, row=row, why=why))
+    return found

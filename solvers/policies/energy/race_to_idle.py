@@ -1,0 +1,47 @@
+"""Race to idle: full speed, then off."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from ronda.formulations.sleeping import unused
+from ronda.instances.clock import Deadline
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.room import Room, start_in_order
+from ronda.solvers.policies.rigid.queues import Queue, queued
+
+
+@dataclass(frozen=True)
+class RaceToIdle:
+    """Run jobs as requested at full clock, in order, and let nodes without a job sleep.
+
+    The opposite of slowing jobs down: what a job draws beyond idle power is not looked at, but no
+    node is awake without one. A node sleeps as soon as its last job ends and is woken, with its
+    delay, by the next one that finds no room on awake nodes. A job for which there is no room
+    does not block those behind it. As sleeping nodes leave more watts, more jobs may run under a
+    power limit than with `sjf`.
+
+    Parameters
+    ----------
+    queue
+        The order of waiting jobs: by default shortest first.
+    """
+
+    queue: Queue = "sjf"
+
+    name: ClassVar[str] = "race-to-idle"
+    capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
+
+    @in_time
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Start what fits, in order; what is not used sleeps."""
+        room = Room(round, round.running, sleeping=True)
+        started = start_in_order(room, queued(round, self.queue))
+        plan = Plan(policy=self.name, allocations=round.held | started)
+        return replace(plan, asleep=unused(round, plan))

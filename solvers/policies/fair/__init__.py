@@ -1,0 +1,5 @@
+"""Published systems that carry more than a rule from round to round: Gavel, Shockwave.
+
+A policy is found by its name (`ronda.solvers.registry`). ONES has a room of its own,
+`ronda.systems.ones`.
+"""

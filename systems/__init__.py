@@ -1,0 +1,1 @@
+"""Published systems: each in one room, found by name and known to nothing below it."""

@@ -1,0 +1,233 @@
+"""How many nodes stay awake, as lot sizing: nodes awake against wake-ups.
+
+    min  sum_t  A_t + price [A_t > A_{t-1}]     with  least_t <= A_t <= most_t
+
+A wake-up is a set-up, of any number of nodes; a node awake for a step costs 1, so the price is in
+node-steps. With what is really needed as `least` it is the bound that no controller can beat
+(perfect foresight). With the quantile q_t of a forecast at level 1 - eps, `least` is the
+deterministic equivalent of the chance constraint P(A_t >= needed_t) >= 1 - eps (Charnes and Cooper,
+*Chance-constrained programming*, Management Science 1959): it holds for each step by itself.
+
+`least_cost` solves it exactly by dynamic programming over the nodes awake; `Oracle` has it for a
+whole series. With quantile paths of the peak it is a two-stage model of how many stay awake now::
+
+    min  A + sum_s p_s sum_k (A_sk + price [A_sk > A_s(k-1)]),   A_s0 = A
+    with  A_sk >= needed + q_sk,   A >= needed + q(1 - eps)
+
+Path s says how far the most needed in the next k steps lies above what is needed now, at one level
+of a forecast; its weight p_s is the part of all levels that is nearest. For a number A that stays,
+the time until the next wake-up depends on nothing else than that peak, so the paths give its
+distribution exactly as the forecast has it. The last line is the chance constraint: with
+probability 1 - eps nothing is missing for the steps of a lead. What lies above the need is the
+buffer: it follows the forecast, and so varies with time.
+
+Numbers are counted above what is needed now, so that one table serves all steps of a series.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+import numpy as np
+
+from ronda.instances.arrays import Floats, Ints
+from ronda.instances.demand import Demand
+from ronda.instances.errors import InputError
+from ronda.systems.helios.controllers import Control
+from ronda.systems.helios.forecasts import causal
+
+Price = Annotated[float, msgspec.Meta(ge=0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LotSizing:
+    """Two-stage lot sizing on quantile forecasts of the peak, solved again in every step.
+
+    Attributes
+    ----------
+    price
+        What a wake-up costs, in nodes awake for a step.
+    hours
+        How far ahead it plans.
+    eps, lead
+        Nothing is missing for `lead` steps with probability 1 - eps.
+    keep
+        Steps for which it must pay that a node sleeps before it does.
+    forecast
+        LightGBM, by the time of day, or that all stays as it is.
+    history
+        A demand series that precedes, for ``boosted`` to learn from; a name or a file.
+    """
+
+    price: Price = 50.0
+    hours: Annotated[float, msgspec.Meta(gt=0, le=24)] = 18.0
+    eps: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.2
+    lead: Annotated[int, msgspec.Meta(ge=1)] = 6
+    keep: Annotated[int, msgspec.Meta(ge=1)] = 9
+    forecast: Literal["boosted", "seasonal", "last"] = "boosted"
+    history: str = ""
+    BUFFER: ClassVar[int] = 5
+    """Nodes awake above the need while there is no forecast: that of CES."""
+
+    def control(self, series: Demand) -> Control:
+        """Solve every step exactly by dynamic programming."""
+        made = causal(series, "peak", self.forecast, self.history)
+        steps = max(1, round(self.hours * 3600 / series.step_s))
+        cost = costs(whole(made.paths(steps)), weights(made.levels), self.price)
+        floor = np.maximum(whole(made.quantile(1 - self.eps, self.lead)[:, -1]), 0)
+        least = wanted(series.needed_nodes, cost, floor)
+        active = roll(
+            series.needed_nodes,
+            series.total_nodes,
+            least,
+            made.first,
+            keep=self.keep,
+            buffer=self.BUFFER,
+        )
+        return Control(active, "history", made)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oracle:
+    """The bound of perfect foresight: it knows the future, so nobody can do it.
+
+    Attributes
+    ----------
+    price
+        What a wake-up costs, in nodes awake for a step.
+    lead
+        Steps before it is needed by which a node is awake.
+    """
+
+    price: Price = 150.0
+    lead: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+    def control(self, series: Demand) -> Control:
+        """Solve lot sizing over the whole series."""
+        ahead = np.concatenate([series.needed_nodes, np.zeros(self.lead, dtype=np.int64)])
+        least = np.lib.stride_tricks.sliding_window_view(ahead, self.lead + 1).max(axis=1)
+        most = series.total_nodes
+        return Control(least_cost(np.minimum(least, most), most, self.price), "oracle")
+
+
+def least_cost(least: Ints, most: Ints, price: float, before: int | None = None) -> Ints:
+    """Return the (T,) nodes awake of least cost.
+
+    Of step t with a nodes awake, V_t(a) = a + min(min_{b >= a} V_{t-1}(b), price + min V_{t-1}).
+
+    Parameters
+    ----------
+    least, most
+        (T,) what must, and what can, be awake.
+    price
+        What a wake-up costs, in nodes awake for a step.
+    before
+        Nodes awake before the first step; None: any number, so that starting is no wake-up.
+    """
+    _check(least, most, price)
+    nodes = np.arange(max(before or 0, int(most.max())) + 1)
+    value = np.zeros(len(nodes)) if before is None else np.where(nodes == before, 0.0, np.inf)
+    values = np.empty((len(least) + 1, len(nodes)))
+    for t, (low, high) in enumerate(zip(least.tolist(), most.tolist(), strict=True)):
+        values[t] = value
+        value = nodes + np.minimum(_sleeping(value), value.min() + price)
+        value[:low] = np.inf
+        value[high + 1 :] = np.inf
+    values[-1] = value
+    return _way_back(values, price)
+
+
+def _sleeping(value: Floats) -> Floats:
+    """Return, for each number of nodes, the least value of as many or more."""
+    return np.minimum.accumulate(value[::-1])[::-1]
+
+
+def _way_back(values: Floats, price: float) -> Ints:
+    """Follow the values (T + 1, nodes) from the last step to the first."""
+    plan = np.empty(len(values) - 1, dtype=np.int64)
+    now = int(values[-1].argmin()) if len(plan) else 0
+    for t in range(len(plan) - 1, -1, -1):
+        plan[t] = now
+        stay = now + int(values[t][now:].argmin())
+        now = stay if values[t][stay] <= values[t].min() + price else int(values[t].argmin())
+    return plan
+
+
+def cost(plan: Ints, price: float, before: int | None = None) -> float:
+    """Return what a plan costs, in nodes awake for a step."""
+    first = plan[:1] if before is None else np.array([before])
+    return float(plan.sum() + price * (np.diff(np.concatenate([first, plan])) > 0).sum())
+
+
+def _check(least: Ints, most: Ints, price: float) -> None:
+    """Refuse what has no solution."""
+    if len(least) != len(most) or not len(least):
+        raise InputError("lot sizing", f"{len(least)} and {len(most)} steps", "as many, and one")
+    if (least > most).any():
+        t = int((least > most).argmax())
+        raise InputError(f"least[{t}]", str(least[t]), f"at most the {most[t]} nodes there are")
+    if not 0 <= price < np.inf:
+        raise InputError("price", f"{price:g}", "0 or more")
+
+
+def weights(levels: tuple[float, ...]) -> Floats:
+    """Return (L,) the part of the levels 0 to 1 that is nearest to each."""
+    edges = [0.0, *((a + b) / 2 for a, b in pairwise(levels)), 1.0]
+    return np.diff(edges)
+
+
+def whole(paths: Floats) -> Ints:
+    """Return paths in whole nodes, as few as are enough."""
+    return np.ceil(paths - 1e-6).astype(np.int64)
+
+
+def costs(paths: Ints, part: Floats, price: float) -> Floats:
+    """Return (T, X) the cost of 0, 1, ... nodes above the need, now and until the paths end.
+
+    Backward dynamic programming on all paths (L, T, K) with their parts (L,): with v_k(a) the least
+    cost of the steps after k, a nodes awake in step k,
+    ``v_k(a) = min(min_{d <= b <= a} (b + v_{k+1}(b)), price + min_{b >= d} (b + v_{k+1}(b)))``.
+    """
+    above = np.arange(max(0, int(paths.max(initial=0))) + 1)
+    total = np.zeros((paths.shape[1], len(above)))
+    for path, share in zip(paths, part.tolist(), strict=True):
+        value = np.zeros_like(total)
+        for k in range(path.shape[1] - 1, -1, -1):
+            value = np.where(above >= path[:, k, None], above + value, np.inf)
+            value = np.minimum.accumulate(value, axis=1)
+            value = np.minimum(value, price + value[:, -1:])
+        total += share * value
+    return np.asarray(total + above)
+
+
+def wanted(needed: Ints, cost: Floats, floor: Ints) -> Ints:
+    """Return the (T,) nodes that cost least by the rows of `cost` (T, X), if free to choose.
+
+    They are at least `floor` (T,) above what is needed.
+    """
+    above = np.arange(cost.shape[1])
+    low = np.minimum(floor, cost.shape[1] - 1)
+    return np.asarray(needed + np.where(above >= low[:, None], cost, np.inf).argmin(axis=1))
+
+
+def roll(needed: Ints, total: Ints, least: Ints, first: int, *, keep: int, buffer: int) -> Ints:
+    """Return the (T,) nodes awake if each step knows how many cost least (T,).
+
+    A node that is missing wakes in the step in which it is needed, with as many others as cost
+    least. A node goes to sleep if that has cost least for `keep` steps: forecasts differ from step
+    to step, and the lowest of them would decide otherwise. Before the `first` step with a forecast
+    nobody sleeps, and `buffer` nodes above the need wake.
+    """
+    active = np.zeros_like(needed)
+    now = int(needed[0]) + buffer
+    for t, need in enumerate(needed.tolist()):
+        now = min(now, int(total[t]))
+        if now < need:
+            now = need + buffer if t < first else int(least[t])
+        elif t >= first:
+            recent = least[max(first, t - keep + 1) : t + 1]
+            now = max(need, min(now, int(recent.max())))
+        now = min(now, int(total[t]))
+        active[t] = now
+    return active

@@ -1,0 +1,177 @@
+"""Hyperband: brackets of trials, halved together at every rung."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Annotated, ClassVar
+
+import msgspec
+from msgspec.structs import replace
+
+from ronda.formulations.sleeping import rest
+from ronda.instances.clock import Deadline, checkpoint
+from ronda.instances.plan import Plan, PlanMemory
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.room import Clocked
+from ronda.systems.hermes.halving import best, rungs
+from ronda.systems.hermes.order import in_order
+from ronda.systems.hermes.trials import LiveSweep, Trial, searches
+
+Losses = Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """The trials at first, and the reports at which the best 1 / eta of them go on."""
+
+    trials: int
+    rungs: tuple[int, ...]
+
+
+class Submitted(PlanMemory, frozen=True):
+    """How many trials of its sweep were submitted before each trial, by sweep."""
+
+    key: ClassVar[str] = "submitted"
+
+    before: dict[str, dict[str, int]] = {}
+
+
+@dataclass(frozen=True)
+class Hyperband(Clocked):
+    """Run brackets of trials one after another; at each rung the best 1 / eta go on.
+
+    Hyperband (Li et al., JMLR 2018). The rest is given up, once all of the bracket have come to the
+    rung; until then trials wait there. Trials fill brackets in order of submission, and begin again
+    with the first bracket after the last. Where GPUs are left the next bracket begins. Trials keep
+    their progress from rung to rung.
+
+    Parameters
+    ----------
+    eta
+        One in eta goes on.
+    """
+
+    eta: Annotated[int, msgspec.Meta(ge=2)] = 3
+
+    name: ClassVar[str] = "hyperband"
+    capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
+
+    @in_time
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Order the trials that may go on; give up those that fail at a rung."""
+        before = Submitted.recall(initial).before
+        places: dict[str, dict[str, int]] = {}
+        ranked: list[tuple[tuple[int, int, int], Trial]] = []
+        discarded: list[str] = []
+        for name, search in searches(round).items():
+            checkpoint()
+            own = dict(before.get(name, {}))
+            for trial in sorted(search.live, key=lambda t: (t.state.job.submit_s, t.name)):
+                own.setdefault(trial.name, len(own))
+            places[name] = own
+            able, lost = self._sorted_out(search, own)
+            ranked += able
+            discarded += lost
+        ranked.sort(key=lambda pair: pair[0])
+        plan = in_order(round, [trial for _, trial in ranked], self.clocks(round))
+        memory = Submitted(places).noted()
+        plan = replace(plan, policy=self.name, discarded=tuple(discarded), memory=memory)
+        return rest(round, plan, initial)
+
+    def _sorted_out(
+        self, search: LiveSweep, places: Mapping[str, int]
+    ) -> tuple[list[tuple[tuple[int, int, int], Trial]], list[str]]:
+        """Return the trials that may run with their ranks, and those that are given up."""
+        all_ = brackets(search.sweep.reports, self.eta)
+        groups: dict[int, tuple[Bracket, dict[str, tuple[float, ...]]]] = {}
+        numbers = {}
+        for name, place in places.items():
+            number, bracket = bracket_of(place, all_)
+            numbers[name] = number
+            groups.setdefault(number, (bracket, {}))[1][name] = search.losses.get(name, ())
+        able, lost = [], []
+        stopped: set[str] = set()
+        gone: set[str] = set()
+        for bracket, members in groups.values():
+            live = {t.name for t in search.live} & members.keys()
+            waits, out = survivors(members, live, bracket.rungs, self.eta)
+            stopped |= waits
+            gone |= out
+        for trial in search.live:
+            if trial.name in gone and trial.state.job.preemptible:
+                lost.append(trial.name)
+            elif trial.name not in stopped | gone:
+                rank = (1 - trial.runs, numbers[trial.name], places[trial.name])
+                able.append((rank, trial))
+        return able, lost
+
+
+def rungs_of(resource: int, eta: int) -> list[list[tuple[int, int]]]:
+    """Return the trials and the resource of each rung, by bracket, for R = `resource`.
+
+    Bracket s, from s_max = log_eta R down, begins with n = ceil((s_max + 1) eta^s / (s + 1)) trials
+    of R / eta^s; rung i has the best n / eta^i of them, and eta^i times as much for each. R is a
+    power of eta.
+    """
+    top = len(rungs(1, eta, resource + 1)) - 1
+    return [
+        [
+            (-(-(top + 1) * eta**s // (s + 1)) // eta**i, resource // eta ** (s - i))
+            for i in range(s + 1)
+        ]
+        for s in range(top, -1, -1)
+    ]
+
+
+def brackets(reports: int, eta: int) -> tuple[Bracket, ...]:
+    """Return the brackets of trials of `reports` reports, which keep their progress.
+
+    They are those of the largest power of eta that is not above `reports`, their rungs stretched to
+    them; a bracket ends with whole trials.
+    """
+    whole, found = rungs(1, eta, reports + 1)[-1], []
+    for levels in rungs_of(whole, eta):
+        stretched = (round(resource * reports / whole) for _, resource in levels)
+        found.append(Bracket(levels[0][0], tuple(rung for rung in stretched if rung < reports)))
+    return tuple(found)
+
+
+def bracket_of(place: int, all_: Sequence[Bracket]) -> tuple[int, Bracket]:
+    """Return the bracket of the trial submitted after `place` others, and its number.
+
+    After the last bracket the first one comes again.
+    """
+    number = 0
+    while True:
+        for bracket in all_:
+            if place < bracket.trials:
+                return number, bracket
+            place -= bracket.trials
+            number += 1
+
+
+def survivors(
+    trials: Mapping[str, Losses], live: Collection[str], levels: Sequence[int], eta: int
+) -> tuple[set[str], set[str]]:
+    """Return which live trials of a bracket must wait at a rung, and which fail there.
+
+    Successive halving: at each rung the best 1 / eta, one at least, of those that came to it go on,
+    once all have come. One that has ended before, or diverged, is among the last.
+    """
+    waits: set[str] = set()
+    lost: set[str] = set()
+    field = dict(trials)
+    for rung in levels:
+        here = {n: losses[rung] if len(losses) > rung else inf for n, losses in field.items()}
+        missing = [n for n in field if n in live and len(field[n]) <= rung]
+        if missing:
+            waits |= {n for n in field if n in live and len(field[n]) - 1 == rung}
+            break
+        kept = best(here, eta, least=1)
+        lost |= (here.keys() - set(kept)) & set(live)
+        field = {n: field[n] for n in kept}
+    return waits, lost

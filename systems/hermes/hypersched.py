@@ -1,0 +1,180 @@
+"""HyperSched: as good a trial as possible by a deadline."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from statistics import median
+from typing import Annotated, ClassVar
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from ronda.formulations.sleeping import rest
+from ronda.instances.clock import Deadline, checkpoint
+from ronda.instances.plan import Plan, PlanMemory
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.room import Clocked
+from ronda.systems.hermes.asha import records
+from ronda.systems.hermes.halving import rungs
+from ronda.systems.hermes.order import in_order, most_gpus, shares, speed, worth_resizing
+from ronda.systems.hermes.trials import LiveSweep, Trial, searches
+
+RESIZE_EVERY = 5
+"""Reports of a trial from one resize to the next."""
+
+
+class Resized(PlanMemory, frozen=True):
+    """How often each trial had reported when it last got another number of GPUs."""
+
+    key: ClassVar[str] = "resized"
+
+    reports: dict[str, int] = {}
+
+
+@dataclass(frozen=True)
+class HyperSched(Clocked):
+    """Pause trials below the best at a rung, admit none too late, give spare GPUs to survivors.
+
+    HyperSched (Liaw et al., SoCC 2019). A trial whose loss at its last rung is above the cutoff of
+    all that was recorded there pauses, also if it has gone on before; when the cutoff rises it may
+    go on, the best first. None starts or resumes when the time left to the sweep's deadline is less
+    than eta times the longest run, and than a whole trial takes. Spare GPUs go to running trials
+    evenly, the best first, where that gets them further by the deadline. At the deadline all trials
+    are given up, as they are once none can go on. A sweep without a deadline has no end of time.
+
+    Parameters
+    ----------
+    eta
+        One in eta goes on; rungs are at first, first x eta, ... reports.
+    first
+        Reports of the lowest rung.
+    """
+
+    eta: Annotated[int, msgspec.Meta(ge=2)] = 4
+    first: Annotated[int, msgspec.Meta(ge=1)] = 1
+
+    name: ClassVar[str] = "hypersched"
+    capabilities: ClassVar[Capability] = (
+        Capability.PREEMPTS | Capability.SLEEPS | Capability.ELASTIC
+    )
+
+    @in_time
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Order the trials that may go on, and size them."""
+        order: list[Trial] = []
+        discarded: list[str] = []
+        left_s: dict[str, float] = {}
+        for search in searches(round).values():
+            checkpoint()
+            end_s = search.sweep.deadline_s
+            time_left_s = inf if end_s is None else end_s - round.now_s
+            able = self._able(round, search, time_left_s) if time_left_s > 0 else []
+            order += able
+            left_s |= dict.fromkeys((t.name for t in able), time_left_s)
+            if not able:
+                discarded += [t.name for t in search.live if t.state.job.preemptible]
+        order.sort(key=lambda t: not t.runs)
+        plan = in_order(round, order, self.clocks(round))
+        resized = Resized.recall(initial).reports
+        waiting = sum(t.name not in plan.allocations for t in order)
+        running = [t for t in order if t.name in plan.allocations]
+        sizes = self._sizes(round, running, waiting, left_s, resized)
+        if sizes:
+            plan = in_order(round, order, self.clocks(round), sizes=sizes)
+        live = {t.name: t.reports for t in order}
+        kept = {n: r for n, r in resized.items() if n in live}
+        memory = Resized(kept | {name: live[name] for name in sizes}).noted()
+        plan = replace(plan, policy=self.name, discarded=tuple(discarded), memory=memory)
+        return rest(round, plan, initial)
+
+    def _able(self, round: Round, search: LiveSweep, time_left_s: float) -> list[Trial]:
+        """Return the trials that run or may: those that run, paused ones, new ones."""
+        levels = rungs(self.first, self.eta, search.sweep.reports)
+        cutoffs = {r: cutoff(records(r, search.losses).values(), self.eta) for r in levels}
+        good: list[Trial] = []
+        fresh: list[Trial] = []
+        for trial in search.live:
+            last = max((r for r in levels if r <= trial.reports), default=None)
+            if last is None:
+                (good if trial.runs else fresh).append(trial)
+            elif trial.losses[last] <= cutoffs[last] and trial.losses[-1] < inf:
+                good.append(trial)
+        report_s = median(_report_s(round, t) for t in search.live)
+        longest_s = (
+            max((len(losses) - 1 for losses in search.losses.values()), default=0) * report_s
+        )
+        good.sort(key=lambda t: (not t.runs, _metric(t)))
+        if admits(time_left_s, max(0.0, longest_s), self.eta, search.sweep.reports * report_s):
+            return good + fresh
+        return [t for t in good if t.runs]
+
+    def _sizes(
+        self,
+        round: Round,
+        running: Sequence[Trial],
+        waiting: int,
+        left_s: Mapping[str, float],
+        resized: Mapping[str, int],
+    ) -> dict[str, int]:
+        """Return the trials that are to run on other GPUs than they have, and on how many.
+
+        They grow where it is worth it, and shrink where others wait.
+        """
+        best = sorted(running, key=_metric)
+        held = (s.allocation for s in round.running if s.job.sweep is None)
+        atoms = sum(pool.gpus for pool in round.cluster.topology.pools) - waiting
+        atoms -= sum(allocation.option.gpus for allocation in held if allocation is not None)
+        given = shares([most_gpus(round, t.state, atoms) for t in best], atoms)
+        found = {}
+        for trial, gpus in zip(best, given, strict=True):
+            state = trial.state
+            has = state.job.gpus if state.allocation is None else state.allocation.option.gpus
+            if gpus == has or not state.job.preemptible:
+                continue
+            since = trial.reports - resized.get(trial.name, -RESIZE_EVERY)
+            pause_s = state.pause_at(round.now_s, gpus, round.costs)
+            now, then = speed(round, state, has), speed(round, state, gpus)
+            grows = worth_resizing(now, then, left_s[trial.name], pause_s)
+            if since >= RESIZE_EVERY and (then > 0 and gpus < has if waiting else grows):
+                found[trial.name] = gpus
+        return found
+
+
+def cutoff(found: Iterable[float], eta: int) -> float:
+    """Return the loss above which a trial is paused by HyperSched's rule.
+
+    The percentile 1 / eta of what was recorded at the rung, which is 1 - 1 / eta of an accuracy;
+    none (infinite) of fewer than two records. Diverged trials are the last.
+    """
+    known = np.array(sorted(found))
+    if len(known) < 2:
+        return inf
+    finite = known[np.isfinite(known)]
+    place = (len(known) - 1) / eta
+    if not len(finite) or place > len(finite) - 1:
+        return float(finite[-1]) if len(finite) else inf
+    return float(np.interp(place, np.arange(len(finite)), finite))
+
+
+def admits(time_left_s: float, longest_s: float, eta: int, whole_s: float) -> bool:
+    """Return whether a trial may start or resume with some time left to the deadline.
+
+    Not if that is less than eta times the longest run so far, and less than a whole trial takes.
+    """
+    return time_left_s >= min(longest_s * eta, whole_s)
+
+
+def _metric(trial: Trial) -> float:
+    """Return by what trials are in order: their last loss."""
+    return trial.losses[-1] if trial.losses else inf
+
+
+def _report_s(round: Round, trial: Trial) -> float:
+    """Return the seconds from one report to the next on one GPU."""
+    rate = speed(round, trial.state, 1) or speed(round, trial.state, trial.state.job.gpus)
+    return (trial.state.job.epoch or 0.0) / rate if rate else inf

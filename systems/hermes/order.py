@@ -1,0 +1,100 @@
+"""The plan that an order of trials makes, and GPUs for trials that scale."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+from types import MappingProxyType
+
+from msgspec.structs import replace
+
+from ronda.formulations.options.application import requested_options
+from ronda.instances.job import JobState
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.greedy.room import Clocks, preempt_in_order
+from ronda.systems.hermes.trials import Trial
+
+NONE: Mapping[str, int] = MappingProxyType({})
+
+
+GAIN = 1.1
+"""By how much more work a resize must make possible by the deadline."""
+
+
+def firm(state: JobState) -> bool:
+    """Return whether a job runs and may not be stopped."""
+    return state.allocation is not None and not state.job.preemptible
+
+
+def in_order(
+    round: Round,
+    order: Iterable[Trial],
+    clocks: Clocks,
+    *,
+    nodes: Mapping[str, int] = NONE,
+    sizes: Mapping[str, int] = NONE,
+) -> Plan:
+    """Return the plan in which jobs of no sweep, then trials in order, run as far as they can.
+
+    Trials that are not in the order wait unless they may not be stopped. Those that `nodes`
+    names start on that node alone; those that `sizes` names run on as many GPUs as it says. Where
+    these find no room together, trials keep the GPUs that they have.
+    """
+    kept = [s for s in round.jobs if s.job.sweep is None or firm(s)]
+    known = {s.job.id for s in kept}
+    trials = [t.state for t in order if t.name not in known]
+    given = [sized(state, sizes.get(state.job.id)) for state in trials]
+    found = preempt_in_order(round, [*kept, *given], clocks=clocks, nodes=nodes)
+    if any(a is not b for a, b in zip(given, trials, strict=True)) and not all(
+        state.job.id in found for state in trials if state.allocation is not None
+    ):
+        found = preempt_in_order(round, [*kept, *trials], clocks=clocks, nodes=nodes)
+    return Plan(allocations=found)
+
+
+def sized(state: JobState, gpus: int | None) -> JobState:
+    """Return a trial as one that asks for other GPUs than it has, or the very same."""
+    has = state.job.gpus if state.allocation is None else state.allocation.option.gpus
+    if gpus is None or gpus == has:
+        return state
+    return replace(state, job=replace(state.job, gpus=gpus), allocation=None)
+
+
+def speed(round: Round, state: JobState, gpus: int) -> float:
+    """Return the work per second of a trial on `gpus` GPUs; 0 where it cannot run on them."""
+    job = state.job
+    if not (job.min_gpus or job.gpus) <= gpus <= (job.max_gpus or job.gpus):
+        return 0.0
+    options = requested_options(round, replace(state, job=replace(job, gpus=gpus)))
+    return max((option.rate for option in options), default=0.0)
+
+
+def most_gpus(round: Round, state: JobState, atoms: int) -> int:
+    """Return the most GPUs up to `atoms` on which a trial can run and is faster than on fewer."""
+    best, most = 0.0, 0
+    for gpus in range(1, min(atoms, state.job.max_gpus or state.job.gpus) + 1):
+        rate = speed(round, state, gpus)
+        if rate > best:
+            best, most = rate, gpus
+    return most or state.job.gpus
+
+
+def shares(most: Sequence[int], atoms: int) -> list[int]:
+    """Return the GPUs of trials in order of their metric, best first: one each, the rest evenly.
+
+    `most` is what each can use; what does not come out evenly goes to the first ones.
+    """
+    given = [1] * len(most)
+    left = atoms - len(most)
+    while left > 0 and any(g < m for g, m in zip(given, most, strict=True)):
+        for k, limit in enumerate(most):
+            if left > 0 and given[k] < limit:
+                given[k] += 1
+                left -= 1
+    return given
+
+
+def worth_resizing(now: float, then: float, time_left_s: float, pause_s: float) -> bool:
+    """Return whether a trial gets further by the deadline with speed `then` after a pause."""
+    if time_left_s == inf:
+        return then > GAIN * now
+    return then * (time_left_s - pause_s) > GAIN * now * time_left_s

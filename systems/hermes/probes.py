@@ -1,0 +1,198 @@
+"""Fused probes: new trials of a fusion class share GPUs, which those leave that fall behind.
+
+Whenever an array has reported, its worse half leaves it, which costs those nothing that stay: they
+go on faster. The last one has the GPU for itself. While several share one they are one trial of the
+order, and go before all others.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import inf
+from typing import ClassVar
+
+import msgspec
+
+from ronda.instances.job import Allocation, JobState
+from ronda.instances.models.chunks import balanced
+from ronda.instances.models.sharing import narrowed, whole
+from ronda.instances.plan import Plan, PlanMemory
+from ronda.instances.round import Round
+from ronda.solvers.greedy.groups import Home, groups, longest, together
+from ronda.systems.hermes.trials import Trial
+
+Chunk = tuple[Sequence[JobState], Home]
+"""Trials that share a GPU, and where."""
+
+
+class ArrayReports(PlanMemory, frozen=True):
+    """How often the trials of an array had reported, by its name."""
+
+    key: ClassVar[str] = "array_reports"
+
+    reports: dict[str, int] = {}
+
+
+@dataclass(frozen=True)
+class Probes:
+    """An order of trials, and a round, in which each array is a job alone on its GPU.
+
+    Attributes
+    ----------
+    round, order
+        As policies without arrays know them.
+    going
+        What the trials of an array that runs go on with, by its job.
+    new
+        Trials that are to begin as an array, by its job.
+    reports
+        How often the trials of arrays that run have reported, by array.
+    """
+
+    round: Round
+    order: tuple[Trial, ...]
+    going: Mapping[str, Mapping[str, Allocation]]
+    new: Mapping[str, Chunk]
+    reports: Mapping[str, int]
+
+    def told(self, plan: Plan, others: Set[str]) -> Plan:
+        """Return a plan for single jobs as one for the trials of their arrays.
+
+        The names of arrays of `others` are taken.
+        """
+        if not self.going and not self.new:
+            return plan
+        found: dict[str, Allocation] = {}
+        given = plan.allocations
+        taken = {a.array for i in self.going.keys() & given for a in self.going[i].values()}
+        names = {name for name in taken if name is not None} | others
+        for job_id, allocation in given.items():
+            if job_id in self.going:
+                found |= self.going[job_id]
+            elif job_id in self.new:
+                found |= together(*self.new[job_id], allocation, names)
+            else:
+                found[job_id] = allocation
+        memory = plan.memory | ArrayReports(dict(self.reports)).noted()
+        return msgspec.structs.replace(plan, allocations=found, memory=memory)
+
+
+def parted(round: Round, order: Sequence[Trial], initial: Plan | None) -> Probes:
+    """Return an order with its arrays as single trials, without those who leave them.
+
+    Those are the worse half, once all have reported since others left; and trials that are not in
+    the order. The previous plan, `initial`, knows of earlier reports.
+    """
+    place = {trial.name: k for k, trial in enumerate(order)}
+    before = ArrayReports.recall(initial).reports
+    shown: dict[str, JobState | None] = {}
+    going: dict[str, Mapping[str, Allocation]] = {}
+    reports: dict[str, int] = {}
+    for name, states in _arrays(round, place).items():
+        reports[name] = min(0 if s.log is None else s.log.epochs for s in states)
+        stay = states
+        if reports[name] > before.get(name, 0) and all(s.job.preemptible for s in states):
+            stay = states[: -(-len(states) // 2)]
+        shown |= {s.job.id: _having(round, s, None) for s in states}
+        shown |= dict.fromkeys(s.job.id for s in stay)
+        held = _narrowed(round, stay)
+        job = shown[stay[0].job.id] = _as_one(round, stay, held)
+        going[job.job.id] = held
+    if not going:
+        return Probes(round, tuple(order), {}, {}, {})
+    jobs = [s for s in (shown.get(s.job.id, s) for s in round.jobs) if s is not None]
+    seen = msgspec.structs.replace(
+        round,
+        running=tuple(s for s in jobs if s.allocation is not None),
+        waiting=tuple(s for s in jobs if s.allocation is None),
+    )
+    now = sorted(_showing(order, shown), key=lambda trial: len(going.get(trial.name, ())) < 2)
+    return Probes(seen, tuple(now), going, {}, reports)
+
+
+def _arrays(round: Round, place: Mapping[str, int]) -> dict[str, list[JobState]]:
+    """Return the trials of each array that runs, the best first, but those that may not go on."""
+    found: dict[str, list[JobState]] = {}
+    for state in round.running:
+        assert state.allocation is not None
+        name, goes = state.allocation.array, state.job.id in place or not state.job.preemptible
+        if name is not None and goes:
+            found.setdefault(name, []).append(state)
+    for states in found.values():
+        states.sort(key=lambda state: place.get(state.job.id, inf))
+    return found
+
+
+def _showing(order: Iterable[Trial], shown: Mapping[str, JobState | None]) -> tuple[Trial, ...]:
+    """Return trials with other states for some, or (None) without them."""
+    pairs = ((trial, shown.get(trial.name, trial.state)) for trial in order)
+    return tuple(replace(trial, state=state) for trial, state in pairs if state is not None)
+
+
+def _narrowed(round: Round, states: Sequence[JobState]) -> dict[str, Allocation]:
+    held = {s.job.id: s.allocation for s in states if s.allocation is not None}
+    jobs = {s.job.id: s.job for s in states}
+    return held | narrowed(held, jobs, round.profiles, round.cluster)
+
+
+def _as_one(round: Round, states: Sequence[JobState], held: Mapping[str, Allocation]) -> JobState:
+    """Return an array as its job that is expected to end last; it stays on one GPU."""
+    last = max(states, key=lambda state: state.remaining_at(round.now_s) or 0.0)
+    job_id, able = last.job.id, all(state.job.preemptible for state in states)
+    alone = whole({job_id: held[job_id], **held})[job_id]
+    one = {"gpus": 1, "min_gpus": None, "max_gpus": None}
+    job = msgspec.structs.replace(last.job, preemptible=able, **one)
+    return msgspec.structs.replace(_having(round, last, alone), job=job)
+
+
+def _having(round: Round, state: JobState, allocation: Allocation | None) -> JobState:
+    """Return a trial as it would be if it had something else from now on, and did not pause."""
+    done, since_s = state.done_at(round.now_s), max(round.now_s, state.since_s)
+    return msgspec.structs.replace(state, done=done, since_s=since_s, allocation=allocation)
+
+
+def fused(probes: Probes, plan: Plan) -> Probes:
+    """Return an order in which trials that would wait for a report share GPUs from now on.
+
+    A class has the GPUs on which a plan starts trials without a report.
+    """
+    waiting = {t.name for t in probes.order if _may_probe(t)}
+    if waiting <= plan.allocations.keys():
+        return probes
+    place = {trial.name: k for k, trial in enumerate(probes.order)}
+    new: dict[str, Chunk] = {}
+    shown: dict[str, JobState | None] = {}
+    for group in groups(probes.round):
+        states = [s for s in group.waiting if s.job.id in waiting]
+        states.sort(key=lambda state: place[state.job.id])
+        starts = [plan.allocations[s.job.id] for s in states if s.job.id in plan.allocations]
+        home = group.homes.get(starts[0].option.pool) if starts else None
+        if home is None:
+            continue
+        for chunk in balanced(states, arrays(home, len(states), len(starts))):
+            if len(chunk) > 1:
+                shown |= dict.fromkeys(s.job.id for s in chunk)
+                shown[chunk[0].job.id] = longest(probes.round, chunk, home)
+                new[chunk[0].job.id] = chunk, home
+    return replace(probes, order=_showing(probes.order, shown), new=new)
+
+
+def _may_probe(trial: Trial) -> bool:
+    """Return whether a trial waits for its first report, and might share a GPU until then."""
+    job = trial.state.job
+    return not trial.runs and not trial.losses and job.preemptible and job.fusible is not None
+
+
+@lru_cache(maxsize=4096)
+def arrays(home: Home, trials: int, gpus: int) -> int:
+    """Return the number of even arrays after which all trials have reported soonest.
+
+    a arrays of n trials on g GPUs take ``⌈a / g⌉ T(⌈n / a⌉) / T(1)``; n, one by one, unless fewer
+    take less.
+    """
+    least = -(-trials // len(home.ways))
+
+    def time(number: int) -> float:
+        return -(-number // gpus) / home.ways[-(-trials // number) - 1][1]
+
+    return min(range(trials, least - 1, -1), key=time)

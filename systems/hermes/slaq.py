@@ -1,0 +1,111 @@
+"""SLAQ for trials: those whose loss is expected to fall most run next.
+
+A fit to the losses that were reported says how far the next one falls.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf
+from typing import ClassVar
+
+import numpy as np
+from msgspec.structs import replace
+
+from ronda.formulations.sleeping import rest
+from ronda.instances.arrays import Floats
+from ronda.instances.clock import Deadline, checkpoint
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.greedy.turns import taking_turns
+from ronda.systems.hermes.order import in_order
+from ronda.systems.hermes.trials import Trial, trials_of
+
+FORGETS = 0.9
+"""Weight of a report relative to the next one."""
+
+LEFT = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
+"""(D,) asymptotes as shares of the least loss."""
+
+FEWEST, LEAST = 4, 1e-30
+"""Losses that are needed for a fit, and the least of them relative to the largest; without a fit
+the last fall stands for the next."""
+
+
+@dataclass(frozen=True)
+class Slaq(Clocked):
+    """Run the trials of which the largest normalised fall of the loss is expected next.
+
+    SLAQ (Zhang et al., SoCC 2017) gives cores one by one to the job with the largest marginal fall
+    that is expected; for jobs of one GPU that comes to this order (INFERRED). A trial without a
+    report comes first, and what runs wins ties.
+    """
+
+    name: ClassVar[str] = "slaq"
+    capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
+
+    @in_time
+    @taking_turns
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Order trials by what is expected of them."""
+
+        def rank(trial: Trial) -> tuple[bool, float]:
+            checkpoint()
+            return bool(trial.losses), -expected_fall(trial.losses) if trial.losses else 0.0
+
+        order = sorted(trials_of(round), key=rank)
+        plan = in_order(round, order, self.clocks(round))
+        return rest(round, replace(plan, policy=self.name), initial)
+
+
+@lru_cache(maxsize=65536)
+def expected_fall(losses: tuple[float, ...]) -> float:
+    """Return the fall of the loss to the next report over the largest so far, 0 if it will rise.
+
+    `losses` are at least two. Minus infinity once one has diverged.
+    """
+    if inf in losses:
+        return -inf
+    known = np.array(losses) / max(losses)
+    largest = float(np.abs(np.diff(known)).max())
+    if not largest > 0:
+        return 0.0
+    if len(losses) < FEWEST or known.min() < LEAST:
+        return max(0.0, float(known[-2] - known[-1])) / largest
+    now, after = fitted(known)
+    return max(0.0, now - after) / largest
+
+
+def fitted(losses: Floats) -> tuple[float, float]:
+    """Return the best fit to K losses above 0 at the last of them, and at the next."""
+    steps = np.arange(len(losses), dtype=float)
+    weights = FORGETS ** (steps[-1] - steps)
+    above = losses - LEFT[:, None] * losses.min()
+    asymptotes = LEFT * losses.min()
+    ahead = np.append(steps, steps[-1] + 1)
+    inverse = _polynomial(steps, 1 / above, weights * above**4, 2, ahead)
+    safe = np.where(inverse > 0, inverse, np.nan)
+    decay = np.exp(_polynomial(steps, np.log(above), weights * above**2, 1, ahead))
+    curves = np.concatenate([1 / safe + asymptotes[:, None], decay + asymptotes[:, None]])
+    errors = (weights * (curves[:, :-1] - losses) ** 2).sum(axis=1)
+    best = curves[int(np.nanargmin(np.where(np.isnan(curves[:, -1]), np.inf, errors)))]
+    return float(best[-2]), float(best[-1])
+
+
+def _polynomial(
+    steps: Floats, values: Floats, weights: Floats, degree: int, ahead: Floats
+) -> Floats:
+    """Return (D, A) weighted least-squares polynomials through (D, K) values, at `ahead`."""
+    powers = np.vander(steps, degree + 1)
+    root = np.sqrt(weights)
+    left = root[:, :, None] * powers
+    matrix = left.transpose(0, 2, 1) @ left
+    ridge = 1e-12 * np.trace(matrix, axis1=1, axis2=2) + 1e-300  # old reports weigh nothing
+    matrix += ridge[:, None, None] * np.eye(degree + 1)
+    right = (left * (root * values)[:, :, None]).sum(axis=1)
+    found = np.linalg.solve(matrix, right[:, :, None])
+    return (np.vander(ahead, degree + 1) @ found)[:, :, 0]

@@ -1,0 +1,301 @@
+"""ronda's own policy for searches: trials by what is believed of where they will end.
+
+A loss is taken to fall on as it has fallen lately, in the logarithm of the reports: by b for each
+unit of log(1 + k), from the middle of its reports to the last. How much of such a fall comes true,
+rho, differs from sweep to sweep (losses stall, or start slowly) and is common to its trials: it is
+learnt, by Bayesian linear regression, from what every trial did after each of its reports. Falls
+are relative to the loss they start from, and their error grows as that of a random walk::
+
+    l(k') = l(k) (1 - rho x) + e,   x = b (log(1 + k') - log(1 + k)) / l(k)
+    e / l(k) ~ Normal(0, s^2 (log(1 + k') - log(1 + k)))
+
+So the trials that lead teach what to expect of those behind. Nothing is used but reported losses of
+the same sweep.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, erfc, floor, hypot, inf, log1p, sqrt
+from typing import Annotated, ClassVar, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from ronda.formulations.sleeping import rest
+from ronda.instances.clock import Deadline, checkpoint
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.as_one import AsOne, Members
+from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.room import Clocked
+from ronda.systems.hermes.order import (
+    firm,
+    in_order,
+    most_gpus,
+    shares,
+    speed,
+    worth_resizing,
+)
+from ronda.systems.hermes.probes import fused, parted
+from ronda.systems.hermes.trials import LiveSweep, Trial, searches
+
+RHO, TRUST = 0.0, 5.0
+"""Mean of rho before anything is seen, and how many falls that counts as."""
+
+LEAST_ERROR = 0.1
+"""The least s that is believed: most trials fall smoothly or not at all, but some begin late."""
+
+MOST = 1.5
+"""The largest rho that is believed."""
+
+TRYING = 0.25
+"""Share of the time to a deadline in which new trials are tried."""
+
+STEEPEST = 1e6
+"""The largest relative fall or rise that counts; what is beyond is no training's."""
+
+
+class Final(NamedTuple):
+    """What is believed of the loss that a trial ends at: a normal distribution."""
+
+    mean: float
+    sd: float
+
+    def chance_below(self, loss: float) -> float:
+        """Return the probability that it is less than some loss."""
+        return 0.5 * erfc((self.mean - loss) / (sqrt(2) * self.sd)) if self.sd > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class SweepPolicy(Clocked):
+    """Run the trials that are believed to end lowest, wherever there is room; give up the hopeless.
+
+    Each trial is tried until its first report, alone or in an array. Then the least expected final
+    loss goes first (`Posterior`: from the losses of all trials of the sweep, nothing from
+    elsewhere), over all GPUs, relative to the least loss that the sweep has reported. Once a trial
+    has come to its end, those that end below the least reported loss with too small a probability
+    are given up. Before a deadline the first part of the time is for new trials; after it ever
+    fewer run side by side, at first as many as half the GPUs, and all end there. GPUs that no trial
+    may use go to those that run, if they scale.
+
+    Parameters
+    ----------
+    hysteresis
+        By what share of the least reported loss a waiting trial must be better than a running one.
+    hopeless
+        Probability below which a trial is given up; 0: none is.
+    beside
+        Trials of a sweep that run side by side once all have been tried; 0: as many as fit. Fewer
+        take less GPU time to a good trial, and longer.
+    grow
+        Whether running trials get GPUs that no trial may use, where their profiles scale.
+    fuse
+        Whether new trials of a fusion class share GPUs, where all have then reported sooner. With
+        each report the worse half of an array leaves it.
+    """
+
+    hysteresis: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    hopeless: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.05
+    beside: Annotated[int, msgspec.Meta(ge=0)] = 0
+    grow: bool = True
+    fuse: bool = True
+
+    name: ClassVar[str] = "sweep"
+    capabilities: ClassVar[Capability] = (
+        Capability.PREEMPTS | Capability.SLEEPS | Capability.ELASTIC | Capability.ARRAYS
+    )
+
+    @in_time
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Order the trials, give up the hopeless, and let leaders grow."""
+        seen = AsOne(round, _not_of_trials)
+        round = seen.round
+        ranked: list[tuple[tuple[bool, float], Trial]] = []
+        discarded: list[str] = []
+        for search in searches(round).values():
+            checkpoint()
+            posterior = Posterior(search.losses.values())
+            finals = {
+                t.name: posterior.final(t.losses, _reached(round, t))
+                for t in search.live
+                if t.losses
+            }
+            lost = self._hopeless(round, search, finals)
+            discarded += lost
+            able = self._able(round, search, frozenset(lost))
+            ranks = [(self._rank(t, finals, search.least), t) for t in able]
+            tried = all(trial.losses for trial in able)
+            ranked += sorted(ranks, key=_rank_of)[: self._most(round, search) if tried else None]
+        ranked.sort(key=_rank_of)
+        plan = self._filled(round, [trial for _, trial in ranked], initial, seen.names)
+        plan = replace(plan, policy=self.name, discarded=tuple(discarded))
+        return seen.told(rest(round, plan, initial))
+
+    def _filled(
+        self, round: Round, order: list[Trial], initial: Plan | None, taken: Set[str]
+    ) -> Plan:
+        """Return the plan that an order makes, with new trials in arrays, and leaders grown.
+
+        Other arrays have `taken` their names.
+        """
+        probes, clocks = parted(round, order, initial), self.clocks(round)
+        plan = in_order(probes.round, probes.order, clocks)
+        if self.fuse and (new := fused(probes, plan)) is not probes:
+            probes, plan = new, in_order(new.round, new.order, clocks)
+        sizes = grown(probes.round, probes.order, plan) if self.grow else {}
+        if sizes:
+            plan = in_order(probes.round, probes.order, clocks, sizes=sizes)
+        return probes.told(plan, taken)
+
+    def _rank(self, trial: Trial, finals: Mapping[str, Final], least: float) -> tuple[bool, float]:
+        """Return by what trials are ordered: no report yet, then the expected final loss."""
+        if not trial.losses:
+            return False, -float(trial.runs)
+        mean = finals[trial.name].mean
+        relative = mean / least if 0 < least < inf else mean
+        return True, relative - self.hysteresis * trial.runs
+
+    def _able(self, round: Round, search: LiveSweep, lost: frozenset[str]) -> list[Trial]:
+        """Return the trials that may run: those with a report, and new ones in good time."""
+        able = [t for t in search.live if t.name not in lost]
+        late = _used(round, search) >= TRYING
+        return [t for t in able if t.losses or t.runs or not late] or able
+
+    def _most(self, round: Round, search: LiveSweep) -> int | None:
+        """Return how many trials may run side by side: ever fewer before a deadline; None: all."""
+        used = _used(round, search)
+        if used < TRYING:
+            return self.beside or None
+        gpus = sum(pool.gpus for pool in round.cluster.topology.pools)
+        return max(1, ceil(gpus * (1 - used) / (1 - TRYING) / 2))
+
+    def _hopeless(self, round: Round, search: LiveSweep, finals: Mapping[str, Final]) -> list[str]:
+        """Return the trials that are given up."""
+        able = [t for t in search.live if t.state.job.preemptible]
+        end_s = search.sweep.deadline_s
+        if end_s is not None and round.now_s >= end_s:
+            return [t.name for t in able]
+        if not any(len(losses) > search.sweep.reports for losses in search.losses.values()):
+            return []
+        below = {n: final.chance_below(search.least) for n, final in finals.items()}
+        return [t.name for t in able if below.get(t.name, 1.0) < self.hopeless]
+
+
+class Evidence(NamedTuple):
+    """What a trial shows of rho: sums over its falls, each over its step in log(1 + k)."""
+
+    xx: float = 0.0
+    xy: float = 0.0
+    yy: float = 0.0
+    steps: int = 0
+
+
+class Posterior:
+    """The belief of one sweep, from the losses of all its trials."""
+
+    def __init__(self, trials: Iterable[tuple[float, ...]]) -> None:
+        found = [evidence(losses) for losses in trials if len(losses) > 2] or [Evidence()]
+        xx, xy, yy, steps = (sum(column) for column in zip(*found, strict=True))
+        prior = TRUST * xx / steps if xx else 1.0
+        self.rho = min(MOST, max(0.0, (xy + prior * RHO) / (xx + prior)))
+        error = yy - 2 * self.rho * xy + self.rho**2 * xx
+        self.variance = max(LEAST_ERROR**2, error / max(1, steps))
+        self.rho_variance = self.variance / (xx + prior)
+
+    def final(self, losses: tuple[float, ...], reports: int) -> Final:
+        """Return where a trial will end after `reports` reports; infinite once it has diverged."""
+        if losses[-1] == inf:
+            return Final(inf, 0.0)
+        ahead = max(0.0, log1p(reports) - log1p(len(losses) - 1))
+        fall = min(trend(losses) * ahead, sys.float_info.max)
+        mean = max(0.0, losses[-1] - self.rho * fall)
+        return Final(
+            mean, hypot(sqrt(self.variance * ahead) * losses[-1], sqrt(self.rho_variance) * fall)
+        )
+
+
+def trend(losses: tuple[float, ...]) -> float:
+    """Return b: by how much a loss has fallen lately per unit of log(1 + k), 0 if it has risen."""
+    last = len(losses) - 1
+    middle = last // 2
+    fall = losses[middle] - losses[last]
+    return max(0.0, fall) / (log1p(last) - log1p(middle))
+
+
+@lru_cache(maxsize=65536)
+def evidence(losses: tuple[float, ...]) -> Evidence:
+    """Return what at least three losses show of rho; nothing after a trial has diverged."""
+    xx = xy = yy = 0.0
+    steps = 0
+    for k in range(2, len(losses)):
+        last, loss = losses[k - 1], losses[k]
+        if loss == inf or not last > 0:
+            continue
+        step = log1p(k) - log1p(k - 1)
+        x = min(trend(losses[:k]) * step / last, STEEPEST)
+        y = max((last - loss) / last, -STEEPEST)
+        xx += x * x / step
+        xy += x * y / step
+        yy += y * y / step
+        steps += 1
+    return Evidence(xx, xy, yy, steps)
+
+
+def grown(round: Round, order: Sequence[Trial], plan: Plan) -> dict[str, int]:
+    """Return the trials that come to their end sooner on GPUs that nobody waits for, and how many.
+
+    The first in the order are the first to grow; none shrinks.
+    """
+    if any(t.name not in plan.allocations for t in order):
+        return {}
+    if any(s.job.sweep is None for s in round.waiting):
+        return {}
+    others = [a for i, a in plan.allocations.items() if i not in {t.name for t in order}]
+    atoms = sum(pool.gpus for pool in round.cluster.topology.pools)
+    atoms -= sum(allocation.option.gpus for allocation in others)
+    given = shares([most_gpus(round, t.state, atoms) for t in order], atoms)
+    found = {}
+    for trial, gpus in zip(order, given, strict=True):
+        state, held = trial.state, plan.allocations[trial.name]
+        left = state.remaining_at(round.now_s)
+        if gpus <= held.option.gpus or firm(state) or left is None:
+            continue
+        now, then = held.option.rate, speed(round, state, gpus)
+        pause_s = state.pause_at(round.now_s, gpus, round.costs)
+        if worth_resizing(now, then, left / now, pause_s):
+            found[trial.name] = gpus
+    return found
+
+
+def _not_of_trials(members: Members) -> bool:
+    return any(state.job.sweep is None for state in members)
+
+
+def _reached(round: Round, trial: Trial) -> int:
+    """Return the reports of a trial at its end, or by the deadline as fast as it runs now."""
+    whole, end_s, state = trial.sweep.reports, trial.sweep.deadline_s, trial.state
+    if end_s is None or not state.job.epoch:
+        return whole
+    held = state.allocation
+    alone = held is not None and held.array is None
+    rate = held.option.rate if held is not None and alone else speed(round, state, 1)
+    more = max(0.0, end_s - round.now_s) * rate / state.job.epoch
+    return min(whole, trial.reports + floor(more))
+
+
+def _used(round: Round, search: LiveSweep) -> float:
+    """Return the share of the time to a sweep's deadline that is over; 0 without a deadline."""
+    end_s = search.sweep.deadline_s
+    began_s = min(t.state.job.submit_s for t in search.live)
+    if end_s is None or end_s <= began_s:
+        return float(end_s is not None)
+    return (round.now_s - began_s) / (end_s - began_s)
+
+
+def _rank_of(pair: tuple[tuple[bool, float], Trial]) -> tuple[bool, float]:
+    return pair[0]

@@ -1,0 +1,96 @@
+"""Trials as policies look at them: apart from ordinary jobs, with the losses reported so far."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+
+from ronda.instances.job import JobState
+from ronda.instances.learning import Sweep, TrainingLog
+from ronda.instances.per_record import per_record
+from ronda.instances.round import Round
+
+MOST_DRAWN = 256
+"""Reports of a log without their losses that count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A live trial: its job's state, its sweep, and its losses, that before the first epoch first.
+
+    A loss is infinite where it has diverged; before the first report there is none at all.
+    """
+
+    state: JobState
+    sweep: Sweep
+    losses: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        """The id of its job."""
+        return self.state.job.id
+
+    @property
+    def reports(self) -> int:
+        """How often it has reported."""
+        return max(0, len(self.losses) - 1)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it holds GPUs."""
+        return self.state.allocation is not None
+
+
+def trials_of(round: Round) -> list[Trial]:
+    """Return the trials of a round, those that run first, each in order of submission."""
+    return [
+        Trial(
+            state,
+            round.sweeps[state.job.sweep].sweep,
+            () if state.log is None else reported(state.log),
+        )
+        for state in round.jobs
+        if state.job.sweep is not None
+    ]
+
+
+@per_record(maxsize=65536)
+def reported(log: TrainingLog) -> tuple[float, ...]:
+    """Return all losses of a log, that before the first epoch first; infinite where diverged.
+
+    Of a log that has the last loss alone, as one with accuracies, those between are taken to lie on
+    a straight line; it counts as `MOST_DRAWN` reports at most.
+    """
+    if log.losses:
+        return (log.initial_loss, *(inf if loss is None else loss for loss in log.losses))
+    first, number = log.initial_loss, min(log.epochs, MOST_DRAWN)
+    fall = 0.0 if log.loss is None else first - log.loss
+    drawn = (first - fall * (k / number) for k in range(number))
+    return (*drawn, inf if log.loss is None else log.loss)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSweep:
+    """A sweep with its live trials, and the losses of all its trials, ended ones too, by job."""
+
+    sweep: Sweep
+    live: tuple[Trial, ...]
+    losses: Mapping[str, tuple[float, ...]]
+
+    @property
+    def least(self) -> float:
+        """The least loss that any trial has reported; infinite before the first report."""
+        return min((min(each[1:]) for each in self.losses.values() if len(each) > 1), default=inf)
+
+
+def searches(round: Round) -> dict[str, LiveSweep]:
+    """Return the sweeps of a round by name, in the order of their first trials."""
+    members: dict[str, list[Trial]] = {}
+    for trial in trials_of(round):
+        assert trial.state.job.sweep is not None
+        members.setdefault(trial.state.job.sweep, []).append(trial)
+    found = {}
+    for name, live in members.items():
+        ended = {job: reported(log) for job, log in round.sweeps[name].ended.items()}
+        losses = ended | {t.name: t.losses for t in live}
+        found[name] = LiveSweep(round.sweeps[name].sweep, tuple(live), losses)
+    return found

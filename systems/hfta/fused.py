@@ -1,0 +1,50 @@
+"""BASE+fused: an optimising policy that decides which jobs share GPUs with all else.
+
+Classes are made when they are asked for: ``getattr(fused, "prices")`` is that of ``prices+fused``.
+"""
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from ronda.instances.base import NonNegative
+from ronda.instances.clock import Deadline
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability, Policy
+from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.registry import FUSED_BASES, composed
+from ronda.systems.hfta.jointly import Jointly
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fused:
+    """The members of each fusion class are one elastic job, which the base policy plans.
+
+    It decides on how many GPUs a class is, at which clock and under which budget, with all other
+    jobs; the members are cut into arrays of even widths, in the fastest mode of each. Arrays go on
+    narrower as members end, and new members join them.
+
+    Parameters
+    ----------
+    gather
+        Seconds that members of a class wait, all together, for each second that others would pause
+        if they joined the arrays of these; 0: they join at once.
+    """
+
+    gather: NonNegative = 1.0
+
+    @in_time
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Plan the classes as the base does, and tell it to their members."""
+        joint = Jointly(round, self.gather)
+        before = None if initial is None else replace(initial, allocations=joint.round.held)
+        base: Policy = super()  # type: ignore[assignment]
+        return joint.told(base.plan(joint.round, deadline=deadline, seed=seed, initial=before))
+
+
+__getattr__ = composed(
+    FUSED_BASES, Fused, "fused", "with jobs of a fusion class in arrays", Capability.ARRAYS
+)

@@ -1,0 +1,78 @@
+"""HFHT's rule with other jobs: full arrays in order of submission, which run to their end.
+
+HFTA's tuner (Wang et al., MLSys 2021, ``hfta/hfht``) cuts the trials of a class into arrays of as
+many as fit a GPU and one with the rest, and runs them one after another.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ronda.formulations.sleeping import rest
+from ronda.instances.clock import Deadline, checkpoint
+from ronda.instances.job import JobState
+from ronda.instances.models.chunks import first_fit
+from ronda.instances.plan import Plan
+from ronda.instances.profile import Mode
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.as_one import AsOne
+from ronda.solvers.greedy.groups import FusionClass, Home, groups, longest, together
+from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.room import Room
+
+FUSED: Mode = "fused"
+
+
+@dataclass(frozen=True)
+class Hfht:
+    """Start jobs in order of submission, those of a class as arrays of as many as fit a GPU.
+
+    An array starts when its first job is the first of the queue, with those of its class that have
+    been submitted by then. Nothing that runs is stopped, and nobody joins an array.
+    """
+
+    name: ClassVar[str] = "hfht"
+    capabilities: ClassVar[Capability] = Capability.SLEEPS | Capability.ARRAYS
+
+    @in_time
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Start what fits, oldest first."""
+        held, seen = dict(round.held), AsOne(round).round
+        room = Room(seen, seen.running)
+        taken = {a.array for a in held.values() if a.array is not None}
+        blocked = set[str]()
+        for chunk, home in _queue(round):
+            checkpoint()
+            first = chunk[0]
+            if first.job.partition in blocked:
+                continue
+            given = room.fit(longest(round, chunk, home, FUSED))
+            if given is None:
+                blocked.add(first.job.partition)
+                continue
+            held |= together(chunk, home, given, taken, FUSED)
+        return rest(round, Plan(policy=self.name, allocations=held), initial)
+
+
+def _queue(round: Round) -> list[tuple[tuple[JobState, ...], Home | None]]:
+    """Return the waiting jobs in order, those of a class by arrays, with where these are at home.
+
+    Arrays are as wide as fit a GPU of the first pool in which the jobs may be fused.
+    """
+    found: list[tuple[tuple[JobState, ...], Home | None]] = []
+    fusible = set[str]()
+    for group in groups(round):
+        home = _home(group)
+        if home is not None:
+            fusible.update(state.job.id for state in group.waiting)
+            chunks = first_fit(group.waiting, home.most(FUSED))
+            found += [(tuple(chunk), home) for chunk in chunks]
+    found += [((state,), None) for state in round.waiting if state.job.id not in fusible]
+    place = {state.job.id: k for k, state in enumerate(round.waiting)}
+    return sorted(found, key=lambda pair: place[pair[0][0].job.id])
+
+
+def _home(group: FusionClass) -> Home | None:
+    return next((home for home in group.homes.values() if home.most(FUSED) > 1), None)

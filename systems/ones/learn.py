@@ -1,0 +1,92 @@
+"""The predictor of progress online: kept as weights, trained again as finished jobs come in.
+
+The artifact first trains it on 590 rows of 20 jobs (traces/job_history.csv), not in our data. The
+packaged ``ones-history`` stands in: 20 jobs of the ONES workload, each trained alone at its base
+batch, its losses by the same learning-curve model as those of the jobs to come.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from msgspec.structs import replace
+
+from ronda.instances.arrays import Floats
+from ronda.instances.clock import Deadline, OutOfTimeError, ending
+from ronda.instances.files.catalogue import load
+from ronda.instances.instance import Instance
+from ronda.instances.learning import LearningCurve, TrainingLog
+from ronda.instances.models.learning import logged
+from ronda.systems.ones.memory import OnesMemory, Trained
+from ronda.systems.ones.progress import ProgressPredictor, features
+
+JOBS = 20
+"""Past jobs of ``ones-history``."""
+
+SEED = 0
+"""Of every training, as in the artifact's configuration."""
+
+TRAINING = 0.8
+"""Share of the time left that a training may take if an earlier one can serve instead."""
+
+
+def trained(memory: OnesMemory, refit: float, deadline: Deadline) -> Trained:
+    """Return the training that serves this tick, and the next ones.
+
+    The predictor is trained from scratch once the share `refit` of jobs (0: any) has been added
+    since. If there is no time for that the last one serves until the next share has.
+    """
+    kept = memory.predictor
+    if kept and memory.ended - kept.ended < max(1.0, refit * (JOBS + kept.ended)):
+        return kept
+    try:
+        with ending(deadline.share(TRAINING if kept else 1.0).end):
+            rows, progress = history()
+            rows = np.array([*rows, *(row for log in memory.past.values() for row in log.rows)])
+            done = [share for log in memory.past.values() for share in log.done]
+            made = ProgressPredictor.fit(rows, np.append(progress, done), seed=SEED)
+    except OutOfTimeError:
+        if not kept:
+            raise
+        return replace(kept, ended=memory.ended)
+    parts = (getattr(made, name).tolist() for name in ("weights", "shift", "scale"))
+    return Trained(memory.ended, *parts)
+
+
+def predictor(kept: Trained) -> ProgressPredictor:
+    """Return a predictor as it was trained."""
+    return ProgressPredictor(*map(np.array, (kept.weights, kept.shift, kept.scale)))
+
+
+@lru_cache(maxsize=1)
+def history() -> tuple[Floats, Floats]:
+    """Return features (N, 5) and progress (N,) after each epoch but the last of the past jobs."""
+    past = load("ones-history")
+    assert isinstance(past, Instance)
+    rows, progress = list[list[float]](), list[float]()
+    for job in past.jobs:
+        truth = job.truth
+        assert truth is not None
+        assert isinstance(truth.learning, LearningCurve)  # as the recipe makes them
+        assert job.epoch is not None
+        epochs = round(truth.work / job.epoch)
+        logs = [logged(truth.learning, e, e / epochs) for e in range(1, epochs + 1)]
+        more, done = finished_rows(job.epoch, logs)
+        rows += more
+        progress += done
+    return np.array(rows), np.array(progress)
+
+
+def finished_rows(
+    dataset_size: float, logs: Sequence[TrainingLog]
+) -> tuple[list[list[float]], list[float]]:
+    """Return what a finished job's logs after each epoch teach: features, and progress.
+
+    One row after each epoch but the last, whose progress is 1 (the artifact leaves it out too).
+    """
+    rows = [
+        features(dataset_size, log.initial_loss, log.epochs, log.loss, log.accuracy)
+        for log in logs[:-1]
+        if log.loss is not None
+    ]
+    return rows, [log.epochs / len(logs) for log in logs[:-1]]

@@ -1,0 +1,155 @@
+"""What ONES remembers of each live job from tick to tick, and how it brings it up to date."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from ronda.instances.base import Record
+from ronda.instances.clock import checkpoint
+from ronda.instances.models.learning import epochs_over
+from ronda.instances.plan import PlanMemory
+from ronda.systems.ones.progress import features
+from ronda.systems.ones.subproblem import OnesJob
+
+MEASUREMENTS = 5
+"""The last measurements at a size that count (the artifact's num_monitored_throughputs)."""
+
+PAST = 256
+"""Finished jobs that are remembered, the last ones: a process may run for months."""
+
+
+class JobMemory(Record, frozen=True, array_like=True):
+    """A live job as ONES knows it.
+
+    `limit` is R, its batch-size limit in GPUs; `samples` Y, trained on so far, follow from the work
+    `done`; in `ran_s` seconds it held GPUs. `placed` and `scaled` are the epochs completed when it
+    was last given GPUs or other ones, and when their number last changed while it ran.
+    """
+
+    limit: int
+    samples: float = 0.0
+    done: float = 0.0
+    ran_s: float = 0.0
+    placed: int = 0
+    scaled: int = 0
+
+    def epochs(self, epoch: float) -> int:
+        """Return the epochs that it has completed."""
+        return epochs_over(self.samples, epoch)
+
+
+class FinishedLog(Record, frozen=True, array_like=True):
+    """The log of a job that ended: features after each epoch, and the progress that these were."""
+
+    rows: list[list[float]]
+    done: list[float]
+
+
+class Trained(Record, frozen=True):
+    """A trained predictor, and how many jobs had ended with a log by then."""
+
+    ended: int
+    weights: list[float]
+    shift: list[float]
+    scale: list[float]
+
+
+class Population(Record, frozen=True):
+    """The genomes (K, GPUs) of a pool, in numbers of the jobs `ids`."""
+
+    ids: list[str]
+    genomes: list[list[int]]
+
+
+Speeds = dict[int, list[float]]
+"""Samples per second of a job's last epochs, by number of GPUs."""
+
+
+class OnesMemory(PlanMemory, frozen=True):
+    """What is carried from tick to tick, written at `now_s`.
+
+    `ended` counts the jobs that ended with a log. By job id: live `jobs`; their `speeds`; `rows`,
+    features of the predictor after each epoch, and samples; `past`, of the jobs that ended, in this
+    order. By pool: the last `population`, and what was `deployed` of it.
+    """
+
+    key: ClassVar[str] = "ones"
+
+    now_s: float = 0.0
+    ended: int = 0
+    jobs: dict[str, JobMemory] = {}
+    speeds: dict[str, Speeds] = {}
+    rows: dict[str, list[list[float]]] = {}
+    past: dict[str, FinishedLog] = {}
+    predictor: Trained | None = None
+    population: dict[int, Population] = {}
+    deployed: dict[int, list[list[str]]] = {}
+
+    def at(self, now_s: float, live: Mapping[str, OnesJob]) -> "OnesMemory":
+        """Return the memory brought up to date with the live jobs.
+
+        The samples of running jobs are counted, and the epoch is logged that they may have
+        completed; logs of jobs that are gone become history.
+        """
+        jobs, speeds, rows = dict[str, JobMemory](), dict[str, Speeds](), dict(self.rows)
+        past = self.past | {i: log for i in self.jobs if i not in live and (log := self._log(i))}
+        for job_id, job in live.items():
+            checkpoint()
+            known, held, done = self.jobs.get(job_id), job.state.allocation, _done(job, now_s)
+            if job_id in self.speeds:
+                speeds[job_id] = self.speeds[job_id]
+            if known is None:
+                least = int(job.sizes[job.sizes > 0].min(initial=1))
+                jobs[job_id] = JobMemory(max(least, job.gpus), samples=done, done=done)
+                continue
+            jobs[job_id] = known
+            if held is None:
+                continue
+            done = max(known.done, done)
+            samples = known.samples + (done - known.done) / job.worth(held.option.batch)
+            ran_s = known.ran_s + now_s - self.now_s
+            jobs[job_id] = replace(known, samples=samples, done=done, ran_s=ran_s)
+            if jobs[job_id].epochs(job.epoch) > known.epochs(job.epoch):
+                speeds[job_id] = noted(speeds.get(job_id, {}), held.option.gpus, job.speed(held))
+                rows[job_id] = [*rows.get(job_id, ()), [*seen(job, samples), samples]]
+        return replace(
+            self,
+            now_s=now_s,
+            ended=self.ended + len(past) - len(self.past),
+            jobs=jobs,
+            speeds=speeds,
+            rows={job_id: own for job_id, own in rows.items() if job_id in live},
+            past=dict(list(past.items())[-PAST:]),
+        )
+
+    def _log(self, job_id: str) -> FinishedLog | None:
+        """Return what the log of a job that is gone teaches; None if nothing."""
+        rows, total = self.rows.get(job_id, []), self.jobs[job_id].samples
+        shares = [samples / total for *_, samples in rows if samples < total]
+        return FinishedLog([row[:-1] for row in rows[: len(shares)]], shares) if shares else None
+
+
+def noted(known: Speeds, gpus: int, samples_per_s: float) -> Speeds:
+    """Return speeds with that of an epoch more, or of the part that a change of GPUs ended."""
+    return known | {gpus: [*known.get(gpus, ()), samples_per_s][-MEASUREMENTS:]}
+
+
+def _done(job: OnesJob, now_s: float) -> float:
+    state = job.state
+    if state.allocation is None:
+        return state.done
+    rate = job.speed(state.allocation) * job.worth(state.allocation.option.batch)
+    return state.done + rate * max(0.0, now_s - state.since_s)
+
+
+def seen(job: OnesJob, samples: float) -> list[float]:
+    """Return a live job's features.
+
+    A job whose losses are not observed has the same constants for them as all such jobs.
+    """
+    log = job.state.log
+    if log is None:
+        return features(job.epoch, 1.0, samples / job.epoch, 1.0, 0.0)
+    loss = log.initial_loss if log.loss is None else log.loss
+    return features(job.epoch, log.initial_loss, samples / job.epoch, loss, log.accuracy)

@@ -1,0 +1,127 @@
+"""ONES as a policy: one tick, from a round to a plan."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.random import Generator
+
+from ronda.formulations.sleeping import woken
+from ronda.instances.arrays import Ints
+from ronda.instances.clock import Deadline
+from ronda.instances.errors import InputError
+from ronda.instances.job import Allocation
+from ronda.instances.plan import Plan, SolveRecord
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.in_time import in_time
+from ronda.systems.ones.deploy import account, affordable, update
+from ronda.systems.ones.genome import IDLE
+from ronda.systems.ones.learn import predictor, trained
+from ronda.systems.ones.limits import candidates
+from ronda.systems.ones.memory import OnesMemory, Population
+from ronda.systems.ones.subproblem import Subproblem, subproblems
+from ronda.systems.ones.tick import first_population, generation, tick_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ones:
+    """Evolve which job has which GPU, one generation a tick, as ONES's artifact does.
+
+    The genome gives every GPU to a job; the number of GPUs decides a job's batch and learning
+    rate. See docs/ones.md for every rule and where it comes from. Meant for ticks of 1 s.
+
+    Parameters
+    ----------
+    population
+        K, genomes that are kept.
+    crossover
+        Probability that two parents exchange a gene.
+    mutation
+        Probability that a genome loses a job.
+    refit
+        The predictor is retrained once this share of jobs has been added to those that it was
+        trained on; 0: whenever a job ends, as in the artifact.
+    """
+
+    name: ClassVar[str] = "ones"
+    capabilities: ClassVar[Capability] = (
+        Capability.RANDOM | Capability.ELASTIC | Capability.PREEMPTS | Capability.HISTORY
+    )
+
+    population: int = 16
+    crossover: float = 0.5
+    mutation: float = 0.3
+    refit: float = 0.25
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that make no sense."""
+        if self.population < 4:
+            raise InputError("ones: population", str(self.population), "at least 4")
+        for key in ("crossover", "mutation", "refit"):
+            if not 0 <= getattr(self, key) <= 1:
+                raise InputError(f"ones: {key}", f"{getattr(self, key):g}", "a number in 0..1")
+
+    @in_time
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Evolve by one generation and deploy the best genome if the rule allows it."""
+        memory = OnesMemory.recall(initial)
+        if any(s.since_s > round.now_s for s in round.running):
+            # ONES waits until all workers of a deployment run.
+            return Plan(policy=self.name, allocations=round.held, memory=memory.noted())
+        allocations, memory = self._decide(round, memory, deadline, np.random.default_rng(seed))
+        plan = Plan(
+            policy=self.name,
+            allocations=allocations,
+            memory=memory.noted(),
+            record=SolveRecord(seed=seed, total_s=deadline.elapsed(), solver="ones"),
+        )
+        return woken(round, plan)
+
+    def _decide(
+        self, round: Round, last: OnesMemory, deadline: Deadline, rng: Generator
+    ) -> tuple[dict[str, Allocation], OnesMemory]:
+        """Return what runs from now on, decided pool by pool, and what is remembered."""
+        problems = list(subproblems(round, last.deployed))
+        memory = last.at(round.now_s, {job.id: job for each in problems for job in each.jobs})
+        training = trained(memory, self.refit, deadline)
+        memory = replace(memory, predictor=training, population={}, deployed={})
+        expected = predictor(training)
+        allocations = round.held  # until its pool is decided, what runs may have to go on
+        for problem in problems:
+            found = candidates(problem, memory.jobs)
+            tick = tick_of(problem, found, memory, expected, rng)
+            genomes = _renumbered(problem, last.population.get(problem.index))
+            if genomes is None or len(genomes) != self.population:
+                genomes = first_population(tick, self.population, rng)
+            else:
+                crossed, mutated = self.crossover, self.mutation
+                genomes, _ = generation(genomes, tick, rng, crossed=crossed, mutated=mutated)
+            genome, whole = update(problem, genomes[0], found)
+            ids = [job.id for job in problem.jobs]
+            others = {i: held for i, held in allocations.items() if i not in ids}
+            run, given = affordable(round, problem, genome, others)
+            allocations = others | given
+            whole = whole and bool((run == genome).all())
+            kept, runs = Population(ids, genomes.tolist()), problem.written(run)
+            memory = replace(
+                account(problem, run, found, memory, whole=whole),
+                population=memory.population | {problem.index: kept},
+                deployed=memory.deployed | {problem.index: runs},
+            )
+        return allocations, memory
+
+
+def _renumbered(problem: Subproblem, known: Population | None) -> Ints | None:
+    """Return the last population with this tick's job numbers; jobs that ended leave gaps.
+
+    None if there is none, or if it is of another number of GPUs.
+    """
+    if known is None or len(known.genomes[0]) != len(problem.node):
+        return None
+    number = {job.id: j for j, job in enumerate(problem.jobs)}
+    names = [number.get(job_id, IDLE) for job_id in known.ids]
+    return np.array([*names, IDLE])[np.array(known.genomes, dtype=np.int64)]
