@@ -15,11 +15,6 @@ KINDS = {
     "cluster": colour(7),
     "rack": colour(0),
     "node": colour(2),
-    "processor": colour(7),
-    "switch": colour(0),
-    "gpu": colour(3),
-    "nic": colour(1),
-    "device": colour(7),
 }
 ROW, GAP, LETTER = 0.55, 0.6, 0.074
 """Inches: of a row, between columns, of a letter."""

@@ -1,17 +1,14 @@
 """SenseTime Helios (Hu et al., SC 2021; data CC-BY-4.0): jobs of production clusters, 2020."""
 
 from collections.abc import Mapping
-from datetime import date
 from pathlib import Path
 
 import pandas as pd
 
-from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.traces.columns import ALL, Dropped, Filters
 from ronda.instances.traces.rigid import V100_NODE, rigid_instance
-from ronda.instances.traces.table import read_columns, read_jobs, refuse, to_number
-from ronda.instances.traces.text import read_cells
+from ronda.instances.traces.table import read_jobs, refuse, to_number
 
 CITATION = (
     "Hu, Sun, Yan, Wen, Zhang: Characterization and Prediction of Deep Learning Workloads in "
@@ -46,7 +43,7 @@ def read_helios(
     partition; a number is one pool of nodes for all jobs.
 
     How the literature uses it. Helios (QSSF): GPU jobs only (here always), submitted
-    2020-09-01 to 09-26, each virtual cluster for itself with its nodes of 8 GPUs (`vc_nodes`);
+    2020-09-01 to 09-26, each virtual cluster for itself with its nodes of 8 GPUs;
     preempted jobs lose 7 s (1 GPU), 30 s (2-8) or 60 s (more). Sia: Saturn,
     ``min_duration_s=60, max_gpu_hours=1000`` and windows of 8 hours. Lucid: all of September.
 
@@ -90,25 +87,3 @@ def _seconds(path: str | Path, frame: pd.DataFrame) -> pd.Series:
     times = pd.to_datetime(frame.submit_s, format="%Y-%m-%d %H:%M:%S", errors="coerce")
     refuse(path, frame, times.isna().to_numpy(), "submit_s", "a time like 2020-09-01 00:00:00")
     return (times - _EPOCH).dt.total_seconds()
-
-
-def vc_nodes(path: str | Path, day: date) -> dict[str, int]:
-    """Return the nodes of each virtual cluster on a day, from ``cluster_gpu_number.csv``.
-
-    That is HeliosData's table of GPU quotas: ``date``, a column for each virtual cluster,
-    ``total``. Helios takes 10 September 2020 (Saturn: 1 September). Virtual clusters without a
-    whole node on that day are left out, as in Helios.
-    """
-    names = read_cells(path).frame.columns.drop(["date", "total"], errors="ignore")
-    frame = read_columns(path, {name: (name,) for name in ("date", "total", *names)})
-    chosen = frame[frame.date == day.isoformat()]
-    if len(chosen) != 1:
-        days = f"days {frame.date.iloc[0]} to {frame.date.iloc[-1]}"
-        found = f"{len(chosen)} rows of it" if len(chosen) else days
-        raise InputError(str(path), found, f"a row for {day.isoformat()}")
-    nodes = {}
-    for vc in names:
-        gpus = to_number(path, chosen, vc)
-        refuse(path, chosen, ((gpus < 0) | (gpus % 1 != 0)).to_numpy(), vc, "a number of GPUs")
-        nodes[vc] = int(gpus.iloc[0]) // V100_NODE.gpus
-    return {vc: count for vc, count in nodes.items() if count > 0}

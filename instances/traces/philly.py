@@ -6,7 +6,7 @@ from pathlib import Path
 from ronda.instances.instance import Instance
 from ronda.instances.traces.columns import Dropped, Filters
 from ronda.instances.traces.rigid import P100_NODE, rigid_instance
-from ronda.instances.traces.table import read_columns, read_jobs, refuse, to_number
+from ronda.instances.traces.table import read_jobs
 
 CITATION = (
     "Jeon, Venkataraman, Phanishayee, Qian, Xiao, Yang: Analysis of Large-Scale Multi-Tenant GPU "
@@ -37,7 +37,7 @@ def read_philly(
 
     How the literature uses it. Pollux and Sia: `POLLUX_FILTERS`, then 160 jobs out of an 8-hour
     window. Helios (QSSF): 2017-10-01 to 11-30 (``start_s=27 * DAY_S``, ``end_s=88 * DAY_S``),
-    each virtual cluster for itself with the nodes of `vc_nodes`. Gavel: single virtual clusters
+    each virtual cluster for itself. Gavel: single virtual clusters
     (``ee9e8c``, ``6214e9``, ``103959``) and ``min_duration_s=1896, max_duration_s=600_000``.
     Use days 21 to 97 (2017-09-25 to 12-10); before and after, the trace is thin.
 
@@ -60,12 +60,3 @@ def read_philly(
         licence=LICENCE,
         citation=CITATION,
     )
-
-
-def vc_nodes(path: str | Path) -> dict[str, int]:
-    """Return the nodes of each virtual cluster, from the Helios artifact's ``philly_vc.csv``."""
-    frame = read_columns(path, {"vc": ("vc",), "nodes": ("node num",)})
-    counts = to_number(path, frame, "nodes")
-    refuse(path, frame, ((counts < 1) | (counts % 1 != 0)).to_numpy(), "nodes", "whole nodes")
-    refuse(path, frame, frame.vc.duplicated().to_numpy(), "vc", "one that no other row has")
-    return dict(zip(frame.vc, counts.astype(int).tolist(), strict=True))

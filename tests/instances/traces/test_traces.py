@@ -1,7 +1,6 @@
 """Readers of public traces: what they keep, and how they refuse."""
 
 import gzip
-from datetime import date
 
 import pandas as pd
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 
 from ronda.instances.errors import InputError
 from ronda.instances.rules.validate import problems
-from ronda.instances.traces import helios
 from ronda.instances.traces.columns import ALL, Dropped, Filters
 from ronda.instances.traces.helios import read_helios
 from ronda.instances.traces.itp import read_itp
@@ -229,17 +227,6 @@ def test_a_wrong_date_is_refused(write):
     path = write("job_id,vc,gpu_num,submit_time,duration", "a,x,1,01/04/2020,5")
     with pytest.raises(InputError, match="row 2, submit_s"):
         read_helios(path, nodes=1)
-
-
-def test_helios_quotas_become_nodes(write):
-    """16 GPUs are 2 nodes, 20 are 2, 4 are none."""
-    path = write("date,p,q,r,total", "2020-09-09,0,0,0,0", "2020-09-10,16,20,4,40")
-    assert helios.vc_nodes(path, date(2020, 9, 10)) == {"p": 2, "q": 2}
-    with pytest.raises(InputError, match="a row for 2021-01-01"):
-        helios.vc_nodes(path, date(2021, 1, 1))
-    odd = write("date,p,total", "2020-09-09,0,0", "2020-09-10,1.5,40", name="odd.csv")
-    with pytest.raises(InputError, match=r"row 3, p: found '1\.5'; expected a number"):
-        helios.vc_nodes(odd, date(2020, 9, 10))
 
 
 def test_itp_deadlines_count_from_the_first_submission(write):

@@ -28,14 +28,14 @@ PICTURES = (".png", ".svg")
     "ronda instances show pollux-1",
     "ronda instances show round.json --json",
     "ronda instances show philly-energy --topology --out cluster.svg",
-    "ronda instances show azure_ndv4_nccl_topo.xml --topology",
+    "ronda instances show lingjun_hosts.csv --topology",
 )
 @click.argument("source", metavar="NAME", type=Source())
 @click.option(
     "--topology",
     is_flag=True,
     help="Show the tree of racks and nodes instead; also of a CSV file of hosts and their "
-    "switches, or what an NCCL topology file (.xml) says is inside a node.",
+    "switches.",
 )
 @click.option(
     "--out",
@@ -83,9 +83,8 @@ def _tree(source: str) -> "nx.DiGraph[int]":
     from ronda.formulations.topology import outline
 
     if source.endswith(".xml"):
-        from ronda.instances.traces.fabric import read_node
-
-        return read_node(source)
+        expected = "an instance, a round, or a CSV file of hosts: the inside of a node is not read"
+        raise InputError(source, "a topology file of NCCL", expected)
     if source.endswith(".csv"):
         from ronda.instances.traces.fabric import read_hosts
 
