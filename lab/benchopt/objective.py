@@ -4,11 +4,11 @@ from typing import Any
 
 from benchopt import BaseObjective
 
-from ronda.bench.registry import records
-from ronda.bench.registry.check import worth
 from ronda.instances.check.answer import check
 from ronda.instances.plan import Plan, gap_between
 from ronda.instances.round import Round
+from tools.registry import records
+from tools.registry.check import worth
 
 
 class Objective(BaseObjective):  # type: ignore[misc]
@@ -19,7 +19,7 @@ class Objective(BaseObjective):  # type: ignore[misc]
 
     def set_data(self, round: Round) -> None:
         """Take a round, and the bound of the registry."""
-        bound = records.load(records.PACKAGED).rounds[round.name].bound
+        bound = records.load(records.DATA).rounds[round.name].bound
         assert bound is not None
         self.round, self.bound = round, bound.value
 

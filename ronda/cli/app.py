@@ -25,7 +25,7 @@ COMMANDS = {
     "reproduce": "Hold published figures against ours.",
     "frontier": "Sweep the energy budget of instances.",
     "anytime": "Draw plan quality against time on rounds.",
-    "bench": "Compare results with earlier and best known ones.",
+    "bench": "Compare results with earlier ones.",
     "report": "Show results as one HTML page.",
     "sleep": "Let the nodes sleep that a demand series does not need.",
     "serve": "Decide rounds over HTTP.",
@@ -56,17 +56,9 @@ class Branch(NamedTuple):
 
 GROUPS = {
     "bench": Branch(
-        "Compare results with earlier ones, and with the best known.",
-        {
-            "diff": "Say what changed between two folders of results.",
-            "registry": "Check or improve the best results known.",
-            "versions": "Show results by version, and what became worse.",
-        },
-        (
-            "ronda bench diff results-0.1 results-0.2",
-            "ronda bench registry round-power round-pods --mps models",
-            "ronda bench versions",
-        ),
+        "Compare results with earlier ones.",
+        {"diff": "Say what changed between two folders of results."},
+        ("ronda bench diff results-0.1 results-0.2",),
     ),
     "instances": Branch(
         "List, show, check, convert and generate instances and rounds.",

@@ -18,7 +18,7 @@ def test_a_policy_on_a_packaged_round(tmp_path):
     words = ["run", str(folder), "-d", "round[packaged=clock-or-gpus]", "-s", "policy[spec=prices]"]
     words += ["--no-plot", "--no-html", "--max-runs", "1", "--n-repetitions", "1"]
     done = subprocess.run(
-        [str(Path(sys.executable).with_name("benchopt")), *words], capture_output=True, text=True
+        [sys.executable, "-m", "benchopt", *words], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
     (found,) = (folder / "outputs").glob("*.parquet")

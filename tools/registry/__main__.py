@@ -1,12 +1,16 @@
-"""``ronda bench registry``: the best results known, checked and improved."""
+"""``python -m tools.registry``: check and improve the best results known."""
 
+import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import msgspec
 
-from ronda.cli.command import taught
+from lab.program import CONTEXT, run_program
+from ronda.bench.runs.specs import split_policies
+from ronda.cli.command import Taught
 from ronda.cli.options import (
     FOLDER,
     Source,
@@ -19,19 +23,25 @@ from ronda.cli.options import (
 from ronda.cli.output import display, emit, note, table, tell
 from ronda.cli.progress import Bars
 from ronda.instances.errors import InputError
-from ronda.instances.instance import Knowledge
+from ronda.instances.files.catalogue import load
+from ronda.instances.files.json import read
+from ronda.instances.instance import Instance, Knowledge
+from ronda.instances.plan import Plan
+from tools.registry import check, records
+from tools.registry import update as updates
+from tools.registry.records import Registry
 
-if TYPE_CHECKING:
-    from ronda.bench.registry.records import Registry
 
-
-@taught(
-    "registry",
-    "ronda bench registry",
-    "ronda bench registry round-power round-pods --mps models",
-    "ronda bench registry round-power --plan plan.json --data bench/data",
-    "ronda bench registry round-tight-64 --update --policies 'milp(gap=1e-6)' --data bench/data",
-    "ronda bench registry pods-mixed --update --policies prices,srtf --data bench/data",
+@click.command(
+    cls=Taught,
+    context_settings=CONTEXT,
+    examples=(
+        "python -m tools.registry",
+        "python -m tools.registry round-power round-pods --mps models",
+        "python -m tools.registry round-power --plan plan.json --data tools/data",
+        "python -m tools.registry round-tight-64 --update --policies milp --data tools/data",
+        "python -m tools.registry pods-mixed --update --policies prices,srtf --data tools/data",
+    ),
 )
 @click.argument("names", metavar="[NAME]...", type=Source(), nargs=-1)
 @click.option("--update", is_flag=True, help="Try the policies, and take over what is better.")
@@ -53,7 +63,7 @@ if TYPE_CHECKING:
     "--data",
     type=FOLDER,
     metavar="FOLDER",
-    help="Folder of the registry (bench/data in a checkout); the packaged one is only read.",
+    help="Folder of the registry, such as tools/data; without it none is changed.",
 )
 @json_option
 def command(
@@ -75,12 +85,10 @@ def command(
     better plan or a tighter bound replaces another one. What was tried with as long a limit by this
     version is not tried again, so that an update that was stopped goes on.
     """
-    from ronda.bench.registry.records import PACKAGED, load
-
     if (update or plan_path is not None) and data is None:
         raise InputError("--data", "none", "the folder of the registry that is to change")
-    folder = data or PACKAGED
-    registry = load(folder)
+    folder = data or records.DATA
+    registry = records.load(folder)
     if plan_path is not None:
         registry = _with_plan(registry, names, plan_path, folder)
     if update:
@@ -101,25 +109,15 @@ def command(
     return 1 if any(wrong.values()) else 0
 
 
-def _with_plan(
-    registry: "Registry", names: tuple[str, ...], path: Path, folder: Path
-) -> "Registry":
-    import msgspec
-
-    from ronda.bench.registry import records
-    from ronda.bench.registry.check import packaged_round
-    from ronda.bench.registry.update import new_round, taken
-    from ronda.instances.files.json import read
-    from ronda.instances.plan import Plan
-
+def _with_plan(registry: Registry, names: tuple[str, ...], path: Path, folder: Path) -> Registry:
     if len(names) != 1:
         raise InputError("--plan", f"{len(names)} names", "the one round that it is a plan of")
     (name,), plan = names, read(path)
     if not isinstance(plan, Plan):
         raise InputError(str(path), "no plan", "a plan")
-    old = registry.rounds.get(name) or new_round(name, folder)
+    old = registry.rounds.get(name) or updates.new_round(name, folder)
     by = records.By.now(plan.policy or str(path), plan.record.seed, plan.record.versions)
-    entry = taken(packaged_round(name), old, folder, name, plan, by)
+    entry = updates.taken(check.packaged_round(name), old, folder, name, plan, by)
     tell(f"{name}: {'a better plan' if entry != old else 'the plan known is as good'}")
     registry = msgspec.structs.replace(registry, rounds=registry.rounds | {name: entry})
     records.store(registry, folder)
@@ -127,22 +125,15 @@ def _with_plan(
 
 
 def _updated(
-    registry: "Registry",
+    registry: Registry,
     names: tuple[str, ...],
     folder: Path,
     policies: str,
     time_limit_s: float,
     seed: int,
     level: Knowledge,
-) -> "Registry":
+) -> Registry:
     """Try every policy on every name, and write the registry after each trial."""
-    import msgspec
-
-    from ronda.bench.registry import records, update
-    from ronda.bench.runs.specs import split_policies
-    from ronda.instances.files.catalogue import load
-    from ronda.instances.instance import Instance
-
     trials = [
         (name, spec)
         for name in names or (*registry.rounds, *registry.instances)
@@ -151,29 +142,27 @@ def _updated(
     with Bars() as bars:
         for done, (name, spec) in enumerate(trials):
             bars.update("update", done / len(trials), f"{name} {spec}")
-            found = load(name)
-            kind = "instances" if isinstance(found, Instance) else "rounds"
+            known = load(name)
+            kind = "instances" if isinstance(known, Instance) else "rounds"
             kept: dict[str, Any] = getattr(registry, kind)
             old = kept.get(name)
-            if old and old.tried.get(update.trial(spec, seed, level), 0.0) >= time_limit_s:
+            if old and old.tried.get(updates.trial(spec, seed, level), 0.0) >= time_limit_s:
                 continue
-            if isinstance(found, Instance):
-                start = old or update.new_instance(found)
-                new: Any = update.driven(found, name, start, spec, seed, time_limit_s, level)
+            if isinstance(known, Instance):
+                start = old or updates.new_instance(known)
+                new: Any = updates.driven(known, name, start, spec, seed, time_limit_s, level)
             else:
-                start = old or update.new_round(name, folder)
-                new = update.solved(name, start, folder, spec, seed, time_limit_s)
+                start = old or updates.new_round(name, folder)
+                new = updates.solved(name, start, folder, spec, seed, time_limit_s)
             registry = msgspec.structs.replace(registry, **{kind: kept | {name: new}})
             records.store(registry, folder)
     return registry
 
 
 def _checked(
-    registry: "Registry", names: tuple[str, ...], folder: Path, mps: Path | None
+    registry: Registry, names: tuple[str, ...], folder: Path, mps: Path | None
 ) -> dict[str, list[str]]:
     """Return what is wrong, by name."""
-    from ronda.bench.registry import check
-
     wrong: dict[str, list[str]] = {}
     with Bars() as bars, tempfile.TemporaryDirectory() as scratch:
         if mps is not None:
@@ -191,7 +180,7 @@ def _checked(
 
 
 def _rows(
-    registry: "Registry", names: tuple[str, ...], wrong: dict[str, list[str]]
+    registry: Registry, names: tuple[str, ...], wrong: dict[str, list[str]]
 ) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     for name in names:
@@ -237,3 +226,7 @@ def _show(rows: list[dict[str, Any]]) -> None:
         words = (row["by"] or "–", row["knowledge"] or "", "yes" if row["holds"] else "NO")
         made.add_row(row["name"], *numbers, row["bound_of"] or "–", gap, *words)
     display(made)
+
+
+if __name__ == "__main__":
+    sys.exit(run_program(command, "python -m tools.registry"))

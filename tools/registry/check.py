@@ -5,8 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ronda.bench.registry import models
-from ronda.bench.registry.records import InstanceEntry, RoundEntry, plan_file
 from ronda.formulations.bounds.horizon import bounds
 from ronda.formulations.objectives.forms import outlook_of, values_of
 from ronda.formulations.options.build import build
@@ -20,6 +18,8 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.greedy.as_one import AsOne
 from ronda.solvers.policies.optimising.prices import Prices
+from tools.registry import models
+from tools.registry.records import InstanceEntry, RoundEntry, plan_file
 
 EXACT, SOLVED = 1e-9, 2 * models.GAP
 """Relative differences of the same numbers and their sums, and of optima of the same model."""

@@ -5,17 +5,6 @@ from pathlib import Path
 
 import msgspec
 
-from ronda.bench.registry import models
-from ronda.bench.registry.check import below, packaged_round, worth
-from ronda.bench.registry.records import (
-    BestPlan,
-    BestRun,
-    Bound,
-    By,
-    InstanceEntry,
-    RoundEntry,
-    plan_file,
-)
 from ronda.bench.runs.single import drive
 from ronda.bench.runs.specs import cases
 from ronda.formulations.bounds.horizon import bounds
@@ -31,6 +20,17 @@ from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.decision.plan import AGGREGATE
 from ronda.solvers.registry import config_of, policy
 from ronda.solvers.versions import versions
+from tools.registry import models
+from tools.registry.check import below, packaged_round, worth
+from tools.registry.records import (
+    BestPlan,
+    BestRun,
+    Bound,
+    By,
+    InstanceEntry,
+    RoundEntry,
+    plan_file,
+)
 
 
 def new_round(name: str, folder: Path) -> RoundEntry:

@@ -1,21 +1,34 @@
-"""Results by version: what each version of ronda makes of the same runs, the file that keeps it."""
+"""``python -m tools.versions``: what each version of ronda makes of the same runs."""
 
 import re
+import sys
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import click
 import msgspec
 import numpy as np
 
+from lab.program import CONTEXT, run_program
 from ronda.bench.figures.columns import METRICS
+from ronda.bench.figures.page import fill_file
 from ronda.bench.figures.table import Best, Table
-from ronda.bench.runs.results import Result
+from ronda.bench.runs.results import RESULTS, Result, results_in
 from ronda.bench.suites.diff import TIMED, FigureChange, change
+from ronda.cli.command import Taught
+from ronda.cli.options import FOLDER, into_option, json_option
+from ronda.cli.output import display, emit
 from ronda.instances.base import Index, Name, Record
+from ronda.instances.errors import InputError
 from ronda.instances.files import canonical, storage
 from ronda.instances.files import json as files
 from ronda.instances.instance import DECLARED, Knowledge
+from tools.registry.records import DATA
+
+PART = "versions"
+"""The name of the marks between which a page has the tables."""
 
 FILE = "versions.json"
 
@@ -229,3 +242,56 @@ def _origins(records: Sequence[VersionRecord], versions: Sequence[str]) -> Itera
         days, commits = (sorted({getattr(r, n) for r in own}) for n in ("date", "commit"))
         runs = sum(len(record.runs) for record in own)
         yield f"{version}: {runs} runs, {', '.join(days)}, {', '.join(commits)}"
+
+
+@click.command(
+    cls=Taught,
+    context_settings=CONTEXT,
+    examples=(
+        "python -m tools.versions                 the tables of what is known; reads no results",
+        "python -m tools.versions out --data tools/data --into docs/benchmarks/versions.md",
+    ),
+)
+@click.argument("folders", metavar="[DIR]...", type=FOLDER, nargs=-1)
+@click.option(
+    "--data",
+    type=FOLDER,
+    metavar="FOLDER",
+    help="Folder of versions.json, such as tools/data; without it none is changed.",
+)
+@into_option(PART)
+@json_option
+def command(
+    folders: tuple[Path, ...], data: Path | None, into: tuple[Path, ...], as_json: bool
+) -> None:
+    """Add the results of comparisons to those of earlier versions, and show what became worse.
+
+    Each DIR is a folder of `ronda compare`. What was known of the same instance, policy, knowledge
+    and version is replaced. A figure is a regression if it is worse beyond noise, as in `ronda
+    bench diff`, or a run fails that did not.
+    """
+    if folders and data is None:
+        raise InputError("--data", "none", "the folder of the results that are to change")
+    for page in into:
+        fill_file(page, PART)  # one without the marks is told before any work
+    folder = data or DATA
+    new = not (folder / FILE).exists() and folder.is_dir() and folders
+    history = VersionHistory() if new else load(folder)
+    for each in folders:
+        results = results_in(each)
+        day = datetime.fromtimestamp((each / RESULTS).stat().st_mtime, UTC)
+        history = history.with_records(measured(results, f"{day:%Y-%m-%d}"))
+    if folders:
+        store(history, folder)
+    found = judged(history)
+    tables = tables_of(found)
+    for page in into:
+        fill_file(page, PART, "\n".join(table.markdown() for table in tables))
+    if as_json:
+        emit({"records": [each.fields() for each in found]})
+    else:
+        display(*tables)
+
+
+if __name__ == "__main__":
+    sys.exit(run_program(command, "python -m tools.versions"))

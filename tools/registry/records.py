@@ -12,8 +12,8 @@ from ronda.instances.files import json as files
 from ronda.instances.plan import gap_between
 from ronda.solvers.versions import versions
 
-PACKAGED = Path(__file__).parents[1] / "data"
-"""The folder of the registry that comes with ronda."""
+DATA = Path(__file__).parents[1] / "data"
+"""The folder of this project's records."""
 
 FILE = "registry.json"
 

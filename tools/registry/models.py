@@ -6,7 +6,6 @@ from pathlib import Path
 import highspy
 import numpy as np
 
-from ronda.bench.registry.records import Model
 from ronda.instances.arrays import Floats
 from ronda.instances.clock import Deadline
 from ronda.instances.files import storage
@@ -16,6 +15,7 @@ from ronda.solvers.exact.highs import PRECISE, PRECISION, run, silent
 from ronda.solvers.exact.model_file import export
 from ronda.solvers.greedy.as_one import AsOne
 from ronda.solvers.policies.optimising.milp import Milp
+from tools.registry.records import Model
 
 PACKED_KIB = 64
 """Compressed models up to this size are packaged; others are written when they are asked for."""

@@ -1,4 +1,4 @@
-"""``ronda bench registry``: what it says holds, what does not is told, only better replaces."""
+"""``python -m tools.registry``: what it says holds, what does not is told, only better replaces."""
 
 import gzip
 import json
@@ -6,12 +6,12 @@ import shutil
 
 import pytest
 
-from ronda.bench.registry import records, update
-from ronda.bench.registry.check import worth
 from ronda.horizon.solve import solve
 from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import read, write
 from ronda.solvers.registry import policy
+from tools.registry import records, update
+from tools.registry.check import worth
 
 NAME = "round-gangs"
 
@@ -19,7 +19,7 @@ NAME = "round-gangs"
 @pytest.fixture
 def data(tmp_path):
     """A copy of the packaged registry."""
-    return shutil.copytree(records.PACKAGED, tmp_path / "data")
+    return shutil.copytree(records.DATA, tmp_path / "data")
 
 
 @pytest.fixture
@@ -47,16 +47,16 @@ def fields(done):
 
 def test_every_packaged_round_has_a_plan_and_a_bound():
     """And the plan is a file."""
-    for name, own in records.load(records.PACKAGED).rounds.items():
+    for name, own in records.load(records.DATA).rounds.items():
         assert own.best is not None, name
         assert own.bound is not None, name
-        assert records.plan_file(records.PACKAGED, name).exists()
+        assert records.plan_file(records.DATA, name).exists()
 
 
-def test_what_is_packaged_holds(ronda):
+def test_what_is_packaged_holds(registry):
     """Plans keep every rule and are worth what is said; bounds and optima are above them."""
     names = ("clock-or-gpus", NAME, "round-pollux", "round-arrays", "round-venus")
-    done = ronda("bench", "registry", *names, "--json")
+    done = registry(*names, "--json")
     assert done.exit_code == 0, done.output
     assert {row["name"]: row["holds"] for row in fields(done)["entries"]} == dict.fromkeys(
         names, True
@@ -80,19 +80,19 @@ def test_a_plan_is_worth_what_its_policy_says(spec):
         ({"fingerprint": "0"}, "another one by now"),
     ],
 )
-def test_what_does_not_hold_is_told(ronda, changed, wrong, words):
+def test_what_does_not_hold_is_told(registry, changed, wrong, words):
     """One line, and exit code 1."""
     by = {"policy": "x", "versions": {}, "date": "2026-01-01"}
     for name in ("best", "bound"):
         if name in wrong:
             wrong = {name: wrong[name] | {"by": by}}
-    done = ronda("bench", "registry", NAME, "--data", changed(**wrong))
+    done = registry(NAME, "--data", changed(**wrong))
     assert done.exit_code == 1
     assert words in done.stderr
 
 
 @pytest.mark.parametrize(("coefficient", "holds"), [("118.600000001", True), ("118.6001", False)])
-def test_models_are_compared_to_a_share(ronda, data, coefficient, holds):
+def test_models_are_compared_to_a_share(registry, data, coefficient, holds):
     """The last digits of a power differ between processors: 118.6 W are the same to 1e-9, not 1e-6.
 
     118.6 (1 + 1e-11) is the packed model, 118.6 (1 + 1e-6) another one.
@@ -100,31 +100,31 @@ def test_models_are_compared_to_a_share(ronda, data, coefficient, holds):
     packed = data / "clock-or-gpus.mps.gz"
     text = gzip.decompress(packed.read_bytes()).replace(b"118.6", coefficient.encode())
     packed.write_bytes(gzip.compress(text))
-    done = ronda("bench", "registry", "clock-or-gpus", "--data", data)
+    done = registry("clock-or-gpus", "--data", data)
     assert (done.exit_code == 0) is holds
     assert ("clock-or-gpus.mps.gz is not its model" in done.stderr) is not holds
 
 
-def test_an_optimum_below_a_plan_is_told(ronda, changed):
+def test_an_optimum_below_a_plan_is_told(registry, changed):
     """HiGHS solves the model again."""
-    model = json.loads((records.PACKAGED / records.FILE).read_text())["rounds"][NAME]["model"]
-    done = ronda("bench", "registry", NAME, "--data", changed(model=model | {"optimum": 1.0}))
+    model = json.loads((records.DATA / records.FILE).read_text())["rounds"][NAME]["model"]
+    done = registry(NAME, "--data", changed(model=model | {"optimum": 1.0}))
     assert done.exit_code == 1
     assert "HiGHS finds the optimum" in done.stderr
 
 
-def test_a_worse_plan_does_not_replace_a_better_one(ronda, data):
+def test_a_worse_plan_does_not_replace_a_better_one(registry, data):
     """`srtf` falls short of the best plan; what was known stays, and the trial is kept."""
     before = entry(data)
     words = ("--update", "--policies", "srtf", "--time-limit", "20", "--data", data)
-    done = ronda("bench", "registry", NAME, *words)
+    done = registry(NAME, *words)
     assert done.exit_code == 0, done.output
     after = entry(data)
     assert (after.best, after.bound) == (before.best, before.bound)
     assert update.trial("srtf", 0) in after.tried
 
 
-def test_a_better_plan_and_a_tighter_bound_replace(ronda, data, tmp_path):
+def test_a_better_plan_and_a_tighter_bound_replace(registry, data, tmp_path):
     """First a poor plan from a file, then the best one by a policy, which is not tried twice."""
     told = json.loads((data / records.FILE).read_text())
     del told["rounds"][NAME]["best"], told["rounds"][NAME]["tried"]
@@ -132,16 +132,16 @@ def test_a_better_plan_and_a_tighter_bound_replace(ronda, data, tmp_path):
     (data / records.FILE).write_text(json.dumps(told))
     poor = solve(load(NAME), "srtf")
     write(poor, tmp_path / "poor.json")
-    done = ronda("bench", "registry", NAME, "--plan", tmp_path / "poor.json", "--data", data)
+    done = registry(NAME, "--plan", tmp_path / "poor.json", "--data", data)
     assert "a better plan" in done.stdout
     assert entry(data).best.objective == pytest.approx(worth(load(NAME), poor))
     words = ("--update", "--policies", "prices", "--time-limit", "20", "--data", data)
-    assert ronda("bench", "registry", NAME, *words).exit_code == 0
+    assert registry(NAME, *words).exit_code == 0
     best = entry(data)
     assert best.best.objective > worth(load(NAME), poor)
     assert best.bound.value < told["rounds"][NAME]["bound"]["value"]
     assert read(records.plan_file(data, NAME)).objective == best.best.objective
-    assert ronda("bench", "registry", NAME, *words).exit_code == 0
+    assert registry(NAME, *words).exit_code == 0
     assert entry(data) == best
 
 
@@ -162,9 +162,9 @@ def test_which_bounds_count(spec, known):
     assert update.proves(policy(spec)) is known
 
 
-def test_models_are_written_where_they_are_asked_for(ronda, tmp_path):
+def test_models_are_written_where_they_are_asked_for(registry, tmp_path):
     """As the registry knows them."""
-    done = ronda("bench", "registry", NAME, "--mps", tmp_path / "models")
+    done = registry(NAME, "--mps", tmp_path / "models")
     assert done.exit_code == 0, done.output
     assert (tmp_path / "models" / f"{NAME}.mps").exists()
 
@@ -177,9 +177,9 @@ def test_models_are_written_where_they_are_asked_for(ronda, tmp_path):
         (("--plan", "plan.json", "--data", "none"), "no such file"),
     ],
 )
-def test_bad_input_is_one_line(ronda, words, expected):
+def test_bad_input_is_one_line(registry, words, expected):
     """Exit code 2."""
-    done = ronda("bench", "registry", *words)
+    done = registry(*words)
     assert done.exit_code == 2
     assert expected in done.stderr
     assert done.stderr.count("\n") == 1

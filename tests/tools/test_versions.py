@@ -1,4 +1,4 @@
-"""``ronda bench versions``: what it keeps, what it calls a regression, the page, and bad input."""
+"""``python -m tools.versions``: what it keeps and calls a regression, the page, and bad input."""
 
 import json
 from pathlib import Path
@@ -7,14 +7,14 @@ import pytest
 
 from ronda.bench.figures.page import fill
 from ronda.bench.figures.table import Best
-from ronda.bench.registry import records, versions
 from ronda.bench.runs.results import Result, Status, results_of
+from tools import versions
 
-PAGE = Path(__file__).parents[3] / "docs" / "benchmarks" / "versions.md"
+PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "versions.md"
 
 
 @pytest.fixture
-def kept(tmp_path, monkeypatch, ronda):
+def kept(tmp_path, monkeypatch, by_version):
     """Write the results of a version by hand, and let the command take them over."""
     monkeypatch.chdir(tmp_path)
     Path("data").mkdir()
@@ -33,7 +33,7 @@ def kept(tmp_path, monkeypatch, ronda):
             made = {"versions": {"ronda": version}, "host": {"cpu": cpu}, "commit": "abc"}
             key = f"{about['policy']}--s{seed}"
             lines.append(Result(instance="x", seed=seed, key=key, **about | made | ended))
-        done = ronda("bench", "versions", out, "--data", "data")
+        done = by_version(out, "--data", "data")
         assert done.exit_code == 0, done.output
         return versions.tables_of(versions.judged(versions.load(Path("data"))))
 
@@ -121,11 +121,11 @@ def test_a_version_is_replaced_and_others_stay(kept):
     assert jct.header[2:] == ("0.9.0", "0.10.0rc1", "0.10.0")
 
 
-def test_programs_get_the_same(kept, ronda):
+def test_programs_get_the_same(kept, by_version):
     """Runs, and what changed."""
     kept("0.1.0", [100.0])
     kept("0.2.0", [150.0])
-    done = ronda("bench", "versions", "--data", "data", "--json")
+    done = by_version("--data", "data", "--json")
     old, new = json.loads(done.stdout.splitlines()[-1])["records"]
     assert (old["before"], old["changes"], old["runs"][0]["mean_jct_s"]) == ("", {}, 100.0)
     assert (new["before"], new["newly_failed"]) == ("0.1.0", 0)
@@ -133,15 +133,15 @@ def test_programs_get_the_same(kept, ronda):
     assert told == {"value": 1.5, "low": None, "high": None, "verdict": "worse"}
 
 
-def test_the_page_follows_from_the_packaged_results(ronda, tmp_path):
+def test_the_page_follows_from_the_packaged_results(by_version, tmp_path):
     """To write it again changes nothing, and fills a page that is empty."""
     page = tmp_path / "page.md"
     text = PAGE.read_text(encoding="utf-8")
     page.write_text(fill(text, "versions", ""), encoding="utf-8")
-    done = ronda("bench", "versions", "--into", page)
+    done = by_version("--into", page)
     assert done.exit_code == 0, done.output
     assert page.read_text(encoding="utf-8") == text
-    assert versions.load(records.PACKAGED).records
+    assert versions.load(versions.DATA).records
 
 
 @pytest.mark.parametrize(
@@ -154,14 +154,14 @@ def test_the_page_follows_from_the_packaged_results(ronda, tmp_path):
         (("results-1", "--data", "data", "--into", "plain.md"), "plain.md: found 0 places"),
     ],
 )
-def test_bad_input_is_one_line(kept, ronda, words, said):
+def test_bad_input_is_one_line(kept, by_version, words, said):
     """Exit code 2, and what is kept stays as it is."""
     kept("0.1.0", [100.0])
     before = Path("data/versions.json").read_bytes()
     Path("bad").mkdir()
     Path("bad/versions.json").write_text('{"format":"ronda/versions/1","records":[{"x":1}]}')
     Path("plain.md").write_text("no marks\n")
-    done = ronda("bench", "versions", *words)
+    done = by_version(*words)
     assert (done.exit_code, len(done.output.splitlines())) == (2, 1), done.output
     assert said in done.output
     assert Path("data/versions.json").read_bytes() == before
