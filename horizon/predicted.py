@@ -14,7 +14,7 @@ from ronda.formulations.prediction.service import Service
 from ronda.formulations.prediction.sizes import Sizes
 from ronda.instances.arrays import Floats
 from ronda.instances.job import Estimate, Job, JobState
-from ronda.instances.learnt import Predictor
+from ronda.instances.models.learnt import Predictor
 from ronda.instances.round import Round
 
 QUANTILES = 10

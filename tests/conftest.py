@@ -14,6 +14,15 @@ from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.profile import PowerCurve, Profile, Rigid
+
+# The fixtures of `small` are there for all folders.
+from small import (  # noqa: F401
+    _elastic_round,
+    _live_job,
+    _make_clocked,
+    _make_instance,
+    processor_time,
+)
 from tests.helpers.run_here import run_here
 
 # Its assertions explain themselves like those of a test file.
@@ -83,3 +92,15 @@ def two_nodes():
 def runs_here(monkeypatch):
     """Carry out the runs of comparisons in this process (`run_here`)."""
     run_here(monkeypatch)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that writes lines to a file and returns its path."""
+
+    def writer(*lines, name="trace.csv"):
+        path = tmp_path / name
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
+
+    return writer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ronda.instances.per_record import Remembered, per_record
+from ronda.instances.models.per_record import Remembered, per_record
 
 ROOT = Path(__file__).parents[1]
 LAYERS = (

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import structs
 
 from ronda.instances.files import fits as profiles
-from ronda.instances.learnt import Fit, Fits, batch_suffix
+from ronda.instances.models.learnt import Fit, Fits, batch_suffix
 from ronda.instances.traces.pollux import read_steps
 from ronda.solvers.fitting.data import Measurements, Reading, read
 from ronda.solvers.fitting.fit import fit_measured

@@ -25,7 +25,7 @@ from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.job import JobState
 from ronda.instances.models.efficiency import efficiency, scales_at
-from ronda.instances.per_record import Remembered
+from ronda.instances.models.per_record import Remembered
 from ronda.instances.plan import Plan
 from ronda.instances.profile import NoiseScale
 from ronda.instances.round import Round

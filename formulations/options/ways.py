@@ -32,8 +32,8 @@ from ronda.instances.clock import checkpoint
 from ronda.instances.job import Job
 from ronda.instances.models import rated
 from ronda.instances.models.configuration import Configuration
+from ronda.instances.models.per_record import Remembered
 from ronda.instances.models.power import measured_speeds_and_watts, speed_and_watts
-from ronda.instances.per_record import Remembered
 
 
 class Terms(NamedTuple):

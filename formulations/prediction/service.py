@@ -28,7 +28,7 @@ from ronda.formulations.prediction.features import NEAR, Features
 from ronda.formulations.prediction.sizes import Sizes
 from ronda.instances.arrays import Floats
 from ronda.instances.job import Job
-from ronda.instances.learnt import Past, Predictor
+from ronda.instances.models.learnt import Past, Predictor
 
 if TYPE_CHECKING:
     import lightgbm

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
-from ronda.instances.learnt import (
+from ronda.instances.models.learnt import (
     Fit,
     FitErrors,
     FitParameter,

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.optimize import nnls
 
 from ronda.instances.arrays import Floats, Mask, Rows
-from ronda.instances.learnt import FitRemark
+from ronda.instances.models.learnt import FitRemark
 from ronda.instances.profile import PowerCurve
 from ronda.solvers.fitting.data import Measurements
 from ronda.solvers.fitting.search import (

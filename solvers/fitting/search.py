@@ -14,7 +14,7 @@ from scipy.optimize import least_squares
 
 from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
-from ronda.instances.learnt import FitParameter, FitRemark
+from ronda.instances.models.learnt import FitParameter, FitRemark
 from ronda.instances.profile import Parametric, PowerCurve
 
 M = TypeVar("M", Parametric, PowerCurve)

@@ -20,7 +20,7 @@ from ronda.instances.files.json import fingerprint
 from ronda.instances.files.predictors import sealed
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job
-from ronda.instances.learnt import Calibration, Past, Predictor
+from ronda.instances.models.learnt import Calibration, Past, Predictor
 from ronda.instances.profile import Rigid
 from ronda.solvers.versions import versions
 

@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.optimize import nnls
 
 from ronda.instances.arrays import Floats
-from ronda.instances.learnt import FitRemark
+from ronda.instances.models.learnt import FitRemark
 from ronda.instances.models.throughput import phases
 from ronda.instances.profile import Parametric
 from ronda.solvers.fitting.data import Measurements

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.solvers.adapters.recorded import Callable, info, rounds, speedup
 
 import ronda
 from ronda.hosts.adapters import Pollux, Sia
 from ronda.hosts.adapters.believing import by_name
 from ronda.hosts.adapters.goodput import goodput_of
+from tests.hosts.adapters.recorded import Callable, info, rounds, speedup
 
 NODES = {k: SimpleNamespace(resources={"nvidia.com/gpu": 4}, preemptible=False) for k in range(4)}
 

@@ -9,7 +9,7 @@ from ronda.cli.load import instance as load_instance
 from ronda.cli.options import FIGURE, instance_argument, seed_option, write_options
 from ronda.cli.output import display, emit, facts, tell
 from ronda.cli.progress import waiting
-from ronda.instances.learnt import Calibration
+from ronda.instances.models.learnt import Calibration
 
 MEANINGS = {
     "jobs": "jobs that judge",

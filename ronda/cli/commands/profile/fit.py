@@ -13,7 +13,7 @@ from ronda.cli.output import display, emit, note, tell
 from ronda.cli.progress import Bars
 from ronda.instances.errors import InputError
 from ronda.instances.files.fits import write as keep
-from ronda.instances.learnt import Fits
+from ronda.instances.models.learnt import Fits
 
 
 def _known(text: str) -> tuple[str, float] | None:

@@ -1,4 +1,4 @@
-"""Small instances that several tests of the driver share."""
+"""Small instances and rounds that tests of several folders make."""
 
 import time
 
