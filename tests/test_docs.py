@@ -184,7 +184,9 @@ def test_named_modules_exist(page):
     """Every module that a page names, by path or by dots, is there."""
     text = (ROOT / page).read_text()
     for path in re.findall(
-        r"`((?:instances|formulations|solvers|bench|ronda|lab|tools)/[\w/]+\.py)`", text
+        r"`((?:instances|formulations|solvers|horizon|systems|questions|hosts|bench|ronda|lab|tools)"
+        r"/[\w/]+\.py)`",
+        text,
     ):
         assert (ROOT / path).exists(), path
     for dotted in re.findall(r"`(?:python -m )?((?:ronda|lab|tools)(?:\.[a-z_]\w*)+)", text):
