@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from ronda.instances.cluster import Cluster
-from ronda.instances.models.per_record import per_record
+from ronda.instances.models.cache import per_record
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -32,7 +32,7 @@ from ronda.formulations.topology import racks_above
 from ronda.instances.arrays import Floats
 from ronda.instances.cluster import Cluster, Topology
 from ronda.instances.job import Allocation, JobState, Option
-from ronda.instances.models.per_record import per_record
+from ronda.instances.models.cache import per_record
 from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING
 

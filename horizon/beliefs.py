@@ -33,7 +33,7 @@ from ronda.formulations.prediction.speeds import believed, carried
 from ronda.horizon.predicted import Predicted
 from ronda.instances.cluster import GpuType
 from ronda.instances.job import Estimate, Job, JobState
-from ronda.instances.models.learnt import Predictor
+from ronda.instances.models.fits import Predictor
 from ronda.instances.models.measured import Measured, Way
 from ronda.instances.profile import NoiseScale, PowerCurve, Profile, Rated, Rigid
 from ronda.instances.round import Round

@@ -25,7 +25,7 @@ from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
 from ronda.instances.job import Allocation, used_nodes
-from ronda.instances.models.learnt import Predictor
+from ronda.instances.models.fits import Predictor
 from ronda.instances.models.sharing import narrowed
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

@@ -9,10 +9,10 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 import numpy as np
 
-from ronda.formulations.allocation.firm import FEW, firm_jobs, given_way, named
+from ronda.formulations.allocation.non_preemptible import FEW, firm_jobs, given_way, named
 from ronda.formulations.objectives.outlook import horizon_s
 from ronda.formulations.options.application import application_of
-from ronda.formulations.options.own import RULE
+from ronda.formulations.options.user_rules import RULE
 from ronda.formulations.sleeping import unused
 from ronda.formulations.watts import rack_caps
 from ronda.instances.errors import RondaError

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.firm import bearing
+from ronda.formulations.allocation.non_preemptible import bearing
 from ronda.formulations.sleeping import woken
 from ronda.horizon.fallback import MOST_SPARED, Checker, NoPlanError, Relief, fallback
 from ronda.instances.check.plan import check_plan
@@ -31,10 +31,10 @@ from ronda.instances.plan import (
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import MalformedError, normal
 from ronda.instances.violation import Violation
+from ronda.solvers.applied_rules import broken_rules
 from ronda.solvers.contract import Capability, FaultError, Policy
 from ronda.solvers.greedy.as_one import seen_by
 from ronda.solvers.greedy.in_time import fill
-from ronda.solvers.ruled import broken_rules
 from ronda.solvers.rules import Rules, rules_of
 
 LATE, LATE_S = 3.0, 1.0

@@ -5,15 +5,15 @@ from typing import Annotated
 from ronda.horizon.guard import answer
 from ronda.instances.arguments import checked
 from ronda.instances.base import Index, Positive
-from ronda.instances.check.answer import Ledger
+from ronda.instances.check.checker import Ledger
 from ronda.instances.clock import Deadline
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
+from ronda.solvers.applied_rules import refuse_bad
 from ronda.solvers.contract import Policy
-from ronda.solvers.exact.catalogue import Writer, logged
+from ronda.solvers.exact.backends import Writer, logged
 from ronda.solvers.registry import as_policy
-from ronda.solvers.ruled import refuse_bad
 from ronda.solvers.rules import rules_of, with_rules
 
 ROUND = "a round (ronda.read reads one; ronda.run drives an instance)"

@@ -14,13 +14,13 @@ from ronda.horizon.live import LiveJob, TrueRates
 from ronda.horizon.nodes import NodeStates
 from ronda.horizon.pacing import Pacer
 from ronda.horizon.queue import Ends, Queue
-from ronda.instances.check.answer import Ledger
+from ronda.instances.check.checker import Ledger
 from ronda.instances.errors import InputError, RondaError
 from ronda.instances.instance import DECLARED, LEARNT, Instance, Knowledge, Straggler
 from ronda.instances.job import Allocation, Job, JobState, used_nodes
 from ronda.instances.learning import SweepState
 from ronda.instances.models.configuration import Configuration
-from ronda.instances.models.learnt import Predictor
+from ronda.instances.models.fits import Predictor
 from ronda.instances.models.power import job_power_w
 from ronda.instances.models.sharing import narrowed, ready_together
 from ronda.instances.plan import Plan

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from lab.harness import Folder, limit, markdown, numbers, option, seeds, study
 from ronda.bench.figures.table import percent
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.job import Allocation, Costs, Job, JobState, Option, used_nodes
 from ronda.instances.profile import Profile, Rigid

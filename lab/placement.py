@@ -17,14 +17,14 @@ import pandas as pd
 from msgspec.structs import replace
 
 from lab.harness import Folder, limit, markdown, numbers, option, seeds, study
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import RACK, OptionTable, rows_of
 from ronda.formulations.options.table import option as option_of
 from ronda.instances import generate
 from ronda.instances.arrays import Ints
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.cluster import Cluster, NodeGroup, Rack
 from ronda.instances.generate.applications import GPU, RIGID

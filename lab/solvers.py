@@ -29,15 +29,15 @@ import pandas as pd
 from lab.harness import Folder, limit, markdown, numbers, seeds, study, words
 from ronda.bench.figures.style import legend_below, look, new_figure, save, tidy
 from ronda.bench.statistics import over_best, paired_ratio, performance_profile
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.model_data import make_case
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import normalise
 from ronda.instances import generate
 from ronda.instances.arrays import Floats
 from ronda.instances.clock import Deadline
 from ronda.solvers.decision.plan import Question
-from ronda.solvers.exact.catalogue import SOLVERS
-from ronda.solvers.exact.form import Effort, form_of
+from ronda.solvers.exact.backends import SOLVERS
+from ronda.solvers.exact.linear_form import Effort, form_of
 from ronda.solvers.registry import policy
 
 GAP, GAPS = 1e-4, (1e-2, 1e-3, 1e-4)

@@ -13,7 +13,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.solvers.contract import Policy
-from ronda.solvers.exact.catalogue import Writer, logged
+from ronda.solvers.exact.backends import Writer, logged
 from ronda.solvers.greedy.as_one import seen_by
 from ronda.solvers.policies.optimising.milp import CpSat, Milp
 from ronda.solvers.registry import as_policy

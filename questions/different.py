@@ -15,18 +15,18 @@ from dataclasses import replace as with_fields
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.model_data import make_case
+from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.allocation.separable import Separable, normalise
-from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.options.table import rows_of
 from ronda.instances.arrays import Rows
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import OutOfTimeError
 from ronda.instances.plan import Plan, StopReason
 from ronda.solvers.decision.by_milp import solved
 from ronda.solvers.decision.plan import Placing, Question, nobody, taken, to_plan
-from ronda.solvers.exact.form import form_of
+from ronda.solvers.exact.linear_form import form_of
 from ronda.solvers.prices.dual import Search
 
 

@@ -8,12 +8,12 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.allocation.case import Case, Fidelity, make_case, restrict
+from ronda.formulations.allocation.model_data import Case, Fidelity, make_case, restrict
 from ronda.formulations.allocation.rows import seconds_of, separable, times_of
 from ronda.formulations.allocation.separable import Separable, regrets, surpluses
 from ronda.formulations.allocation.waking import ready, with_waking
-from ronda.formulations.options.own import RULE
 from ronda.formulations.options.table import ANYWHERE, OptionTable, option, rows_of
+from ronda.formulations.options.user_rules import RULE
 from ronda.formulations.placement.reasons import lack_of_room
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError

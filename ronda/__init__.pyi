@@ -1,6 +1,6 @@
 from .bench.suites.compared import compare
-from .formulations.options.own import Limit, Term
 from .formulations.options.table import OptionTable
+from .formulations.options.user_rules import Limit, Term
 from .horizon.driver import run
 from .horizon.isolated import Isolated
 from .horizon.solve import solve
@@ -13,12 +13,12 @@ from .hosts.embedding.records import StepTime
 from .hosts.embedding.refusals import Refusal
 from .hosts.embedding.round import make_round
 from .hosts.embedding.unmeasured import unmeasured_profile
-from .instances.check.answer import check
+from .instances.check.checker import check
 from .instances.clock import Deadline
 from .instances.cluster import Cluster, GpuType, NodeGroup, uniform_cluster
 from .instances.errors import InputError
-from .instances.files.catalogue import load
 from .instances.files.json import read, write
+from .instances.files.packaged import load
 from .instances.instance import Instance
 from .instances.job import Costs, Job, JobState
 from .instances.outcome.metrics import summarise
@@ -29,9 +29,9 @@ from .instances.schedule import Schedule
 from .questions.alternatives import alternatives
 from .questions.consolidate.answer import consolidate
 from .questions.whatif.answer import whatif
+from .solvers.applied_rules import broken_rules, option_table
 from .solvers.contract import Policy
 from .solvers.registry import policy
-from .solvers.ruled import broken_rules, option_table
 
 __version__: str
 __all__ = [

@@ -15,7 +15,7 @@ from ronda.formulations.options.table import rows_of
 from ronda.formulations.sleeping import woken
 from ronda.horizon.solve import solve
 from ronda.instances import generate
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.learning import Sweep, SweepState, TrainingLog

@@ -219,7 +219,7 @@ def parameters_of(name: str, objective: str | None = None) -> dict[str, Any]:
     known = own.parameters(policy_class(name))
     known.pop(OF_SOLVER, None)
     if known.pop(OF_OBJECTIVE, None) is not None:
-        from ronda.formulations.objectives.forms import parameters
+        from ronda.formulations.objectives.by_name import parameters
 
         known |= parameters(objective or known["objective"])
     return known

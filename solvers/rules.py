@@ -1,6 +1,6 @@
 """Rules of the user's own: functions of a round and its options that give limits and terms.
 
-Here they are found, in a file or as they are given; `ronda.solvers.ruled` asks them.
+Here they are found, in a file or as they are given; `ronda.solvers.applied_rules` asks them.
 """
 
 import inspect

@@ -16,8 +16,8 @@ import ronda.testing
 from ronda.cli.app import cli
 from ronda.formulations.allocation import pyomo_model
 from ronda.formulations.allocation import rows as allocation_rows
-from ronda.formulations.allocation.case import make_case
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.allocation.model_data import make_case
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.options.build import build as build_options
 from ronda.instances.cluster import Rack
 from ronda.instances.errors import InputError

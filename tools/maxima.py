@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
-from ronda.instances.models.learnt import Fit, FitParameter, Residual
+from ronda.instances.models.fits import Fit, FitParameter, Residual
 from ronda.instances.models.memory import SLICES, most_models
 from ronda.instances.profile import Memory, Mode
 from ronda.instances.traces.table import positive, read_columns, refuse, rows

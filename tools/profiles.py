@@ -14,10 +14,10 @@ import msgspec
 from msgspec import structs
 
 from ronda.instances.files import fits as profiles
-from ronda.instances.models.learnt import Fit, Fits, batch_suffix
+from ronda.instances.models.fits import Fit, Fits, batch_suffix
 from ronda.instances.traces.pollux import read_steps
-from ronda.solvers.fitting.data import Measurements, Reading, read
 from ronda.solvers.fitting.fit import fit_measured
+from ronda.solvers.fitting.measurements import Measurements, Reading, read
 from ronda.systems.hfta.fit import fit_shared, read_sharing
 from tools.maxima import fit_maxima
 from tools.program import run

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from ronda.bench.runs import specs
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.results import Result
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import SPANS, OptionTable, rows_of
 from ronda.instances.arrays import Floats

@@ -13,7 +13,7 @@ import numpy as np
 import ronda
 from ronda.instances.budget import StepSeries
 from ronda.instances.instance import Instance
-from ronda.instances.outcome.seats import Seat, seats
+from ronda.instances.outcome.held_gpus import Seat, seats
 from ronda.instances.outcome.usage import queue_of, steps, usage_of
 from ronda.instances.schedule import Schedule
 

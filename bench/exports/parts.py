@@ -6,7 +6,7 @@ import numpy as np
 
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job
-from ronda.instances.outcome.seats import seats
+from ronda.instances.outcome.held_gpus import seats
 from ronda.instances.schedule import JobOutcome, Schedule, Segment
 
 

@@ -17,7 +17,7 @@ from ronda.bench.figures.style import (
 )
 from ronda.instances.arrays import Floats
 from ronda.instances.instance import Instance
-from ronda.instances.models.learnt import Predictor
+from ronda.instances.models.fits import Predictor
 from ronda.instances.schedule import Forecast, Schedule
 
 

@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from ronda.bench.figures.style import colour, new_figure, save, tidy
 from ronda.instances.arrays import Floats
-from ronda.instances.models.learnt import Fit
+from ronda.instances.models.fits import Fit
 from ronda.instances.models.power import gpu_power_w
 from ronda.instances.profile import PowerCurve
 

@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ronda.bench.figures.style import colour, marker, new_figure, save, tidy
-from ronda.instances.models.learnt import Fit, Fits, Residual
+from ronda.instances.models.fits import Fit, Fits, Residual
 from ronda.instances.models.memory import need_gib
-from ronda.instances.models.time import step_s
+from ronda.instances.models.sharing_time import step_s
 from ronda.instances.profile import AffineTime, Memory, Mode
 
 MODES: tuple[Mode, ...] = get_args(Mode)

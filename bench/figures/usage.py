@@ -19,7 +19,7 @@ from ronda.bench.figures.style import (
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
-from ronda.instances.outcome.seats import seats
+from ronda.instances.outcome.held_gpus import seats
 from ronda.instances.outcome.usage import Usage, steps, usage_of
 from ronda.instances.schedule import Schedule
 

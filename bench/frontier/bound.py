@@ -1,7 +1,7 @@
 """The clairvoyant frontier: a mean JCT that no schedule with a given energy can beat.
 
 Of the E joules that a schedule uses, what the cheapest idling draws until the earliest possible
-end cannot serve jobs. So the bounds of `ronda.formulations.bounds.horizon` for a budget of the
+end cannot serve jobs. So the bounds of `ronda.formulations.bounds.clairvoyant` for a budget of the
 rest, all of it available from the start, hold for the schedule; those of the loosest budget of a
 sweep hold for every run of it.
 """
@@ -13,8 +13,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.bench.runs.folder import load_record, store_record
-from ronda.formulations.bounds.horizon import bounds
-from ronda.formulations.bounds.needs import needs
+from ronda.formulations.bounds.clairvoyant import bounds
+from ronda.formulations.bounds.least_needs import needs
 from ronda.instances.budget import EnergyBudget
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import fingerprint

@@ -7,7 +7,7 @@ import numpy as np
 
 from ronda.instances.arrays import Floats
 from ronda.instances.instance import Instance
-from ronda.instances.outcome.seats import seats
+from ronda.instances.outcome.held_gpus import seats
 from ronda.instances.outcome.usage import Usage, queue_of, usage_of
 from ronda.instances.plan import gap_between
 from ronda.instances.schedule import RoundRecord, Schedule, Segment

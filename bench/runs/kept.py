@@ -4,8 +4,8 @@ from pathlib import Path
 
 from ronda.bench.runs.specs import Spec
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import entries, load
 from ronda.instances.files.json import fingerprint, write
+from ronda.instances.files.packaged import entries, load
 from ronda.instances.files.storage import file_name
 from ronda.instances.instance import Instance
 from ronda.instances.round import Round

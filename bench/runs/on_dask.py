@@ -30,7 +30,7 @@ from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import RunCase
 from ronda.bench.runs.worker import Ending, RunLimits, Stop, StoppedError, carry_out, result_of
 from ronda.instances.errors import InputError, RondaError
-from ronda.instances.files.catalogue import entries
+from ronda.instances.files.packaged import entries
 from ronda.instances.files.storage import store
 
 POLL_S, ASK_S = 0.5, 2.0

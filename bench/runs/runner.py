@@ -20,11 +20,11 @@ import msgspec
 from ronda.bench.runs.single import drive
 from ronda.bench.runs.specs import Request, RunCase
 from ronda.horizon.solve import solve_valid
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import RondaError, explained
-from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import fingerprint, write
+from ronda.instances.files.packaged import load
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

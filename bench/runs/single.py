@@ -13,16 +13,16 @@ import msgspec
 from ronda.bench.runs.folder import claim, load_record, store_record
 from ronda.bench.runs.kept import keep
 from ronda.bench.runs.specs import RunCase
-from ronda.formulations.bounds.horizon import bounds
+from ronda.formulations.bounds.clairvoyant import bounds
 from ronda.horizon.driver import run
 from ronda.horizon.isolated import Isolated
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.files.json import write
 from ronda.instances.instance import DECLARED, LEARNT, Instance, Knowledge
 from ronda.instances.models.configuration import Configuration
 from ronda.instances.models.throughput import samples_per_s
 from ronda.instances.outcome.metrics import summarise
-from ronda.instances.outcome.searched import searched
+from ronda.instances.outcome.sweep_results import searched
 from ronda.instances.schedule import Schedule
 from ronda.solvers.contract import Capability
 from ronda.solvers.registry import policy, policy_class

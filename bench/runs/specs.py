@@ -15,7 +15,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.files import predictors
 from ronda.instances.files.storage import file_name
 from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
-from ronda.instances.models.learnt import Predictor
+from ronda.instances.models.fits import Predictor
 from ronda.instances.round import Round
 from ronda.solvers.contract import Policy
 from ronda.solvers.registry import config_of, policy, seed_may_matter, split

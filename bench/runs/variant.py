@@ -8,7 +8,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from ronda.bench.runs.resample import Resample
-from ronda.formulations.bounds.needs import needs
+from ronda.formulations.bounds.least_needs import needs
 from ronda.instances import generate
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record
 from ronda.instances.budget import EnergyBudget
@@ -209,7 +209,9 @@ class Variant(Record, frozen=True, kw_only=True):
         if self.size_noise:
             made = resized(made, self.size_noise, self.seed)
         if self.wrong_sizes:
-            from ronda.formulations.prediction.errors import with_errors  # its room loads scipy
+            from ronda.formulations.prediction.helios_errors import (
+                with_errors,  # its room loads scipy
+            )
 
             made = with_errors(made, self.seed)
         if self.faults is not None:

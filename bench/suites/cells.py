@@ -15,8 +15,8 @@ from ronda.bench.suites.makers import Maker
 from ronda.bench.suites.suite import Suite, SuitePart, converted
 from ronda.instances.base import Positive
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import fingerprint
+from ronda.instances.files.packaged import load
 from ronda.instances.instance import Instance
 from ronda.instances.rules.problem import one_of, show
 from ronda.solvers.contract import Policy

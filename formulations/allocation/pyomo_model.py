@@ -2,7 +2,7 @@
 
 The rows are those of `ronda.formulations.allocation.rows`. This is the model of record, which
 `ronda export` writes; any other `Separable` problem becomes a model in the same way. Solvers get
-the same problem as arrays (`ronda.solvers.exact.form`).
+the same problem as arrays (`ronda.solvers.exact.linear_form`).
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core.expr.numeric_expr import LinearExpression
 
-from ronda.formulations.allocation.case import Case, whole_case
+from ronda.formulations.allocation.model_data import Case, whole_case
 from ronda.formulations.allocation.rows import named_blocks, separable
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.options.table import SPANS, OptionTable

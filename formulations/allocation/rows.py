@@ -38,13 +38,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ronda.formulations.allocation.case import Case
+from ronda.formulations.allocation.model_data import Case
 from ronda.formulations.allocation.racks import held_gpus, rack_gpus
+from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.dual_feasible import node_shares, tightening
-from ronda.formulations.options.own import RULE
 from ronda.formulations.options.table import ANYWHERE, OptionTable
+from ronda.formulations.options.user_rules import RULE
 from ronda.formulations.watts import (
     TOLERANCE,
     awake_for,
@@ -458,7 +458,7 @@ def shortages(case: Case) -> list[Conflict]:
     """Return the limits that the idle cluster, or pools too small for what must run, break anyhow.
 
     And limits of the user's own that ask for more than all options together have. What else jobs
-    that must run would break has given way (`ronda.formulations.allocation.firm`).
+    that must run would break has given way (`ronda.formulations.allocation.non_preemptible`).
     """
     table, found = case.table, [*_out_of_reach(case)]
     if table.must_run.any():

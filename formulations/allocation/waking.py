@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ronda.formulations.allocation.case import Case, Waking
+from ronda.formulations.allocation.model_data import Case, Waking
 from ronda.formulations.allocation.rows import gpus_by_pool
 from ronda.formulations.objectives.outlook import horizon_s, pause_share, work_ahead
 from ronda.formulations.options.table import ANYWHERE, OptionTable, running_rows

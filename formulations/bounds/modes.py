@@ -1,6 +1,6 @@
 """Every way in which the rules let a job run, at its true speed: for bounds, not for schedulers.
 
-What a job may have is what `ronda.instances.check.answer` accepts: any number of GPUs within its
+What a job may have is what `ronda.instances.check.checker` accepts: any number of GPUs within its
 limits, its own batch or one of its profile, any clock of the GPU type, on as many nodes as it
 pleases.
 """

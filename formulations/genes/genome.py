@@ -10,9 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
-from ronda.formulations.allocation.case import Case
+from ronda.formulations.allocation.model_data import Case
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.genes.moving import PoolMoves
+from ronda.formulations.genes.move_cost import PoolMoves
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.violation import ROUNDING

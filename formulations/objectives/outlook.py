@@ -12,7 +12,7 @@ from ronda.formulations.watts import may_sleep
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.job import JobState
-from ronda.instances.models.per_record import per_record
+from ronda.instances.models.cache import per_record
 from ronda.instances.round import Round
 from ronda.instances.violation import LONGEST_S
 

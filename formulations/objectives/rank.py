@@ -33,9 +33,9 @@ the sum of that times the rates: the optimal shares of heSRPT are just the maxim
   (Gu et al., NSDI 2019).
 * Ranks and N are those of the job's partition: others do not compete.
 * A rigid job counts with the GPUs that it takes from others, for n above
-  (`ronda.formulations.objectives.width`): its own, those that nobody can use next to it, and of
-  those on which others earn less than it does the share that is missing, by the ranks without
-  this last part.
+  (`ronda.formulations.objectives.displaced_gpus`): its own, those that nobody can use next to it,
+  and of those on which others earn less than it does the share that is missing, by the ranks
+  without this last part.
 
 **Ageing** (ours): a job's weight doubles as it grows older, so that nobody starves. Serving small
 jobs first keeps a large one waiting as long as small ones go on to arrive. With ::
@@ -73,8 +73,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ronda.formulations.objectives.displaced_gpus import outdone, taken
 from ronda.formulations.objectives.outlook import Outlook
-from ronda.formulations.objectives.width import outdone, taken
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.plan import Plan, PlanMemory

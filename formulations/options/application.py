@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from ronda.instances.cluster import Cluster, Pool
 from ronda.instances.job import Allocation, Job, JobState, Option
+from ronda.instances.models.cache import per_record
 from ronda.instances.models.configuration import Configuration
 from ronda.instances.models.efficiency import worth
-from ronda.instances.models.per_record import per_record
 from ronda.instances.models.power import speed_and_watts
 from ronda.instances.models.throughput import model_of
 from ronda.instances.profile import NoiseScale, Parametric, Profile, Rated, Rigid, Tabular

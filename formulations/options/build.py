@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ronda.formulations.options.application import Application, application_of, applications
+from ronda.formulations.options.configurations import Grid, RatedJob, Terms, grids, rated_ways
 from ronda.formulations.options.table import (
     BATCH,
     CLOCK,
@@ -20,12 +21,11 @@ from ronda.formulations.options.table import (
     columns_of,
     runs_as,
 )
-from ronda.formulations.options.ways import Grid, RatedJob, Terms, grids, rated_ways
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.job import JobState
+from ronda.instances.models.cache import Remembered
 from ronda.instances.models.efficiency import efficiency, scales_at
-from ronda.instances.models.per_record import Remembered
 from ronda.instances.plan import Plan
 from ronda.instances.profile import NoiseScale
 from ronda.instances.round import Round

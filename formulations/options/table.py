@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.options.own import OwnRows
+from ronda.formulations.options.user_rules import OwnRows
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.cluster import Pool

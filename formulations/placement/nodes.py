@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.watts import capped
 from ronda.instances.cluster import Cluster, Topology
-from ronda.instances.models.per_record import per_record
+from ronda.instances.models.cache import per_record
 
 _STRIDE = 1024
 """Length of the parts in which a large set is searched, so that time grows with its numbers."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from ronda.formulations.positions.choices import Group
+from ronda.formulations.positions.variables import Group
 
 
 def add_cuts(

@@ -1,7 +1,7 @@
 """Options and positions as one MILP in Pyomo: exact, with moves and fragments at their price.
 
 The allocation model (`ronda.formulations.allocation.pyomo_model`), every option *fresh* (on nodes
-of its own choice) or *staying* (`ronda.formulations.positions.choices`), and its nodes. The nodes
+of its own choice) or *staying* (`ronda.formulations.positions.variables`), and its nodes. The nodes
 of a group (pool, rack, size) are interchangeable except for who stays on them. So room is a flow
 (`ronda.formulations.positions.cuts`).
 
@@ -33,8 +33,8 @@ from pyomo.common.gc_manager import PauseGC
 from ronda.formulations.allocation.pyomo_model import build_separable
 from ronda.formulations.allocation.rows import KILO, named_blocks, separable
 from ronda.formulations.allocation.separable import normalise
-from ronda.formulations.positions.choices import Group, Nodes, Ways, largest, nodes_of
 from ronda.formulations.positions.cuts import add_cuts, at_least, in_use, room
+from ronda.formulations.positions.variables import Group, Nodes, Ways, largest, nodes_of
 from ronda.instances.arrays import Rows
 
 

@@ -34,7 +34,7 @@ from ronda.hosts.embedding.refusals import Refusal, items
 from ronda.hosts.embedding.round import round_of
 from ronda.instances.arguments import checked, refuse_unfit
 from ronda.instances.base import Index, Positive
-from ronda.instances.check.ledger import Ledger
+from ronda.instances.check.incremental import Ledger
 from ronda.instances.check.option import completed
 from ronda.instances.clock import Deadline, OutOfTimeError, cancellable
 from ronda.instances.cluster import Cluster

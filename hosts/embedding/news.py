@@ -31,7 +31,7 @@ from ronda.hosts.embedding.live import (
 from ronda.hosts.embedding.plain import amount, by_name, ids_of, plain, rows_of
 from ronda.hosts.embedding.rates import Host, Tables, by_job, tables
 from ronda.hosts.embedding.records import Settings, State, StepTime
-from ronda.instances.check.arrays import distinct
+from ronda.instances.check.sharing import distinct
 from ronda.instances.errors import InputError
 from ronda.instances.job import Job, JobState
 from ronda.instances.models.measured import Way, way_of

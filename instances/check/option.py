@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ronda.instances.check.arrays import memory_faults, slowdown
 from ronda.instances.check.physics import Pace, Physics
+from ronda.instances.check.sharing import memory_faults, slowdown
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Job, JobState, Option
 from ronda.instances.profile import Profile, Rated, Rigid

@@ -8,8 +8,8 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from ronda.instances.check.arrays import distinct, plan_violations
 from ronda.instances.check.option import Examiner
+from ronda.instances.check.sharing import distinct, plan_violations
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.plan import Plan
@@ -18,7 +18,7 @@ from ronda.instances.violation import Violation, exceeds
 
 
 def check_plan(round: Round, plan: Plan) -> list[Violation]:
-    """Return every rule that a plan breaks; see `ronda.instances.check.answer.check`."""
+    """Return every rule that a plan breaks; see `ronda.instances.check.checker.check`."""
     examiner = Examiner(round.cluster, round.profiles)
     states = {state.job.id: state for state in round.jobs}
     found = []

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.budget import EnergyBudget, StepSeries
-from ronda.instances.check.arrays import place_of
 from ronda.instances.check.faults import off_times
 from ronda.instances.check.plan import capped_racks
+from ronda.instances.check.sharing import place_of
 from ronda.instances.cluster import Cluster, Topology
 from ronda.instances.instance import Faults, Instance
 from ronda.instances.schedule import Energy, Schedule, Segment

@@ -14,7 +14,7 @@ import msgspec
 from ronda.instances.errors import InputError
 from ronda.instances.files import canonical, storage
 from ronda.instances.files import json as files
-from ronda.instances.models.learnt import Fit, Fits
+from ronda.instances.models.fits import Fit, Fits
 from ronda.instances.profile import Profile
 
 FILE = "profiles.json"

@@ -8,7 +8,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.files import canonical, storage
 from ronda.instances.files import json as files
 from ronda.instances.files.seal import checksum
-from ronda.instances.models.learnt import Predictor
+from ronda.instances.models.fits import Predictor
 
 
 def write(predictor: Predictor, path: str | Path) -> None:

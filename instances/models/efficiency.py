@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ronda.instances.arrays import Floats
-from ronda.instances.models.per_record import per_record
+from ronda.instances.models.cache import per_record
 from ronda.instances.profile import NoiseCurve, NoiseScale
 
 Numbers = TypeVar("Numbers", float, Floats)

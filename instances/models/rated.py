@@ -3,8 +3,8 @@
 import numpy as np
 
 from ronda.instances.arrays import Floats
+from ronda.instances.models.cache import per_record
 from ronda.instances.models.configuration import Configuration
-from ronda.instances.models.per_record import per_record
 from ronda.instances.profile import Rated
 
 ROWS = 6

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ronda.instances.cluster import Cluster, GpuType
 from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.models.memory import most_models
-from ronda.instances.models.time import step_s
+from ronda.instances.models.sharing_time import step_s
 from ronda.instances.profile import MeasuredTime, Mode, Profile
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.clock import checkpoint
-from ronda.instances.models.per_record import per_record
+from ronda.instances.models.cache import per_record
 from ronda.instances.profile import Tabular
 from ronda.instances.violation import ROUNDING
 

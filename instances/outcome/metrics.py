@@ -12,7 +12,7 @@ from ronda.instances.arrays import Floats
 from ronda.instances.demand import DAY_S
 from ronda.instances.instance import Faults, Instance
 from ronda.instances.job import narrower, same_nodes
-from ronda.instances.outcome.searched import searched
+from ronda.instances.outcome.sweep_results import searched
 from ronda.instances.plan import SolutionStatus, gap_between
 from ronda.instances.schedule import JobOutcome, Schedule, Segment
 from ronda.instances.violation import SECOND

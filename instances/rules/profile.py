@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ronda.instances.check.arrays import step_s
+from ronda.instances.check.sharing import step_s
 from ronda.instances.cluster import Cluster, GpuType
 from ronda.instances.profile import (
     AffineTime,

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from ronda.instances.check.arrays import distinct, plan_violations
 from ronda.instances.check.option import Examiner, claim_faults
+from ronda.instances.check.sharing import distinct, plan_violations
 from ronda.instances.cluster import Topology
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.profile import Rigid

@@ -82,7 +82,7 @@ def cross_checked(obj: Kind) -> tuple[Kind, list[Problem]]:
     """Return an object of right types and numbers, completed, and what is inconsistent in it.
 
     Plans and schedules are consistent or not only with their round or instance: see
-    `ronda.instances.check.answer`.
+    `ronda.instances.check.checker`.
     """
     if isinstance(obj, Round):
         broken = list(cluster_problems(obj.cluster))

@@ -4,7 +4,7 @@ from typing import Any
 
 from benchopt import BaseObjective
 
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.plan import Plan, gap_between
 from ronda.instances.round import Round
 from tools.registry import records

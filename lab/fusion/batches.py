@@ -23,7 +23,7 @@ from lab.fusion.tuning import CLASSES
 from lab.harness import Folder, jobs, limit, markdown, study, words
 from ronda.bench.figures.style import colour, new_figure, save, tidy
 from ronda.instances.clock import Deadline
-from ronda.instances.models.chunks import balanced
+from ronda.instances.models.array_sizes import balanced
 from ronda.instances.profile import Mode
 
 POINTNET, RESNET = "hfta-pointnet_cls-amp", "hydro-resnet18-1"

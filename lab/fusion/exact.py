@@ -16,8 +16,8 @@ from lab.fusion.model import build
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.exact.form import Effort, Outcome
-from ronda.solvers.exact.read import solve as solve_model
+from ronda.solvers.exact.from_pyomo import solve as solve_model
+from ronda.solvers.exact.linear_form import Effort, Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from lab.speed.cases import case, timed
 from ronda.bench.runs.runner import peak_rss_mib
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.model_data import make_case
 from ronda.formulations.allocation.rows import separable
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.check.plan import check_plan

@@ -107,8 +107,8 @@ def monolithic(problem: Separable, gap: float, limit_s: float, seed: int) -> dic
     """Time the Pyomo model of the same problem in HiGHS, to the same gap."""
     # Pyomo is loaded here: the engine's peak of memory is read without it.
     from ronda.formulations.allocation.pyomo_model import answer, build_separable
-    from ronda.solvers.exact.form import Effort
-    from ronda.solvers.exact.read import solve
+    from ronda.solvers.exact.from_pyomo import solve
+    from ronda.solvers.exact.linear_form import Effort
 
     tell(f"prices: {problem.jobs:,} jobs: monolithic model, at most {limit_s:g} s ...")
     (scaled, units), scale_s, scale_cpu_s = timed(lambda: normalise(problem))

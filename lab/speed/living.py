@@ -17,7 +17,7 @@ from lab.speed.cases import case
 from ronda.hosts.embedding.changes import Changes
 from ronda.hosts.embedding.embedded import Embedded
 from ronda.hosts.embedding.refusals import Refusal
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.job import Costs
 from ronda.instances.plan import SolutionStatus

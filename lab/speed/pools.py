@@ -8,13 +8,13 @@ from scipy.sparse import csc_array, vstack
 
 from lab.speed.cases import case, tell, timed
 from ronda.bench.runs.runner import peak_rss_mib
+from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable, normalise, random_parts
-from ronda.formulations.allocation.uses import Uses
 from ronda.instances.clock import Deadline
 from ronda.instances.plan import gap_between
-from ronda.solvers.exact.catalogue import SOLVERS
-from ronda.solvers.exact.form import Effort, form_of
+from ronda.solvers.exact.backends import SOLVERS
 from ronda.solvers.exact.highs import run, silent
+from ronda.solvers.exact.linear_form import Effort, form_of
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import by_parts, solve_separable
 

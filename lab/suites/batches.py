@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.clock import Deadline

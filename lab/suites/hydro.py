@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from ronda.instances.files.catalogue import load
+from ronda.instances.files.packaged import load
 from ronda.instances.generate.mixtures import Swept, swept_profile
 from ronda.instances.instance import Instance
 

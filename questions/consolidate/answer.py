@@ -13,7 +13,7 @@ from ronda.formulations.sleeping import unused
 from ronda.horizon.solve import ROUND
 from ronda.instances.arguments import checked
 from ronda.instances.base import Index, NonNegative, Positive, Record
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.errors import InputError
 from ronda.instances.job import same_nodes, used_nodes
@@ -23,8 +23,8 @@ from ronda.instances.rules.validate import validate
 from ronda.questions.consolidate.counting import most_saved
 from ronda.questions.consolidate.holdings import Saving, holdings, lost_s, worth_of
 from ronda.questions.consolidate.one_by_one import one_by_one
-from ronda.solvers.exact.form import Effort
-from ronda.solvers.exact.read import solve
+from ronda.solvers.exact.from_pyomo import solve
+from ronda.solvers.exact.linear_form import Effort
 from ronda.solvers.greedy.as_one import AsOne
 from ronda.solvers.versions import versions
 

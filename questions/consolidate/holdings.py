@@ -1,9 +1,10 @@
 """Who runs where, as classes: nodes that hold alike are one, and so are jobs that move alike.
 
 A job on one node moves as a block of its GPUs. A *wide* one, on several nodes, moves as jobs are
-cut everywhere (`ronda.formulations.positions.choices`): q = gpus div M whole nodes, each the pool's
-largest (M GPUs), and a block of gpus mod M. What may not be stopped stays, and no node that sleeps
-wakes. A move loses the pause that it costs (`JobState.pause_at`) beyond the one the job is in.
+cut everywhere (`ronda.formulations.positions.variables`): q = gpus div M whole nodes, each the
+pool's largest (M GPUs), and a block of gpus mod M. What may not be stopped stays, and no node that
+sleeps wakes. A move loses the pause that it costs (`JobState.pause_at`) beyond the one the job is
+in.
 """
 
 from collections import defaultdict
@@ -14,7 +15,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ronda.formulations.positions.choices import Group, largest
+from ronda.formulations.positions.variables import Group, largest
 from ronda.formulations.watts import extra_gpu_w, node_w, rack_caps
 from ronda.instances.arrays import Floats
 from ronda.instances.clock import watched

@@ -26,8 +26,8 @@ from typing import Any
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
-from ronda.formulations.positions.choices import largest
 from ronda.formulations.positions.cuts import add_cuts, at_least, in_use, room
+from ronda.formulations.positions.variables import largest
 from ronda.formulations.watts import TOLERANCE, rack_caps
 from ronda.instances.clock import watched
 from ronda.questions.consolidate.holdings import Content, Holdings

@@ -7,26 +7,26 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.model_data import make_case
 from ronda.formulations.allocation.rows import separable, times_of
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.objectives.forms import outlook_of
-from ronda.formulations.objectives.frozen import Scale, frozen_values, scale_of, with_newcomers
+from ronda.formulations.objectives.by_name import outlook_of
 from ronda.formulations.objectives.outlook import Outlook
+from ronda.formulations.objectives.scale import Scale, frozen_values, scale_of, with_newcomers
 from ronda.formulations.options.table import rows_of
 from ronda.horizon.solve import solve_valid
 from ronda.instances.arrays import Floats, Mask, Rows
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.solvers.applied_rules import broken_rules
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.decision.plan import Optimising, Question
 from ronda.solvers.greedy.as_one import AsOne
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.prices.dual import bound_at
-from ronda.solvers.ruled import broken_rules
 from ronda.solvers.rules import EXTRA, Rules, rules_of
 
 GAP = 1e-6

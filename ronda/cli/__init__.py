@@ -43,7 +43,7 @@ def main() -> None:
 
 def _leave(code: object) -> None:
     """End the process at once where a solver that was out of time still goes on in it."""
-    apart = sys.modules.get("ronda.solvers.exact.apart")
+    apart = sys.modules.get("ronda.solvers.exact.threads")
     if apart is not None and apart.left_alone() and isinstance(code, int | None):
         sys.stdout.flush()
         sys.stderr.flush()

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ronda.cli.output import emit, tell
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import document, load
 from ronda.instances.files.json import fingerprint, read, write
+from ronda.instances.files.packaged import document, load
 from ronda.instances.instance import Instance
 from ronda.instances.round import Round
 

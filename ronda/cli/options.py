@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 from ronda.cli.command import FORCED
 from ronda.cli.output import figure_files, refuse_existing
 from ronda.instances.errors import InputError, need
-from ronda.instances.files.catalogue import entries
+from ronda.instances.files.packaged import entries
 from ronda.instances.files.storage import packer
 from ronda.instances.instance import DECLARED, Knowledge
 from ronda.solvers.registry import POLICIES

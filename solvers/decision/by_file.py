@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.case import Fidelity, make_case
+from ronda.formulations.allocation.model_data import Fidelity, make_case
 from ronda.formulations.allocation.pyomo_model import build, chosen_rows
-from ronda.formulations.positions.choices import ways
+from ronda.formulations.positions.variables import ways
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.violation import ROUNDING
 from ronda.solvers.decision.by_positions import chosen_on_nodes

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.case import Case, make_case, restrict
+from ronda.formulations.allocation.model_data import Case, make_case, restrict
 from ronda.formulations.allocation.rows import gpus_by_pool, separable, shortages, within
 from ronda.formulations.allocation.separable import (
     Part,
@@ -32,9 +32,9 @@ from ronda.instances.plan import Plan, SolutionStatus, StopReason, believed
 from ronda.instances.round import Round
 from ronda.solvers.decision.metered import metered
 from ronda.solvers.decision.plan import Choice, Question, Spent, filled, nobody, reserve_s
-from ronda.solvers.exact.catalogue import SOLVERS
-from ronda.solvers.exact.form import Effort, LinearForm, Outcome, form_of
+from ronda.solvers.exact.backends import SOLVERS
 from ronda.solvers.exact.highs import PRECISION
+from ronda.solvers.exact.linear_form import Effort, LinearForm, Outcome, form_of
 from ronda.solvers.prices.core import CLIQUES, blind_s
 from ronda.solvers.prices.dual import Jobs, Search, bound_at
 from ronda.solvers.prices.engine import by_parts, first_answer

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.case import Case, Fidelity, make_case
+from ronda.formulations.allocation.model_data import Case, Fidelity, make_case
 from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.formulations.placement.nodes import Placement
-from ronda.formulations.positions.choices import Ways, restrict, ways
+from ronda.formulations.positions.variables import Ways, restrict, ways
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.job import used_nodes
 from ronda.instances.plan import Plan, StopReason, believed
@@ -134,7 +134,7 @@ class _Exact:
         """Return the choice of a solved model, on its nodes."""
         # Pyomo takes a quarter of a second to import.
         from ronda.formulations.positions.model import chosen_ways
-        from ronda.formulations.positions.read import placements
+        from ronda.formulations.positions.solution import placements
 
         case, picked = model.ways.case, chosen_ways(model)
         chosen = np.full(len(self.table.jobs), -1, dtype=np.int64)
@@ -262,7 +262,7 @@ def _decomposed(run: _Exact, choice: Choice, problem: Separable, answer: Answer)
 def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choice:
     """Solve the exact model of some ways; plans with others are worth `elsewhere` at most."""
     from ronda.formulations.positions.model import build
-    from ronda.solvers.exact.read import linear_form, load
+    from ronda.solvers.exact.from_pyomo import linear_form, load
 
     search = run.search
     deadline, ways = search.deadline, restrict(run.ways, kept)

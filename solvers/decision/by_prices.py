@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.case import Case, Fidelity, make_case
+from ronda.formulations.allocation.model_data import Case, Fidelity, make_case
 from ronda.formulations.allocation.racks import first_fit, stays
 from ronda.formulations.allocation.rows import is_limit, seconds_of, separable, shortages
 from ronda.formulations.allocation.separable import (
@@ -196,8 +196,8 @@ def _without(case: Case, answer: Answer, search: Search) -> Choice:
     """Say that there is no answer: for lack of time, or proven, with what conflicts."""
     if answer.stop is not StopReason.INFEASIBLE:
         return nobody(case.table, answer.stop, search)
-    from ronda.solvers.exact.form import form_of
     from ronda.solvers.exact.infeasible import conflicts
+    from ronda.solvers.exact.linear_form import form_of
 
     problem, _ = normalise(separable(case, both_limits=True))
     form = form_of(problem, [state.job.id for state in case.table.jobs])

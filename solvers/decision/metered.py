@@ -12,7 +12,7 @@ from dataclasses import replace as with_fields
 
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.case import Case
+from ronda.formulations.allocation.model_data import Case
 from ronda.formulations.allocation.rows import tightest_by
 from ronda.formulations.options.table import running_rows
 from ronda.instances.plan import SolutionStatus, StopReason

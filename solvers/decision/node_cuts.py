@@ -15,15 +15,15 @@ from typing import Any
 import highspy
 import numpy as np
 
+from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.allocation.uses import Uses
-from ronda.formulations.positions.choices import Ways
 from ronda.formulations.positions.model import pieces_of
+from ronda.formulations.positions.variables import Ways
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.violation import ROUNDING
-from ronda.solvers.exact.form import LinearForm
+from ronda.solvers.exact.from_pyomo import linear_form
 from ronda.solvers.exact.highs import highs_of, run
-from ronda.solvers.exact.read import linear_form
+from ronda.solvers.exact.linear_form import LinearForm
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 import numpy as np
 
-from ronda.formulations.allocation.case import Case
-from ronda.formulations.allocation.firm import bearing, rules_bearing
+from ronda.formulations.allocation.model_data import Case
+from ronda.formulations.allocation.non_preemptible import bearing, rules_bearing
 from ronda.formulations.allocation.racks import by_rack, told_apart
 from ronda.formulations.allocation.rows import CAP, is_limit, seconds_of
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.objectives.forms import (
+from ronda.formulations.objectives.by_name import (
     minds_power,
     outlook_of,
     parameters,
@@ -22,8 +22,8 @@ from ronda.formulations.objectives.forms import (
 )
 from ronda.formulations.objectives.rank import ALONE_S, Seen, seen
 from ronda.formulations.options.build import build
-from ronda.formulations.options.own import ROUNDED, RULE
 from ronda.formulations.options.table import OptionTable, rows_of
+from ronda.formulations.options.user_rules import ROUNDED, RULE
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.clock import Deadline, ending
 from ronda.instances.errors import InputError
@@ -39,10 +39,10 @@ from ronda.instances.plan import (
 )
 from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING
+from ronda.solvers.applied_rules import asked
 from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.realise import OVER, Realised, realise
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.ruled import asked
 from ronda.solvers.rules import EXTRA, NO_RULES, Rules, rules_of
 from ronda.solvers.versions import versions
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.allocation.case import charged_w, lasts_s
+from ronda.formulations.allocation.model_data import charged_w, lasts_s
 from ronda.formulations.allocation.racks import wider
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import RACK, OptionTable, options

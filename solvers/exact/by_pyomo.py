@@ -22,8 +22,8 @@ from pyomo.opt import TerminationCondition
 
 from ronda.instances.arrays import Floats
 from ronda.instances.plan import StopReason
-from ronda.solvers.exact.catalogue import LOG
-from ronda.solvers.exact.form import (
+from ronda.solvers.exact.backends import LOG
+from ronda.solvers.exact.linear_form import (
     Effort,
     LinearForm,
     Outcome,

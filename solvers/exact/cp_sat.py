@@ -33,8 +33,8 @@ from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.instances.violation import ROUNDING
-from ronda.solvers.exact.catalogue import LOG
-from ronda.solvers.exact.form import (
+from ronda.solvers.exact.backends import LOG
+from ronda.solvers.exact.linear_form import (
     Effort,
     LinearForm,
     Outcome,

@@ -1,7 +1,8 @@
 """A model through HiGHS: solve with a start and a deadline.
 
 HiGHS gets the arrays directly, because Pyomo's own interface has no incumbent callback and
-redirects the process's output. It runs apart from the host's threads (`ronda.solvers.exact.apart`).
+redirects the process's output. It runs apart from the host's threads
+(`ronda.solvers.exact.threads`).
 """
 
 from collections.abc import Callable
@@ -15,9 +16,8 @@ import numpy as np
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
-from ronda.solvers.exact.apart import Answer, SolverError, apart
-from ronda.solvers.exact.catalogue import LOG
-from ronda.solvers.exact.form import (
+from ronda.solvers.exact.backends import LOG
+from ronda.solvers.exact.linear_form import (
     PROOF_GAP,
     Effort,
     LinearForm,
@@ -26,6 +26,7 @@ from ronda.solvers.exact.form import (
     known_start,
     too_late,
 )
+from ronda.solvers.exact.threads import Answer, SolverError, apart
 
 PRECISE = ("mip", "primal", "dual")
 PRECISION = 1e-9

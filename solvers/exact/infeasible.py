@@ -13,8 +13,8 @@ import numpy as np
 from ronda.instances.arrays import Rows
 from ronda.instances.clock import Deadline
 from ronda.instances.plan import Conflict, StopReason
-from ronda.solvers.exact.form import Effort, LinearForm
 from ronda.solvers.exact.highs import alone, highs_of, run, solve_form
+from ronda.solvers.exact.linear_form import Effort, LinearForm
 
 
 def conflicts(form: LinearForm, deadline: Deadline) -> list[Conflict] | None:

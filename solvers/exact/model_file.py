@@ -14,9 +14,9 @@ import numpy as np
 from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.instances.files import storage
-from ronda.solvers.exact.form import LinearForm
+from ronda.solvers.exact.from_pyomo import linear_form, load
 from ronda.solvers.exact.highs import highs_of
-from ronda.solvers.exact.read import linear_form, load
+from ronda.solvers.exact.linear_form import LinearForm
 
 COMMENT = {".lp": "\\ ", ".mps": "* "}
 """The suffixes of model files, and how a line of comment begins in each."""

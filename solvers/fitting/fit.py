@@ -15,7 +15,7 @@ import pandas as pd
 
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
-from ronda.instances.models.learnt import (
+from ronda.instances.models.fits import (
     Fit,
     FitErrors,
     FitParameter,
@@ -26,9 +26,9 @@ from ronda.instances.models.learnt import (
 )
 from ronda.instances.models.power import gpu_power_w
 from ronda.instances.profile import PowerCurve
-from ronda.solvers.fitting.data import Kind, Measurements, Reading, read
+from ronda.solvers.fitting.least_squares import Fitted
+from ronda.solvers.fitting.measurements import Kind, Measurements, Reading, read
 from ronda.solvers.fitting.power import fit_power
-from ronda.solvers.fitting.search import Fitted
 from ronda.solvers.fitting.throughput import fit_throughput, seconds
 
 LEAVE_ONE_OUT, FOLDS = 24, 5
@@ -60,7 +60,7 @@ def fit_table(
     """Fit every application and GPU of a table of measurements, and for power each batch size.
 
     Fits are ordered as in the table; ``docs/fitting.md`` lists its columns. `kind`: see
-    `ronda.solvers.fitting.data.read`; `known`, `shared` and `seed`: see `fit_measured`.
+    `ronda.solvers.fitting.measurements.read`; `known`, `shared` and `seed`: see `fit_measured`.
 
     Raises
     ------

@@ -14,10 +14,9 @@ import pandas as pd
 from scipy.optimize import nnls
 
 from ronda.instances.arrays import Floats, Mask, Rows
-from ronda.instances.models.learnt import FitRemark
+from ronda.instances.models.fits import FitRemark
 from ronda.instances.profile import PowerCurve
-from ronda.solvers.fitting.data import Measurements
-from ronda.solvers.fitting.search import (
+from ronda.solvers.fitting.least_squares import (
     Fitted,
     Found,
     check_known,
@@ -25,6 +24,7 @@ from ronda.solvers.fitting.search import (
     parameters_of,
     search,
 )
+from ronda.solvers.fitting.measurements import Measurements
 
 KNEES = 12
 """Places of the knee to compare before the search: its cost has a kink at every measured speed."""

@@ -16,11 +16,17 @@ import pandas as pd
 from scipy.optimize import nnls
 
 from ronda.instances.arrays import Floats
-from ronda.instances.models.learnt import FitRemark
+from ronda.instances.models.fits import FitRemark
 from ronda.instances.models.throughput import phases
 from ronda.instances.profile import Parametric
-from ronda.solvers.fitting.data import Measurements
-from ronda.solvers.fitting.search import Fitted, check_known, log_ratio, parameters_of, search
+from ronda.solvers.fitting.least_squares import (
+    Fitted,
+    check_known,
+    log_ratio,
+    parameters_of,
+    search,
+)
+from ronda.solvers.fitting.measurements import Measurements
 
 BOUNDS = {
     "alpha_c_s": (0.0, np.inf),

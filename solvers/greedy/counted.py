@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ronda.formulations.allocation.case import charged_w
+from ronda.formulations.allocation.model_data import charged_w
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts import (
     base_w,

@@ -17,10 +17,10 @@ from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
+from ronda.solvers.applied_rules import broken_rules
 from ronda.solvers.contract import Policy
 from ronda.solvers.greedy.as_one import AsOne, seen_by
 from ronda.solvers.greedy.room import Room
-from ronda.solvers.ruled import broken_rules
 from ronda.solvers.rules import rules_of
 
 RESERVE_S, RESERVE_PER_JOB_S, MOST_RESERVED = 0.002, 1.5e-5, 0.8

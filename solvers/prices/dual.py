@@ -27,13 +27,13 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable, largest
-from ronda.formulations.allocation.uses import Uses
 from ronda.instances.arrays import Floats, Ints, Mask, Rows
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
-from ronda.solvers.exact.apart import SolverError
 from ronda.solvers.exact.highs import run, silent
+from ronda.solvers.exact.threads import SolverError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 1. Solve the Lagrangian dual (`ronda.solvers.prices.dual`): prices and an upper bound D. Where many
    resources couple the jobs, capacities are rounded down first (`with_floors`), and columns find
-   the prices, and an answer to begin with (`ronda.solvers.prices.columns`).
+   the prices, and an answer to begin with (`ronda.solvers.prices.column_generation`).
 2. Where the dual takes half a block (half a node that may sleep), its bound is above what any plan
    is worth by up to half a node's worth: far more than what undecided jobs cost. So the range of
    such a block is cut in two, and each part has a dual of its own: branch and bound.
@@ -24,13 +24,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from ronda.formulations.allocation.floors import folded, with_floors
+from ronda.formulations.allocation.rounded_capacity import folded, with_floors
 from ronda.formulations.allocation.separable import Part, Separable, Units, independent, normalise
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.clock import OutOfTimeError, checkpoint, ending
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason, believed, closes, gap_between
-from ronda.solvers.prices.columns import MANY, price
+from ronda.solvers.prices.column_generation import MANY, price
 from ronda.solvers.prices.core import ALONE, CORES, LABELS, CoreSearch
 from ronda.solvers.prices.dual import Dual, Jobs, Search, bound_at
 from ronda.solvers.prices.fill import fill, is_feasible

@@ -14,7 +14,7 @@ import numpy as np
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.demand import DAY_S, Demand
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import load_demand
+from ronda.instances.files.packaged import load_demand
 
 Target = Literal["level", "peak"]
 """What is foretold: a step's own need, or the most until then."""

@@ -6,7 +6,7 @@ from math import inf
 
 from ronda.instances.job import JobState
 from ronda.instances.learning import Sweep, TrainingLog
-from ronda.instances.models.per_record import per_record
+from ronda.instances.models.cache import per_record
 from ronda.instances.round import Round
 
 MOST_DRAWN = 256

@@ -16,9 +16,9 @@ from scipy.optimize import nnls
 
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
-from ronda.instances.models.learnt import Fit, FitParameter, FitRemark, Fits, Residual
+from ronda.instances.models.fits import Fit, FitParameter, FitRemark, Fits, Residual
 from ronda.instances.models.memory import SLICES, need_gib
-from ronda.instances.models.time import speed_up, step_s
+from ronda.instances.models.sharing_time import speed_up, step_s
 from ronda.instances.profile import AffineTime, MeasuredTime, Memory, Mode, Sharing
 from ronda.instances.traces.table import positive, read_columns, refuse
 from ronda.solvers.fitting.fit import errors_of, outliers

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ronda.instances.arrays import Floats
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
-from ronda.instances.files.catalogue import load
+from ronda.instances.files.packaged import load
 from ronda.instances.instance import Instance
 from ronda.instances.learning import LearningCurve, TrainingLog
 from ronda.instances.models.learning import logged

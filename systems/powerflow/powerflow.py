@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ronda.formulations.objectives.forms import outlook_of, parameters, values_of
+from ronda.formulations.objectives.by_name import outlook_of, parameters, values_of
 from ronda.formulations.objectives.outlook import Outlook
-from ronda.formulations.objectives.thrift import worth_of_a_watt
+from ronda.formulations.objectives.thrifty_rank import worth_of_a_watt
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import running_rows
 from ronda.instances.arrays import Floats, Rows
@@ -140,7 +140,7 @@ class PowerflowPrices(MarginalGreedy):
     Parameters
     ----------
     objective
-        What options are worth (`ronda.formulations.objectives.forms.values`): dJCT is the
+        What options are worth (`ronda.formulations.objectives.by_name.values`): dJCT is the
         difference of it. ``snapshot`` is just the seconds that a step saves.
     parameters
         The objective's, by name.

@@ -156,7 +156,7 @@ def test_a_solver_that_is_late_keeps_no_command_waiting(folder):
     """One that was left alone would go on for ten minutes; all that was printed arrives."""
     code = """
 import contextlib, time
-from ronda.solvers.exact.apart import apart
+from ronda.solvers.exact.threads import apart
 with contextlib.suppress(TimeoutError):
     apart(lambda: time.sleep(600), seconds=0.01)
 """

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.model_data import make_case
 from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts import may_sleep, node_classes

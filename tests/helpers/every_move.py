@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition, Rack
 from ronda.instances.job import Allocation, Costs, Job, JobState, Option
 from ronda.instances.plan import Plan

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from ronda.solvers.exact.form import LinearForm
+from ronda.solvers.exact.linear_form import LinearForm
 
 
 def form_from(cost, rows, lower, upper, most, *, maximize=True):

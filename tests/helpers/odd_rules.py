@@ -6,10 +6,10 @@ import numpy as np
 from msgspec.structs import replace
 
 import ronda
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.options.table import option
 from ronda.instances.job import Allocation
-from ronda.solvers.ruled import asked
+from ronda.solvers.applied_rules import asked
 from ronda.solvers.rules import rules
 from tests.solvers.test_rules import tiny
 

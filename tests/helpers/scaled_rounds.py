@@ -7,7 +7,7 @@ import ronda
 from brute_positions import tiny
 from every_plan import best_plan
 from limited_rounds import limited_round
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.options.build import build
 from ronda.instances.plan import SolutionStatus
 from ronda.instances.rules.validate import validate

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ronda.formulations.objectives.forms import minds_power, values
+from ronda.formulations.objectives.by_name import minds_power, values
 from ronda.formulations.options.build import build
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from arrays import COSTS, Told, array, instance
 from ronda.horizon.driver import run
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.instance import Faults, Outage, Straggler
 from ronda.instances.job import Costs, Truth
 from ronda.instances.outcome.metrics import job_figures, summarise

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from ronda.formulations.prediction.sizes import VARIANCE, Sizes
 from ronda.horizon.beliefs import Beliefs
 from ronda.horizon.driver import run
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
-from ronda.instances.files.catalogue import load
+from ronda.instances.files.packaged import load
 from ronda.instances.instance import Cadence, Instance, Knowledge
 from ronda.instances.job import JobState
 from ronda.instances.models.measured import Way

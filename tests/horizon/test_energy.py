@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import option
 from ronda.horizon.driver import run
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.job import Allocation, Costs
 from ronda.instances.plan import Plan
 from ronda.solvers.contract import Capability

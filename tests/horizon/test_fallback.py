@@ -15,7 +15,7 @@ from ronda.horizon.driver import run
 from ronda.horizon.fallback import fallback
 from ronda.horizon.state import ClusterState
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
-from ronda.instances.check.answer import Ledger, check
+from ronda.instances.check.checker import Ledger, check
 from ronda.instances.cluster import Rack
 from ronda.instances.errors import RondaError
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ronda.formulations.bounds.horizon import bounds
+from ronda.formulations.bounds.clairvoyant import bounds
 from ronda.horizon.driver import run, still
 from ronda.horizon.journal import Change
 from ronda.horizon.state import ClusterState
 from ronda.instances import generate
 from ronda.instances.budget import Budget, EnergyBudget
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.instance import Faults, Instance, Outage, Straggler
 from ronda.instances.job import Allocation, Costs, Estimate, Job, Option, Truth

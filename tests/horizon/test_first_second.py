@@ -5,7 +5,7 @@ import pytest
 
 from ronda.horizon.driver import run
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.errors import InputError
 from ronda.instances.rules.validate import validate

@@ -15,7 +15,7 @@ from ronda.horizon.driver import run
 from ronda.horizon.guard import guarded
 from ronda.horizon.solve import solve
 from ronda.instances import generate
-from ronda.instances.check.answer import Ledger, check
+from ronda.instances.check.checker import Ledger, check
 from ronda.instances.clock import Deadline
 from ronda.instances.files.json import write
 from ronda.instances.plan import SolutionStatus, StopReason

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ronda.horizon.driver import run
 from ronda.horizon.pacing import Pacer
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.outcome.accrual import accrual
 from ronda.instances.outcome.metrics import summarise
 

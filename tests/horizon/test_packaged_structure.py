@@ -3,8 +3,8 @@
 import pytest
 
 from ronda.horizon.driver import run
-from ronda.instances.check.answer import check
-from ronda.instances.files.catalogue import load
+from ronda.instances.check.checker import check
+from ronda.instances.files.packaged import load
 from ronda.instances.outcome.metrics import summarise
 
 

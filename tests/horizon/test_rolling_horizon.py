@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from ronda.horizon.driver import run
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.errors import InputError, RondaError
-from ronda.instances.files.catalogue import load
+from ronda.instances.files.packaged import load
 from ronda.instances.instance import Cadence
 from ronda.instances.job import Allocation, Costs
 from ronda.instances.outcome.metrics import summarise

@@ -11,7 +11,7 @@ from arrays import Told, array
 from arrays import instance as jobs_of
 from ronda.horizon.driver import run
 from ronda.instances import generate
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import read, write
 from ronda.instances.instance import Cadence

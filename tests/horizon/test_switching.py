@@ -15,7 +15,7 @@ from ronda.horizon import live
 from ronda.horizon.driver import run
 from ronda.instances import generate
 from ronda.instances.budget import Budget
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.instance import Cadence
 from ronda.instances.job import Costs
 from ronda.instances.plan import Plan

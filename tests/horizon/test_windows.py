@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ronda.horizon.driver import run
 from ronda.instances.budget import Budget, EnergyBudget
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.instance import Cadence
 from ronda.instances.job import Costs, Estimate
 

@@ -16,8 +16,8 @@ from ronda.bench.suites.tables import arrange
 from ronda.formulations.options.build import build
 from ronda.horizon.driver import run
 from ronda.instances import generate
-from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import write
+from ronda.instances.files.packaged import load
 from ronda.instances.instance import Instance
 from ronda.instances.job import JobState
 from ronda.instances.profile import NoiseScale

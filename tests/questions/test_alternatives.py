@@ -7,7 +7,7 @@ import pytest
 
 import ronda
 from every_choice import rows_by_job
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.model_data import make_case
 from ronda.formulations.allocation.rows import within
 from ronda.formulations.options.table import rows_of
 from ronda.instances import generate

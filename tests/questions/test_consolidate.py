@@ -18,8 +18,8 @@ from ronda.questions.consolidate.answer import consolidate
 from ronda.questions.consolidate.counting import most_saved
 from ronda.questions.consolidate.holdings import holdings
 from ronda.questions.consolidate.one_by_one import one_by_one
-from ronda.solvers.exact.form import too_late
-from ronda.solvers.exact.read import linear_form
+from ronda.solvers.exact.from_pyomo import linear_form
+from ronda.solvers.exact.linear_form import too_late
 
 LIMITS = ({}, {"moves": 2}, {"lost_gpu_s": 80.0}, {"moves": 1})
 

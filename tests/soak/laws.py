@@ -10,7 +10,7 @@ import ronda
 from every_plan import cuts
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import options, rows_of
-from ronda.formulations.positions.choices import NODE_SHARE
+from ronda.formulations.positions.variables import NODE_SHARE
 from ronda.formulations.sleeping import woken
 from ronda.instances.clock import Deadline
 from ronda.instances.job import Allocation

@@ -9,10 +9,10 @@ import every_plan
 import ronda
 from brute_positions import best_plan, random_values, tiny
 from limited_rounds import limited_round
-from ronda.formulations.allocation.case import Fidelity, make_case
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.allocation.model_data import Fidelity, make_case
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.options.build import build
-from ronda.formulations.positions.choices import NODE_SHARE
+from ronda.formulations.positions.variables import NODE_SHARE
 from ronda.instances.plan import SolutionStatus
 from ronda.instances.rules.validate import validate
 from ronda.solvers.decision.by_milp import allocate

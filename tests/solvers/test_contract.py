@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ronda.instances import clock, generate
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import read, write

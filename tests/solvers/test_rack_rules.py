@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import ronda
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.objectives.outlook import loss_of_moves
-from ronda.formulations.positions.choices import NODE_SHARE
+from ronda.formulations.positions.variables import NODE_SHARE
 from ronda.instances.cluster import Rack
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option

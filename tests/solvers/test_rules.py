@@ -9,22 +9,22 @@ import pytest
 from msgspec.structs import replace
 
 import ronda
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.model_data import make_case
 from ronda.formulations.allocation.rows import shortages
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.by_name import values
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.profile import Rated
+from ronda.solvers.applied_rules import asked
 from ronda.solvers.decision.by_file import allocate_by_file, model_of
 from ronda.solvers.decision.plan import Question, to_plan
 from ronda.solvers.decision.realise import realise
+from ronda.solvers.exact.from_pyomo import linear_form
 from ronda.solvers.exact.infeasible import conflicts
 from ronda.solvers.exact.model_file import export
-from ronda.solvers.exact.read import linear_form
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.registry import config_of
-from ronda.solvers.ruled import asked
 from ronda.solvers.rules import rules
 
 MOST = 4

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ronda.instances.files.catalogue import load
 from ronda.instances.files.fits import find
+from ronda.instances.files.packaged import load
 from ronda.instances.models.power import gpu_power_w
 from ronda.instances.profile import PowerCurve
 from tools.recipes.made_power import CLOCKS, CURVES, power_curve, stretch

@@ -11,7 +11,7 @@ import pytest
 from ronda.cli.commands.profile.list import families
 from ronda.instances.files.fits import fitted
 from ronda.instances.models.power import gpu_power_w
-from ronda.solvers.fitting.data import Reading, read
+from ronda.solvers.fitting.measurements import Reading, read
 from ronda.solvers.fitting.power import fit_power
 from ronda.solvers.fitting.throughput import fit_throughput
 from tools.profiles import ZEUS_NAMES, elasticflow_a100, main, packed, zeus

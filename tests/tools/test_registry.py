@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 from ronda.horizon.solve import solve
-from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import read, write
+from ronda.instances.files.packaged import load
 from ronda.solvers.registry import policy
 from tools.registry import records, update
 from tools.registry.check import worth

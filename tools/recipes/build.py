@@ -9,7 +9,7 @@ import msgspec
 
 from ronda.instances.errors import InputError
 from ronda.instances.files import json as files
-from ronda.instances.files.catalogue import Listing
+from ronda.instances.files.packaged import Listing
 from ronda.instances.instance import Instance
 from tools.recipes import hand, probes
 from tools.recipes.earth import earth, earth_may

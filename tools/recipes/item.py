@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ronda.instances.demand import Demand
-from ronda.instances.files.catalogue import Entry, Kind
+from ronda.instances.files.packaged import Entry, Kind
 from ronda.instances.instance import Instance
 from ronda.instances.round import Round
 

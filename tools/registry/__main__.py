@@ -23,8 +23,8 @@ from ronda.cli.options import (
 from ronda.cli.output import display, emit, note, table, tell
 from ronda.cli.progress import Bars
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import read
+from ronda.instances.files.packaged import load
 from ronda.instances.instance import Instance, Knowledge
 from ronda.instances.plan import Plan
 from tools.registry import check, records

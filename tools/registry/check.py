@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ronda.formulations.bounds.horizon import bounds
-from ronda.formulations.objectives.forms import outlook_of, values_of
+from ronda.formulations.bounds.clairvoyant import bounds
+from ronda.formulations.objectives.by_name import outlook_of, values_of
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import rows_of
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.errors import InputError
 from ronda.instances.files import json as files
-from ronda.instances.files.catalogue import load
+from ronda.instances.files.packaged import load
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

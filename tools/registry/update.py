@@ -7,9 +7,9 @@ import msgspec
 
 from ronda.bench.runs.single import drive
 from ronda.bench.runs.specs import cases
-from ronda.formulations.bounds.horizon import bounds
+from ronda.formulations.bounds.clairvoyant import bounds
 from ronda.horizon.solve import solve_valid
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.files import json as files

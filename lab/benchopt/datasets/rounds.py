@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from benchopt import BaseDataset
 
-from ronda.instances.files.catalogue import entries, load
+from ronda.instances.files.packaged import entries, load
 
 
 class Dataset(BaseDataset):  # type: ignore[misc]

@@ -26,7 +26,7 @@ from ronda.cli.options import (
 )
 from ronda.cli.output import can_draw
 from ronda.cli.runs import How
-from ronda.formulations.objectives.forms import minds_power
+from ronda.formulations.objectives.by_name import minds_power
 
 
 @taught(

@@ -22,7 +22,7 @@ from ronda.cli.output import can_draw, note
 from ronda.cli.progress import Bars
 from ronda.cli.runs import How, horizon_options
 from ronda.instances.errors import InputError, need
-from ronda.instances.files.catalogue import load
+from ronda.instances.files.packaged import load
 from ronda.instances.instance import Instance, Knowledge
 
 SUITE = ".toml"

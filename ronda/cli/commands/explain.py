@@ -46,11 +46,11 @@ def command(
     deadline = Deadline(time_limit, started=entered)
     round_ = load_round(source)
 
-    from ronda.formulations.allocation.case import whole_case
+    from ronda.formulations.allocation.model_data import whole_case
     from ronda.formulations.allocation.rows import separable, shortages
     from ronda.formulations.allocation.separable import normalise
-    from ronda.solvers.exact.form import form_of
     from ronda.solvers.exact.infeasible import conflicts
+    from ronda.solvers.exact.linear_form import form_of
 
     _, question, _ = milp_question(round_, policy, extra)
     case = whole_case(question.round, question.table, question.values)

@@ -19,14 +19,14 @@ from ronda.cli.options import (
     with_option,
 )
 from ronda.cli.output import emit, tell
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.errors import InputError, printable
 from ronda.instances.files.json import fingerprint, read
 from ronda.instances.files.storage import label
 from ronda.instances.schedule import Schedule
 
 if TYPE_CHECKING:
-    from ronda.formulations.positions.choices import Ways
+    from ronda.formulations.positions.variables import Ways
 
 
 @taught(

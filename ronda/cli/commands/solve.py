@@ -26,14 +26,14 @@ from ronda.cli.options import (
 from ronda.cli.output import display, emit, facts, note, table, tell_json
 from ronda.cli.progress import waiting
 from ronda.horizon.solve import solve_valid
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.files.canonical import encode
 from ronda.instances.files.json import write
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.instances.violation import Violation
-from ronda.solvers.ruled import broken_rules
+from ronda.solvers.applied_rules import broken_rules
 from ronda.solvers.rules import rules_of, with_rules
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from ronda.formulations.objectives.outlook import expected_left
-from ronda.formulations.options.ladders import own_batch_ladders
+from ronda.formulations.options.gpu_ladders import own_batch_ladders
 from ronda.instances.clock import Deadline
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

@@ -5,10 +5,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ronda.formulations.objectives.forms import restart_factor
+from ronda.formulations.objectives.by_name import restart_factor
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.build import build
-from ronda.formulations.options.ladders import Homes, Ladder
+from ronda.formulations.options.gpu_ladders import Homes, Ladder
 from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from ronda.formulations.allocation.rows import gpus_by_pool
 from ronda.formulations.allocation.waking import Ready, ready
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.objectives.outlook import horizon_s
-from ronda.formulations.objectives.thrift import worth_of_a_watt
+from ronda.formulations.objectives.thrifty_rank import worth_of_a_watt
 from ronda.formulations.sleeping import Standing, SurplusNodes, stand_by, standing
 from ronda.formulations.watts import may_sleep, node_classes, nodes_for
 from ronda.instances.clock import Deadline, OutOfTimeError
@@ -33,14 +33,14 @@ class WakingNodes(PlanMemory, frozen=True):
 class MilpEnergy(Prices):
     """Give every job the option that the round's best plan gives it, with a price on energy.
 
-    The exact counterpart of `powerflow`: the allocation model of `milp` (docs/formulations.md)
-    with options of GPUs, clock and batch; nodes awake as variables with the power of hosts and
-    idle GPUs; the power cap; the energy of the window; and the objective ``thrifty-rank``
-    (`ronda.formulations.objectives.thrift`), which took less energy than ``rank`` for no longer
-    mean JCT at the budgets that we measured (docs/powerflow.md). Switching costs progress
+    The exact counterpart of `powerflow`: the allocation model of `milp` (docs/formulations.md) with
+    options of GPUs, clock and batch; nodes awake as variables with the power of hosts and idle
+    GPUs; the power cap; the energy of the window; and the objective ``thrifty-rank``
+    (`ronda.formulations.objectives.thrifty_rank`), which took less energy than ``rank`` for no
+    longer mean JCT at the budgets that we measured (docs/powerflow.md). Switching costs progress
     (`ronda.formulations.objectives.outlook`). A job that is not served forgoes what a second of its
-    progress saves in flow time; that grows with its age (`ronda.formulations.objectives.rank`),
-    so that nobody waits without end.
+    progress saves in flow time; that grows with its age (`ronda.formulations.objectives.rank`), so
+    that nobody waits without end.
 
     The gap is proven by branching on the nodes that are awake and by MILPs over the jobs that
     prices leave undecided (`ronda.solvers.prices.engine`), many times as fast as the MILP in one
@@ -56,7 +56,7 @@ class MilpEnergy(Prices):
     Parameters
     ----------
     objective
-        What options are worth (`ronda.formulations.objectives.forms.values`).
+        What options are worth (`ronda.formulations.objectives.by_name.values`).
     gap
         Relative gap to the bound at which the search stops.
     elastic

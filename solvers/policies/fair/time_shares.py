@@ -18,7 +18,7 @@ from ronda.instances.arrays import Floats, Mask
 from ronda.instances.clock import Deadline, OutOfTimeError, checkpoint
 from ronda.instances.job import JobState
 from ronda.instances.round import Round
-from ronda.solvers.exact.apart import SolverError, apart
+from ronda.solvers.exact.threads import SolverError, apart
 
 GAP = 1e-3
 """Relative gap at which a program with whole numbers is solved."""

@@ -10,11 +10,11 @@ from typing import ClassVar
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.case import Case, make_case
+from ronda.formulations.allocation.model_data import Case, make_case
 from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.genes.genome import Genes, genes, genome_of, table_rows
-from ronda.formulations.genes.neighbourhood import move_losses, settle
+from ronda.formulations.genes.move_losses import move_losses, settle
 from ronda.formulations.objectives.outlook import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.instances.arrays import Floats, Rows
@@ -64,7 +64,7 @@ class Genetic(Optimising):
     Parameters
     ----------
     objective
-        What options are worth (`ronda.formulations.objectives.forms.values`).
+        What options are worth (`ronda.formulations.objectives.by_name.values`).
     gap
         Stop once the plan is proven to be within this of the best one, relative to the bound.
     elastic

@@ -14,7 +14,7 @@ from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.by_milp import decide, search_of
 from ronda.solvers.decision.by_positions import again_on_nodes, allocate_on_nodes
 from ronda.solvers.decision.plan import AGGREGATE, Choice, Optimising, Question
-from ronda.solvers.exact.catalogue import CP_SAT, MIP, bare, find
+from ronda.solvers.exact.backends import CP_SAT, MIP, bare, find
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.rules import NO_RULES, Rules
 
@@ -32,7 +32,7 @@ class Milp(Optimising):
     Parameters
     ----------
     objective
-        What options are worth (`ronda.formulations.objectives.forms.values`).
+        What options are worth (`ronda.formulations.objectives.by_name.values`).
     gap
         Relative gap to the bound at which the search stops.
     elastic
@@ -119,7 +119,7 @@ class CpSat(Optimising):
     Parameters
     ----------
     objective
-        What options are worth (`ronda.formulations.objectives.forms.values`).
+        What options are worth (`ronda.formulations.objectives.by_name.values`).
     gap
         Relative gap to the bound at which the search stops.
     elastic
@@ -156,7 +156,7 @@ class SiaLike(Milp):
 
     After Sia (Jayaram Subramanya et al., SOSP 2023), as its artifact has it: goodput over the least
     of the job's options, to the power of -0.5, 1.1 for a job that waits, a restart factor, and a
-    MILP over jobs and options (`ronda.formulations.objectives.forms.sia_goodput`). It is `milp`
+    MILP over jobs and options (`ronda.formulations.objectives.by_name.sia_goodput`). It is `milp`
     with that objective, and looks at no sizes.
 
     Parameters

@@ -29,7 +29,7 @@ class Prices(Optimising):
     Parameters
     ----------
     objective
-        What options are worth (`ronda.formulations.objectives.forms.values`).
+        What options are worth (`ronda.formulations.objectives.by_name.values`).
     gap
         Relative gap to the bound at which the search stops.
     elastic

@@ -4,7 +4,7 @@ import pytest
 
 from arrays import Told, array, instance
 from ronda.horizon.driver import run
-from ronda.instances.files.catalogue import load
+from ronda.instances.files.packaged import load
 
 
 @pytest.fixture(scope="session")

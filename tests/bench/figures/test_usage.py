@@ -7,7 +7,7 @@ import pytest
 from arrays import Told, array, instance
 from ronda.bench.figures.usage import bars
 from ronda.horizon.driver import run
-from ronda.instances.files.catalogue import load
+from ronda.instances.files.packaged import load
 from ronda.instances.outcome.usage import queue_of, usage_of
 
 

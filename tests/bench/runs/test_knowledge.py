@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.bench.runs.single import knowledge
-from ronda.instances.files.catalogue import load
+from ronda.instances.files.packaged import load
 from ronda.instances.job import Estimate
 
 

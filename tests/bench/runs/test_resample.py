@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ronda.bench.runs.resample import Resample, submissions
 from ronda.bench.runs.variant import Variant
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import load
+from ronda.instances.files.packaged import load
 from ronda.instances.rules.validate import validate
 
 SEEDS = st.integers(0, 2**32)

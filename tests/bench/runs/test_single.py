@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ronda.bench.runs.single import eaten, measure
 from ronda.horizon.driver import run
 from ronda.horizon.solve import solve
-from ronda.instances.files.catalogue import load
+from ronda.instances.files.packaged import load
 from ronda.instances.instance import Cadence
 from ronda.instances.job import Costs
 from ronda.instances.plan import Plan

@@ -9,7 +9,7 @@ from ronda.bench.runs.specs import PredictorFile, RunCase, cases, parse_seeds, s
 from ronda.instances.errors import InputError
 from ronda.instances.files import predictors
 from ronda.instances.files.json import fingerprint
-from ronda.instances.models.learnt import Calibration, Predictor
+from ronda.instances.models.fits import Calibration, Predictor
 from ronda.solvers.contract import Capability
 from ronda.solvers.registry import policy
 

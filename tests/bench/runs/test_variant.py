@@ -8,8 +8,8 @@ from ronda.bench.runs.variant import UNCHANGED, SearchDraw, Sleep, Variant, Wind
 from ronda.instances import generate
 from ronda.instances.budget import Budget, EnergyBudget
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import fingerprint
+from ronda.instances.files.packaged import load
 from ronda.instances.generate import Breakage
 from ronda.instances.job import Costs
 from ronda.instances.rules.validate import validate

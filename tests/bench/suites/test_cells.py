@@ -9,12 +9,12 @@ from ronda.bench.runs.variant import reference_w
 from ronda.bench.suites.cells import expand
 from ronda.bench.suites.suite import Suite, SuitePart
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import fingerprint, read, write
+from ronda.instances.files.packaged import load
 
 MAKER = """
 from msgspec.structs import replace
-from ronda.instances.files.catalogue import load
+from ronda.instances.files.packaged import load
 
 def few(jobs: int, *, name: str = "one-gpu"):
     made = load(name)

@@ -2,7 +2,7 @@
 
 import json
 
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.files import json as files
 
 

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from ronda.instances import generate
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.files import json as files
 from ronda.instances.plan import Plan
-from ronda.solvers.exact.catalogue import cbc_program
+from ronda.solvers.exact.backends import cbc_program
 from ronda.testing import sharing
 
 

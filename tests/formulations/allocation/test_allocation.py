@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 import ronda
-from ronda.formulations.allocation.case import charged_w, lasts_s, make_case
-from ronda.formulations.allocation.firm import bearing
+from ronda.formulations.allocation.model_data import charged_w, lasts_s, make_case
+from ronda.formulations.allocation.non_preemptible import bearing
 from ronda.formulations.allocation.pyomo_model import build, chosen_rows
 from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.options.build import build as build_options
@@ -19,9 +19,9 @@ from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.plan import Plan
 from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
-from ronda.solvers.exact.form import Effort, form_of
+from ronda.solvers.exact.from_pyomo import solve
 from ronda.solvers.exact.highs import solve_form
-from ronda.solvers.exact.read import solve
+from ronda.solvers.exact.linear_form import Effort, form_of
 
 IDLE_W, BUSY_W, HOST_W, SLEEP_W = 50.0, 250.0, 200.0, 10.0
 

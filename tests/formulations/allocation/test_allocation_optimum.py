@@ -7,15 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from every_choice import best_choice, rows_by_job
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.model_data import make_case
 from ronda.formulations.allocation.pyomo_model import build, chosen_rows
 from ronda.formulations.allocation.rows import separable, within
 from ronda.formulations.options.build import build as build_options
 from ronda.instances.generate import round as generated
 from ronda.instances.generate import tiny_round
 from ronda.solvers.decision.by_milp import point_of
-from ronda.solvers.exact.form import Effort, form_of
-from ronda.solvers.exact.read import solve
+from ronda.solvers.exact.from_pyomo import solve
+from ronda.solvers.exact.linear_form import Effort, form_of
 from ronda.solvers.prices.dual import Jobs
 from ronda.solvers.prices.engine import first_answer
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from brute_positions import best_plan, random_values, tiny
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.model_data import make_case
 from ronda.formulations.allocation.rows import buddy, whole_nodes
 from ronda.formulations.options.build import build
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup

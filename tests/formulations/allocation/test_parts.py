@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable, independent
-from ronda.formulations.allocation.uses import Uses
 
 
 def problem_of(seed, resources):

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.model_data import make_case
 from ronda.formulations.allocation.pyomo_model import answer, build, build_separable
+from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.options.build import build as build_options
 from ronda.instances import generate
-from ronda.solvers.exact.form import Effort
-from ronda.solvers.exact.read import solve
+from ronda.solvers.exact.from_pyomo import solve
+from ronda.solvers.exact.linear_form import Effort
 
 
 def problem_of(jobs, capacity, *, must=None, blocks=(), names=None):

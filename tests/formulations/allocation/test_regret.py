@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable, regrets, surpluses
-from ronda.formulations.allocation.uses import Uses
 from ronda.formulations.options.table import option
 from ronda.horizon.solve import solve
 from ronda.instances import generate

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable, normalise
-from ronda.formulations.allocation.uses import Uses
 
 
 def problem_of(seed):

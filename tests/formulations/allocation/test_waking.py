@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from ronda.formulations.allocation.case import make_case, restrict
+from ronda.formulations.allocation.model_data import make_case, restrict
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.waking import begin, ready, with_waking
 from ronda.formulations.options.build import build
@@ -13,8 +13,8 @@ from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.job import Allocation, Estimate, Job, JobState
 from ronda.instances.profile import PowerCurve, Profile, Tabular
 from ronda.instances.round import Round
-from ronda.solvers.exact.form import Effort, form_of
 from ronda.solvers.exact.highs import solve_form
+from ronda.solvers.exact.linear_form import Effort, form_of
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import solve_separable
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.bounds.horizon import bounds
+from ronda.formulations.bounds.clairvoyant import bounds
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import load
+from ronda.instances.files.packaged import load
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Job, Truth
 from ronda.instances.profile import (

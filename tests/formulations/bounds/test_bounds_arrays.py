@@ -3,7 +3,7 @@
 import pytest
 
 from arrays import Told, array, instance
-from ronda.formulations.bounds.horizon import bounds
+from ronda.formulations.bounds.clairvoyant import bounds
 from ronda.horizon.driver import run
 from ronda.instances.job import Costs
 

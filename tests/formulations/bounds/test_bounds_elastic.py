@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.bounds.horizon import bounds
+from ronda.formulations.bounds.clairvoyant import bounds
 from ronda.instances.budget import Budget, StepSeries
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.instance import Instance

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ronda.formulations.bounds.needs import needs
-from ronda.instances.files.catalogue import load
+from ronda.formulations.bounds.least_needs import needs
+from ronda.instances.files.packaged import load
 
 
 def test_needs_of_a_tabular_job_by_hand():

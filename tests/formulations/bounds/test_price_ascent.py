@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.bounds.ascent import falling, falling_move
-from ronda.formulations.bounds.horizon import bounds
-from ronda.formulations.bounds.needs import needs
-from ronda.formulations.bounds.priced import rounded
-from ronda.instances.files.catalogue import load
+from ronda.formulations.bounds.clairvoyant import bounds
+from ronda.formulations.bounds.least_needs import needs
+from ronda.formulations.bounds.price_ascent import falling, falling_move
+from ronda.formulations.bounds.price_bound import rounded
+from ronda.instances.files.packaged import load
 
 
 def test_level_prices_may_only_move_so_that_they_fall():

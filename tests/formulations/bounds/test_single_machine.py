@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.bounds.ascent import Supply
-from ronda.formulations.bounds.horizon import srpt
+from ronda.formulations.bounds.clairvoyant import srpt
+from ronda.formulations.bounds.price_ascent import Supply
 
 
 @given(

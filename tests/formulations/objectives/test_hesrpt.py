@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.objectives.outlook import UNKNOWN, outlook
 from ronda.formulations.objectives.rank import elasticity, expected_rank, prices
 from ronda.formulations.options.build import build

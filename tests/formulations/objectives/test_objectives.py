@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from by_fill import allocate_by_fill
-from ronda.formulations.objectives.forms import OBJECTIVES, values
+from ronda.formulations.objectives.by_name import OBJECTIVES, values
 from ronda.formulations.options.build import build
 from ronda.instances.errors import InputError
 from ronda.instances.job import Estimate

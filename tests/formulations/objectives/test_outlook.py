@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from ronda.formulations.objectives.forms import density
+from ronda.formulations.objectives.by_name import density
 from ronda.formulations.objectives.outlook import (
     expected_left,
     horizon_s,

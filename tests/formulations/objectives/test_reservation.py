@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ronda.formulations.objectives.forms import less_reserved, reservation
+from ronda.formulations.objectives.by_name import less_reserved, reservation
 from ronda.formulations.objectives.outlook import horizon_s, outlook
 from ronda.formulations.options.build import build
 from tests.helpers.valued_rounds import cluster, job, rigid, run, snapshot

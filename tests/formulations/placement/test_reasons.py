@@ -5,7 +5,7 @@ import pytest
 
 from ronda.formulations.placement.placer import place
 from ronda.formulations.placement.reasons import why_unplaced
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.plan import Plan

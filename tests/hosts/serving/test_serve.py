@@ -25,7 +25,7 @@ from ronda.hosts.serving.lanes import Lanes, done
 from ronda.hosts.serving.limits import ServerLimits
 from ronda.hosts.serving.serve import serve
 from ronda.instances import generate
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.errors import InputError
 from ronda.instances.files.canonical import encode

@@ -5,8 +5,8 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from ronda.instances.check import answer as check_module
-from ronda.instances.check.answer import check
+from ronda.instances.check import checker as check_module
+from ronda.instances.check.checker import check
 from ronda.instances.cluster import (
     Cluster,
     GpuType,

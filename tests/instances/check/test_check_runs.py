@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from hand_schedule import FIRST, FIXED, INSTANCE, SCHEDULE, SECOND, SHORT, SLEEPS, metered, of
 from ronda.instances.budget import Budget
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.job import Costs, Job, Truth
 from ronda.instances.schedule import JobOutcome
 

@@ -20,8 +20,8 @@ from hand_schedule import (
     of,
 )
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
-from ronda.instances.check import answer as check_module
-from ronda.instances.check.answer import check
+from ronda.instances.check import checker as check_module
+from ronda.instances.check.checker import check
 from ronda.instances.instance import Faults, Outage
 from ronda.instances.job import Costs, Truth
 from ronda.instances.profile import Memory

@@ -5,7 +5,7 @@ import copy
 import msgspec
 import pytest
 
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate

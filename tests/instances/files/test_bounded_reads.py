@@ -10,8 +10,8 @@ import zstandard
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.files.canonical import encode
-from ronda.instances.files.catalogue import load
 from ronda.instances.files.json import decode, read
+from ronda.instances.files.packaged import load
 from ronda.instances.rules.problem import VARIABLE, limits
 from ronda.instances.traces.table import read_jobs
 from ronda.systems.ones.trace import ones_workload

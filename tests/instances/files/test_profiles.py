@@ -5,7 +5,7 @@ import pytest
 
 from ronda.instances.errors import InputError
 from ronda.instances.files import fits as profiles
-from ronda.instances.models.learnt import Fit, FitErrors, FitParameter, Fits
+from ronda.instances.models.fits import Fit, FitErrors, FitParameter, Fits
 from ronda.instances.profile import Parametric, PowerCurve
 
 SPEED = Fit(

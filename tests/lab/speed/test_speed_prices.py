@@ -10,8 +10,8 @@ from lab.speed.cases import FIELDS
 from lab.speed.certificate import Claim, bound_of_prices, certify
 from lab.speed.engine import reference
 from lab.speed.figure import read_lines
+from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.allocation.uses import Uses
 from ronda.solvers.prices.dual import Search, bound_at
 from ronda.solvers.prices.engine import solve_separable
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from scipy.optimize import linprog
 
 from by_fill import allocate_by_fill, unit_prices
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup

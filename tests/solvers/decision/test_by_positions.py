@@ -5,14 +5,14 @@ import pytest
 from msgspec.structs import replace
 
 from brute_positions import best_plan, random_values, tiny
-from ronda.formulations.allocation.case import Fidelity, make_case
+from ronda.formulations.allocation.model_data import Fidelity, make_case
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import RACK, option
 from ronda.formulations.placement.placer import place
-from ronda.formulations.positions.choices import NODE_SHARE, restrict, ways
 from ronda.formulations.positions.model import build as exact_model
+from ronda.formulations.positions.variables import NODE_SHARE, restrict, ways
 from ronda.instances import generate
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.errors import InputError
@@ -23,7 +23,7 @@ from ronda.instances.round import Round
 from ronda.questions.explain import explain_jobs
 from ronda.solvers.decision import by_positions
 from ronda.solvers.decision.by_positions import allocate_on_nodes
-from ronda.solvers.exact.read import solve
+from ronda.solvers.exact.from_pyomo import solve
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.registry import policy
 from ronda.testing import without

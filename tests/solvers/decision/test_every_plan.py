@@ -8,11 +8,11 @@ import ronda
 from brute_positions import tiny
 from every_plan import best_plan
 from limited_rounds import limited_round
-from ronda.formulations.allocation.case import Fidelity, make_case
-from ronda.formulations.allocation.firm import bearing
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.allocation.model_data import Fidelity, make_case
+from ronda.formulations.allocation.non_preemptible import bearing
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.options.build import build
-from ronda.formulations.positions.choices import NODE_SHARE
+from ronda.formulations.positions.variables import NODE_SHARE
 from ronda.instances.plan import SolutionStatus
 from ronda.instances.rules.validate import validate
 from scaled_rounds import false_claims

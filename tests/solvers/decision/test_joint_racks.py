@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.case import Fidelity, make_case
+from ronda.formulations.allocation.model_data import Fidelity, make_case
 from ronda.formulations.allocation.racks import first_fit
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import CLUSTER, NODE, RACK, option
 from ronda.horizon.driver import run
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.generate import tiny_round

@@ -5,14 +5,14 @@ import sys
 import pyomo.environ
 from msgspec.structs import replace
 
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.clock import Deadline
 from ronda.instances.plan import StopReason
 from ronda.solvers.decision.by_milp import SECONDS_PER_OPTION, allocate, judged
 from ronda.solvers.exact import highs
-from ronda.solvers.exact.form import too_late
+from ronda.solvers.exact.linear_form import too_late
 from ronda.solvers.prices.core import CLIQUES
 from ronda.solvers.prices.dual import Search
 

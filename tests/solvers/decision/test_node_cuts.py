@@ -5,18 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ronda.formulations.allocation.case import Fidelity, make_case
+from ronda.formulations.allocation.model_data import Fidelity, make_case
 from ronda.formulations.options.build import build
-from ronda.formulations.positions.choices import restrict, ways
 from ronda.formulations.positions.model import build as exact_model
+from ronda.formulations.positions.variables import restrict, ways
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Estimate, Job, JobState
 from ronda.instances.profile import Parametric, Profile
 from ronda.instances.round import Round
 from ronda.solvers.decision.node_cuts import node_cut
-from ronda.solvers.exact.form import Effort
+from ronda.solvers.exact.from_pyomo import linear_form
 from ronda.solvers.exact.highs import solve_form
-from ronda.solvers.exact.read import linear_form
+from ronda.solvers.exact.linear_form import Effort
 
 
 def most_of(model, cut):

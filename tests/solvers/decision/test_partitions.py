@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from partitioned import alone
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.model_data import make_case
 from ronda.formulations.allocation.pyomo_model import build
 from ronda.formulations.allocation.rows import separable
 from ronda.instances import generate
@@ -17,8 +17,8 @@ from ronda.instances.clock import Deadline
 from ronda.instances.plan import SolutionStatus
 from ronda.solvers.decision.by_milp import allocate
 from ronda.solvers.decision.plan import Question
-from ronda.solvers.exact.form import Effort
-from ronda.solvers.exact.read import solve
+from ronda.solvers.exact.from_pyomo import solve
+from ronda.solvers.exact.linear_form import Effort
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import first_answer
 from ronda.solvers.registry import policy

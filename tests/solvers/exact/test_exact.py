@@ -13,10 +13,10 @@ from ronda.instances import generate
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.exact.form import Effort
+from ronda.solvers.exact.from_pyomo import linear_form, solve
 from ronda.solvers.exact.highs import solve_form
 from ronda.solvers.exact.infeasible import components, conflicts
-from ronda.solvers.exact.read import linear_form, solve
+from ronda.solvers.exact.linear_form import Effort
 from tests.helpers import knapsacks
 
 

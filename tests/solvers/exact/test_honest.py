@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from exact_forms import best_of, form_from, random_form
 from ronda.instances.plan import SolutionStatus, StopReason
-from ronda.solvers.exact.catalogue import SOLVERS
-from ronda.solvers.exact.form import Effort, found
+from ronda.solvers.exact.backends import SOLVERS
+from ronda.solvers.exact.linear_form import Effort, found
 
 
 def by(name, form):

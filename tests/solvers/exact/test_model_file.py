@@ -5,9 +5,9 @@ import pyomo.environ as pyo
 import pytest
 
 from ronda.instances.errors import InputError
-from ronda.solvers.exact.form import Effort
+from ronda.solvers.exact.from_pyomo import solve
+from ronda.solvers.exact.linear_form import Effort
 from ronda.solvers.exact.model_file import export, load_solution
-from ronda.solvers.exact.read import solve
 
 
 @pytest.mark.parametrize("suffix", [".lp", ".mps"])

@@ -8,9 +8,9 @@ import ronda
 from ronda.instances import generate
 from ronda.instances.clock import Deadline
 from ronda.solvers.exact import highs
-from ronda.solvers.exact.catalogue import CP_SAT, LOG
-from ronda.solvers.exact.form import Effort
-from ronda.solvers.exact.read import solve
+from ronda.solvers.exact.backends import CP_SAT, LOG
+from ronda.solvers.exact.from_pyomo import solve
+from ronda.solvers.exact.linear_form import Effort
 from ronda.solvers.registry import config_of
 from tests.helpers import knapsacks
 

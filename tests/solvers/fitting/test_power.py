@@ -7,8 +7,8 @@ import pytest
 from ronda.instances.errors import InputError
 from ronda.instances.models.power import gpu_power_w
 from ronda.instances.profile import PowerCurve
-from ronda.solvers.fitting.data import Measurements
 from ronda.solvers.fitting.fit import fit_measured, fit_table
+from ronda.solvers.fitting.measurements import Measurements
 from ronda.solvers.fitting.power import fit_power
 
 CURVE = PowerCurve(a_w=25.0, b_w=140.0, c_w=220.0, s0=0.86)

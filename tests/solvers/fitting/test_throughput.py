@@ -8,8 +8,8 @@ import pytest
 
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Parametric
-from ronda.solvers.fitting.data import Measurements
 from ronda.solvers.fitting.fit import fit_measured
+from ronda.solvers.fitting.measurements import Measurements
 from ronda.solvers.fitting.throughput import fit_throughput, identify, seconds
 
 TRUE = Parametric(

@@ -9,7 +9,7 @@ from deap import creator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.allocation.case import make_case
+from ronda.formulations.allocation.model_data import make_case
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.genes.genome import Genes, genes

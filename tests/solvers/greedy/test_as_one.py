@@ -12,7 +12,7 @@ from ronda.formulations.options.build import build
 from ronda.horizon.driver import run
 from ronda.horizon.solve import solve
 from ronda.horizon.state import ClusterState
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.job import Estimate
 from ronda.instances.plan import Plan, SolutionStatus

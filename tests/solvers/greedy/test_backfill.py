@@ -9,7 +9,7 @@ from msgspec.structs import replace
 import ronda
 from ronda.horizon.driver import run
 from ronda.instances.budget import Budget, StepSeries
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.cluster import Partition, Rack
 from ronda.instances.instance import Faults, Outage
 from ronda.instances.round import Round

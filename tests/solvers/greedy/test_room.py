@@ -7,7 +7,7 @@ import pytest
 from ronda.formulations.watts import left_w, spare
 from ronda.horizon.solve import solve
 from ronda.instances import generate
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.cluster import Cluster, Rack
 from ronda.instances.plan import SolutionStatus
 from ronda.solvers.greedy.room import ONE_BY_ONE, Draw

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import ronda
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.files.json import decode
 from ronda.solvers.registry import POLICIES
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 import ronda
-from ronda.formulations.options.ladders import own_batch_ladders
+from ronda.formulations.options.gpu_ladders import own_batch_ladders
 from ronda.instances.round import Round
 from ronda.solvers.registry import POLICIES
 

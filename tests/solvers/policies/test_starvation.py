@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from ronda.horizon.driver import run
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.solvers.registry import policy
 from tests.helpers.valued_rounds import cluster, rigid, snapshot

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.allocation.uses import Uses
 from ronda.instances.plan import closes
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import solve_separable

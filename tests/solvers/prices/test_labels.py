@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.allocation.uses import Uses
 from ronda.solvers.prices import core
 from ronda.solvers.prices.core import best_within
 from ronda.solvers.prices.dual import Jobs, bound_at

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from ronda.formulations.allocation.pyomo_model import build_separable
+from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.allocation.uses import Uses
 from ronda.instances.clock import Deadline
 from ronda.instances.plan import StopReason
-from ronda.solvers.exact.form import Effort
-from ronda.solvers.exact.read import solve
+from ronda.solvers.exact.from_pyomo import solve
+from ronda.solvers.exact.linear_form import Effort
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import solve_separable
 

@@ -5,7 +5,7 @@ import pytest
 
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import load_demand
+from ronda.instances.files.packaged import load_demand
 from ronda.systems.helios.ces import RULES, CesRule, ces, published
 from ronda.systems.helios.controllers import Vanilla
 from ronda.systems.helios.lot_sizing import least_cost

@@ -6,8 +6,8 @@ from msgspec import structs
 
 from ronda.instances import generate
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import load_demand
 from ronda.instances.files.json import write
+from ronda.instances.files.packaged import load_demand
 from ronda.systems.helios.controllers import CONTROLLERS, controller
 from ronda.systems.helios.lot_sizing import LotSizing
 from ronda.systems.helios.outcome import NodeDraw, outcome

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from ronda.instances import generate
 from ronda.instances.demand import Demand
-from ronda.instances.files.catalogue import load_demand
+from ronda.instances.files.packaged import load_demand
 from ronda.systems.helios.boosted import boosted, leaking
 from ronda.systems.helios.forecasts import (
     DemandForecast,

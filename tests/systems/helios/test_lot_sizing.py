@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ronda.instances.errors import InputError
-from ronda.solvers.exact.form import Effort
-from ronda.solvers.exact.read import solve
+from ronda.solvers.exact.from_pyomo import solve
+from ronda.solvers.exact.linear_form import Effort
 from ronda.systems.helios.lot_sizing import cost, least_cost
 from sleep_models import build
 

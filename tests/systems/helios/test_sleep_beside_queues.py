@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.horizon.driver import run
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.demand import Demand, demand_of
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import write

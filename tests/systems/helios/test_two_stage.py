@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.solvers.exact.form import Effort
-from ronda.solvers.exact.read import solve
+from ronda.solvers.exact.from_pyomo import solve
+from ronda.solvers.exact.linear_form import Effort
 from ronda.systems.helios.lot_sizing import (
     cost,
     costs,

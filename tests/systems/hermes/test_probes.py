@@ -13,14 +13,14 @@ from ronda.horizon.driver import run
 from ronda.horizon.state import ClusterState
 from ronda.instances import generate
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence
 from ronda.instances.job import JobState, Truth
 from ronda.instances.learning import Sweep, SweepState, TrainingLog
-from ronda.instances.models.chunks import balanced
-from ronda.instances.outcome.searched import searched
+from ronda.instances.models.array_sizes import balanced
+from ronda.instances.outcome.sweep_results import searched
 from ronda.instances.profile import Parametric
 from ronda.instances.rules.validate import validate
 from ronda.solvers.greedy.groups import groups

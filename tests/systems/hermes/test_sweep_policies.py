@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ronda.horizon.driver import run
 from ronda.instances import generate
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.instance import Instance
 from ronda.instances.job import Truth

@@ -12,7 +12,7 @@ from ronda.horizon.driver import run
 from ronda.horizon.state import ClusterState
 from ronda.instances import clock as clocks
 from ronda.instances.budget import Budget, StepSeries
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.errors import InputError

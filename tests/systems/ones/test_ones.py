@@ -10,7 +10,7 @@ from ronda.horizon.driver import run
 from ronda.horizon.solve import solve
 from ronda.horizon.state import ClusterState
 from ronda.instances import generate
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance

@@ -6,10 +6,10 @@ from ronda.cli.command import taught
 from ronda.cli.load import kind_of, question, subject
 from ronda.cli.options import Source, json_option
 from ronda.cli.output import emit, tell
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import entries
 from ronda.instances.files.json import fingerprint, read
+from ronda.instances.files.packaged import entries
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

@@ -3,7 +3,7 @@
 from ronda.cli.command import taught
 from ronda.cli.options import json_option
 from ronda.cli.output import display, emit, table
-from ronda.instances.files.catalogue import entries
+from ronda.instances.files.packaged import entries
 
 
 @taught("list", "ronda instances list")

@@ -20,7 +20,7 @@ def command(source: str, seed: int, out: Path, as_json: bool) -> None:
     10 % of jobs by up to 10 %, 40 % by 10-50 %, 20 % by 50-100 %, 20 % by 1-10 times and 10 % by
     10-100 times their size, either way.
     """
-    from ronda.formulations.prediction.errors import with_errors
+    from ronda.formulations.prediction.helios_errors import with_errors
 
     found = with_errors(load_instance(source), seed)
     made = found.made | {"errors": seed}

@@ -9,7 +9,7 @@ from ronda.cli.load import instance as load_instance
 from ronda.cli.options import FIGURE, instance_argument, seed_option, write_options
 from ronda.cli.output import display, emit, facts, tell
 from ronda.cli.progress import waiting
-from ronda.instances.models.learnt import Calibration
+from ronda.instances.models.fits import Calibration
 
 MEANINGS = {
     "jobs": "jobs that judge",
@@ -53,7 +53,7 @@ def command(
     That of venus-vcvgl takes a few seconds.
     """
     from ronda.instances.files import predictors
-    from ronda.solvers.fitting.sizes import train
+    from ronda.solvers.fitting.size_predictor import train
 
     with waiting(f"training on {source}"):
         predictor = train(load_instance(source), alpha=alpha, seed=seed)

@@ -13,7 +13,7 @@ from ronda.cli.output import display, emit, note, tell
 from ronda.cli.progress import Bars
 from ronda.instances.errors import InputError
 from ronda.instances.files.fits import write as keep
-from ronda.instances.models.learnt import Fits
+from ronda.instances.models.fits import Fits
 
 
 def _known(text: str) -> tuple[str, float] | None:
@@ -119,8 +119,8 @@ def command(
     most = options["max_local_batch"]
     if most is not None and not math.isfinite(most):
         raise InputError("--max-local-batch", f"{most:g}", "a number of samples")
-    from ronda.solvers.fitting.data import Reading
     from ronda.solvers.fitting.fit import fit_table
+    from ronda.solvers.fitting.measurements import Reading
 
     with Bars() as bars:
         fits = fit_table(

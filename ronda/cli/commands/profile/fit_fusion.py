@@ -10,7 +10,7 @@ from ronda.cli.commands.profile.fit import show
 from ronda.cli.options import FIGURE, write_options
 from ronda.cli.output import table
 from ronda.instances.files.fits import write as keep
-from ronda.instances.models.learnt import Fit, Fits
+from ronda.instances.models.fits import Fit, Fits
 from ronda.instances.profile import AffineTime
 
 

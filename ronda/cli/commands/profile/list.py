@@ -12,7 +12,7 @@ from ronda.cli.options import json_option
 from ronda.cli.output import display, emit, table
 from ronda.instances.errors import InputError
 from ronda.instances.files.fits import fitted
-from ronda.instances.models.learnt import Fit
+from ronda.instances.models.fits import Fit
 
 
 @taught("list", "ronda profile list", "ronda profile list zeus-resnet50-V100")

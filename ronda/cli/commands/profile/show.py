@@ -10,7 +10,7 @@ from ronda.cli.commands.profile.list import in_percent
 from ronda.cli.options import Source, json_option
 from ronda.cli.output import display, emit, facts, table
 from ronda.instances.files.fits import find, fitted
-from ronda.instances.models.learnt import Fit
+from ronda.instances.models.fits import Fit
 
 
 @taught("show", "ronda profile show zeus-resnet50-V100-b256", "ronda profile show profile.json")

@@ -10,7 +10,7 @@ import pytest
 from ronda.horizon.driver import run
 from ronda.instances.cluster import GpuType
 from ronda.instances.files import json as files
-from ronda.instances.files.catalogue import entries
+from ronda.instances.files.packaged import entries
 from ronda.instances.instance import Instance
 from ronda.instances.round import Round
 

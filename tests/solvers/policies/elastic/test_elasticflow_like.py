@@ -3,7 +3,7 @@
 import pytest
 
 from ronda.horizon.solve import solve
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 
 
 def gpus(plan):

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from ronda.horizon.driver import run
 from ronda.horizon.solve import solve
-from ronda.instances.check.answer import check
-from ronda.instances.files import catalogue
+from ronda.instances.check.checker import check
+from ronda.instances.files import packaged
 from ronda.instances.instance import Cadence
 from ronda.instances.outcome.metrics import summarise
 from ronda.instances.profile import Tabular
@@ -99,7 +99,7 @@ def test_what_does_not_fit_on_nodes_is_spread(elastic_round, live_job):
 @pytest.mark.slow
 def test_pollux_artifact():
     """Mean JCT on pollux-1 with its artifact's period: 4,087 s there (`reference`)."""
-    instance = catalogue.load("pollux-1")
+    instance = packaged.load("pollux-1")
     assert instance.reference["optimus (its own simulator)"]["mean_jct_s"] == 4087.0
     schedule = run(instance, "optimus", cadence=Cadence(period_s=60.0, on_event=False))
     assert summarise(instance, schedule)["mean_jct_s"] == pytest.approx(4087.0, rel=0.03)

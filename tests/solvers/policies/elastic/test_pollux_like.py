@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.objectives.forms import restart_factor
+from ronda.formulations.objectives.by_name import restart_factor
 from ronda.horizon.solve import solve
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.solvers.policies.elastic.pollux_like import hull_steps, worths
 
 

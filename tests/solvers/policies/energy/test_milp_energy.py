@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from ronda.bench.runs.variant import Variant, reference_w
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.options.build import build
 from ronda.horizon.driver import run
 from ronda.horizon.solve import solve
 from ronda.instances import generate
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.errors import InputError
-from ronda.instances.files.catalogue import load
+from ronda.instances.files.packaged import load
 from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.outcome.metrics import summarise
 from ronda.instances.profile import PowerCurve, Profile, Tabular

@@ -5,7 +5,7 @@ import pytest
 
 from ronda.horizon.driver import run
 from ronda.instances.budget import Budget, StepSeries
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 
 
 def test_energy_by_hand(two_nodes):

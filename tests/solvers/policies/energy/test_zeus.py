@@ -7,7 +7,7 @@ import pytest
 
 from ronda.horizon.driver import run
 from ronda.horizon.solve import solve
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.errors import InputError
 from ronda.solvers.contract import Capability
 from ronda.solvers.registry import POLICIES, ZEUS_BASES, config_of, parameters_of, policy

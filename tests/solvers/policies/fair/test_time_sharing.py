@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from ronda.horizon.solve import solve
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.solvers.policies.fair.gavel_like import GavelFtfLike, fair_shares
 from ronda.solvers.policies.fair.shockwave_like import ShockwaveLike, won_rounds

@@ -4,9 +4,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from ronda.formulations.genes.neighbourhood import move_losses
+from ronda.formulations.genes.move_losses import move_losses
 from ronda.instances import generate
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from every_choice import best_choice
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import rows_of, running_rows
 from ronda.instances import clock
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.errors import InputError

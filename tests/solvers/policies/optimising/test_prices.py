@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from lab.speed.engine import reference
+from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.allocation.uses import Uses
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from ronda.formulations.objectives.forms import values
+from ronda.formulations.objectives.by_name import values
 from ronda.formulations.options.build import build
 from ronda.horizon.solve import solve
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.generate import round as generated
 from ronda.instances.job import Estimate
 from ronda.solvers.contract import Capability

@@ -5,9 +5,9 @@ import pytest
 
 from ronda.horizon.driver import run
 from ronda.horizon.solve import solve
-from ronda.instances.check.answer import check
+from ronda.instances.check.checker import check
 from ronda.instances.errors import InputError
-from ronda.instances.files import catalogue
+from ronda.instances.files import packaged
 from ronda.instances.instance import Cadence
 from ronda.instances.outcome.metrics import summarise
 from ronda.solvers.policies.rigid.tiresias import SecondQueue
@@ -75,7 +75,7 @@ def test_a_threshold_must_be_positive():
 
 def test_pollux_artifact():
     """Mean JCT on pollux-1 with its artifact's period: 2,474 s there (`reference`)."""
-    instance = catalogue.load("pollux-1")
+    instance = packaged.load("pollux-1")
     assert instance.reference["tiresias (its own simulator)"]["mean_jct_s"] == 2474.0
     schedule = run(instance, "tiresias", cadence=Cadence(period_s=60.0, on_event=False))
     assert summarise(instance, schedule)["mean_jct_s"] == pytest.approx(2474.0, rel=0.02)

@@ -1,0 +1,189 @@
+"""Clairvoyant lower bounds for a whole instance: what no schedule can beat; they read the truth.
+
+**Counting bound on the completion times.** If in a relaxation of the problem no schedule can
+complete its k-th job before c_k, for every k, then the sum of all completion times is at least
+sum_k c_k; and of several relaxations the latest c_k may be taken for each k. The relaxations:
+
+* *alone*: every job runs alone at its fastest, its first pause included;
+* *GPUs*: the GPUs of a group of pools are one machine, a job's size is its fewest GPU-seconds. A
+  real schedule uses no more than the machine has, so it cannot be ahead of the machine's shortest
+  remaining processing time schedule, which at every moment has completed the most jobs;
+* *power*: likewise for the watts below the power cap that idling leaves, and joules;
+* *energy*: with an energy budget k jobs need at least the k smallest amounts of joules, beyond
+  what idling uses, and these must have accrued.
+
+**Priced bound.** `ronda.formulations.bounds.price_bound`; it sees that a job cannot be both fast
+and frugal, and is usually the better one where jobs queue.
+
+Power and energy are used only if no way to run a job draws less than idling, and they count the
+cheapest way of idling (all nodes that would save by it asleep) unless told that nodes cannot sleep.
+"""
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+
+from ronda.formulations.bounds.least_needs import Needs, needs
+from ronda.formulations.bounds.price_ascent import Resource, Supply
+from ronda.formulations.bounds.price_bound import priced_total, rounded
+from ronda.instances.arrays import Floats
+from ronda.instances.errors import InputError
+from ronda.instances.instance import Instance
+from ronda.instances.outcome.accrual import accrual
+
+MOST_PRICED = 10_000
+"""Jobs up to which the priced bound is computed; beyond, its grid would be too coarse to help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Lower bounds on what any schedule of an instance achieves.
+
+    ``mean_jct_s``, completion minus submission, is the best of the next three: from every job
+    running alone, from the counting bound, from the priced bound (None where it was not computed).
+    ``end_s`` counts from the instance's start, ``makespan_s`` from the first submission;
+    ``energy_j`` is that of the cluster from 0 until the last job completes.
+    """
+
+    mean_jct_s: float
+    alone_jct_s: float
+    counting_jct_s: float
+    priced_jct_s: float | None
+    end_s: float
+    makespan_s: float
+    energy_j: float
+
+
+def bounds(
+    instance: Instance,
+    *,
+    may_sleep: bool = True,
+    priced: bool = True,
+    need: Needs | None = None,
+) -> Bounds:
+    """Return lower bounds for every schedule of an instance.
+
+    Without `may_sleep` they are for schedules that keep all nodes awake, and that of energy is
+    higher. The priced bound (`priced`) takes most of the time. `need` is `needs` of the instance
+    and `may_sleep`, if known already; budgets do not change it.
+
+    InputError if a job has no truth, or nothing in the cluster can run it, or the power that
+    the idling cluster leaves never suffices.
+    """
+    need = needs(instance, may_sleep=may_sleep) if need is None else need
+    watts = _watts(instance, need)
+    alone = need.submit_s + need.seconds
+    counted = _counting(need, watts, alone)
+    jobs, submitted = len(alone), float(need.submit_s.sum())
+    end_s = float(counted[-1])
+    if not np.isfinite(end_s):
+        raise InputError("budget", "too little power or energy for all jobs", "more than idling")
+    alone_jct_s = float(need.seconds.mean())
+    counting_jct_s = float((counted.sum() - submitted) / jobs)
+    priced_jct_s = None
+    if priced and jobs <= MOST_PRICED:
+        total = _priced(need, watts, end_s, counted)
+        priced_jct_s = (total - submitted) / jobs
+    return Bounds(
+        mean_jct_s=max(alone_jct_s, counting_jct_s, priced_jct_s or 0.0),
+        alone_jct_s=alone_jct_s,
+        counting_jct_s=counting_jct_s,
+        priced_jct_s=priced_jct_s,
+        end_s=end_s,
+        makespan_s=end_s - float(need.submit_s.min()),
+        energy_j=need.idle_w * end_s + float(need.joules.sum()),
+    )
+
+
+def _watts(instance: Instance, need: Needs) -> list[Resource]:
+    """Return the joules that the idling cluster leaves of the budget; none without a budget.
+
+    While less energy accrues than idling uses, jobs keep what they have: more than there can be.
+    """
+    if not need.all_draw_power:
+        return []
+    unit = float(rounded(need.joules.sum() / need.gpu_s.sum(), 1))
+    found = []
+    cap = instance.budget.power_cap_w
+    if cap is not None:
+        left_w = np.maximum(np.array(cap.values) - need.idle_w, 0.0)
+        supply = Supply(np.array(cap.times_s, dtype=float), left_w)
+        found.append(Resource(supply, stored=False, group=None, unit=unit))
+    if instance.budget.energy is not None:
+        line = accrual(instance.budget, reserved_w=0.0)
+        supply = Supply(line.times_s, np.maximum(line.rates_w - need.idle_w, 0.0), line.initial_j)
+        found.append(Resource(supply, stored=True, group=None, unit=unit))
+    return found
+
+
+def _counting(need: Needs, watts: list[Resource], alone: Floats) -> Floats:
+    """Return (J,) ascending: no schedule completes its k-th job earlier."""
+    parts = []
+    for group, gpus in enumerate(need.group_gpus.tolist()):
+        own = need.group == group
+        if own.any():
+            machine = srpt(need.submit_s[own], need.gpu_s[own] / gpus)
+            parts.append(np.maximum(np.sort(alone[own]), np.sort(machine)))
+    counted = np.sort(np.concatenate(parts))
+    for resource in watts:
+        supply = resource.supply
+        if resource.stored:
+            latest = supply.when(np.cumsum(np.sort(need.joules)))
+        else:  # SRPT in the time in which the supply grows evenly
+            latest = supply.when(np.sort(srpt(supply.until(need.submit_s), need.joules)))
+        counted = np.maximum(counted, latest)
+    return counted
+
+
+def _priced(need: Needs, watts: list[Resource], end_s: float, counted: Floats) -> float:
+    """Return the priced bound on the sum of completion times, group by group if they are apart."""
+    alone_s = float((need.gpu_s / need.group_gpus[need.group]).sum())
+    horizon_s = max(end_s, float(need.submit_s.max()) + alone_s)
+    crowd = _crowd(need.submit_s, counted)
+    gpus = [
+        Resource(Supply(np.zeros(1), np.array([count])), stored=False, group=group, unit=1.0)
+        for group, count in enumerate(need.group_gpus.tolist())
+    ]
+    priced_watts = [resource for resource in watts if resource.unit > 0]
+    return priced_total(need, [*gpus, *priced_watts], horizon_s, crowd)
+
+
+def _crowd(submit_s: Floats, counted: Floats) -> Floats:
+    """Return moments that are dense where many jobs are in the system, ascending."""
+    times = np.concatenate([submit_s, counted])
+    order = np.argsort(times, kind="stable")
+    change = np.concatenate([np.ones(len(submit_s)), -np.ones(len(counted))])[order]
+    weight = np.sqrt(np.maximum(np.cumsum(change)[:-1], 0.0))
+    mass = np.concatenate([[0.0], np.cumsum(np.diff(times[order]) * weight)])
+    return np.asarray(np.interp(np.linspace(0.0, mass[-1], 4 * len(times)), mass, times[order]))
+
+
+def srpt(release: Floats, size: Floats) -> Floats:
+    """Return the completion times (J,) under shortest remaining processing time.
+
+    The machine works at speed 1 and may be interrupted at no cost. At every moment SRPT has
+    completed at least as many jobs as any other rule could have (Schrage 1968), so no schedule's
+    k-th completion is earlier than SRPT's, for any k.
+    """
+    order = np.argsort(release, kind="stable")
+    arrivals: list[tuple[float, float, int]] = list(
+        zip(release[order].tolist(), size[order].tolist(), order.tolist(), strict=True)
+    )
+    done = np.empty(len(release))
+    waiting: list[tuple[float, int]] = []  # remaining size, job
+    now = 0.0
+    for k, (arrival, work, job) in enumerate(arrivals):
+        now = max(now, arrival)
+        heapq.heappush(waiting, (work, job))
+        until = arrivals[k + 1][0] if k + 1 < len(arrivals) else float("inf")
+        while waiting and now < until:
+            left, first = waiting[0]
+            if now + left <= until:
+                heapq.heappop(waiting)
+                now += left
+                done[first] = now
+            else:
+                heapq.heapreplace(waiting, (left - (until - now), first))
+                now = until
+    return done

@@ -1,0 +1,130 @@
+"""Prices of shared resources, and the steps that improve them.
+
+They are supergradient steps (Polyak's rule with a target that shrinks) on a bound that is concave
+in the prices, such as that of `ronda.formulations.bounds.price_bound`. What can be stored has a
+price that never rises; every other one may be anything above zero.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ronda.instances.arrays import Floats
+
+
+class Supply:
+    """How much of a resource there is until each time: continuous, piecewise linear, increasing.
+
+    It is `initial` at time 0 and grows by `rates` (K,) per second from breakpoints `times_s` (K,)
+    on, ascending from 0; the last rate holds indefinitely. Rates are not negative.
+    """
+
+    def __init__(self, times_s: Floats, rates: Floats, initial: float = 0.0) -> None:
+        self.times_s, self.rates = times_s, rates
+        steps = np.diff(times_s) * rates[:-1]
+        self._total = initial + np.concatenate([[0.0], np.cumsum(steps)])
+
+    def until(self, time_s: Floats) -> Floats:
+        """Return what has been supplied until `time_s`."""
+        k = np.searchsorted(self.times_s, time_s, side="right") - 1
+        return np.asarray(self._total[k] + self.rates[k] * (time_s - self.times_s[k]))
+
+    def when(self, amount: Floats) -> Floats:
+        """Return the first time by which there is `amount`; infinite if there never is."""
+        k = np.maximum(np.searchsorted(self._total, amount, side="left") - 1, 0)
+        short = np.maximum(amount - self._total[k], 0.0)
+        rate = self.rates[k]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wait = np.where(short > 0, short / np.where(rate > 0, rate, np.nan), 0.0)
+        return np.asarray(self.times_s[k] + np.nan_to_num(wait, nan=np.inf))
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Something that jobs share.
+
+    ``supply`` is how much there is until each time (GPU-seconds, joules), ``stored`` whether it can
+    be used later. ``group`` is the group of pools whose GPUs it stands for, None for watts of all
+    jobs; ``unit`` a typical use by one GPU.
+    """
+
+    supply: Supply
+    stored: bool
+    group: int | None
+    unit: float
+
+
+class Ascent:
+    """Prices (M, K) per unit of each resource, and the steps that improve them."""
+
+    PATIENCE, MOMENTUM, FIRST_TARGET = 3, 0.5, 0.3
+
+    def __init__(self, resources: Sequence[Resource], times: Floats) -> None:
+        self.stored = [r.stored for r in resources]
+        self.length = np.diff(times)
+        until = np.stack([r.supply.until(times) / r.unit for r in resources])
+        self.supply = np.diff(until, axis=1)
+        self.supply[:, 0] += until[:, 0]
+        self.prices = np.zeros_like(self.supply)
+        self._speed = np.zeros_like(self.prices)
+        self._best = (-np.inf, self.prices, self.prices)  # total, prices, gradient
+        self._ahead, self._stalled = 0.0, 0
+
+    def step(self, total: float, use: Floats, floor: float) -> bool:
+        """Move the prices; False if these are optimal.
+
+        `total` and `use` are what the present prices give; steps are measured by `floor`, which no
+        total is below.
+        """
+        gradient = (use - self.supply) / self.length
+        start = self._best[0] == -np.inf
+        if start:
+            self._ahead = self.FIRST_TARGET * max(total - floor, 1.0)
+        self._stalled = 0 if total > self._best[0] + 0.1 * self._ahead else self._stalled + 1
+        if total > self._best[0]:
+            self._best = (total, self.prices, gradient)
+        if self._stalled >= self.PATIENCE:
+            total, self.prices, gradient = self._best
+            self._ahead *= 0.5
+            self._stalled = 0
+            self._speed = np.zeros_like(gradient)
+        move = gradient + self.MOMENTUM * self._speed
+        for m, stored in enumerate(self.stored):
+            if stored:
+                move[m] = falling_move(move[m], self.prices[m], self.length)
+        move[(self.prices <= 0) & (move < 0)] = 0.0
+        size = float((self.length * move * move).sum())
+        if size <= 0:
+            return False
+        self._speed = move
+        gap = self._best[0] + self._ahead - total
+        self.prices = np.maximum(self.prices + gap / size * move, 0.0)
+        for m in np.flatnonzero(self.stored).tolist():
+            self.prices[m] = falling(self.prices[m], self.length)
+        return True
+
+
+def falling_move(move: Floats, prices: Floats, weights: Floats) -> Floats:
+    """Return the closest move under which prices that never rise can go on never rising.
+
+    Where prices are level the move must not rise; elsewhere a small one may be anything. Without
+    this a supply that is there from the start, all of it in the first interval, would make the
+    steps of all other prices next to nothing.
+    """
+    starts = np.flatnonzero(np.diff(prices, prepend=np.nan) != 0).tolist()
+    level = [slice(a, b) for a, b in zip(starts, [*starts[1:], len(prices)], strict=True)]
+    return np.concatenate([falling(move[part], weights[part]) for part in level])
+
+
+def falling(values: Floats, weights: Floats) -> Floats:
+    """Return the closest sequence that never rises (weighted least squares), by pooling."""
+    blocks: list[tuple[float, float, int]] = []  # mean, weight, length
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        mean, total, count = value, weight, 1
+        while blocks and blocks[-1][0] < mean:
+            other, mass, number = blocks.pop()
+            mean = (mean * total + other * mass) / (total + mass)
+            total, count = total + mass, count + number
+        blocks.append((mean, total, count))
+    return np.repeat([b[0] for b in blocks], [b[2] for b in blocks])

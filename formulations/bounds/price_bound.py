@@ -1,0 +1,214 @@
+"""A lower bound on the sum of completion times from prices of the cluster's resources.
+
+Let every second t have a price pi_m(t) >= 0 for each resource m (GPUs of a group of pools; watts).
+A schedule uses no more of a resource than its supply u_m(t), so with e_jm(t) what job j uses::
+
+    sum_j C_j  >=  sum_j [ C_j + sum_m int pi_m e_jm dt ]  -  sum_m int pi_m u_m dt
+
+and the bracket is at least the least cost of job j alone, v_j: it completes when that and the
+prices make it cheapest. Energy that accrues can be stored: what was used by t never exceeds what
+was supplied by t, for every t. Multipliers of these inequalities add up to a price that never
+rises, and the formula above holds for it with int pi du, initial supply included.
+
+**Cost of a job alone.** Job j is released at r (submission plus its first pause) and does w_s
+units of work in stages s = 1…S. In way n it draws c_n(t) = sum_m pi_m(t) e_nm per second and works
+at rate a_sn. For any multipliers nu_s >= 0 of the work and any completion C::
+
+    C + cost  >=  f(C) = C + sum_s nu_s w_s - int_r^C max(0, max_sn (nu_s a_sn - c_n(t))) dt
+
+because in each second at most one stage advances in one way. For prices that are constant on
+intervals f is linear on each, so its minimum there is at an end. Several nu are tried and the best
+is taken for each interval (a valid choice, as the inequality holds for every nu); the least over
+all intervals bounds v_j, and so does the job's critical path.
+
+Which nu: if the job ends where the costs are c', its nu makes ending later neither better nor
+worse, max_sn (nu_s a_sn - c'_n) = 1. So nu_s = y_s min_n (1 + c'_n)/b_n is tried for costs c' that
+occur, with b_n = max_s y_s a_sn and y fixed by mean prices. Nothing in the proof depends on that.
+
+The prices are improved step by step (`ronda.formulations.bounds.price_ascent`). Every step's prices
+give a valid bound; the best is returned. Where a job is as cheap in one way or second as in
+another, the last bit of a rate would decide where the steps lead, and processors differ in the last
+bits of a power: a bound moved by 0.3 %. So all that the steps read is rounded, to the side that
+keeps the bound valid, and sums are made in an order of our own.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.bounds.least_needs import Alike, Needs
+from ronda.formulations.bounds.price_ascent import Ascent, Resource
+from ronda.formulations.options.table import unbeaten
+from ronda.instances.arrays import Floats
+
+CELLS = 300_000
+"""Jobs times intervals of the price grid; with fewer jobs prices are finer."""
+MOST_INTERVALS, FEWEST_INTERVALS = 512, 32
+TRIALS = 32
+"""How many multipliers nu are tried for a job."""
+STEPS = 30
+"""Steps of the prices."""
+
+
+def priced_total(
+    needs: Needs, resources: Sequence[Resource], horizon_s: float, crowd: Floats
+) -> float:
+    """Return a lower bound on the sum of the completion times of all jobs.
+
+    Parameters
+    ----------
+    resources
+        What jobs share; all that exist in the instance or only some (a weaker bound).
+    horizon_s
+        Prices are zero from here on; beyond all submissions.
+    crowd
+        (X,) moments, ascending, of which there are many where prices matter: the grid is made
+        half of equal intervals and half of equal numbers of these.
+    """
+    jobs = len(needs.submit_s)
+    count = int(np.clip(CELLS // jobs, FEWEST_INTERVALS, MOST_INTERVALS))
+    times = _grid(horizon_s, crowd, count)
+    markets = [_Market(alike, needs, resources, times) for alike in needs.kinds]
+    ascent = Ascent(resources, times)
+    best = -np.inf
+    for _ in range(STEPS):
+        tried = _trial_costs(ascent.prices)
+        mean = _mean_prices(ascent.prices, times)
+        total, use = 0.0, np.zeros_like(ascent.prices)
+        for market in markets:
+            value, of_kind = market.cheapest(ascent.prices, tried, mean)
+            total += value
+            use += of_kind
+        total -= float((ascent.prices * ascent.supply).sum())
+        best = max(best, total)
+        if not ascent.step(total, use, float(needs.submit_s.sum())):
+            break
+    return best
+
+
+def _grid(horizon_s: float, crowd: Floats, count: int) -> Floats:
+    """Return ascending times from 0 to the horizon."""
+    inside = crowd[(crowd > 0) & (crowd < horizon_s)]
+    even = np.linspace(0.0, horizon_s, count // 2 + 1)
+    dense = np.quantile(inside, np.linspace(0.0, 1.0, count // 2)) if len(inside) else even[:0]
+    grain = np.ldexp(1.0, np.frexp(horizon_s)[1] - 28)
+    return np.unique(np.round(np.concatenate([even, dense]) / grain) * grain)
+
+
+def rounded(values: Floats, side: int) -> Floats:
+    """Return values to 30 bits; none is below its own (`side` 1), or none above (-1)."""
+    share, exponent = np.frexp(values)
+    return np.asarray(np.ldexp(np.round(np.ldexp(share, 30)), exponent - 30) * (1 + side * 2**-29))
+
+
+def _product(a: Floats, b: Floats) -> Floats:
+    """Return the matrix product of (..., M) and (M, N): that of BLAS rounds as processors do."""
+    return np.asarray(sum(a[..., m, None] * row for m, row in enumerate(b)))
+
+
+def _trial_costs(prices: Floats) -> Floats:
+    """Return (Q, M) price vectors to derive multipliers from: none, then low to high."""
+    level = prices.sum(axis=0)
+    order = np.argsort(level, kind="stable")
+    order = order[level[order] > 0]
+    none = np.zeros((1, len(prices)))
+    if not len(order):
+        return none
+    picked = order[np.unique(np.linspace(0, len(order) - 1, TRIALS - 1).astype(int))]
+    return np.concatenate([none, prices[:, picked].T])
+
+
+def _mean_prices(prices: Floats, times: Floats) -> Floats:
+    """Return (M,) mean prices over time, weighted by how high they are."""
+    weight = prices.sum(axis=0) * np.diff(times)
+    mass = weight.sum()
+    return np.asarray((prices * weight).sum(axis=1) / mass if mass > 0 else prices[:, 0])
+
+
+class _Market:
+    """Jobs of one kind, looking for their cheapest time under given prices."""
+
+    def __init__(
+        self, alike: Alike, needs: Needs, resources: Sequence[Resource], times: Floats
+    ) -> None:
+        some, rows = alike.modes, alike.rows
+        columns = [
+            (some.gpus if r.group == alike.group else 0.0 * some.gpus)
+            if r.group is not None
+            else alike.extra_w
+            for r in resources
+        ]
+        use = rounded(np.stack([c / r.unit for c, r in zip(columns, resources, strict=True)]), -1)
+        rate = rounded(some.rate, 1)
+        reached = alike.share.sum(axis=0) > 0
+        same = np.zeros(use.shape[1])
+        keep = unbeaten(same.astype(int), same, np.concatenate([use, -rate[reached]]))
+        self.use = use[:, keep]  # (M, N)
+        self.rate = rate[reached][:, keep]  # (S, N)
+        self.share = rounded(alike.share[:, reached], -1)  # (j, S)
+        self.release = needs.submit_s[rows] + needs.start_s[rows]
+        self.earliest = needs.submit_s[rows] + rounded(needs.seconds[rows], -1)
+        self.times = times
+        self.first = np.searchsorted(times, self.release, side="right") - 1
+
+    def cheapest(self, prices: Floats, tried: Floats, mean: Floats) -> tuple[float, Floats]:
+        """Return a lower bound on the jobs' total cost, and about what they then use (M, K)."""
+        weight = ((1.0 + _product(mean, self.use)) / np.maximum(self.rate, 1e-300)).min(axis=1)
+        pace = (weight[:, None] * self.rate).max(axis=0)  # (N,)
+        scale = ((1.0 + _product(tried, self.use)) / pace).min(axis=1)  # (Q,)
+        gain = scale[:, None, None] * pace - _product(prices.T, self.use)  # (Q, K, N)
+        way = gain.argmax(axis=2)
+        slope = np.maximum(np.take_along_axis(gain, way[..., None], axis=2)[..., 0], 0.0)
+        work = (self.share * weight).sum(axis=1)
+        value, q, end = self._completions(work, scale, slope)
+        lasts = np.clip(
+            self.times[1:] - np.maximum(self.times[:-1], self.release[:, None]), 0, None
+        )
+        busy = _run(np.where(slope[q] > 0, lasts, 0.0), pace[way[q]], work, end)
+        seconds = np.zeros(slope.shape)
+        np.add.at(seconds, q, busy)
+        return float(value.sum()), (self.use[:, way] * seconds).sum(axis=1)
+
+    def _completions(
+        self, work: Floats, scale: Floats, slope: Floats
+    ) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+        """Return each job's least cost, and the multiplier and interval (j,) that give it.
+
+        With ``A(t) = t - int_0^t slope`` the module's f is ``A_q(C) + B_jq``.
+        """
+        first, release, ends = self.first, self.release, self.times[1:]
+        gained = np.cumsum(slope * np.diff(self.times), axis=1)  # (Q, K)
+        a_end = ends - gained
+        a_start = np.concatenate([np.full((len(scale), 1), self.times[0]), a_end[:, :-1]], axis=1)
+        reward = work[:, None] * scale  # (j, Q)
+        missed = gained[:, first] - slope[:, first] * (ends[first] - release)
+        b = reward + missed.T
+        a_low = np.minimum(a_start, a_end)
+        best = np.full((len(work), len(ends)), -np.inf)
+        for q in range(len(scale)):
+            np.maximum(best, a_low[q] + b[:, q, None], out=best)
+        jobs = np.arange(len(work))
+        at_once = np.minimum(release[:, None] + reward, a_end[:, first].T + b)
+        best[jobs, first] = at_once.max(axis=1)
+        best[np.arange(len(ends)) < first[:, None]] = np.inf
+        # After the horizon f of the first multiplier, made for prices of zero, is constant.
+        best[:, -1] = np.minimum(best[:, -1], a_end[0, -1] + b[:, 0])
+        end = best.argmin(axis=1)
+        trials = np.where((end == first)[:, None], at_once, a_low[:, end].T + b)
+        return np.maximum(best[jobs, end], self.earliest), trials.argmax(axis=1), end
+
+
+def _run(open_s: Floats, pace: Floats, work: Floats, end: NDArray[np.int64]) -> Floats:
+    """Return in which of the seconds (j, K) that are worth their price jobs run.
+
+    All until the interval in which the job ends, evenly less if that is more than enough for its
+    work; if it is not enough, the job runs on until it is.
+    """
+    done = np.cumsum(open_s * pace, axis=1)
+    until_end = np.take_along_axis(done, end[:, None], axis=1)
+    within = np.arange(open_s.shape[1]) <= end[:, None]
+    share = np.minimum(1.0, work[:, None] / np.maximum(until_end, 1e-300))
+    missing = np.clip(work[:, None] - (done - open_s * pace), 0.0, None) / np.maximum(pace, 1e-300)
+    long_enough = until_end >= work[:, None]
+    return np.where(long_enough, np.where(within, open_s * share, 0.0), np.minimum(open_s, missing))

@@ -1,0 +1,281 @@
+"""All ways to run applications in pools: grids of models, and tables of rates handed over.
+
+A grid holds the ways of one application on some terms, as they are before jobs ask. Grids of
+measured step times that are asked for together are made together. Where rates were handed over
+each job's table says the ways, and the rows of all tables are made in one pass.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ronda.formulations.options.application import LEAST_SPEED, Application, PoolShape
+from ronda.formulations.options.table import (
+    BATCH,
+    CLOCK,
+    CLUSTER,
+    COLUMNS,
+    GPUS,
+    NODE,
+    POOL,
+    RACK,
+    RATE,
+    SPAN,
+    WATTS,
+    rivals,
+    unbeaten,
+)
+from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.clock import checkpoint
+from ronda.instances.job import Job
+from ronda.instances.models import rated
+from ronda.instances.models.cache import Remembered
+from ronda.instances.models.configuration import Configuration
+from ronda.instances.models.power import measured_speeds_and_watts, speed_and_watts
+
+
+class Terms(NamedTuple):
+    """What jobs that choose from a grid together have in common.
+
+    Clock fractions (ascending), global batches, GPU counts (`Application.sizes`, or what was asked
+    for), and whether dominated rows are dropped (`prune`) and watts matter in that (`mind_power`).
+    """
+
+    clocks: tuple[float, ...]
+    batches: tuple[float, ...]
+    counts: tuple[int, ...]
+    prune: bool
+    mind_power: bool
+
+
+class Grid(NamedTuple):
+    """Configurations (rows) of an application in a pool, ordered by GPUs, span, clock and batch.
+
+    `ways` (COLUMNS, R) are their columns, with samples per second (0: not feasible) in place of the
+    rate; `batch` (R,) is the index of the batch, `rivals` (2, B, R) are those of
+    `ronda.formulations.options.table.rivals`, if dominated rows are dropped. What its own
+    batch beats has no row then.
+    """
+
+    ways: Floats
+    batch: Rows
+    rivals: Floats | None
+
+
+Asked = tuple[Application, Terms]
+"""What a grid is of."""
+
+_known = Remembered[Asked, Grid](maxsize=1024)
+
+TOGETHER = 64
+"""Grids made together: their arrays stay in the cache, and a deadline that passes loses no more."""
+
+
+def grids(asked: Sequence[Asked]) -> list[Grid]:
+    """Return the grids of applications on some terms; the last ones are remembered."""
+    return _known.of(asked, _made)
+
+
+class _Ways(NamedTuple):
+    """Configurations (R,), ordered by GPUs, span, clock and batch.
+
+    A level is a pair of GPUs and span; `below` (L, L) tells of each pair of levels whether the
+    second takes no more than the first.
+    """
+
+    gpus: Floats
+    span: Floats
+    nodes: Floats
+    racks: Floats
+    clock: Floats
+    batch: Floats
+    level: Rows
+    below: Mask
+
+
+@lru_cache(maxsize=256)
+def _ways(shape: PoolShape, terms: Terms, minds_racks: bool) -> _Ways:
+    """Return all configurations on some terms."""
+    levels = _levels(shape, terms.counts, minds_racks)
+    each = len(terms.clocks) * len(terms.batches)
+    of_level = np.array(levels, dtype=float).reshape(-1, 2).T
+    gpus, span = of_level.repeat(each, axis=1)
+    below = of_level[0] <= of_level[0][:, None]
+    for kind in (RACK, CLUSTER):
+        own = of_level[1] == kind
+        below &= own <= own[:, None]
+    return _Ways(
+        gpus,
+        span,
+        np.ceil(gpus / shape.pool.gpus_per_node),
+        np.where(span == CLUSTER, shape.pool.racks, 1.0),
+        np.tile(np.repeat(terms.clocks, len(terms.batches)), len(levels)),
+        np.tile(terms.batches, len(levels) * len(terms.clocks)),
+        np.repeat(np.arange(len(levels)), each),
+        below,
+    )
+
+
+def _levels(shape: PoolShape, counts: Sequence[int], minds_racks: bool) -> list[tuple[int, int]]:
+    """Return GPU counts and how far these may reach: a rack is an offer only if it is faster."""
+    rows = []
+    for n in counts:
+        if n <= shape.pool.gpus_per_node:
+            rows.append((n, NODE))
+            continue
+        if minds_racks and n <= shape.rack_gpus:
+            rows.append((n, RACK))
+        rows.append((n, CLUSTER))
+    return rows
+
+
+def _made(asked: Sequence[Asked]) -> Iterator[tuple[Asked, Grid]]:
+    """Yield grids; those of the same configurations, all measured or none, are made together."""
+    alike = dict[tuple[PoolShape, Terms, bool, bool], list[Application]]()
+    for of, terms in asked:
+        alike.setdefault((of.shape, terms, of.minds_racks, of.tabular), []).append(of)
+    for (shape, terms, minds_racks, _), members in alike.items():
+        ways = _ways(shape, terms, minds_racks)
+        for at in range(0, len(members), TOGETHER):
+            checkpoint()
+            some = members[at : at + TOGETHER]
+            made = _grids(shape, terms, ways, *_speeds(some, ways))
+            yield from zip([(of, terms) for of in some], made, strict=True)
+
+
+def _speeds(members: Sequence[Application], ways: _Ways) -> tuple[Floats, Floats]:
+    """Return (X, R) samples per second and watts; in one pass if steps are measured."""
+    shape = members[0].shape
+    gpu_type = shape.pool.gpu_type
+    at = Configuration(ways.gpus, ways.nodes, ways.batch, ways.clock, ways.racks)
+    if members[0].tabular:
+        speed, watts = measured_speeds_and_watts([of.profile for of in members], gpu_type, at)
+    else:
+        speed, watts = np.empty((2, len(members), len(ways.gpus)))
+        for x, of in enumerate(members):
+            checkpoint()
+            speed[x], watts[x] = speed_and_watts(of.profile, gpu_type, at)
+        near = np.flatnonzero(ways.span == RACK)  # each is followed by its like in several racks
+        far = near + np.searchsorted(ways.level, 1)
+        speed[:, far] *= speed[:, far] >= LEAST_SPEED * speed[:, near]
+    for r in np.flatnonzero(_spread(shape, ways.gpus)).tolist():
+        way = int(ways.gpus[r]), float(ways.batch[r]), float(ways.clock[r])
+        speed[:, r] *= [of.has_nodes(*way) for of in members]
+    return speed, watts
+
+
+def _spread(shape: PoolShape, gpus: Floats) -> Mask:
+    """Return (K,) which numbers of GPUs are on more nodes than their rates are promised for."""
+    wide = [n for n in np.unique(gpus).tolist() if shape.spreads(int(n)) is not None]
+    return np.isin(gpus, wide)
+
+
+def _grids(
+    shape: PoolShape, terms: Terms, ways: _Ways, speed: Floats, power_w: Floats
+) -> Iterator[Grid]:
+    """Yield the grids of configurations with these speeds and watts (X, R).
+
+    Unless every clock has a row, each batch is run at its fastest clock, of equally fast ones the
+    lowest.
+    """
+    batches = len(terms.batches)
+    rows = np.ones((COLUMNS, *speed.shape))
+    rows[POOL], rows[GPUS], rows[SPAN] = shape.index, ways.gpus, ways.span
+    rows[CLOCK], rows[BATCH], rows[RATE], rows[WATTS] = ways.clock, ways.batch, speed, power_w
+    batch, level = np.tile(np.arange(batches), speed.shape[1] // batches), ways.level
+    if terms.prune and not terms.mind_power:
+        by_clock = rows.reshape(COLUMNS, len(speed), -1, len(terms.clocks), batches)
+        fastest = by_clock[RATE].argmax(axis=2)[None, :, :, None]
+        rows = np.take_along_axis(by_clock, fastest, axis=3).reshape(COLUMNS, len(speed), -1)
+        batch, level = batch[: rows.shape[2]], level[:: len(terms.clocks)]
+    if not terms.prune:
+        yield from (Grid(own.copy(), batch, None) for own in rows.transpose(1, 0, 2))
+        return
+    watts = rows[WATTS] if terms.mind_power else np.zeros_like(rows[WATTS])
+    for own, own_w in zip(rows.transpose(1, 0, 2), watts, strict=True):
+        checkpoint()
+        others = rivals(own[RATE], batch, batches, level, ways.below, own_w)
+        left = np.flatnonzero(own[RATE] > others[0, batch, np.arange(len(batch))])
+        yield Grid(own[:, left], batch[left], others[:, :, left])
+
+
+class RatedJob(NamedTuple):
+    """A job, by its number, in a pool that it has rates for; `free` to be run as not asked for."""
+
+    number: int
+    job: Job
+    of: Application
+    free: bool
+
+
+def rated_ways(told: Sequence[RatedJob], *, prune: bool, mind_power: bool) -> tuple[Rows, Floats]:
+    """Return (K,) whose each row is, and (COLUMNS, K) the rows, in the order of the tables.
+
+    Jobs may have every way within their limits that has a rate on the fewest nodes that hold the
+    GPUs; those not free what they asked for, at full clock. Rows that are beaten (`unbeaten`) are
+    dropped if `prune`; watts count in that if `mind_power`.
+    """
+    if not told:
+        return np.empty(0, dtype=np.int64), np.empty((COLUMNS, 0))
+    tables = [_columns(each.of) for each in told]
+    which = np.repeat(np.arange(len(told)), [table.shape[1] for table in tables])
+    rows = np.concatenate(tables, axis=1)
+    checkpoint()
+    kept = np.flatnonzero(_allowed(told, which, rows))
+    which, rows = which[kept], rows[:, kept]
+    if prune:
+        costs = rows[[rated.GPUS, rated.WATTS]] if mind_power else rows[[rated.GPUS]]
+        best = unbeaten(which, rows[rated.RATE], costs)
+        which, rows = which[best], rows[:, best]
+    pools = np.array([each.of.shape.index for each in told])
+    per_node = np.array([each.of.shape.pool.gpus_per_node for each in told])
+    ways = np.ones((COLUMNS, len(which)))
+    ways[POOL] = pools[which]
+    ways[SPAN] = np.where(rows[rated.GPUS] <= per_node[which], NODE, CLUSTER)
+    for column, own in _SAME:
+        ways[column] = rows[own]
+    return np.array([each.number for each in told])[which], ways
+
+
+_SAME = (
+    (GPUS, rated.GPUS),
+    (CLOCK, rated.CLOCK),
+    (BATCH, rated.BATCH),
+    (RATE, rated.RATE),
+    (WATTS, rated.WATTS),
+)
+
+
+def _columns(of: Application) -> Floats:
+    assert of.rated is not None
+    return rated.columns(of.rated, of.shape.pool.gpu_type.idle_w)
+
+
+def _allowed(told: Sequence[RatedJob], which: Rows, rows: Floats) -> Mask:
+    """Return (K,) which rows a job may have."""
+    limits = [
+        (
+            job.gpus,
+            (job.min_gpus or job.gpus) if free else job.gpus,
+            (job.max_gpus or job.gpus) if free else job.gpus,
+            of.shape.pool.gpus,
+            of.shape.pool.gpus_per_node,
+            -1.0 if free else of.batch(job),
+            of.shape.index,
+        )
+        for _, job, of, free in told
+    ]
+    asked, low, high, most, per_node, batch, pool = np.array(limits, dtype=float).T[:, which]
+    gpus = rows[rated.GPUS]
+    allowed = (gpus == asked) | ((low <= gpus) & (gpus <= high))
+    allowed &= (gpus <= most) & (rows[rated.NODES] == np.ceil(gpus / per_node))
+    allowed &= (batch < 0) | ((rows[rated.BATCH] == batch) & (rows[rated.CLOCK] == 1.0))
+    for shape in {each.of.shape.index: each.of.shape for each in told}.values():
+        offered = np.isin(rows[rated.CLOCK], shape.pool.gpu_type.clocks)
+        allowed &= offered | (pool != shape.index)
+        for k in np.flatnonzero(allowed & (pool == shape.index) & _spread(shape, gpus)).tolist():
+            way = (int(gpus[k]), float(rows[rated.BATCH, k]), float(rows[rated.CLOCK, k]))
+            allowed[k] = told[int(which[k])].of.has_nodes(*way)
+    return np.asarray(allowed)

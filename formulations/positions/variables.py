@@ -1,0 +1,171 @@
+"""The variables of the exact model: each option, on nodes of its own choice or where its job runs.
+
+What a job runs on now comes twice: it *stays* on its very nodes, for what the option is worth, or
+*moves*, for that less what the restart loses (`loss_of_moves`); where rules see racks, it stays in
+its own and moves to the others. Every other option is put on nodes
+like a job that starts: q = gpus div M whole nodes, each the pool's largest (M GPUs) and empty, and
+a block of gpus mod M GPUs on one more node. A job that the pool's largest nodes cannot hold so is
+*mixed*: it takes the fewest nodes that hold it, whatever their sizes, each empty.
+
+Nodes are groups of equal ones, and what jobs hold on them (`nodes_of`).
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ronda.formulations.allocation.model_data import Case
+from ronda.formulations.allocation.model_data import restrict as restrict_case
+from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.options.table import RACK, SEVERAL, in_place
+from ronda.formulations.watts import classes_of_nodes
+from ronda.instances.arrays import Mask, Rows
+from ronda.instances.cluster import Topology
+
+NODE_SHARE = 1e-5
+"""What a node in use costs, as a share of the largest value of an option: of plans that are worth
+the same, the one that leaves more nodes empty for wide jobs is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The options of a `case` as they can be placed; all arrays are (n,), of its variables.
+
+    ``stay`` tells which stay where they run. The others take ``whole`` nodes and a block of
+    ``rest`` GPUs, or, if ``mixed``, ``whole`` empty nodes of any size; all in one rack if ``tied``.
+    A node in use costs ``node_price``. Where moves and nodes only break ``ties``, all of them
+    together cost no more than that; otherwise it is None.
+    """
+
+    case: Case
+    stay: Mask
+    whole: Rows
+    rest: Rows
+    mixed: Mask
+    tied: Mask
+    node_price: float
+    ties: float | None
+
+
+def ways(case: Case, ties: float | None = None) -> Ways:
+    """Return the options of a case as they can be placed; moves and nodes cost `ties` at most."""
+    table, round_ = case.table, case.round
+    now, must = table.current[case.rows], table.must_run[case.job]
+    here = now & in_place(table, case.rows, [state.allocation for state in table.jobs])
+    moves, values = np.flatnonzero(now & ~must), np.zeros(len(table))
+    values[case.rows] = case.value
+    losses = np.array(
+        [
+            loss_of_moves(round_, table, values, case.rows[[i]], {table.jobs[j].job.id})
+            for i, j in zip(moves.tolist(), case.job[moves].tolist(), strict=True)
+        ]
+    )
+    node_price = NODE_SHARE * case.scale
+    if ties is not None:
+        losses *= ties / 2 / max(losses.sum(), ties / 2) if ties else 0.0
+        node_price = ties / 2 / max(1, len(round_.cluster.topology.node_gpus))
+    moved = case.value.copy()
+    moved[moves] -= losses
+    moves = moves[here[moves] & (case.rack[moves] != SEVERAL)]
+    rows = np.concatenate([case.rows, case.rows[moves]])
+    stay = np.concatenate([here, np.zeros(len(moves), dtype=bool)])
+    order = np.lexsort((~stay, rows))
+    wide = replace(
+        case,
+        rows=rows[order],
+        rack=np.concatenate([case.rack, case.rack[moves]])[order],
+        value=np.concatenate([np.where(here, case.value, moved), moved[moves]])[order],
+    )
+    return _pieces(wide, stay[order], node_price, ties)
+
+
+def restrict(found: Ways, kept: Rows) -> Ways:
+    """Return some of the ways only, by ascending number."""
+    some = np.zeros(len(found.stay), dtype=bool)
+    some[kept] = True
+    columns = {
+        name: getattr(found, name)[kept] for name in ("stay", "whole", "rest", "mixed", "tied")
+    }
+    return replace(found, case=restrict_case(found.case, some), **columns)
+
+
+def largest(topology: Topology) -> list[int]:
+    """Return (P,) the GPUs of each pool's largest node in service; 1 where none is."""
+    most = np.ones(len(topology.pools), dtype=np.int64)
+    np.maximum.at(most, topology.node_pool, topology.node_gpus)
+    return [int(gpus) for gpus in most]
+
+
+def _pieces(case: Case, stay: Mask, node_price: float, ties: float | None) -> Ways:
+    """Return how many whole nodes, and which block, every option takes."""
+    topology = case.round.cluster.topology
+    most = largest(topology)
+    whole, rest = np.divmod(case.gpus, np.array(most)[case.pool])
+    mixed = np.zeros(len(whole), dtype=bool)
+    for p in range(len(topology.pools)):
+        sizes = np.sort(topology.node_gpus[topology.in_service(p)])[::-1]
+        if (sizes == most[p]).all():
+            continue
+        own = np.flatnonzero((case.pool == p) & (whole > 0))
+        for i in own.tolist():
+            q, r = int(whole[i]), int(rest[i])
+            nodes = sizes[: q + (r > 0)]
+            if len(nodes) < q + (r > 0) or nodes[q - 1] < nodes[0] or (r and nodes[-1] < r):
+                mixed[i] = True
+                whole[i] = 1 + np.searchsorted(np.cumsum(sizes), case.gpus[i])
+                rest[i] = 0
+    several = np.array([pool.racks for pool in topology.pools])[case.pool] > 1
+    tied = ~stay & several & ((case.table.span[case.rows] == RACK) | (case.rack >= 0))
+    return Ways(case, stay, whole, rest, mixed, tied, node_price, ties)
+
+
+Held = tuple[tuple[int, int], ...]
+"""Pairs (variable of a job that may stay on a node, its GPUs there), the most GPUs first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes of one pool, rack and size, of one node class of the case (index ``kind``)."""
+
+    pool: int
+    rack: int
+    size: int
+    kind: int
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The groups, and by node what is held there by jobs that may stay."""
+
+    groups: tuple[Group, ...]
+    held: dict[int, Held]
+
+
+def nodes_of(found: Ways) -> Nodes:
+    """Return the nodes of a round and what jobs hold that may stay."""
+    case = found.case
+    topology = case.round.cluster.topology
+    alike: defaultdict[tuple[int, int, int, int], list[int]] = defaultdict(list)
+    for n, (pool, rack, size, kind) in enumerate(
+        zip(
+            topology.node_pool.tolist(),
+            topology.node_rack.tolist(),
+            topology.node_gpus.tolist(),
+            classes_of_nodes(case.round),
+            strict=True,
+        )
+    ):
+        if size:  # in service
+            alike[pool, rack, size, kind].append(n)
+    held: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for i in np.flatnonzero(found.stay).tolist():
+        allocation = case.table.jobs[int(case.job[i])].allocation
+        assert allocation is not None
+        for node, gpus in allocation.placement:
+            held[node].append((i, gpus))
+    return Nodes(
+        tuple(Group(*key, tuple(nodes)) for key, nodes in alike.items()),
+        {n: tuple(sorted(jobs, key=lambda job: -job[1])) for n, jobs in held.items()},
+    )

@@ -1,0 +1,214 @@
+"""Sizes of jobs as Helios' QSSF service predicts them, as distributions that learn.
+
+A regression by boosted trees (LightGBM) says P, the typical size of a job of such `features`. What
+is believed is P times the errors that it made before on jobs that it was not fitted to, of the same
+decade of P: as wide as the predictor is wrong (split conformal prediction: Vovk, Gammerman and
+Shafer 2005). The rolling estimate has the weight `alpha` in the mixture of both, so the mean is ::
+
+    alpha P_rolling + (1 - alpha) P_model
+
+as in Helios (Hu et al., SC'21; alpha = 0.1). Every completion is learnt from: it changes the
+errors, the rolling estimate and the features of later jobs. The trees stay as they were trained.
+
+**The rolling estimate**, as in the authors' artifact, is that of the last jobs like a job: of the
+same name, or else of the names nearest to it, of the same user, or else of all; of these the ones
+on as many GPUs, if there are any. A job of a new name is like all of its user, one of a new user
+like all jobs. Where traces have no users, jobs on as many GPUs stand for the user's (ours).
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from difflib import get_close_matches
+from math import floor, log10
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ronda.formulations.prediction.features import NEAR, Features
+from ronda.formulations.prediction.sizes import Sizes
+from ronda.instances.arrays import Floats
+from ronda.instances.job import Job
+from ronda.instances.models.fits import Past, Predictor
+
+if TYPE_CHECKING:
+    import lightgbm
+
+REMEMBERED = 200
+"""Complete jobs that are remembered of a user, of a name, and of all: the last ones."""
+
+NAMES = 300
+"""Names that are remembered: those that were seen last."""
+
+NEAREST = 2
+"""How many of the nearest names count, as in the artifact."""
+
+POINTS = 20
+"""Sizes that a distribution is told by."""
+
+ERRORS = 200
+"""Errors of a decade that are remembered: the last ones."""
+
+
+class Service:
+    """Believes in sizes of jobs, by a predictor and what has ended since.
+
+    Jobs must be told of in the order of their submission and completion.
+    """
+
+    def __init__(self, predictor: Predictor) -> None:
+        self.alpha = float(predictor.alpha)
+        self._trees = booster(predictor.model)
+        self.features = Features(predictor.users, predictor.partitions, predictor.names)
+        self.rolling = Rolling()
+        self.errors = Errors(predictor.errors)
+        self._typical: dict[str, float] = {}
+        self._longest = 0.0
+        for past in predictor.past:
+            self._learn(remembered(past), past.work)
+
+    def submit(self, jobs: Sequence[Job], now_s: float) -> list[Sizes | None]:
+        """Return what is believed of the sizes of jobs that are submitted now."""
+        rows = np.array([self.features.submit(job, now_s) for job in jobs])
+        typical = np.exp(predicted(self._trees, rows)).tolist()
+        self._typical.update(zip((job.id for job in jobs), typical, strict=True))
+        return [self._sizes(job, p) for job, p in zip(jobs, typical, strict=True)]
+
+    def forget(self, job: Job) -> None:
+        """Make nothing of the error of a job: the trees were fitted to it."""
+        self._typical.pop(job.id, None)
+
+    def end(self, job: Job, work: float | None) -> None:
+        """Learn that a job is gone, and how much `work` it was; None if it never completed."""
+        typical = self._typical.pop(job.id, None)
+        if work is None:
+            return
+        if typical is not None:
+            self.errors.add(typical, work)
+        self._learn(job, work)
+
+    def _learn(self, job: Job, work: float) -> None:
+        self.features.end(job, work)
+        self.rolling.end(job, work)
+        self._longest = max(self._longest, work)
+
+    def _sizes(self, job: Job, typical: float) -> Sizes | None:
+        """Return the mixture; nobody has seen anything larger than the longest job."""
+        parts = [(1.0 - self.alpha, typical * self.errors.near(typical))]
+        past = self.rolling.like(job)
+        if past:
+            parts.append((self.alpha, np.array(past)))
+        parts = [(weight, points) for weight, points in parts if weight and len(points)]
+        if not parts:
+            return None
+        thin = [thinned(points) for _, points in parts]
+        work = np.concatenate([points for points, _ in thin])
+        mass = np.concatenate([w * m for (w, _), (_, m) in zip(parts, thin, strict=True)])
+        if self._longest:
+            work = np.minimum(work, self._longest)
+        order = np.argsort(work, kind="stable")
+        return Sizes(work[order], mass[order] / mass.sum())
+
+
+class Errors:
+    """True over predicted sizes, by the decade of the prediction."""
+
+    def __init__(self, known: dict[str, tuple[float, ...]]) -> None:
+        self._by = {int(decade): deque(ratios, ERRORS) for decade, ratios in known.items()}
+
+    def add(self, typical: float, work: float) -> None:
+        """Remember an error."""
+        self._by.setdefault(_decade(typical), deque(maxlen=ERRORS)).append(work / typical)
+
+    def near(self, typical: float) -> Floats:
+        """Return the errors of the decade with any that is nearest to a prediction."""
+        if not self._by:
+            return np.ones(1)
+        decade = _decade(typical)
+        return np.array(self._by[min(self._by, key=lambda each: (abs(each - decade), each))])
+
+    def known(self) -> dict[str, tuple[float, ...]]:
+        """Return them as they go into a file."""
+        return {str(decade): tuple(self._by[decade]) for decade in sorted(self._by)}
+
+
+def _decade(typical: float) -> int:
+    return floor(log10(typical))
+
+
+def thinned(points: Floats) -> tuple[Floats, Floats]:
+    """Return means of neighbouring points, at most `POINTS` of them, and what share each has."""
+    count = len(points)
+    first = np.arange(min(count, POINTS)) * count // min(count, POINTS)
+    each = np.diff(first, append=count)
+    return np.add.reduceat(np.sort(points), first) / each, each / count
+
+
+def remembered(past: Past) -> Job:
+    """Return a job that ended before the run, as far as it is remembered."""
+    return Job(
+        id="past",
+        submit_s=0.0,
+        profile="past",
+        gpus=past.gpus,
+        partition=past.partition,
+        user=past.user,
+        name=past.name,
+    )
+
+
+def booster(model: str) -> "lightgbm.Booster":
+    """Return the trees of a text."""
+    import lightgbm  # only predictors need it
+
+    return lightgbm.Booster(model_str=model)
+
+
+def predicted(trees: "lightgbm.Booster", rows: Floats) -> Floats:
+    """Return (J,) predicted log sizes of rows (J, F)."""
+    return np.asarray(trees.predict(rows, num_threads=1), dtype=float)
+
+
+Ended = tuple[str | None, int, float]
+"""User, GPUs and work of a complete job."""
+
+
+class Rolling:
+    """Complete jobs, remembered by name and user."""
+
+    def __init__(self) -> None:
+        self._all: deque[float] = deque(maxlen=REMEMBERED)
+        self._of: dict[object, deque[float]] = {}
+        self._named: OrderedDict[str, deque[Ended]] = OrderedDict()
+
+    def end(self, job: Job, work: float) -> None:
+        """Remember a job that is complete."""
+        self._all.append(work)
+        self._of.setdefault(_whose(job), deque(maxlen=REMEMBERED)).append(work)
+        if job.name is not None:
+            past = job.user, job.gpus, work
+            self._named.setdefault(job.name, deque(maxlen=REMEMBERED)).append(past)
+            self._named.move_to_end(job.name)
+            if len(self._named) > NAMES:
+                self._named.popitem(last=False)
+
+    def like(self, job: Job) -> list[float]:
+        """Return the sizes of complete jobs like a job; none before the first is complete."""
+        named = self._alike(job.name)
+        if not named:
+            return list(self._of.get(_whose(job), self._all))
+        same = [past for past in named if past[0] == job.user] or named
+        found = [past for past in same if past[1] == job.gpus] or same
+        return [work for _, _, work in found]
+
+    def _alike(self, name: str | None) -> Sequence[Ended]:
+        if name is None:
+            return ()
+        if name in self._named:
+            return self._named[name]
+        near = get_close_matches(name, self._named, n=NEAREST, cutoff=NEAR)
+        return [past for each in near for past in self._named[each]]
+
+
+def _whose(job: Job) -> object:
+    """Return what a job shares with others of its user, or of its size where users are unknown."""
+    return job.user if job.user is not None else job.gpus

@@ -1,0 +1,171 @@
+"""The independent checker of plans and schedules.
+
+It shares the data types with the solvers and nothing else. The codes of its violations:
+
+=================  =================================================================
+code               rule that is broken
+=================  =================================================================
+unknown-job        the job is live in the round, or in the instance
+pool               the pool exists, and the nodes of a placement belong to it
+partition          the pool is of the job's partition
+options            the job may use the GPU type, and its profile tells the speed there
+gpus               a rigid job gets what it asked for, others between minimum and maximum
+clock              the clock is one of the GPU type's; rigid jobs run at the full clock
+batch              the global batch is the job's own or one that the profile offers
+local-batch        it can be cut into passes within the profile's local batch limits
+memory             a pass fits into the GPU's memory
+width              alone, or in an array on one GPU, in a mode and of a width that are known
+array              it has as many jobs as it says, of one class, run alike and in one place
+span               known, and the placement keeps within one node, or one rack
+gang               the placement adds up to the option's GPUs
+node               nodes exist
+duplicate-node     no node is named twice
+rate               the claimed rate is that of the profile (1e-6 relative; plans only), or measured
+option-power       the claimed power is that of the profile (1e-6 relative)
+capacity           no node has more GPUs in use than it has in service
+asleep             no sleeping node is in use
+must-run           running jobs that may not be preempted are neither stopped nor changed
+discard            only live trials of sweeps that may be stopped are given up, and have no GPUs
+power              the cluster draws no more than the power cap
+energy             a plan for its window, a schedule at any time, keeps to the energy budget
+rack-power         no rack's subtree draws more than the rack's cap
+=================  =================================================================
+
+Schedules only:
+
+=================  =================================================================
+code               rule that is broken
+=================  =================================================================
+instance           the schedule is for this instance
+missing-job        every job of the instance is listed
+duplicate-job      once
+order              in the instance's order
+rounds             rounds are in order of time
+submit             submission times are the instance's
+early              no job starts before its submission
+times              ``start <= resume <= end`` in every segment
+overlap            a job's segments do not overlap
+end                a job ends with its last segment, the schedule with its last job
+delay              pauses last as long as costs and waking nodes demand
+truth              the instance knows the job's true work
+progress           each segment's work is the integral of the true rate (1e-6 relative)
+work               the segments' work adds up to the true work (1e-6 relative)
+sleep              nodes sleep within the horizon, and not twice at once or out of service
+out                no node is in use while it is out of service
+drain              no more GPUs of a node come into use while it is drained
+failure            jobs fail when they or their nodes do, and lose what checkpoints did not save
+accounting         each part of the energy, its cost and its carbon are the exact integrals (1e-9)
+=================  =================================================================
+"""
+
+from collections import Counter
+from itertools import pairwise
+from typing import overload
+
+from ronda.instances.arguments import checked
+from ronda.instances.check.history import Histories
+from ronda.instances.check.incremental import Ledger
+from ronda.instances.check.option import completed
+from ronda.instances.check.plan import check_plan
+from ronda.instances.check.sharing import schedule_violations
+from ronda.instances.check.timeline import timeline_violations
+from ronda.instances.errors import InputError
+from ronda.instances.instance import Instance
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.schedule import Schedule
+from ronda.instances.violation import Violation
+
+__all__ = ["Ledger", "Violation", "check"]
+
+
+@overload
+def check(subject: Round, answer: Plan) -> list[Violation]: ...
+
+
+@overload
+def check(subject: Instance, answer: Schedule) -> list[Violation]: ...
+
+
+@checked
+def check(subject: Round | Instance, answer: Plan | Schedule) -> list[Violation]:
+    """Return every rule that an answer breaks; none if it is in order.
+
+    Power of a plan: each awake node draws ``host_idle_w`` and its idle GPUs their ``idle_w``, each
+    sleeping node ``sleep_w``, each job its option's ``power_w`` (in a rack: the share of its GPUs
+    there). The GPU of an array counts once. Options claim their rate and power over the smallest
+    number of nodes, ``ceil(gpus / gpus per node)``; the work of a schedule follows from the nodes
+    really used.
+    A running job that goes on as it runs keeps its claimed rate, whatever has been measured since.
+    Where a job truly draws more than its profile says, limits are held against the profile.
+
+    Raises
+    ------
+    InputError
+        If a plan is held against an instance, or a schedule against a round.
+    """
+    if isinstance(subject, Round) and isinstance(answer, Plan):
+        return check_plan(completed(subject), answer)
+    if isinstance(subject, Instance) and isinstance(answer, Schedule):
+        return check_schedule(subject, answer)
+    if isinstance(answer, Plan):
+        raise InputError("answer", "a plan", "a schedule, which answers an instance")
+    raise InputError("answer", "a schedule", "a plan, which answers a round")
+
+
+def check_schedule(instance: Instance, schedule: Schedule) -> list[Violation]:
+    """Return every rule that a schedule breaks; see `ronda.instances.check.checker.check`.
+
+    What the jobs do together is examined only when each by itself is in order.
+    """
+    found = _heading(instance, schedule)
+    roster = _roster(instance, schedule)
+    if roster:
+        return found + roster
+    histories = Histories(instance, schedule)
+    own: list[Violation] = []
+    for job, outcome in zip(instance.jobs, schedule.jobs, strict=True):
+        own += histories.check(job, outcome)
+    own += histories.unmatched()
+    own += schedule_violations(instance, schedule)
+    return found + (own or timeline_violations(instance, schedule))
+
+
+def _heading(instance: Instance, schedule: Schedule) -> list[Violation]:
+    """Return what is wrong with the schedule as a whole: its instance, its end, its rounds."""
+    found = []
+    if schedule.instance != instance.name:
+        message = f"is for {schedule.instance!r}, not {instance.name!r}"
+        found.append(Violation("instance", "schedule", message))
+    ends = [o.end_s for o in schedule.jobs if o.end_s is not None]
+    if ends and len(ends) == len(schedule.jobs) and schedule.end_s != max(ends):
+        message = f"ends at {schedule.end_s:.9g} s, but the last job at {max(ends):.9g} s"
+        found.append(Violation("end", "schedule", message))
+    for k, (a, b) in enumerate(pairwise(schedule.rounds)):
+        if b.now_s < a.now_s:
+            message = f"at {b.now_s:g} s, after one at {a.now_s:g} s"
+            found.append(Violation("rounds", f"round {k + 1}", message))
+    return found
+
+
+def _roster(instance: Instance, schedule: Schedule) -> list[Violation]:
+    """Return the jobs that are unknown, missing, duplicate or out of order."""
+    expected, given = [job.id for job in instance.jobs], [o.id for o in schedule.jobs]
+    if given == expected:
+        return []
+    found = []
+    times = Counter(given)
+    for job_id in dict.fromkeys([*expected, *given]):
+        where = f"job {job_id}"
+        if job_id not in times:
+            found.append(Violation("missing-job", where, "the schedule does not list it"))
+        elif times[job_id] > 1:
+            message = f"the schedule lists it {times[job_id]} times"
+            found.append(Violation("duplicate-job", where, message))
+    known = set(expected)
+    found += [
+        Violation("unknown-job", f"job {job_id}", "the instance has no such job")
+        for job_id in times
+        if job_id not in known
+    ]
+    return found or [Violation("order", "schedule", "jobs are not in the instance's order")]

@@ -1,0 +1,232 @@
+"""What rules of the user's own say of a round, and whether a plan keeps them.
+
+They are asked twice: about the options of the round, for the model; and about those of a finished
+plan alone, so that none that breaks one is ever returned, whoever made it.
+"""
+
+import traceback
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace as with_fields
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from ronda.formulations.allocation.racks import by_rack
+from ronda.formulations.options.build import build, table_of
+from ronda.formulations.options.table import ANYWHERE, OptionTable, rack_of
+from ronda.formulations.options.user_rules import (
+    EQUAL,
+    LEAST,
+    ROUNDED,
+    RULE,
+    SENSES,
+    Limit,
+    OwnRows,
+    Term,
+)
+from ronda.instances.arguments import checked
+from ronda.instances.arrays import Floats
+from ronda.instances.errors import InputError
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.violation import Violation
+from ronda.solvers.greedy.as_one import AsOne
+from ronda.solvers.rules import RACK, Rule, Rules, name_of, rules, sees_racks
+
+WITHIN = "without brackets and commas"
+"""How the name of a limit must be: it stands in the brackets of ``rule[name]``."""
+
+
+def asked(extra: Rules, round: Round, table: OptionTable) -> tuple[OwnRows, Floats]:
+    """Return the limits of rules over the options of a table, and (K,) what terms make them worth.
+
+    Raises
+    ------
+    InputError
+        If a rule raises an exception, or returns something else than limits and terms of as many
+        coefficients as there are options, all finite.
+    """
+    worth, rows = np.zeros(len(table)), dict[str, tuple[Floats, float, float, bool]]()
+    table = _read_only(table)
+    for rule in extra.functions:
+        place = f"{extra.path}: {name_of(rule)}" if extra.path else f"rule {name_of(rule)}"
+        given = _answers(rule, round, table, place)
+        unnamed = sum(isinstance(each, Limit) and not each.name for each in given)
+        for i, each in enumerate(given):
+            use = _coefficients(each.coefficients, len(table), place)
+            if isinstance(each, Term):
+                worth += use
+                continue
+            name = str(each.name) or name_of(rule) + (f",{i}" if unnamed > 1 else "")
+            for key, row in _rows(each, name, use, place):
+                if key in rows:
+                    raise InputError(place, f"a second limit {key!r}", "a name of its own")
+                rows[key] = row
+    found = rows.values()
+    limits = OwnRows(
+        names=tuple(rows),
+        use=np.array([use for use, _, _, _ in found]).reshape(len(rows), len(table)),
+        capacity=np.array([most for _, most, _, _ in found], dtype=float),
+        penalty=np.array([penalty for _, _, penalty, _ in found], dtype=float),
+        turned=np.array([turned for _, _, _, turned in found], dtype=bool),
+    )
+    return limits, worth
+
+
+def _read_only(table: OptionTable) -> OptionTable:
+    """Return a table of which no rule can change what others, or the model, see."""
+    columns = {name: getattr(table, name) for name in table.__struct_fields__}
+    views = {name: own.view() for name, own in columns.items() if isinstance(own, np.ndarray)}
+    for view in views.values():
+        view.flags.writeable = False
+    return replace(table, **views)
+
+
+def _answers(rule: Rule, round: Round, table: OptionTable, place: str) -> list[Limit | Term]:
+    """Return what a rule says of a round, or refuse it."""
+    more = {}
+    if sees_racks(rule):
+        if table.rack is None:
+            raise InputError(place, "racks", "a table in which options have one (by_rack)")
+        more = {RACK: np.maximum(table.rack, ANYWHERE)}
+    try:
+        given = rule(replace(round, profiles=deepcopy(round.profiles)), table, **more)
+        found = [given] if isinstance(given, Limit | Term) else list(given)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit in a rule is a rule that fails
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        where = f"{told} ({PurePath(frame.filename).name}:{frame.lineno})"
+        raise InputError(place, where, "limits and terms") from error
+    for each in found:
+        if not isinstance(each, Limit | Term):
+            raise InputError(place, type(each).__name__, "ronda.Limit, ronda.Term, or several")
+    return found
+
+
+def _coefficients(given: Any, options: int, place: str) -> Floats:
+    """Return (K,) finite numbers, or refuse them; what is true counts 1."""
+    try:
+        found = np.asarray(given)
+    except ValueError:
+        found = np.array(None)
+    if found.dtype.kind not in "biuf" or isinstance(given, np.ma.MaskedArray):
+        has = f"coefficients that are no real numbers ({found.dtype})"
+        raise InputError(place, has, f"{options} numbers")
+    found = found.astype(float)
+    if found.shape != (options,):
+        has = f"coefficients of shape {found.shape}"
+        raise InputError(place, has, f"({options},): one for each option")
+    if not np.isfinite(found).all():
+        odd = np.flatnonzero(~np.isfinite(found))
+        raise InputError(f"{place}, option {odd[0]}", f"{found[odd[0]]}", "a finite number")
+    return found
+
+
+def _rows(
+    limit: Limit, name: str, use: Floats, place: str
+) -> Iterator[tuple[str, tuple[Floats, float, float, bool]]]:
+    """Yield the rows of a limit, all from above; an equation is two."""
+    if set(name) & set("[]") or (limit.name and "," in name):
+        raise InputError(f"{place}: name", repr(name), f"one {WITHIN}")
+    if str(limit.sense) not in SENSES:
+        raise InputError(f"{place}: sense", repr(limit.sense), " or ".join(SENSES))
+    most, soft = _number(limit.limit), limit.penalty is not None
+    penalty = _number(limit.penalty) if soft else np.inf
+    if not np.isfinite(most):
+        raise InputError(f"{place}: limit", f"{limit.limit!r}", "a finite number")
+    if soft and not 0 < penalty < np.inf:
+        raise InputError(f"{place}: penalty", f"{limit.penalty!r}", "a number above 0, or None")
+    if limit.sense != LEAST:
+        yield name, (use, most, penalty, False)
+    if limit.sense in (LEAST, EQUAL):
+        yield f"{name},least" if limit.sense == EQUAL else name, (-use, -most, penalty, True)
+
+
+def _number(given: object) -> float:
+    """Return a real number, of Python or numpy; NaN for anything else."""
+    real = isinstance(given, int | float | np.number | np.bool_) and np.isrealobj(given)
+    real = real and not isinstance(given, np.timedelta64)  # a whole number, to numpy
+    try:
+        return float(given) if real else np.nan  # type: ignore[arg-type]
+    except OverflowError:  # a whole number of Python
+        return np.inf
+
+
+def _where_it_runs(round: Round, table: OptionTable, plan: Plan) -> OptionTable:
+    """Return the options of a plan with the racks that their nodes are in."""
+    racks = round.cluster.topology.node_rack
+    jobs = [table.jobs[j].job.id for j in table.job.tolist()]
+    real = np.array([rack_of(racks, plan.allocations[job]) for job in jobs], dtype=int)
+    return replace(table, rack=real, node_rack=racks)
+
+
+@checked
+def option_table(round: Round) -> OptionTable:
+    """Return all options of a round, as rules see them: an array is one job."""
+    return build(AsOne(round).round, prune=False, mind_power=True)
+
+
+def refuse_bad(extra: Rules, round: Round) -> None:
+    """Ask rules about a round before it is decided: a policy that failed would only be replaced.
+
+    InputError as of `asked`.
+    """
+    seen, table = AsOne(round).round, option_table(round)
+    if extra.seeing_racks:
+        table, _ = by_rack(seen.cluster.topology, table)
+    asked(extra, seen, table)
+
+
+@checked
+def broken_rules(extra: object, round: Round, plan: Plan) -> list[Violation]:
+    """Return which rules a plan for a round breaks, whoever made it; none if it keeps them all.
+
+    Each rule is asked about a table of the plan's options alone (`table_of`), an array as one job,
+    in the racks where they really are.
+    A soft limit is never broken, nor is one by what jobs that may not be stopped have of it in any
+    case. A rule that cannot be asked is.
+    """
+    own = rules(extra)
+    if not own:
+        return []
+    seen = AsOne(round)
+    shown = seen.shown(plan)
+    table = _where_it_runs(seen.round, table_of(seen.round, shown), shown)
+    try:
+        limits, _ = asked(own, seen.round, table)
+        every, most = np.arange(len(table)), limits
+        if limits.broken(every).any() and table.must_run.any():
+            most = with_fields(limits, capacity=_in_any_case(own, seen.round, table, limits))
+    except InputError as error:
+        return [Violation(RULE, error.place, f"found {error.found}; expected {error.expected}")]
+    return [
+        Violation(RULE, f"{RULE}[{limits.names[r]}]", limits.words(r, every))
+        for r in np.flatnonzero(most.broken(every)).tolist()
+    ]
+
+
+def _in_any_case(extra: Rules, round: Round, table: OptionTable, limits: OwnRows) -> Floats:
+    """Return (R,) each limit, or the least that all choices beside what may not be stopped have.
+
+    `table` and `limits` are of a plan's options. A limit stays that no choice keeps without these
+    jobs either.
+    """
+    whole, most = option_table(round), limits.capacity.copy()
+    if extra.seeing_racks:
+        whole, _ = by_rack(round.cluster.topology, whole)
+    of_all, _ = asked(extra, round, whole)
+    uses, firm = dict(zip(of_all.names, of_all.use, strict=True)), table.must_run
+    for r in np.flatnonzero(limits.broken(np.arange(len(table)))).tolist():
+        least = np.zeros(len(table.jobs))
+        np.minimum.at(least, whole.job, uses.get(limits.names[r], 0.0))
+        held = np.zeros(len(table.jobs))
+        held[table.job] = limits.use[r]
+        least[firm] = np.minimum(0.0, held[firm])
+        if least.sum() <= most[r] + ROUNDED * abs(most[r]):
+            most[r] = max(most[r], held[firm].sum() + least[~firm].sum())
+    return most
