@@ -35,6 +35,7 @@ from ronda.instances.cluster import GpuType
 from ronda.instances.job import Estimate, Job, JobState
 from ronda.instances.models.fits import Predictor
 from ronda.instances.models.measured import Measured, Way
+from ronda.instances.models.power import gpu_power_w
 from ronda.instances.profile import NoiseScale, PowerCurve, Profile, Rated, Rigid
 from ronda.instances.round import Round
 from ronda.instances.schedule import Forecast
@@ -337,5 +338,5 @@ def _is_known(profile: Profile) -> bool:
 
 
 def _computing(curve: PowerCurve, lowest: float) -> PowerCurve:
-    more_w = max(0.0, (curve.sync_w or 0.0) - curve.computing_w(lowest))
+    more_w = max(0.0, (curve.sync_w or 0.0) - float(gpu_power_w(curve, lowest)))
     return replace(curve, a_w=curve.a_w + more_w, sync_w=None)

@@ -158,11 +158,6 @@ class PowerCurve(Record, frozen=True, kw_only=True):
     s0: Annotated[Positive, msgspec.Meta(le=10)] = 1.0
     sync_w: NonNegative | None = None
 
-    def computing_w(self, speed: float = 1.0) -> float:
-        """Return the watts of a GPU that computes at a relative speed."""
-        above = max(speed**3 - self.s0**3, 0.0)
-        return self.a_w + self.b_w * min(speed, self.s0) + self.c_w * above
-
 
 class Memory(Record, frozen=True, kw_only=True):
     """Memory of one GPU, GiB: ``base + k (model + sample b)``, k fused models, local batch b.

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from msgspec import structs
 
 from ronda.instances.cluster import GpuType
+from ronda.instances.models.throughput import plain_speed
 from ronda.instances.profile import (
     NoiseCurve,
-    NoiseScale,
     Parametric,
     PowerCurve,
     Profile,
@@ -69,7 +69,7 @@ class MadeApplication:
 
     def samples_per_gpu_s(self) -> float:
         """Return samples per second of one GPU at full clock and the base batch."""
-        return speed(self.profile, GPU.name, 1, 1, self.profile.base_batch)
+        return plain_speed(self.profile, GPU.name, 1, 1, self.profile.base_batch)
 
     def curve(self) -> NoiseCurve:
         """Return how the noise scale grows: three stages, up to 0.5 and 2 GPU-hours, then on."""
@@ -179,37 +179,3 @@ def _scaled(curve: PowerCurve, ratio: float) -> PowerCurve:
     return PowerCurve(
         a_w=curve.a_w * ratio, b_w=curve.b_w * ratio, c_w=curve.c_w * ratio, s0=curve.s0
     )
-
-
-def speed(
-    profile: Profile, gpu_type: str, gpus: int, nodes: int, batch: float, racks: int = 1
-) -> float:
-    """Return samples per second at full clock without gradient accumulation; 1 if rigid.
-
-    The formula of `Parametric`; the general one is ``ronda.instances.models.throughput``, to
-    which a test compares this one.
-    """
-    model: Throughput = profile.throughput[gpu_type]
-    if not isinstance(model, Parametric):
-        return 1.0
-    gradient = model.alpha_c_s + model.beta_c_s * batch / gpus
-    alpha, beta = model.alpha_r_s, model.beta_r_s
-    if nodes > 1:
-        alpha, beta = model.alpha_n_s, model.beta_n_s
-        if racks > 1 and model.alpha_x_s is not None and model.beta_x_s is not None:
-            alpha, beta = model.alpha_x_s, model.beta_x_s
-    sync = alpha + beta * (gpus - 2) if gpus > 1 else 0.0
-    return float(batch / (gradient**model.gamma + sync**model.gamma) ** (1.0 / model.gamma))
-
-
-def worth(noise: NoiseScale | None, batch: float, base_batch: float) -> float:
-    """Return the statistical efficiency of a sample; the noise must be one number."""
-    if noise is None:
-        return 1.0
-    (scale,) = noise.scale
-    return (scale + base_batch) / (scale + batch)
-
-
-def busy_w(profile: Profile, gpu_type: str) -> float:
-    """Return the watts of one busy GPU at full clock."""
-    return profile.power[gpu_type].computing_w()

@@ -1,13 +1,17 @@
-"""What the generators of rounds and of horizons share: severities, sizes, estimates."""
+"""What the generators share: severities, sizes, estimates, and jobs that run as they asked."""
 
 from dataclasses import dataclass
 
 import numpy as np
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from ronda.instances.base import Record
+from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
-from ronda.instances.job import Estimate
+from ronda.instances.job import Allocation, Estimate, JobState, Option
+from ronda.instances.models.power import gpu_power_w
+from ronda.instances.models.throughput import plain_speed
+from ronda.instances.profile import Profile
 from ronda.instances.rules.problem import limits, one_of, show, too_many
 
 
@@ -72,3 +76,28 @@ def estimate(rng: np.random.Generator, work: float, error: float) -> Estimate:
     """Return an unbiased estimate, off by a lognormal factor, and its standard deviation."""
     believed = work * float(rng.lognormal(-(error**2) / 2, error))
     return Estimate(work=float(np.round(believed, 3)), sd=float(np.round(error * believed, 3)))
+
+
+def started(
+    state: JobState,
+    placement: tuple[tuple[int, int], ...],
+    cluster: Cluster,
+    profile: Profile,
+    began_s: float,
+) -> JobState:
+    """Return a job that runs on some nodes since `began_s`, at full clock and the base batch."""
+    job, topology = state.job, cluster.topology
+    index = int(topology.node_pool[placement[0][0]])
+    pool, racks = topology.pools[index], topology.racks_of(node for node, _ in placement)
+    gpu_type, batch = pool.gpu_type.name, profile.base_batch
+    one_rack = pool.racks > 1 and racks == 1
+    option = Option(
+        pool=index,
+        gpus=job.gpus,
+        span="node" if len(placement) == 1 else "rack" if one_rack else "cluster",
+        batch=batch,
+        rate=plain_speed(profile, gpu_type, job.gpus, len(placement), batch, racks),
+        power_w=job.gpus * float(gpu_power_w(profile.power[gpu_type])),
+    )
+    allocation = Allocation(option=option, placement=placement)
+    return replace(state, since_s=began_s, held_s=began_s, started=True, allocation=allocation)

@@ -14,12 +14,12 @@ from ronda.instances.generate.applications import (
     GPU,
     GPU_TYPES,
     HOST_IDLE_W,
-    busy_w,
     on_machines,
-    speed,
 )
 from ronda.instances.generate.structure import Structure, Traits, partition_names
 from ronda.instances.job import Job
+from ronda.instances.models.power import gpu_power_w
+from ronda.instances.models.throughput import plain_speed
 from ronda.instances.profile import Profile
 
 
@@ -87,7 +87,7 @@ def watts_at(cluster: Cluster, profiles: dict[str, Profile], share: float) -> fl
     above = 0.0
     for pool in cluster.topology.pools:
         name = pool.gpu_type.name
-        hungriest = max(busy_w(profile, name) for profile in profiles.values())
+        hungriest = max(float(gpu_power_w(p.power[name])) for p in profiles.values())
         above += share * pool.gpus * (hungriest - pool.gpu_type.idle_w)
     return float(np.ceil(cluster.topology.idle_w + above))
 
@@ -115,7 +115,7 @@ def shaped(
     """
     profile, nodes = profiles[job.profile], -(-job.gpus // cluster.node_groups[0].gpus_per_node)
     assert job.estimate is not None
-    rate = speed(profile, GPU.name, job.gpus, nodes, profile.base_batch)
+    rate = plain_speed(profile, GPU.name, job.gpus, nodes, profile.base_batch)
     end_s = since_s + trait.slack * (job.truth or job.estimate).work / rate
     least, most = job.min_gpus, job.max_gpus
     if most is not None:

@@ -7,7 +7,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from ronda.instances.cluster import Cluster
-from ronda.instances.generate.applications import APPLICATIONS, GPU, busy_w, speed, worth
+from ronda.instances.generate.applications import APPLICATIONS, GPU
 from ronda.instances.generate.common import (
     SIZE_SHARES,
     SIZES,
@@ -15,10 +15,12 @@ from ronda.instances.generate.common import (
     check,
     estimate,
     job_id,
+    started,
 )
 from ronda.instances.generate.machines import cluster_of, profiles_of, shaped, watts_at, width
 from ronda.instances.generate.structure import PLAIN, Structure, traits
-from ronda.instances.job import Allocation, Costs, Job, JobState, Option
+from ronda.instances.job import Costs, Job, JobState
+from ronda.instances.models.power import gpu_power_w
 from ronda.instances.profile import NoiseScale, Profile
 from ronda.instances.round import Round
 
@@ -123,7 +125,9 @@ def _start(
     chosen: list[int] = []
     for k in rng.permutation(len(states)).tolist():
         job = states[k].job
-        extra_w = job.gpus * (busy_w(profiles[job.profile], GPU.name) - GPU.idle_w)
+        extra_w = job.gpus * (
+            float(gpu_power_w(profiles[job.profile].power[GPU.name])) - GPU.idle_w
+        )
         if job.gpus <= free and extra_w <= left_w:
             chosen.append(k)
             free, left_w = free - job.gpus, left_w - extra_w
@@ -166,31 +170,10 @@ def _run(
     age: float,
 ) -> JobState:
     """Return the state of a job on some nodes, with the share `age` of it done."""
-    job, topology = state.job, cluster.topology
-    pool = int(topology.node_pool[placement[0][0]])
-    gpu_type = topology.pools[pool].gpu_type.name
-    racks = topology.racks_of(node for node, _ in placement)
-    several = topology.pools[pool].racks > 1
-    span = "node" if len(placement) == 1 else "rack" if several and racks == 1 else "cluster"
-    batch = profile.base_batch
-    rate = speed(profile, gpu_type, job.gpus, len(placement), batch, racks)
-    option = Option(
-        pool=pool,
-        gpus=job.gpus,
-        span=span,
-        batch=batch,
-        rate=rate * worth(state.noise, batch, profile.base_batch),
-        power_w=job.gpus * busy_w(profile, gpu_type),
-    )
-    assert job.estimate is not None
-    done_now = age * job.estimate.work
-    began = float(np.round(max(job.submit_s, _NOW_S - done_now / option.rate), 3))
-    return JobState(
-        job=job,
-        since_s=began,
-        held_s=began,
-        done=float(np.round(max(0.0, done_now - option.rate * (_NOW_S - began)), 3)),
-        started=True,
-        allocation=Allocation(option=option, placement=placement),
-        noise=state.noise,
-    )
+    now = started(state, placement, cluster, profile, _NOW_S)
+    assert state.job.estimate is not None
+    assert now.allocation is not None
+    rate, done_now = now.allocation.option.rate, age * state.job.estimate.work
+    began_s = float(np.round(max(state.job.submit_s, _NOW_S - done_now / rate), 3))
+    done = float(np.round(max(0.0, done_now - rate * (_NOW_S - began_s)), 3))
+    return structs.replace(now, since_s=began_s, held_s=began_s, done=done)

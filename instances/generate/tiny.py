@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition, Pool
-from ronda.instances.generate.applications import busy_w, speed, worth
-from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option
+from ronda.instances.generate.common import started
+from ronda.instances.job import Costs, Estimate, Job, JobState
 from ronda.instances.profile import NoiseScale, Parametric, PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
 
@@ -210,39 +210,14 @@ def _start(
             continue
         node = int(rng.choice(nodes))
         free[node] -= job.gpus
-        pool = int(topology.node_pool[node])
-        option = _option(state, pool, topology.pools[pool], profiles[job.profile])
-        out.append(_running(state, option, node, stays=must_run))
+        if must_run:
+            state = msgspec.structs.replace(
+                state, job=msgspec.structs.replace(job, preemptible=False)
+            )
+        profile, placement = profiles[job.profile], ((node, job.gpus),)
+        out.append(started(state, placement, cluster, profile, _NOW_S - 100.0))
         must_run = False
     return out
-
-
-def _option(state: JobState, pool: int, at: Pool, profile: Profile) -> Option:
-    """Return the option that gives a job what it asked for, on one node at full clock."""
-    job, name, batch = state.job, at.gpu_type.name, profile.base_batch
-    rate = speed(profile, name, job.gpus, 1, batch) * worth(state.noise, batch, batch)
-    return Option(
-        pool=pool,
-        gpus=job.gpus,
-        span="node",
-        batch=batch,
-        rate=rate,
-        power_w=job.gpus * busy_w(profile, name),
-    )
-
-
-def _running(state: JobState, option: Option, node: int, *, stays: bool) -> JobState:
-    job = state.job
-    if stays:
-        job = msgspec.structs.replace(job, preemptible=False)
-    return JobState(
-        job=job,
-        since_s=_NOW_S - 100.0,
-        held_s=_NOW_S - 100.0,
-        started=True,
-        allocation=Allocation(option=option, placement=((node, option.gpus),)),
-        noise=state.noise,
-    )
 
 
 def _drawn(cluster: Cluster, running: tuple[JobState, ...]) -> float:

@@ -18,11 +18,17 @@ from ronda.instances.models.throughput import measured_steps, model_of, speed_an
 from ronda.instances.profile import PowerCurve, Profile, Rated
 
 
-def gpu_power_w(curve: PowerCurve, clock: ArrayLike) -> Floats:
+def gpu_power_w(curve: PowerCurve, clock: ArrayLike = 1.0) -> Floats:
     """Return P(s) in watts of one GPU that computes at relative speed s."""
     s = np.asarray(clock, dtype=float)
     cubic = np.maximum(s**3 - curve.s0**3, 0.0)
     return np.asarray(curve.a_w + curve.b_w * np.minimum(s, curve.s0) + curve.c_w * cubic)
+
+
+def least_power_w(curve: PowerCurve, clock: float) -> float:
+    """Return the least watts of one busy GPU at a clock, however much it synchronises."""
+    busy_w = float(gpu_power_w(curve, clock))
+    return busy_w if curve.sync_w is None else min(busy_w, curve.sync_w)
 
 
 def mixed_power_w(

@@ -103,6 +103,22 @@ def phases(
     return np.asarray(compute), np.asarray(np.maximum(whole - compute, 0.0))
 
 
+def plain_speed(
+    profile: Profile, gpu_type: str, gpus: int, nodes: int, batch: float, racks: int = 1
+) -> float:
+    """Return samples per second at full clock in one pass, ``B / T_iter``; 1 of a rigid profile.
+
+    It is `samples_per_s` of one configuration without the scaling of `phases`: the last digits of
+    generated instances are those of this order of operations.
+    """
+    model = model_of(profile, gpu_type)
+    if not isinstance(model, Parametric):
+        return 1.0
+    compute = model.alpha_c_s + model.beta_c_s * batch / gpus
+    sync = float(sync_s(model, gpus, nodes, racks))
+    return float(batch / (compute**model.gamma + sync**model.gamma) ** (1.0 / model.gamma))
+
+
 def fastest_step(profile: Profile, gpu_type: GpuType | str, at: Configuration) -> Step:
     """Return the fastest iteration of each configuration, over the number of gradient passes.
 

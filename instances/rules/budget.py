@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.instances.budget import Budget, StepSeries
-from ronda.instances.cluster import Cluster, Pool
+from ronda.instances.cluster import Cluster
 from ronda.instances.job import Job
+from ronda.instances.models.power import least_power_w
 from ronda.instances.outcome.accrual import accrual, paced_by
 from ronda.instances.profile import Profile, Rigid
 from ronda.instances.round import Round
@@ -211,15 +212,7 @@ def _least_w(job: Job, profile: Profile, cluster: Cluster) -> float:
         gpus = job.gpus if rigid or job.min_gpus is None else min(job.min_gpus, job.gpus)
         nodes = -(-gpus // pool.gpus_per_node)
         woken_w = nodes * float(np.min(spared_w[topology.node_pool == index]))
-        each_w = _gpu_w(profile, pool, 1.0 if rigid else pool.gpu_type.clocks[0])
+        curve, clock = profile.power.get(name), 1.0 if rigid else pool.gpu_type.clocks[0]
+        each_w = pool.gpu_type.idle_w if curve is None else least_power_w(curve, clock)
         found = min(found, gpus * (each_w - pool.gpu_type.idle_w) + woken_w)
     return found
-
-
-def _gpu_w(profile: Profile, pool: Pool, clock: float) -> float:
-    """Return the least watts of one GPU of the job at a clock, however much it synchronises."""
-    curve = profile.power.get(pool.gpu_type.name)
-    if curve is None:
-        return pool.gpu_type.idle_w
-    computing_w = curve.computing_w(clock)
-    return computing_w if curve.sync_w is None else min(computing_w, curve.sync_w)

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ronda.instances.check.sharing import step_s
 from ronda.instances.cluster import Cluster, GpuType
+from ronda.instances.models.power import least_power_w
+from ronda.instances.models.sharing_time import step_s
 from ronda.instances.profile import (
     AffineTime,
     MeasuredTime,
@@ -80,7 +81,9 @@ def _sharing(sharings: Sequence[Sharing], place: str, *, rigid: bool) -> Iterato
         yield Problem(f"{place}[{k}].time", "columns that do not fit each other", expected)
     if broken:
         return
-    alone_s = step_s(sharings[modes.index("exclusive")], 1)
+    alone = sharings[modes.index("exclusive")].time
+    known = isinstance(alone, AffineTime) or alone.models[0] == 1
+    alone_s = step_s(alone, 1) if known else 0.0
     if not alone_s:
         yield Problem(place, "no time of one exclusive model", "one above 0")
         return
@@ -102,7 +105,7 @@ def _is_measured(sharing: Sharing) -> bool:
 def _least_s(sharing: Sharing) -> float:
     """Return the least seconds of a step in a mode, whatever the number of models."""
     time = sharing.time
-    return min(time.step_s) if isinstance(time, MeasuredTime) else step_s(sharing, 1) or 0.0
+    return min(time.step_s) if isinstance(time, MeasuredTime) else step_s(time, 1)
 
 
 def batch_problems(profile: Profile, batch: float, place: str) -> Iterator[Problem]:
@@ -127,8 +130,7 @@ def _busy_below_idle(profile: Profile, cluster: Cluster, place: str) -> Iterator
         curve = profile.power.get(gpu_type.name)
         if curve is None:
             continue
-        busy_w = curve.computing_w(min(gpu_type.clocks, default=1.0))
-        least_w = busy_w if curve.sync_w is None else min(busy_w, curve.sync_w)
+        least_w = least_power_w(curve, min(gpu_type.clocks, default=1.0))
         if least_w < gpu_type.idle_w:
             expected = f"at least {gpu_type.idle_w:g} W, which the GPU draws idle"
             yield Problem(join(f"{place}.power", gpu_type.name), f"{least_w:g} W", expected)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ronda.instances.generate.applications import MODELS
+from ronda.instances.models.power import gpu_power_w
 from ronda.instances.profile import Parametric, PowerCurve, Profile, Tabular
 from ronda.instances.traces.pollux import read_numbers, shorten
 from tools.recipes.made_power import stretch
@@ -45,7 +46,7 @@ class Application:
         assert isinstance(table, Tabular)
         k = table.gpus.index(gpus)
         share = table.sync_s[k] / table.step_s[k]
-        return (1.0 - share) * curve.computing_w() + share * (curve.sync_w or 0.0)
+        return (1.0 - share) * float(gpu_power_w(curve)) + share * (curve.sync_w or 0.0)
 
     @property
     def peak(self) -> int:

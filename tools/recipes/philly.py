@@ -17,11 +17,12 @@ from pathlib import Path
 import numpy as np
 from msgspec import structs
 
-from ronda.instances.generate.applications import APPLICATIONS, worth
+from ronda.instances.generate.applications import APPLICATIONS
 from ronda.instances.generate.common import estimate
 from ronda.instances.generate.faults import Breakage, broken
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job, Truth
+from ronda.instances.models.efficiency import worth
 from ronda.instances.profile import NoiseCurve, NoiseScale, Profile, Tabular
 from tools.recipes.energy import HALF_DAY, energy
 

@@ -15,8 +15,8 @@ from ronda.instances.files import canonical
 from ronda.instances.generate import applications
 from ronda.instances.generate.tiny import COMBINATIONS, options_at_most
 from ronda.instances.models.configuration import Configuration
-from ronda.instances.models.efficiency import efficiency, scale_at
-from ronda.instances.models.power import job_power_w
+from ronda.instances.models.efficiency import efficiency
+from ronda.instances.models.power import gpu_power_w, job_power_w
 from ronda.instances.rules.validate import problems
 
 LEVELS = ("loose", "balanced", "tight")
@@ -151,8 +151,8 @@ def test_gpu_types_differ_in_speed_and_watts():
     assert work_rate(profile, "A100", 1, 1, 128.0) == pytest.approx(
         2 * work_rate(profile, "V100", 1, 1, 128.0)
     )
-    assert applications.busy_w(profile, "V100") == pytest.approx(
-        0.75 * applications.busy_w(profile, "A100")
+    assert gpu_power_w(profile.power["V100"]) == pytest.approx(
+        0.75 * gpu_power_w(profile.power["A100"])
     )
     types = [j.gpu_types for j in made.jobs]
     assert set(types) == {(), ("A100",), ("V100",), ("T4",)}
@@ -251,7 +251,7 @@ def test_severity_decides_what_can_run(seed):
         fit = 0
         for state in sorted_jobs(made):
             n = state.job.gpus
-            extra = n * (applications.busy_w(made.profiles[state.job.profile], "A100") - 50.0)
+            extra = n * (gpu_power_w(made.profiles[state.job.profile].power["A100"]) - 50.0)
             if n <= free and extra <= left_w:
                 free, left_w, fit = free - n, left_w - extra, fit + 1
         share.append(fit / 200)
@@ -298,7 +298,7 @@ def test_seven_in_ten_jobs_of_a_horizon_are_elastic():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_rates_and_power_of_running_jobs_are_those_of_the_models(seed):
-    """The layer below has its own short formulas; the models of formulations/ agree with them."""
+    """The speed in one pass at full clock is that of the general formula."""
     spread = generate.Structure(types=2, pods=2, racks=2, gangs=0.2)
     rounds = generate.round(40, seed=seed), generate.round(40, 96, "loose", seed, spread)
     for made in (*rounds, generate.tiny_round(seed)):
@@ -329,7 +329,7 @@ def test_applications_are_worth_scheduling(application):
         for clock in applications.GPU.clocks
     ]
     assert min(joules) < 0.95 * joules[-1]
-    assert min(applications.busy_w(profile, "A100"), 400.0) > 2 * applications.GPU.idle_w
+    assert min(gpu_power_w(profile.power["A100"]), 400.0) > 2 * applications.GPU.idle_w
     early, late = application.noise
     assert efficiency(early, 4 * base, base) < efficiency(late, 4 * base, base)
 
@@ -342,14 +342,6 @@ def test_noise_curves_grow():
         assert scales == sorted(scales)
         assert (scales[0], scales[-1]) == application.noise
         assert curve.until[0] == pytest.approx(1800.0 * application.samples_per_gpu_s())
-
-
-def test_a_sample_is_worth_what_efficiency_says():
-    """`worth` is the efficiency of formulations/ for a noise scale of one number."""
-    noise = generate.round(5, seed=1).jobs[0].noise
-    expected = float(efficiency(scale_at(noise, 300.0), 300.0, 64.0))
-    assert applications.worth(noise, 300.0, 64.0) == pytest.approx(expected, rel=1e-15)
-    assert applications.worth(None, 300.0, 64.0) == 1.0
 
 
 @pytest.mark.parametrize(

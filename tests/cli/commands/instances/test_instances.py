@@ -12,6 +12,7 @@ from ronda.instances.cluster import GpuType
 from ronda.instances.files import json as files
 from ronda.instances.files.packaged import entries
 from ronda.instances.instance import Instance
+from ronda.instances.models.power import gpu_power_w
 from ronda.instances.round import Round
 
 
@@ -164,7 +165,7 @@ def test_convert_a_table_says_what_became_of_its_rows(folder, ronda):
     assert found["dropped"] == {"a part of a GPU": 1, "another virtual cluster": 1}
     made = files.read(folder / "made.json")
     assert made.cluster.gpu_types == (GpuType(name="H100", memory_gib=80.0, idle_w=60.0),)
-    assert made.profiles["rigid"].power["H100"].computing_w() == 700.0
+    assert gpu_power_w(made.profiles["rigid"].power["H100"]) == 700.0
     shown = ronda(*words.split(), "--out", "made.json", "--force")
     assert re.search(r"a part of a GPU +row 3", shown.stdout)
     assert "GPUs: all taken for V100 (32 GiB, 30 W idle, 300 W busy)" in shown.stderr
