@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import sys
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -182,8 +183,8 @@ def described(thing: Any) -> dict[str, str]:
 
 
 def summary(thing: Any) -> str:
-    """Return what a docstring says before its sections."""
-    return _docstring(thing).partition("\nAttributes\n----------\n")[0].strip()
+    """Return the part of a docstring before its sections."""
+    return re.split(r"\n\w+\n-+\n", _docstring(thing))[0].strip()
 
 
 def _docstring(thing: Any) -> str:

@@ -1,1 +1,16 @@
 """What else may be asked about a round: why, what if, which other plans, which moves."""
+
+COMMANDS = {
+    "whatif": (
+        "ronda.cli.commands.whatif:command",
+        "Say what other machines or jobs would change.",
+    ),
+    "consolidate": (
+        "ronda.cli.commands.consolidate:command",
+        "Move running jobs so that nodes become empty.",
+    ),
+}
+ANSWERS = {
+    "explain": "ronda.cli.explanation:Explainer",
+    "alternatives": "ronda.questions.alternatives:alternatives_valid",
+}

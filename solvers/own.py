@@ -10,17 +10,14 @@ import inspect
 import re
 import sys
 from functools import lru_cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
 from ronda.instances.errors import InputError
 from ronda.instances.files.seal import checksum
+from ronda.solvers import plugins
 from ronda.solvers.contract import Capability, Policy
-
-GROUP = "ronda.policies"
-"""Group of the entry points in which packages name their policies."""
 
 IN_FILE = r"[^()]+\.py:[A-Za-z_]\w*"
 """How a class in a file is written: ``./mine.py:Mine``."""
@@ -32,22 +29,13 @@ MOST_BYTES = 2**24
 """A larger file is not read: it is no policy."""
 
 
-def names() -> list[str]:
-    """Return the policies of installed packages, by name."""
-    return sorted({point.name for point in entry_points(group=GROUP)})
-
-
 def find(name: str) -> type | None:
     """Return the class of a policy in a file or an installed package; None if there is none."""
     if re.fullmatch(IN_FILE, name):
         return _from_file(name)
-    for point in entry_points(group=GROUP, name=name):
-        try:
-            found = point.load()
-        except (Exception, SystemExit) as error:
-            raise _failed(f"--policy {name}", error) from error
-        return _named(found, name)
-    return None
+    if (found := plugins.find("policies", name)) is None:
+        return None
+    return _named(found.load(f"--policy {name}"), name)
 
 
 def code(cls: type) -> str:
@@ -100,14 +88,8 @@ def _module(path: str, its_code: str, place: str) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise _failed(place, error) from error
+        raise plugins.failed(place, error) from error
     return module
-
-
-def _failed(place: str, error: BaseException) -> InputError:
-    told = " ".join(str(error).split())
-    found = f"{type(error).__name__}: {told}" if told else type(error).__name__
-    return InputError(place, found, "code that can be imported")
 
 
 def _named(found: Any, name: str) -> type:

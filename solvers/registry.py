@@ -17,24 +17,20 @@ from ronda.instances.arguments import checked
 from ronda.instances.errors import InputError
 from ronda.instances.rules.diagnose import mismatch
 from ronda.instances.rules.problem import one_of
-from ronda.solvers import own
+from ronda.solvers import own, plugins
 from ronda.solvers.contract import Capability, MadePolicy, Policy, in_seconds
 from ronda.solvers.rules import EXTRA, NO_RULES, rules
 
-POLICIES = {
+POLICIES: dict[str, str] = {
     "fifo": "ronda.solvers.policies.rigid.queues:Fifo",
     "sjf": "ronda.solvers.policies.rigid.queues:Sjf",
     "srtf": "ronda.solvers.policies.rigid.preemptive:Srtf",
-    "qssf": "ronda.solvers.policies.rigid.queues:Qssf",
     "gittins": "ronda.solvers.policies.rigid.preemptive:Gittins",
     "milp": "ronda.solvers.policies.optimising.milp:Milp",
     "cp-sat": "ronda.solvers.policies.optimising.milp:CpSat",
     "prices": "ronda.solvers.policies.optimising.prices:Prices",
     "genetic": "ronda.solvers.policies.optimising.genetic:Genetic",
-    "ones": "ronda.systems.ones.policy:Ones",
     "evolve": "ronda.solvers.policies.optimising.genetic:Evolve",
-    "powerflow": "ronda.systems.powerflow.powerflow:Powerflow",
-    "powerflow-prices": "ronda.systems.powerflow.powerflow:PowerflowPrices",
     "milp-energy": "ronda.solvers.policies.energy.milp_energy:MilpEnergy",
     "tiresias": "ronda.solvers.policies.rigid.tiresias:Tiresias",
     "las": "ronda.solvers.policies.rigid.preemptive:Las",
@@ -45,32 +41,17 @@ POLICIES = {
     "optimus": "ronda.solvers.policies.elastic.optimus:Optimus",
     "pollux-like": "ronda.solvers.policies.elastic.pollux_like:PolluxLike",
     "elasticflow-like": "ronda.solvers.policies.elastic.elasticflow_like:ElasticFlowLike",
-    "hermes": "ronda.systems.hermes.hermes:Hermes",
-    "round-robin": "ronda.systems.hermes.round_robin:RoundRobin",
-    "slaq": "ronda.systems.hermes.slaq:Slaq",
-    "asha": "ronda.systems.hermes.asha:Asha",
-    "hyperband": "ronda.systems.hermes.hyperband:Hyperband",
-    "hypersched": "ronda.systems.hermes.hypersched:HyperSched",
-    "sweep": "ronda.systems.hermes.sweep:SweepPolicy",
     "race-to-idle": "ronda.solvers.policies.energy.race_to_idle:RaceToIdle",
-    "hfht": "ronda.systems.hfta.hfht:Hfht",
-    "ces-queue": "ronda.systems.helios.ces:CesQueue",
-    "wake-or-wait": "ronda.systems.helios.wake_or_wait:WakeOrWait",
 }
-"""Name of each policy and where its class lives; a class is imported when it is first asked for."""
-
-RENAMED = {"ces": "ces-queue (ces is a controller of ronda sleep)"}
-"""Former names, and what they are called now."""
+"""Where the class of each of ronda's policies lives, by name: those of the core, each of some with
+Zeus's clocks, and those that other packages of ronda's declare. It is imported when asked for."""
 
 ZEUS_BASES = ("fifo", "sjf", "srtf", "tiresias", "optimus", "pollux-like", "elasticflow-like")
 """Policies that decide GPUs and leave clocks alone: each also exists as ``BASE+zeus``."""
 
 POLICIES |= {f"{base}+zeus": f"ronda.solvers.policies.energy.zeus:{base}" for base in ZEUS_BASES}
 
-FUSED_BASES = ("prices", "milp", "evolve")
-"""Policies that choose among options of all jobs: each also exists as ``BASE+fused``."""
-
-POLICIES |= {f"{base}+fused": f"ronda.systems.hfta.fused:{base}" for base in FUSED_BASES}
+POLICIES |= {name: found.target for name, found in plugins.declared("policies").items()}
 
 OF_OBJECTIVE, OF_SOLVER = "parameters", "options"
 """Fields of policies that have an objective or a solver: its parameters and options, which `policy`
@@ -175,7 +156,7 @@ def policy_class(name: str) -> type:
     if name not in POLICIES:
         found_elsewhere = own.find(name)
         if found_elsewhere is None:
-            expected = RENAMED.get(name) or one_of([*POLICIES, *own.names()], name)
+            expected = one_of(POLICIES | plugins.known("policies"), name)
             raise InputError("--policy", repr(name), expected)
         return found_elsewhere
     module, _, class_name = POLICIES[name].partition(":")

@@ -1,4 +1,4 @@
-"""Instances that a suite makes: by the package's generators, or by a function in a file next to it.
+"""Instances that a suite makes: by ronda's generators, or by a function in a file next to it.
 
 Either takes the parameters of its table by name, and the seed if it has such a parameter.
 """
@@ -8,7 +8,7 @@ import re
 import runpy
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -17,34 +17,12 @@ from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.rules.problem import one_of, show
-
-
-def ones(
-    jobs: int = 50, nodes: int = 16, batch: Literal["scaled", "base"] = "scaled", seed: int = 0
-) -> Instance:
-    """Return a workload of ONES.
-
-    Parameters
-    ----------
-    jobs
-        In all.
-    nodes
-        Of 4 GPUs.
-    batch
-        What users ask for: the batch of one GPU, or that for all their GPUs.
-    seed
-        Same seed, same file.
-    """
-    from ronda.systems.ones.trace import ones_workload
-
-    return ones_workload(jobs, seed, nodes=nodes, user_batch=batch)
-
+from ronda.solvers.plugins import find, known
 
 GENERATORS: dict[str, Callable[..., Any]] = {
     "horizon": generate.horizon,
     "sweep": generate.sweep,
     "mixed": generate.mixed,
-    "ones": ones,
 }
 
 
@@ -52,7 +30,7 @@ class Maker:
     """A generator, or ``FILE.py:NAME`` of a folder; `draws` says whether it follows a seed."""
 
     def __init__(self, word: str, folder: Path, place: str) -> None:
-        self.make, self.place = GENERATORS.get(word) or _own(word, folder, place), place
+        self.make, self.place = _maker(word, folder, place), place
         known, hints = inspect.signature(self.make).parameters, get_type_hints(self.make)
         self.draws = "seed" in known
         fields = [
@@ -78,11 +56,16 @@ class Maker:
         return made
 
 
-def _own(word: str, folder: Path, place: str) -> Callable[..., Any]:
-    """Return a function of a Python file."""
+def _maker(word: str, folder: Path, place: str) -> Callable[..., Any]:
+    """Return a generator by its name, or a function of a Python file."""
+    if word in GENERATORS:
+        return GENERATORS[word]
+    if (plugin := find("makers", word)) is not None:
+        made: Callable[..., Any] = plugin.load(place)
+        return made
     match = re.fullmatch(r"(.+\.py):(\w+)", word)
     if match is None:
-        expected = f"one of {', '.join(GENERATORS)}, or FILE.py:NAME"
+        expected = f"one of {', '.join([*GENERATORS, *known('makers')])}, or FILE.py:NAME"
         raise InputError(f"{place}.make", show(word), expected)
     path, name = folder / match[1], match[2]
     try:

@@ -6,14 +6,15 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import click
 from click.shell_completion import CompletionItem
 
 from ronda.cli.command import Taught
 from ronda.cli.program import finish
-from ronda.instances.errors import InterruptedRunError
+from ronda.instances.errors import InputError, InterruptedRunError
+from ronda.solvers.plugins import find, known
 
 PACKAGE = "ronda.cli.commands"
 
@@ -27,20 +28,16 @@ COMMANDS = {
     "anytime": "Draw plan quality against time on rounds.",
     "bench": "Compare results with earlier ones.",
     "report": "Show results as one HTML page.",
-    "sleep": "Let the nodes sleep that a demand series does not need.",
-    "serve": "Decide rounds over HTTP.",
     "export": "Write a model or a schedule for other tools.",
     "import-solution": "Make a plan of another solver's solution.",
     "explain": "Say which limits of a round conflict.",
-    "whatif": "Say what other machines or jobs would change.",
-    "consolidate": "Move running jobs so that nodes become empty.",
     "instances": "List, check, convert, make instances.",
     "profile": "Fit models of speed and power.",
     "predict": "Predict sizes from jobs that ran.",
     "show-versions": "Show what a bug report needs.",
     "completion": "Print a shell's completion script.",
 }
-"""The commands, each with its line in the help; a module has each of them as ``command``."""
+"""The commands of the core, each with its line in the help; a module has each as ``command``."""
 
 STUDIES = {name: f"studies.{name}" for name in ("init", "report", "reproduce")}
 """Commands whose modules stand in a room."""
@@ -67,15 +64,12 @@ GROUPS = {
             "show": "Show what an instance or a round holds.",
             "check": "Check a file, or an answer to it.",
             "convert": "Convert a published trace.",
-            "detect-sweeps": "Find repetitive jobs in a trace.",
-            "demand": "Tell how many nodes a schedule used.",
             "generate": "Generate a round or a horizon.",
         },
         (
             "ronda instances list",
             "ronda instances show pollux-1",
             "ronda instances convert helios cluster_log.csv --nodes vcvGl=20 --out vcvgl.json.zst",
-            "ronda instances detect-sweeps cluster_log.csv --out groups.csv",
             "ronda instances generate round --jobs 64 --out round.json",
             "ronda instances check venus-vcvly results/schedule.json.zst",
         ),
@@ -84,13 +78,11 @@ GROUPS = {
         "Fit models of speed, power and sharing to measurements, and look at fitted ones.",
         {
             "fit": "Fit models to a table of measurements.",
-            "fit-fusion": "Fit time and memory of models that share a GPU.",
             "list": "List the packaged models and their errors.",
             "show": "Show a model and how far to trust it.",
         },
         (
             "ronda profile fit steps.csv --gpus-per-node 8 --out profile.json",
-            "ronda profile fit-fusion fused.csv --out fusion.json --figure fusion.png",
             "ronda profile list bert",
             "ronda profile show elasticflow-bert-A100",
         ),
@@ -112,39 +104,63 @@ GROUPS = {
 
 
 class LazyGroup(Taught, click.Group):
-    """A group that imports a command's module only when the command is used, not for help."""
+    """A group that imports a command's module only when the command is used, not for help.
+
+    Besides commands of the core it has those that other packages bring (`ronda.solvers.plugins`).
+    """
 
     def __init__(
         self, *args: Any, lazy: dict[str, str], package: str = PACKAGE, **attributes: Any
     ) -> None:
         super().__init__(*args, **attributes)
         self.lazy, self.package = lazy, package
+        self.head = "" if package == PACKAGE else f"{self.name} "
+
+    def lines(self) -> dict[str, str]:
+        """Return the commands with their lines, in the order in which a user meets them.
+
+        What other packages bring comes last, but before the groups about instances and models.
+        """
+        found = {
+            name: plugin.about
+            for words, plugin in known("commands").items()
+            if words.startswith(self.head) and " " not in (name := words.removeprefix(self.head))
+        }
+        names = [*self.lazy]
+        at = names.index("instances") if "instances" in names else len(names)
+        order = [*names[:at], *found, *names[at:]]
+        return {name: (found | self.lazy)[name] for name in order}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order in which a user meets them."""
-        return list(self.lazy)
+        """Return the commands' names, in this order."""
+        return [*self.lines()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
-        if cmd_name not in self.lazy:
-            return None
         module = f"{self.package}.{STUDIES.get(cmd_name, cmd_name).replace('-', '_')}"
         if self.package == PACKAGE and cmd_name in GROUPS:
             about, lazy, examples = GROUPS[cmd_name]
             return LazyGroup(cmd_name, lazy=lazy, package=module, help=about, examples=examples)
-        found: click.Command = importlib.import_module(module).command
-        return found
+        if cmd_name in self.lazy:
+            found: Any = importlib.import_module(module).command
+        elif (plugin := find("commands", f"{self.head}{cmd_name}")) is not None:
+            found = plugin.load(place := f"ronda {self.head}{cmd_name}")
+            if not isinstance(found, click.Command):
+                raise InputError(place, type(found).__name__, "a command of click")
+        else:
+            return None
+        return cast(click.Command, found)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table."""
         with formatter.section("Commands"):
-            formatter.write_dl([*self.lazy.items()])
+            formatter.write_dl([*self.lines().items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Offer the commands of the table."""
         found = [
             CompletionItem(name, help=brief)
-            for name, brief in self.lazy.items()
+            for name, brief in self.lines().items()
             if name.startswith(incomplete)
         ]
         return found + click.Command.shell_complete(self, ctx, incomplete)

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from ronda.instances.errors import InputError
+from ronda.solvers.plugins import Kind, Plugin, find, known
 
 FORCED = "ronda.forced"
 """Key of a context's ``meta`` that is there if files may be replaced."""
@@ -56,3 +57,38 @@ def taught(name: str, *examples: str) -> Callable[[Callable[..., Any]], click.Co
 
 class TaughtGroup(Taught, click.Group):
     """A group with examples."""
+
+
+class OpenGroup(TaughtGroup):
+    """A group with a command for each plugin of a kind, besides those of the core.
+
+    `make` makes the command of a plugin, by its name; help does not import what it lists.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        kind: Kind,
+        make: Callable[[str, Plugin], click.Command],
+        **attributes: Any,
+    ) -> None:
+        super().__init__(*args, **attributes)
+        self.kind, self.make = kind, make
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, in alphabetical order."""
+        return sorted({*self.commands, *known(self.kind)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command of the core, or make that of a plugin."""
+        if cmd_name in self.commands:
+            return self.commands[cmd_name]
+        plugin = find(self.kind, cmd_name)
+        return None if plugin is None else self.make(cmd_name, plugin)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table."""
+        lines = {name: plugin.about for name, plugin in known(self.kind).items()}
+        lines |= {name: own.get_short_help_str(80) for name, own in self.commands.items()}
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(lines.items()))

@@ -1,18 +1,16 @@
 """An explanation in words: why a job got what it got."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from ronda.cli.output import table
 from ronda.instances.errors import InputError, printable
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
+from ronda.questions.explain import Explanation, Weighed, explain_jobs, refuse_unknown
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.registry import POLICIES, policy_class
-from ronda.solvers.registry import policy as make_policy
 from ronda.solvers.rules import rules_of
-
-if TYPE_CHECKING:
-    from ronda.questions.explain import Explanation, Weighed
 
 WORTH = {"rank": "seconds of all jobs' completion times saved per second"}
 """What a unit of worth is, where that can be said in a few words."""
@@ -33,43 +31,45 @@ REASONS = {
 }
 
 
-def explainable(round_: Round, policy: str, jobs: tuple[str, ...]) -> Policy:
-    """Return the policy; before any work, refuse to explain what it or the round has not."""
-    made = make_policy(policy)
-    known = [state.job.id for state in round_.jobs]
-    if jobs and Capability.PRICES not in made.capabilities:
-        able = [name for name in POLICIES if _has_prices(policy_class(name))]
-        expected = f"a policy with prices: {', '.join(able)}"
-        raise InputError("--explain", f"--policy {made.name}, which has no prices", expected)
-    if jobs:
-        from ronda.questions.explain import refuse_unknown  # loads HiGHS
+class Explainer:
+    """What ``ronda solve --explain`` says of jobs of a round, which a policy decides.
 
+    InputError, before any work, for what it or the round has not.
+    """
+
+    def __init__(self, round_: Round, made: Policy, jobs: tuple[str, ...]) -> None:
+        if Capability.PRICES not in made.capabilities:
+            able = [name for name in POLICIES if _has_prices(policy_class(name))]
+            expected = f"a policy with prices: {', '.join(able)}"
+            raise InputError("--explain", f"--policy {made.name}, which has no prices", expected)
+        known = [state.job.id for state in round_.jobs]
         for job in jobs:
             refuse_unknown(job, known)
-    return made
+        self.round, self.made, self.jobs = round_, made, jobs
+
+    def explain(self, plan: Plan) -> list[Explanation]:
+        """Explain what the jobs got; nothing if no plan was found, which is said elsewhere."""
+        if plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE):
+            return []
+        return explain_jobs(
+            self.round,
+            plan,
+            self.jobs,
+            elastic=getattr(self.made, "elastic", True),
+            parameters=getattr(self.made, "parameters", None),
+            extra=rules_of(self.made),
+        )
+
+    def shown(self, why: Iterable[Explanation]) -> list[Any]:
+        """Return what to display of explanations: sentences and tables."""
+        return [part for found in why for part in explained(found)]
 
 
 def _has_prices(policy: type) -> bool:
     return Capability.PRICES in getattr(policy, "capabilities", Capability.NONE)
 
 
-def why_of(round_: Round, plan: Plan, made: Policy, jobs: tuple[str, ...]) -> "list[Explanation]":
-    """Explain what the jobs got; nothing if no plan was found, which is said elsewhere."""
-    if not jobs or plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE):
-        return []
-    from ronda.questions.explain import explain_jobs  # loads HiGHS
-
-    return explain_jobs(
-        round_,
-        plan,
-        jobs,
-        elastic=getattr(made, "elastic", True),
-        parameters=getattr(made, "parameters", None),
-        extra=rules_of(made),
-    )
-
-
-def explained(found: "Explanation") -> list[Any]:
+def explained(found: Explanation) -> list[Any]:
     """Return what to display: sentences and a table."""
     ruled = any(option.rule_cost for option in found.options)
     costs = ["GPUs cost", "power", *["rules"] * ruled]
@@ -79,7 +79,7 @@ def explained(found: "Explanation") -> list[Any]:
     return ["\n".join(map(printable, sentences(found))), made]
 
 
-def sentences(found: "Explanation") -> list[str]:
+def sentences(found: Explanation) -> list[str]:
     """Say why a job got what it got."""
     unit = WORTH.get(found.objective)
     measured = f"objective {found.objective}" + (f", {unit}" if unit else "")
@@ -96,7 +96,7 @@ def sentences(found: "Explanation") -> list[str]:
     return lines
 
 
-def _lot(found: "Explanation") -> str:
+def _lot(found: Explanation) -> str:
     got = found.chosen
     if not found.runs or got is None:
         return "runs" if found.runs else "waits"
@@ -104,7 +104,7 @@ def _lot(found: "Explanation") -> str:
     return f"{how} {shape(got)}"
 
 
-def shape(option: "Weighed") -> str:
+def shape(option: Weighed) -> str:
     """Name an option, as in ``8 GPUs of default/A100 at 80 % clock, batch 256``."""
     if not option.gpus:
         return "not to run"
@@ -115,7 +115,7 @@ def shape(option: "Weighed") -> str:
     )
 
 
-def _prices(found: "Explanation") -> str:
+def _prices(found: Explanation) -> str:
     free = []
     parts = []
     for price in found.prices:
@@ -143,7 +143,7 @@ def _prices(found: "Explanation") -> str:
     return said[0].upper() + said[1:] + "."
 
 
-def _comparison(found: "Explanation") -> str:
+def _comparison(found: Explanation) -> str:
     got = found.chosen
     rest = [o for o in found.options if o is not got and o.gpus]
     ways = [got] if got is not None and got.gpus else []
@@ -154,7 +154,7 @@ def _comparison(found: "Explanation") -> str:
     return said[0].upper() + said[1:] + "."
 
 
-def _balance(option: "Weighed") -> str:
+def _balance(option: Weighed) -> str:
     if not option.gpus:
         return "not to run: 0"
     side = "more" if option.surplus >= 0 else "less"
@@ -167,7 +167,7 @@ def _regret(regret: float) -> str:
     return f"Anything else would be at least {regret:.4g} worse for it (its regret)."
 
 
-def _row(option: "Weighed", *, ruled: bool) -> tuple[str, ...]:
+def _row(option: Weighed, *, ruled: bool) -> tuple[str, ...]:
     words = (("chosen", option.chosen), ("now", option.current), ("after waking", option.late))
     mark = " ".join(word for word, on in words if on)
     if not option.gpus:

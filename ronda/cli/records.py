@@ -51,7 +51,7 @@ def options_of(
             default=default,
             metavar=metavar,
             show_default=default not in (None, ""),
-            help=_help(words[field.name], {p.name for p in fields}, bare=bare),
+            help=_help(words.get(field.name, ""), {p.name for p in fields}, bare=bare),
         )
 
     return stacked(*map(option_of, fields))

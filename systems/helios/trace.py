@@ -4,7 +4,6 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import numpy as np
-import pandas as pd
 
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
@@ -32,6 +31,8 @@ def read_demand(path: str | Path, *, name: str | None = None) -> Demand:
     InputError
         Naming file and row, for what is no date, no number of nodes, or out of step.
     """
+    import pandas as pd
+
     frame = read_columns(path, _ALIASES, ("forecast", "active"), kind="step")
     columns: dict[str, tuple[int, ...]] = {}
     for column, header in frame.attrs["headers"].items():

@@ -13,7 +13,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.registry import FUSED_BASES, composed
+from ronda.solvers.registry import composed
 from ronda.systems.hfta.jointly import Jointly
 
 
@@ -45,6 +45,9 @@ class Fused:
         return joint.told(base.plan(joint.round, deadline=deadline, seed=seed, initial=before))
 
 
+BASES = ("prices", "milp", "evolve")
+"""Policies that choose among options of all jobs: each also exists as ``BASE+fused``."""
+
 __getattr__ = composed(
-    FUSED_BASES, Fused, "fused", "with jobs of a fusion class in arrays", Capability.ARRAYS
+    BASES, Fused, "fused", "with jobs of a fusion class in arrays", Capability.ARRAYS
 )

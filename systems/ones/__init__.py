@@ -7,3 +7,17 @@ posterior of training progress, and `learn`, its training online; `tick`, scores
 has the GPUs and jobs of a pool and `memory` what is carried between ticks. All rules were read from
 the authors' prototype (kurisusnowdeng/ones_sc21). See docs/ones.md.
 """
+
+POLICIES = {"ones": "ronda.systems.ones.policy:Ones"}
+TRACES = {
+    "ones": (
+        "ronda.systems.ones.trace:read_ones",
+        "Read a trace of the ONES artifact: elastic jobs whose batch may change.",
+    )
+}
+MAKERS = {
+    "ones": (
+        "ronda.systems.ones.trace:ones_workload",
+        "Generate an instance of the ONES workload (SC'21): short trainings, a minute apart.",
+    )
+}

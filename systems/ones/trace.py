@@ -11,7 +11,7 @@ far as max_lr allows ("scaled", which is what ONES itself does there), is not pu
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -32,8 +32,8 @@ CITATION = (
 MOST_GROWTH = 1024
 """Times the base batch that a trace may let a batch be: each of them is one to choose from."""
 
-BATCHES = ("scaled", "base")
-"""What a user's batch may be."""
+Batch = Literal["scaled", "base"]
+"""What a user's batch may be (see the module's text)."""
 
 # model, task, data set sizes, base batch, largest batch / base batch (= max_lr / lr), GPUs.
 _KINDS = (
@@ -64,20 +64,32 @@ class _Row(NamedTuple):
 
 
 def ones_workload(
-    jobs: int = 400, seed: int = 0, *, nodes: int = 16, user_batch: str = "scaled"
+    jobs: int = 50, seed: int = 0, *, nodes: int = 16, batch: Batch = "scaled"
 ) -> Instance:
-    """Return a workload of the pattern of the artifact's ``trace_1`` on nodes of 4 GPUs.
+    """Return a workload of the pattern of the artifact's ``trace_1``, which has 400 jobs.
 
     The ten model-task pairs in equal shares and random order, data set sizes drawn among the
     pair's, whole-second gaps drawn uniformly from 0 to 60 s; the seed also draws the epochs.
-    ``trace_1`` has 400 jobs, ONES had 16 nodes. `user_batch` is the global batch that jobs ask for,
-    and that policies keep which do not choose batches: "scaled" or "base" (see the module's text).
+
+    Parameters
+    ----------
+    jobs
+        In all.
+    seed
+        Same seed, same jobs.
+    nodes
+        Of 4 GPUs; ONES had 16.
+    batch
+        What users ask for, and what policies keep that do not choose batches: the batch that suits
+        all their GPUs, or that of one.
 
     Raises
     ------
     InputError
         If there is no job or node, or no such batch.
     """
+    if batch not in get_args(Batch):
+        raise InputError("batch", repr(batch), f"one of {', '.join(get_args(Batch))}")
     for name, value in (("jobs", jobs), ("nodes", nodes)):
         if value < 1:
             raise InputError(name, str(value), f"at least one {name[:-1]}")
@@ -91,19 +103,25 @@ def ones_workload(
         for time, (model, task, sizes, batch, growth, gpus) in zip(times, kinds, strict=True)
     ]
     made = {"reader": "ones_workload", "jobs": jobs, "seed": seed, "nodes": nodes}
-    name = f"ones-{jobs}-{seed}" + ("-base" if user_batch == "base" else "")
-    return _instance(told, rng, name, user_batch, made)
+    name = f"ones-{jobs}-{seed}" + ("-base" if batch == "base" else "")
+    return _instance(told, rng, name, batch, made)
 
 
-def read_ones(
-    path: str | Path, *, seed: int = 0, nodes: int = 16, user_batch: str = "scaled"
-) -> Instance:
+def read_ones(path: str | Path, *, seed: int = 0, nodes: int = 16) -> Instance:
     """Read a trace of the ONES artifact (``trace_1.csv``, ``trace_dev.csv``).
 
     Its columns are ``time`` (s), ``model``, ``task``, ``epoch_size`` (samples), ``batch_size`` (of
     one GPU), ``lr``, ``max_lr`` and ``num_gpus``; others are not used. It does not tell the epochs
-    that each job needs, which the seed draws. `nodes` and `user_batch` are those of
-    `ones_workload`.
+    that each job needs, which the seed draws.
+
+    Parameters
+    ----------
+    path
+        The trace.
+    seed
+        Of the epochs needed.
+    nodes
+        Of 4 GPUs.
 
     Raises
     ------
@@ -132,19 +150,17 @@ def read_ones(
     frame = frame.sort_values("time", kind="stable", ignore_index=True)
     made = {"reader": "read_ones", "seed": seed, "nodes": nodes}
     told = [_Row(*row) for row in rows(frame[[*_Row._fields]])]
-    return _instance(told, np.random.default_rng(seed), Path(path).stem, user_batch, made)
+    return _instance(told, np.random.default_rng(seed), Path(path).stem, "scaled", made)
 
 
 def _instance(
     told: Sequence[_Row],
     rng: np.random.Generator,
     name: str,
-    user_batch: str,
+    batch: Batch,
     made: dict[str, Any],
 ) -> Instance:
     """Return the instance of jobs of the artifact; `made` tells the nodes."""
-    if user_batch not in BATCHES:
-        raise InputError("user_batch", repr(user_batch), f"one of {', '.join(BATCHES)}")
     cluster = make_cluster(models.LONGHORN_NODE, made["nodes"])
     if (most := int(max(row.num_gpus for row in told))) > cluster.gpus:
         raise InputError("nodes", f"{cluster.gpus} GPUs", f"{most}, for which a job asks")
@@ -166,7 +182,7 @@ def _instance(
                 gpus=gpus,
                 min_gpus=1,
                 max_gpus=min(4 * gpus, cluster.gpus),  # ONES's hard limit on growth
-                batch=float(row.batch_size) * (users if user_batch == "scaled" else 1),
+                batch=float(row.batch_size) * (users if batch == "scaled" else 1),
                 epoch=float(row.epoch_size),
                 estimate=Estimate(work=mean * row.epoch_size, sd=sd * row.epoch_size),
                 truth=Truth(
@@ -187,5 +203,5 @@ def _instance(
         description="ONES workload: jobs as tabulated; speed, convergence and losses are modelled",
         source="Pattern of github.com/kurisusnowdeng/ones_sc21, traces/",
         citation=CITATION,
-        made=made | {"user_batch": user_batch},
+        made=made | {"user_batch": batch},
     )

@@ -4,3 +4,8 @@
 of speed and power is in `ronda.instances.models`, its buddy allocation and network packing in
 `ronda.formulations.placement`.
 """
+
+POLICIES = {
+    "powerflow": "ronda.systems.powerflow.powerflow:Powerflow",
+    "powerflow-prices": "ronda.systems.powerflow.powerflow:PowerflowPrices",
+}

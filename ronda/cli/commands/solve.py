@@ -5,13 +5,12 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ronda.cli.alternatives import NUMBER, SHARE, files, show
 from ronda.cli.command import taught
-from ronda.cli.explanation import explainable, explained, why_of
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
     force_option,
@@ -28,16 +27,16 @@ from ronda.cli.progress import waiting
 from ronda.horizon.solve import solve_valid
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
+from ronda.instances.errors import InputError
 from ronda.instances.files.canonical import encode
 from ronda.instances.files.json import write
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.instances.violation import Violation
 from ronda.solvers.applied_rules import broken_rules
+from ronda.solvers.plugins import declared
+from ronda.solvers.registry import policy as make_policy
 from ronda.solvers.rules import rules_of, with_rules
-
-if TYPE_CHECKING:
-    from ronda.questions.explain import Explanation
 
 ROWS = 40
 """Jobs that the table shows of a large plan."""
@@ -108,28 +107,36 @@ def command(
     line of JSON, so that any program can use ronda as its solver.
     """
     round_ = load_round(source)
-    made = with_rules(explainable(round_, policy, explain), extra, "--with")
+    made = with_rules(make_policy(policy), extra, "--with")
+    explainer = _question("explain")(round_, made, explain) if explain else None
     deadline = Deadline(time_limit, started=entered)
     log = sys.stderr if verbose else None
     if alternatives is not None:
-        from ronda.questions.alternatives import alternatives_valid  # loads HiGHS
-
         names = files(out, alternatives, explain)
-        plans = alternatives_valid(round_, made, alternatives, within, seed, deadline, log)
+        plans = _question("alternatives")(round_, made, alternatives, within, seed, deadline, log)
         for name, each in zip(names, plans, strict=False):
             write(each, name)
         if plans:
             return show(round_, plans, as_json=as_json)
     with nullcontext() if verbose else waiting(f"{source}: {made.name}", time_limit):
         plan = solve_valid(round_, made, deadline=deadline, seed=seed, log=log)
-    why = why_of(round_, plan, made, explain)
+    why = [] if explainer is None else explainer.explain(plan)
     if out is not None:
         write(plan, out)
     if source == "-" and out is None and not explain and not as_json:
         tell_json(encode(plan))  # as `--out` would write it
         found = [*check(round_, plan), *broken_rules(rules_of(made), round_, plan)]
         return _verdict(source, plan, found, made)
-    return report(source, round_, plan, deadline, as_json=as_json, seed=seed, why=why, made=made)
+    parts = [] if explainer is None or as_json else explainer.shown(why)
+    how: dict[str, Any] = {"seed": seed, "why": why, "parts": parts, "made": made}
+    return report(source, round_, plan, deadline, as_json=as_json, **how)
+
+
+def _question(name: str) -> Any:
+    """Import what answers a question about a round, by the name of its option; it loads HiGHS."""
+    if (found := declared("answers").get(name)) is None:
+        raise InputError(f"--{name}", "no ronda.questions", "a ronda with this package")
+    return found.load(f"--{name}")
 
 
 def report(
@@ -140,15 +147,19 @@ def report(
     *,
     as_json: bool,
     seed: int = 0,
-    why: Sequence["Explanation"] = (),
+    why: Sequence[Any] = (),
+    parts: Sequence[Any] = (),
     made: object,
 ) -> int:
-    """Show a policy's plan and its check, the user's own rules included; return the exit code."""
+    """Show a policy's plan and its check, the user's own rules included; return the exit code.
+
+    `why` goes into the JSON, `parts` are displayed.
+    """
     found = [*check(round_, plan), *broken_rules(rules_of(made), round_, plan)]
     if as_json:
         _emit(round_, plan, seed, len(found), deadline, why)
     else:
-        _show(round_, plan, deadline, why)
+        _show(round_, plan, deadline, parts)
     return _verdict(source, plan, found, made)
 
 
@@ -161,7 +172,7 @@ def _emit(
     seed: int,
     violations: int,
     deadline: Deadline,
-    why: Sequence["Explanation"],
+    why: Sequence[Any],
 ) -> None:
     record = plan.record
     emit(
@@ -214,11 +225,11 @@ def _failed(plan: Plan) -> bool:
     return plan.status is SolutionStatus.FALLBACK and plan.stop is not StopReason.TIME_LIMIT
 
 
-def _show(round_: Round, plan: Plan, deadline: Deadline, why: Sequence["Explanation"]) -> None:
+def _show(round_: Round, plan: Plan, deadline: Deadline, more: Sequence[Any]) -> None:
     parts = [_plan_table(round_, plan), facts(_facts(round_, plan, deadline.elapsed()))]
     if plan.prices or plan.details.unpriced:
         parts.append(_price_table(plan))
-    display(*parts, *(part for one in why for part in explained(one)))
+    display(*parts, *more)
 
 
 def _price_table(plan: Plan) -> Any:

@@ -1,4 +1,4 @@
-"""Queues that stop nothing: first in, first out; shortest job first; least service first.
+"""Queues that stop nothing: first in, first out; shortest job first.
 
 What fits starts in the order of the queue of its partition, and its first job that finds no room
 blocks; who may pass it says `ronda.solvers.greedy.backfill`.
@@ -23,7 +23,7 @@ Queue = Literal["fifo", "sjf", "qssf"]
 """By submission, by expected time, or by expected GPU time, as the policies of these names do."""
 
 Service = Literal["gpu-time", "time", "gpus"]
-"""What a job's service is: expected GPU time, expected time, or just GPUs."""
+"""A job's service: its expected GPU time, its expected time, or just its GPUs."""
 
 
 @dataclass(frozen=True)
@@ -79,40 +79,6 @@ class Sjf(Clocked):
     ) -> Plan:
         """Start what fits, shortest first."""
         held = beside(round, queued(round, "sjf"), self.backfill, self.clocks(round))
-        plan = Plan(policy=self.name, allocations=held)
-        return rest(round, plan, initial)
-
-
-@dataclass(frozen=True)
-class Qssf(Clocked):
-    """Start waiting jobs by expected GPU time, least first, as the QSSF service of Helios does.
-
-    Hu et al. (SC'21): what is believed of a job's run time, times the GPUs that it asked for, ranks
-    the queue of its partition; the first that finds no room blocks. Ties go to fewer GPUs, then to
-    who came first. Jobs of unknown size come last. Whose beliefs these are says the run
-    (``--knowledge``, ``--predictor``).
-
-    Parameters
-    ----------
-    by
-        What ranks jobs: expected GPU time, expected time, or just GPUs.
-    backfill
-        Who passes a job that finds no room, as of `fifo`.
-    """
-
-    by: Service = "gpu-time"
-    backfill: Backfill = "none"
-
-    name: ClassVar[str] = "qssf"
-    capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
-
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
-        """Start what fits, least service first."""
-        waiting = sorted(round.waiting, key=service(round, self.by))
-        held = beside(round, waiting, self.backfill, self.clocks(round))
         plan = Plan(policy=self.name, allocations=held)
         return rest(round, plan, initial)
 

@@ -85,7 +85,7 @@ def test_ones_without_jobs():
 
 def test_ones_users_ask_for_the_batch_of_one_gpu_or_of_all():
     """The same jobs: BERT on 2 GPUs with 16 x 2 or 16, all else equal."""
-    scaled, base = (ones_workload(20, 1, user_batch=batch) for batch in ("scaled", "base"))
+    scaled, base = (ones_workload(20, 1, batch=batch) for batch in ("scaled", "base"))
     for one, other in zip(scaled.jobs, base.jobs, strict=True):
         profile = scaled.profiles[one.profile]
         assert other.batch == profile.base_batch
@@ -97,7 +97,7 @@ def test_ones_users_ask_for_the_batch_of_one_gpu_or_of_all():
     ("fields", "place"),
     [
         ({"nodes": 3}, "nodes: found 12 GPUs; expected 16"),
-        ({"user_batch": "big"}, "user_batch: found 'big'"),
+        ({"batch": "big"}, "batch: found 'big'"),
     ],
 )
 def test_ones_workloads_that_cannot_be(fields, place):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from inspect import signature
 from math import inf, isfinite
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from ronda.cli.command import Taught, TaughtGroup
+from ronda.cli.command import OpenGroup, Taught
 from ronda.cli.load import written
 from ronda.cli.options import (
     NODES,
@@ -26,14 +25,15 @@ from ronda.cli.options import (
 )
 from ronda.cli.output import display, note
 from ronda.cli.output import table as shown
-from ronda.cli.records import options_of
-from ronda.instances.arguments import described
+from ronda.cli.records import named, options_of
+from ronda.instances.arguments import described, summary
 from ronda.instances.base import Name, NonNegative, Positive
 from ronda.instances.cluster import GpuType
 from ronda.instances.errors import InputError, need, printable
 from ronda.instances.files.storage import store
 from ronda.instances.traces.columns import NAMED, Columns, Dropped, Filters, columns_of
 from ronda.instances.traces.rigid import A100_NODE, P100_NODE, T4_NODE, V100_NODE, Machine
+from ronda.solvers.plugins import Plugin
 
 if TYPE_CHECKING:
     from ronda.instances.traces.mapped import Converted
@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 
 @click.group(
     name="convert",
-    cls=TaughtGroup,
+    cls=OpenGroup,
+    kind="traces",
+    make=lambda name, found: _other(name, found),
     examples=(
         "ronda instances convert helios cluster_log.csv --nodes vcvGl=20 --out vcvgl.json.zst",
         "ronda instances convert philly jobs.csv.gz --nodes 321 --max-gpus 64 --out philly.json.gz",
@@ -69,11 +71,6 @@ _row_options = options_of(
 _name_option = click.option("--name", help="Name of the instance; otherwise that of the trace.")
 
 
-READERS = {name: f"ronda.instances.traces.{name}" for name in ("helios", "itp", "philly", "pollux")}
-READERS |= {"ones": "ronda.systems.ones.trace", "demand": "ronda.systems.helios.trace"}
-"""The module that reads each published trace."""
-
-
 def _rows(given: dict[str, Any], usual: Filters) -> Filters:
     """Return the usual filters with those that were given, which are taken out."""
     asked = {name: value for name in _ROWS if (value := given.pop(name)) is not None}
@@ -82,13 +79,30 @@ def _rows(given: dict[str, Any], usual: Filters) -> Filters:
 
 def _add(trace: str, metavar: str, about: str, *options: Callable[[Command], Command]) -> None:
     """Add the command that reads a trace, by ``read_TRACE`` of its module."""
+    found = Plugin(f"ronda.instances.traces.{trace}:read_{trace}")
+    command.add_command(_reading(trace, metavar, about, found, *options))
+
+
+def _other(trace: str, found: Plugin) -> click.Command:
+    """Return the command of another package's reader: its parameters are options."""
+    read = found.load(f"ronda instances convert {trace}")
+    source, *parameters = signature(read).parameters
+    options = options_of(read, skip={source, "name", "filters", "dropped"})
+    rows = [_row_options] if "filters" in parameters else []
+    return _reading(trace, "FILE", summary(read).replace("`", ""), found, options, *rows)
+
+
+def _reading(
+    trace: str, metavar: str, about: str, found: Plugin, *options: Callable[[Command], Command]
+) -> click.Command:
+    """Return the command that reads a trace by a reader."""
 
     def carry_out(source: Path, out: Path, name: str | None, as_json: bool, **given: Any) -> None:
-        module, dropped = import_module(READERS[trace]), Dropped()
-        read = getattr(module, f"read_{trace}")
+        read, dropped = found.load(trace), Dropped()
         if (filters := signature(read).parameters.get("filters")) is not None:
             given |= {"filters": _rows(given, filters.default), "dropped": dropped}
-        made = read(source, **given)
+        with named(given):
+            made = read(source, **given)
         if name:
             made = msgspec.structs.replace(made, name=name)
         if not as_json:
@@ -98,7 +112,7 @@ def _add(trace: str, metavar: str, about: str, *options: Callable[[Command], Com
 
     source = click.argument("source", metavar=metavar, type=click.Path(path_type=Path))
     added = stacked(source, *options, _name_option, write_options)
-    command.command(name=trace, cls=Taught, help=about)(added(carry_out))
+    return click.command(name=trace, cls=Taught, help=about)(added(carry_out))
 
 
 def _seed(default: int, help: str) -> Callable[[Command], Command]:
@@ -154,22 +168,6 @@ _add(
     _seed(1, "Which workload."),
     click.option("--workload", default="workloads", show_default=True, help="As workloads-2.0."),
     _sixteen("Of 4 T4."),
-)
-_add(
-    "ones",
-    "CSV",
-    "Read a trace of the ONES artifact: elastic jobs whose batch may change.",
-    _seed(0, "Of the epochs needed."),
-    _sixteen("Of 4 GPUs."),
-)
-_add(
-    "demand",
-    "CSV",
-    """Read how many nodes were in use: columns time, needed and total, in equal steps.
-
-    The headers of the Helios artifact (running, pred) are understood as well; forecast and active
-    may be missing.
-    """,
 )
 
 

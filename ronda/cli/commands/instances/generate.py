@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from ronda.bench.suites import makers
-from ronda.cli.command import Taught, TaughtGroup
+from ronda.cli.command import OpenGroup, Taught
 from ronda.cli.load import Subject, written
 from ronda.cli.options import Command, stacked, write_options
 from ronda.cli.records import options_of, taken
@@ -18,7 +17,9 @@ from ronda.instances.instance import Instance
 
 @click.group(
     name="generate",
-    cls=TaughtGroup,
+    cls=OpenGroup,
+    kind="makers",
+    make=lambda name, plugin: _command(name, plugin.about, plugin.load(name)),
     examples=(
         "ronda instances generate round --jobs 64 --severity tight --out round.json",
         "ronda instances generate round --pods 2 --racks 2 --gangs 0.1 --out gangs.json",
@@ -27,7 +28,6 @@ from ronda.instances.instance import Instance
         "ronda instances generate horizon --node-failures 1 --job-failures 0.4 --out breaks.json",
         "ronda instances generate sweep --trials 32 --gpus 4 --good 0.1 --out search.json",
         "ronda instances generate demand --days 28 --nodes 150 --seed 7 --out weeks.json.zst",
-        "ronda instances generate ones --jobs 50 --seed 7 --out ones-50-7.json.zst",
         "ronda instances generate mixed --gpu-hours 240 --gpus 32 --out sweeps.json.zst",
     ),
 )
@@ -69,21 +69,25 @@ def _refuse_idle(given: Mapping[str, Any]) -> None:
             raise InputError(f"--{name.replace('_', '-')}", "no such faults", f"{words} with it")
 
 
-def _add(
+def _command(
     name: str,
     about: str,
     make: Callable[..., Subject],
     *more: Callable[[Command], Command],
     made: Callable[[dict[str, Any]], Subject] | None = None,
     **how: Any,
-) -> None:
-    """Add a command with the parameters of `make` as options, and `more`; `made` calls it."""
+) -> click.Command:
+    """Return a command with the parameters of `make` as options, and `more`; `made` calls it."""
 
     def function(out: Path, as_json: bool, **given: Any) -> None:
         written(made(given) if made else taken(make, given), out, as_json=as_json)
 
     options = stacked(options_of(make, **how), *more, write_options)
-    command.command(name=name, cls=Taught, help=about)(options(function))
+    return click.command(name=name, cls=Taught, help=about)(options(function))
+
+
+def _add(name: str, about: str, make: Callable[..., Subject], *more: Any, **how: Any) -> None:
+    command.add_command(_command(name, about, make, *more, **how))
 
 
 _SEVERITY = click.Choice(tuple(generate.SEVERITIES))
@@ -110,11 +114,6 @@ _add(
     "Generate a search for hyper-parameters: trials submitted at once, and their losses.",
     generate.sweep,
     fusible=click.Choice(("", *generate.SHARED)),
-)
-_add(
-    "ones",
-    "Generate an instance of the ONES workload (SC'21): short trainings, minutes apart at most.",
-    makers.ones,
 )
 _add(
     "mixed",

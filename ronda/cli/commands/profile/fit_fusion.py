@@ -7,11 +7,11 @@ import click
 
 from ronda.cli.command import taught
 from ronda.cli.commands.profile.fit import show
+from ronda.cli.commands.profile.show import law
 from ronda.cli.options import FIGURE, write_options
 from ronda.cli.output import table
 from ronda.instances.files.fits import write as keep
-from ronda.instances.models.fits import Fit, Fits
-from ronda.instances.profile import AffineTime
+from ronda.instances.models.fits import Fits
 
 
 @taught(
@@ -103,16 +103,3 @@ def _laws(fits: Fits) -> Any:
         gain = () if best is None else (str(best[0]), f"{best[1]:.2f}")
         made.add_row(fit.name, law(fit), f"{low}-{high}", *gain)
     return made
-
-
-def law(fit: Fit) -> str:
-    """Write the law of a fit of sharing or memory with its numbers."""
-    if fit.memory is not None:
-        return f"m(k) = {fit.memory.base_gib:.4g} + {fit.memory.model_gib:.4g} k GiB"
-    assert fit.sharing is not None
-    time = fit.sharing.time
-    if not isinstance(time, AffineTime):
-        known = zip(time.models, time.step_s, strict=True)
-        return f"T(k) = {', '.join(f'{t:.4g} ({k})' for k, t in known)}"
-    line = f"{time.alpha_s:.4g} + {time.beta_s:.4g} k"
-    return f"T(k) = max({time.floor_s:.4g}, {line})" if time.floor_s else f"T(k) = {line}"

@@ -5,12 +5,12 @@ from typing import Any
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.commands.profile.fit_fusion import law
 from ronda.cli.commands.profile.list import in_percent
 from ronda.cli.options import Source, json_option
 from ronda.cli.output import display, emit, facts, table
 from ronda.instances.files.fits import find, fitted
 from ronda.instances.models.fits import Fit
+from ronda.instances.profile import AffineTime
 
 
 @taught("show", "ronda profile show zeus-resnet50-V100-b256", "ronda profile show profile.json")
@@ -57,3 +57,16 @@ def _held_out(fit: Fit) -> str:
     times = "" if e.ratio is None else f", {e.ratio:.2f} times the fitted error"
     known = e.held_out_mape is not None
     return f"{in_percent(e.held_out_mape)} over {e.held_out_rows} rows{times}" if known else ""
+
+
+def law(fit: Fit) -> str:
+    """Write the law of a fit of sharing or memory with its numbers."""
+    if fit.memory is not None:
+        return f"m(k) = {fit.memory.base_gib:.4g} + {fit.memory.model_gib:.4g} k GiB"
+    assert fit.sharing is not None
+    time = fit.sharing.time
+    if not isinstance(time, AffineTime):
+        known = zip(time.models, time.step_s, strict=True)
+        return f"T(k) = {', '.join(f'{t:.4g} ({k})' for k, t in known)}"
+    line = f"{time.alpha_s:.4g} + {time.beta_s:.4g} k"
+    return f"T(k) = max({time.floor_s:.4g}, {line})" if time.floor_s else f"T(k) = {line}"

@@ -1,0 +1,48 @@
+"""QSSF, the service of Helios that orders waiting jobs: least expected GPU time first."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ronda.formulations.sleeping import rest
+from ronda.instances.clock import Deadline
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.backfill import Backfill, beside
+from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.policies.rigid.queues import Service, service
+
+
+@dataclass(frozen=True)
+class Qssf(Clocked):
+    """Start waiting jobs by expected GPU time, least first, as the QSSF service of Helios does.
+
+    Hu et al. (SC'21): what is believed of a job's run time, times the GPUs that it asked for, ranks
+    the queue of its partition; the first that finds no room blocks. Ties go to fewer GPUs, then to
+    who came first. Jobs of unknown size come last. Whose beliefs these are says the run
+    (``--knowledge``, ``--predictor``).
+
+    Parameters
+    ----------
+    by
+        What ranks jobs: expected GPU time, expected time, or just GPUs.
+    backfill
+        Who passes a job that finds no room, as of `fifo`.
+    """
+
+    by: Service = "gpu-time"
+    backfill: Backfill = "none"
+
+    name: ClassVar[str] = "qssf"
+    capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
+
+    @in_time
+    def plan(
+        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
+    ) -> Plan:
+        """Start what fits, least service first."""
+        waiting = sorted(round.waiting, key=service(round, self.by))
+        held = beside(round, waiting, self.backfill, self.clocks(round))
+        plan = Plan(policy=self.name, allocations=held)
+        return rest(round, plan, initial)
