@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +84,7 @@ def page_of(found: Reported, watch: Watch) -> str:
     there = {chart.section for chart in charts} | ({"run"} if runs.index else set())
     found.gaps += [f"{SECTIONS[name]}: {why}" for name, why in needed.items() if name not in there]
     shared = {name: packed(each) for name, each in {"charts": charts, "runs": runs.index}.items()}
-    libraries = {
-        "plotly": packed(text("plotly", "package_data/plotly.min.js")),
-        "datatables": packed(text("itables", "html/dt_bundle.js")),
-    }
+    libraries = _libraries()
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     fields: dict[str, Any] = {
         "found": found,
@@ -109,6 +107,15 @@ def page_of(found: Reported, watch: Watch) -> str:
     bare = page.render(fields | {"left_out": runs.titles})
     fitting, left_out = runs.within(MOST_BYTES - len(bare.encode()))
     return page.render(fields | {"left_out": left_out, "blobs": libraries | shared | fitting})
+
+
+@cache
+def _libraries() -> dict[str, str]:
+    """Return the page's libraries, packed: to compress them takes longer than all else."""
+    return {
+        "plotly": packed(text("plotly", "package_data/plotly.min.js")),
+        "datatables": packed(text("itables", "html/dt_bundle.js")),
+    }
 
 
 def _firsts_first(results: Sequence[Result]) -> list[Result]:

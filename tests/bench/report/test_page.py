@@ -88,9 +88,12 @@ def written(compared):
     return write_report(compared / "out")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def opened(browser, written):
-    """Return a browser's page of the results, and what it complained of or asked a host for."""
+    """Return a browser's page of the results, and what it complained of or asked a host for.
+
+    Tests leave the page as wide and as light as they found it.
+    """
     wrong = []
     page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
     page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
@@ -149,6 +152,8 @@ def test_the_page_can_be_used(opened):
     with page.expect_download() as saved:
         page.locator("figure[data-section=quality] .tools button", has_text="CSV").click()
     assert saved.value.path().read_text().startswith("series,")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.click("#theme")
     assert wrong == []
 
 
