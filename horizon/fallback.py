@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.allocation.non_preemptible import FEW, firm_jobs, given_way, named
-from ronda.formulations.objectives.outlook import horizon_s
+from ronda.formulations.objectives.switching_cost import horizon_s
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.user_rules import RULE
 from ronda.formulations.sleeping import unused
@@ -267,8 +267,8 @@ def slowings(round: Round) -> list[tuple[str, Option]]:
     """Return steps down in clock of the running jobs, those with the least loss per watt first.
 
     A change of clock is a restart like any other change: over the time H that it is expected to
-    last (`ronda.formulations.objectives.outlook.horizon_s`), it loses the pause and the progress
-    that the job then makes less, in seconds of its GPUs at the clock that it has::
+    last (`ronda.formulations.objectives.switching_cost.horizon_s`), it loses the pause and the
+    progress that the job then makes less, in seconds of its GPUs at the clock that it has::
 
         loss(s) = gpus (pause + (H - pause) (1 - rate(s) / rate))
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from lab.harness import Folder, limit, markdown, numbers, option, seeds, study
 from ronda.formulations.objectives.by_name import values
-from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import RACK, OptionTable, rows_of
 from ronda.formulations.options.table import option as option_of

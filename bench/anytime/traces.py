@@ -24,7 +24,7 @@ from ronda.bench.runs import specs
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.results import Result
 from ronda.formulations.objectives.by_name import values
-from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import SPANS, OptionTable, rows_of
 from ronda.instances.arrays import Floats
 from ronda.instances.files.json import fingerprint
@@ -186,9 +186,9 @@ def plan_value(round: Round, plan: Plan, objective: str) -> float:
     """Return the value of a plan's options under an objective, less what its moves cost.
 
     Switching to another option is inside the values; jobs that keep their option on other nodes
-    lose progress besides (`ronda.formulations.objectives.outlook.loss_of_moves`). Options that the
-    round's table does not have (a GPU count off the ladder) are added to it at the rate and power
-    that the plan states, which `ronda.check` holds against the profile.
+    lose progress besides (`ronda.formulations.objectives.switching_cost.loss_of_moves`). Options
+    that the round's table does not have (a GPU count off the ladder) are added to it at the rate
+    and power that the plan states, which `ronda.check` holds against the profile.
     """
     question = Question.of(round, objective)
     table, worth = question.table, question.values

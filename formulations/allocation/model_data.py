@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from ronda.formulations.allocation.racks import copies, reach
-from ronda.formulations.objectives.outlook import work_ahead
+from ronda.formulations.objectives.remaining_work import work_ahead
 from ronda.formulations.options.table import ANYWHERE, RACK, OptionTable, unbeaten
 from ronda.formulations.watts import (
     TOLERANCE,

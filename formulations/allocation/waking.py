@@ -7,9 +7,9 @@ under the plan. Both take GPUs of the pool; only the first takes *ready* ones::
     sum of n_k x_k over options now <= ready GPUs of the pool          ``ready_gpus[pool]``
 
 * A waiting job starts on the waking nodes as soon as they are there. Of the time L that the option
-  lasts it loses w (`ronda.formulations.objectives.outlook.pause_share`), so it is worth ``(1 - w/L)
-  v``. The longest time that an allocation is expected to last is that of other pauses (`horizon_s`
-  there), but at least `WAKES` times w, as nobody wakes a node for less.
+  lasts it loses w (`ronda.formulations.objectives.switching_cost.pause_share`), so it is worth ``(1
+  - w/L) v``. The longest time that an allocation is expected to last is that of other pauses
+  (`horizon_s` there), but at least `WAKES` times w, as nobody wakes a node for less.
 * A running job keeps what it has until then, and moves later: ``w/L v_now + (1 - w/L) v``. It
   takes the ready GPUs that it has, and only options of more GPUs in the same pool matter.
 
@@ -22,7 +22,8 @@ import numpy as np
 
 from ronda.formulations.allocation.model_data import Case, Waking
 from ronda.formulations.allocation.rows import gpus_by_pool
-from ronda.formulations.objectives.outlook import horizon_s, pause_share, work_ahead
+from ronda.formulations.objectives.remaining_work import work_ahead
+from ronda.formulations.objectives.switching_cost import horizon_s, pause_share
 from ronda.formulations.options.table import ANYWHERE, OptionTable, running_rows
 from ronda.formulations.watts import nodes_for
 from ronda.instances.arrays import Floats, Mask, Rows

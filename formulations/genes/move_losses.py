@@ -9,7 +9,7 @@ from ronda.formulations.allocation.model_data import Case
 from ronda.formulations.allocation.rows import is_limit
 from ronda.formulations.genes.genome import Genes
 from ronda.formulations.genes.move_cost import PoolMoves
-from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.clock import checkpoint

@@ -1,5 +1,5 @@
-"""What speed is worth now.
+"""The value of speed in a round.
 
-Here options get values: `rank` (heSRPT), its thrifty form and the others, the cost of switching,
-and ageing. What a round's limits are is in `ronda.formulations.allocation`.
+Here options get values: `rank` (heSRPT), its thrifty form and the other objectives, the switching
+cost, and ageing. The limits of a round are in `ronda.formulations.allocation`.
 """

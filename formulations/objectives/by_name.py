@@ -1,39 +1,19 @@
-"""What the options of a round are worth: the objectives of its optimisation problem.
+"""The objectives of a round by their names: the value of each option.
 
-A form gives each row of the option table a value, to be maximised in sum; not to run is worth 0.
-The value that a round gives to speed decides the horizon's mean JCT more than the solver does.
-To each form's values comes what is lost by stops (`outlook.loss_of_a_stop`) and taken from gangs.
-
-**Reservations**: what jobs that nobody may stop take from a gang that waits for their GPUs. Jobs
-that may be stopped make room for a gang as soon as it is worth more than they are. Those that may
-not keep it waiting until they end, and it never fits as long as others like them start. So
-the gang at the head, the one of most value of those that cannot start, is given the earliest start
-S for which enough of them have ended, by what is believed of them. As long as some of the F GPUs
-that are free now must stay free for that, an option of n of them that is expected to last for L > S
-seconds and cannot be stopped loses ::
-
-    (1 - S / L) v n / F
-
-by the second, with v the value of the gang: all of v if they all were taken for good. What ends
-before S loses nothing (backfill). GPUs stay idle (draining) where the gang is worth more than what
-else could run on them, which sooner or later it is, as it ages.
+An objective gives each row of the option table a value, to be maximised in sum; not to run is worth
+0. The value that a round gives to speed decides the horizon's mean JCT more than the solver does.
+To the values of each objective come the losses by stops (`switching_cost.loss_of_stops`) and by
+reservations for gangs (`ronda.formulations.objectives.reservation`).
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import nan
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 
-from ronda.formulations.objectives.outlook import (
-    Outlook,
-    horizon_s,
-    loss_of_a_stop,
-    outlook,
-    stop_s,
-)
+from ronda.formulations.objectives.outlook import Outlook, outlook
 from ronda.formulations.objectives.rank import (
     ALONE_S,
     PATIENCE,
@@ -41,36 +21,31 @@ from ronda.formulations.objectives.rank import (
     gittins_rank,
     rank_values,
 )
+from ronda.formulations.objectives.reservation import less_reserved, reservation
+from ronda.formulations.objectives.switching_cost import horizon_s, loss_of_stops, stop_s
 from ronda.formulations.objectives.thrifty_rank import thrifty_rank
 from ronda.formulations.options.table import OptionTable
-from ronda.instances.arrays import Floats, Mask
+from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.job import JobState
 from ronda.instances.round import Round
 
-LEAST_FACTOR = 1e-9
-"""Instead of a penalty that leaves nothing: such a job takes GPUs that nobody else wants."""
-
 Range = tuple[float | None, float, float]
-"""Of a parameter: its default, and the least and the greatest value that it may take."""
+"""The default of a parameter, and the least and the greatest value that it may take."""
 
 MOST = 1e18
-
-
-HORIZON_S: Range = (None, np.finfo(float).tiny, MOST)
-"""For how many seconds at most an allocation is expected to last: of all forms."""
+"""The greatest value of a parameter without a limit of its own, finite for JSON."""
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Objective:
     """An objective: ``value`` maps an outlook, and parameters by name, to (K,) values.
 
-    ``parameters`` holds the default of each and the least and greatest value that it may take,
-    all finite: results are kept as JSON.
-    Forms that mind power need a table built with ``mind_power=True``. What it loses to stop a
-    running job is added to its values unless the form counts ``stops`` by itself. With `priced`
-    values are a number of the job times the rate, so that a round can be valued on another one's
-    scale (`ronda.formulations.objectives.scale`).
+    ``parameters`` holds the `Range` of each. An objective that ``minds_power`` needs a table built
+    with ``mind_power=True``. The loss by a stop is added to the values of a running job unless the
+    objective counts ``stops`` itself. The values of a ``priced`` objective are a number of the job
+    times the rate, so that a round can be valued on the scale of another one
+    (`ronda.formulations.objectives.scale`).
     """
 
     value: Callable[..., Floats]
@@ -83,17 +58,17 @@ class Form:
 def values(
     round: Round, table: OptionTable, objective: str = "rank", **params: float | None
 ) -> Floats:
-    """Return (K,) what each row of a table is worth, to be maximised; not to run is worth 0.
+    """Return (K,) the value of each row of a table, to be maximised; not to run is worth 0.
 
-    The cost of switching is inside: see `outlook.outlook` and `outlook.loss_of_a_stop`.
+    The values contain the switching cost (`ronda.formulations.objectives.switching_cost`).
 
     Parameters
     ----------
     objective
         One of `OBJECTIVES`.
     **params
-        The form's `parameters`. All forms know ``horizon_s``: for how long at most an allocation
-        is expected to last, by default `outlook.horizon_s`.
+        The `parameters` of the objective. All objectives know ``horizon_s``, the longest time that
+        an allocation is expected to last, by default `switching_cost.horizon_s`.
 
     Raises
     ------
@@ -106,7 +81,7 @@ def values(
 def outlook_of(
     round: Round, table: OptionTable, objective: str, given: Mapping[str, float | None]
 ) -> Outlook:
-    """Return the outlook of a round over the horizon that an objective's `parameters` give."""
+    """Return the outlook of a round over the horizon of an objective with its `parameters`."""
     lasts_s = parameters(objective, given)["horizon_s"]
     return outlook(round, table, horizon_s(round) if lasts_s is None else lasts_s)
 
@@ -116,14 +91,14 @@ def parameters(
 ) -> dict[str, float | None]:
     """Return all parameters of an objective, with the values given or their defaults.
 
-    None stands for the default: of ``horizon_s``, what the round says.
+    None stands for the default; that of ``horizon_s`` follows from the round.
 
     Raises
     ------
     InputError
         For an unknown objective or parameter, or a parameter out of its range.
     """
-    known = {**form_of(objective).parameters, "horizon_s": HORIZON_S}
+    known = {**objective_of(objective).parameters, "horizon_s": (None, np.finfo(float).tiny, MOST)}
     chosen = {name: default for name, (default, _, _) in known.items()}
     for name, value in given.items():
         if name not in known:
@@ -135,7 +110,6 @@ def parameters(
 
 
 def _number(place: str, value: float, least: float, greatest: float) -> float:
-    """Return a value as a number, or refuse one that is none or out of range."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -148,85 +122,28 @@ def _number(place: str, value: float, least: float, greatest: float) -> float:
 def values_of(
     seen: Outlook, objective: str, given: Mapping[str, float | None] = MappingProxyType({})
 ) -> Floats:
-    """Return the values of an outlook, which has its horizon, with `parameters` of the form."""
+    """Return the values of an outlook with the `parameters` of an objective but ``horizon_s``."""
     chosen = parameters(objective, given)
     del chosen["horizon_s"]
-    form = form_of(objective)
+    form = objective_of(objective)
     worth = form.value(seen, **chosen)
     return with_stops(form, seen, worth, less_reserved(seen, worth, reservation(seen, worth)))
 
 
-def with_stops(form: Form, seen: Outlook, worth: Floats, kept: Floats) -> Floats:
-    """Return (K,) what is kept of the values `worth`, with what is lost by stops.
-
-    That is added to all rows of jobs that run.
-    """
-    return kept if form.stops else kept + seen.by_row(loss_of_a_stop(seen, worth))
-
-
-class Reservation(NamedTuple):
-    """The start of a job in `in_s` seconds on a pool, and its value by GPU that is free now."""
-
-    job: int
-    pool: int
-    in_s: float
-    worth: float
-
-
-def less_reserved(o: Outlook, values: Floats, head: Reservation | None) -> Floats:
-    """Return (K,) values less what options take from the gang at the head, if there is one."""
-    if head is None:
-        return values
-    t = o.table
-    takes = _stays(o)[t.job] & ~t.must_run[t.job] & (t.pool == head.pool) & (t.job != head.job)
-    beyond = np.maximum(0.0, 1.0 - head.in_s / np.maximum(o.left_s, head.in_s))
-    return np.where(takes, values - head.worth * t.gpus * beyond, values)
-
-
-def _stays(o: Outlook) -> Mask:
-    return np.array([not state.job.preemptible for state in o.table.jobs], dtype=bool)
-
-
-def reservation(o: Outlook, values: Floats) -> Reservation | None:
-    """Return the reservation of the gang of most value that does not fit next to who stays.
-
-    None if every job does, or enough end in time. A gang counts by its narrowest options.
-    """
-    if not _stays(o).any():
-        return None
-    t = o.table
-    staying = t.must_run[t.job] & t.current
-    held = np.bincount(t.pool[staying], t.gpus[staying], minlength=len(t.pools))
-    free = np.array([pool.gpus for pool in t.pools]) - held
-    waits = ~t.must_run[t.job] & (t.gpus == o.by_row(o.least_gpus)) & (values > 0)
-    waits &= _never(o, t.gpus <= free[t.pool])[t.job]
-    if not waits.any():
-        return None
-    k = int(np.where(waits, values, -np.inf).argmax())
-    pool, gpus = int(t.pool[k]), float(t.gpus[k])
-    own = staying & (t.pool == pool)
-    order = np.argsort(o.left_s[own], kind="stable")
-    ends_s, there = o.left_s[own][order], free[pool] + np.cumsum(t.gpus[own][order])
-    enough = int(np.searchsorted(there, gpus))
-    if enough == len(there) or there[enough] - gpus >= free[pool]:
-        return None  # the pool is too small today, or what ends leaves room for others
-    worth = float(values[k]) / float(free[pool])
-    return Reservation(int(t.job[k]), pool, float(ends_s[enough]), worth)
-
-
-def _never(o: Outlook, rows: Mask) -> Mask:
-    """Return (J,) whether none of a job's rows is one of some."""
-    found = np.ones(len(o.table.jobs), dtype=bool)
-    found[o.table.job[rows]] = False
-    return found
+def with_stops(form: Objective, seen: Outlook, worth: Floats, kept: Floats) -> Floats:
+    """Return (K,) the values `kept` of `worth`, and for running jobs the loss by a stop."""
+    if form.stops:
+        return kept
+    lost = loss_of_stops(seen.round, seen.table, worth, seen.remaining, seen.horizon_s)
+    return kept + seen.by_row(lost)
 
 
 def minds_power(objective: str) -> bool:
-    """Return whether an objective looks at watts: build its table with ``mind_power=True`` then."""
-    return form_of(objective).minds_power
+    """Return whether an objective needs a table built with ``mind_power=True``."""
+    return objective_of(objective).minds_power
 
 
-def form_of(objective: str) -> Form:
+def objective_of(objective: str) -> Objective:
     """Return an objective by its name."""
     try:
         return OBJECTIVES[objective]
@@ -236,19 +153,20 @@ def form_of(objective: str) -> Form:
 
 
 def density(o: Outlook, patience: float, alone_s: float | None) -> Floats:
-    """Return ``w rate / remaining work``: the job that can be completed soonest first.
+    """Return ``w rate / remaining work``, which puts the job first that can be completed soonest.
 
-    The weight w grows with a job's age, as it does in `rank`.
+    The weight w grows with the job's age as in `rank`.
     """
     return np.asarray(o.by_row(aged_weight(o, patience, alone_s) / o.remaining) * o.rate)
 
 
 def snapshot(o: Outlook) -> Floats:
-    """Return by how many seconds an option shortens the sum of remaining times, as things are now.
+    """Return the seconds by which an option shortens the sum of remaining times of live jobs.
 
-    A job that waits is taken to wait for W, then to run at its smallest option for the rest:
-    value ``w (W + R / least rate - left_s)``, with W the mean of all jobs' R / least rate. This is
-    what PowerFlow and most MILPs of one round minimise; it favours long jobs.
+    A waiting job is taken to wait for W seconds and then to run with its smallest option, so that
+    the value is ``w (W + R / least rate - left_s)``, where W is the mean R / least rate of all jobs
+    and R the remaining work. PowerFlow and most MILPs of one round minimise this sum; it favours
+    long jobs.
     """
     slowest = o.remaining / o.least_rate
     wait = float(np.nanmean(slowest)) if np.isfinite(slowest).any() else 0.0
@@ -260,7 +178,7 @@ def snapshot(o: Outlook) -> Floats:
 
 
 def weighted_goodput(o: Outlook, power: float, waiting: float) -> Floats:
-    """Return a power mean's term of the speed-up s over the job's smallest option.
+    """Return the term of a power mean for the speed-up s over the job's smallest option.
 
     ``w s^power`` for power > 0; ``w (waiting - s^power)`` for power < 0, where a job that does not
     run costs `waiting`; ``w (1 + ln s)`` for 0. Pollux maximises the mean of power -1; Sia (SOSP
@@ -278,12 +196,12 @@ def weighted_goodput(o: Outlook, power: float, waiting: float) -> Floats:
 
 
 def sia_goodput(o: Outlook, power: float, waiting: float, delay_s: float) -> Floats:
-    """Return Sia's (SOSP 2023) term of the goodput g over the least one of the job's options.
+    """Return Sia's (SOSP 2023) term for the goodput g over the least goodput of the job's options.
 
     ``w (waiting - (f g / min g)^power)`` for power < 0, ``w (f g / min g)^power`` for power > 0,
-    over the options of all GPU types at full clock; f is the `restart_factor` of what differs from
-    what the job runs on. Other clocks, and what is worse than waiting, are worth nothing, unless
-    the job runs on such a clock.
+    over the options of all GPU types at full clock, where f is the `restart_factor` of options
+    other than the current one. Options at other clocks, unless the job runs at one, and options
+    worse than waiting are worth nothing.
     """
     t = o.table
     full = t.clock >= 1.0
@@ -296,11 +214,11 @@ def sia_goodput(o: Outlook, power: float, waiting: float, delay_s: float) -> Flo
 
 
 def makespan(o: Outlook) -> Floats:
-    """Return progress in GPU-seconds at the smallest option, more for jobs near the critical path.
+    """Return the progress in GPU-seconds, weighted up for jobs near the critical path.
 
-    ``(1 + (T/C)^2) least_gpus rate / least_rate`` with T the job's remaining time at its best rate
-    and ``C = max(max T, all GPU-seconds left / GPUs)``, a lower bound on the makespan. The first
-    term keeps GPUs working well; the second alone (longest job first) makes jobs take turns.
+    It is ``(1 + (T/C)^2) least_gpus rate / least_rate`` with T the job's remaining time at its best
+    rate and ``C = max(max T, all GPU-seconds left / GPUs)``, a lower bound on the makespan. The
+    first term keeps GPUs working well; the second alone (longest job first) makes jobs take turns.
     """
     shortest = o.remaining / o.most_rate
     area = o.remaining / o.least_rate * o.least_gpus
@@ -311,7 +229,7 @@ def makespan(o: Outlook) -> Floats:
 
 
 def finish_time_fairness(o: Outlook, power: float) -> Floats:
-    """Return ``w rho^power rate / fair rate``: descent on ``sum rho^(power + 1)``.
+    """Return ``w rho^power rate / fair rate``, which descends on ``sum rho^(power + 1)``.
 
     rho = (age + remaining time at the fair rate) / (total work at the fair rate) is Themis'
     (NSDI 2020) finish-time fairness, with the rate at an equal share of the GPUs of all jobs.
@@ -327,9 +245,9 @@ def finish_time_fairness(o: Outlook, power: float) -> Floats:
 def deadlines(o: Outlook, best_effort: float) -> Floats:
     """Return ``w (urgency [on time] + best_effort rate / best rate)``.
 
-    An option is on time if the job meets its deadline with it; urgency is ``L / (L + slack)``
-    with slack the seconds that the job could still lose at its best rate, L `outlook.horizon_s`.
-    Jobs without a deadline, or that cannot meet theirs, only have the second term.
+    An option is on time if the job meets its deadline with it. The urgency is ``L / (L + slack)``
+    with L `switching_cost.horizon_s` and slack the seconds that the job could still lose at its
+    best rate. Jobs that have no deadline or cannot meet theirs only have the second term.
     """
     now, jobs = o.round.now_s, o.table.jobs
     due = np.array([np.inf if s.job.deadline_s is None else s.job.deadline_s for s in jobs]) - now
@@ -342,7 +260,7 @@ def deadlines(o: Outlook, best_effort: float) -> Floats:
 
 
 def energy(o: Outlook, eta: float) -> Floats:
-    """Return the least cost of a unit of the job's work over the option's, times w.
+    """Return w times the least cost of a unit of the job's work over that of the option.
 
     The cost is Zeus' (NSDI 2023) ``eta energy + (1 - eta) full power time``, per unit of work
     ``(eta watts + (1 - eta) gpus P) / rate`` with P the watts per GPU of the smallest option at
@@ -360,24 +278,26 @@ def energy(o: Outlook, eta: float) -> Floats:
 AGEING: Mapping[str, Range] = {"patience": (PATIENCE, 0.0, MOST), ALONE_S: (None, 0.0, MOST)}
 
 
-OBJECTIVES: Mapping[str, Form] = {
-    "rank": Form(rank_values, AGEING, priced=True),
-    "gittins": Form(gittins_rank, AGEING, priced=True),
-    "density": Form(density, AGEING, priced=True),
-    "snapshot": Form(snapshot, stops=True),
-    "weighted-goodput": Form(
+OBJECTIVES: Mapping[str, Objective] = {
+    "rank": Objective(rank_values, AGEING, priced=True),
+    "gittins": Objective(gittins_rank, AGEING, priced=True),
+    "density": Objective(density, AGEING, priced=True),
+    "snapshot": Objective(snapshot, stops=True),
+    "weighted-goodput": Objective(
         weighted_goodput, {"power": (-0.5, -10.0, 10.0), "waiting": (1.1, 0.0, MOST)}
     ),
-    "sia-goodput": Form(
+    "sia-goodput": Objective(
         sia_goodput,
         {"power": (-0.5, -10.0, 10.0), "waiting": (1.1, 0.0, MOST), "delay_s": (30.0, 0.0, MOST)},
         stops=True,
     ),
-    "makespan": Form(makespan, priced=True),
-    "finish-time-fairness": Form(finish_time_fairness, {"power": (2.0, 0.0, 100.0)}, priced=True),
-    "deadlines": Form(deadlines, {"best_effort": (0.1, 0.0, 1.0)}),
-    "energy": Form(energy, {"eta": (0.5, 0.0, 1.0)}, minds_power=True),
-    "thrifty-rank": Form(
+    "makespan": Objective(makespan, priced=True),
+    "finish-time-fairness": Objective(
+        finish_time_fairness, {"power": (2.0, 0.0, 100.0)}, priced=True
+    ),
+    "deadlines": Objective(deadlines, {"best_effort": (0.1, 0.0, 1.0)}),
+    "energy": Objective(energy, {"eta": (0.5, 0.0, 1.0)}, minds_power=True),
+    "thrifty-rank": Objective(
         thrifty_rank,
         {"thrift": (0.3, 0.0, 1.0), "hosts": (1.0, 0.0, 1.0), **AGEING},
         minds_power=True,
@@ -387,13 +307,14 @@ OBJECTIVES: Mapping[str, Form] = {
 
 
 def restart_factor(round: Round, state: JobState, delay_s: float) -> float:
-    """Return by what the speedup of anything but what a job runs on is multiplied.
+    """Return the factor of the speed-up of all options but the current one.
 
-    ``max(age - delay n, 0) / (age + delay)`` after n restarts; 1 before the first start.
+    It is ``max(age - delay n, 0) / (age + delay)`` after n restarts, and 1 before the first start.
     """
     if not state.started:
         return 1.0
     age_s = max(0.0, round.now_s - state.job.submit_s)
     if age_s + delay_s <= 0:
         return 1.0
-    return max((age_s - delay_s * state.restarts) / (age_s + delay_s), LEAST_FACTOR)
+    # A job keeps a billionth of its value: it takes GPUs that no other job wants.
+    return max((age_s - delay_s * state.restarts) / (age_s + delay_s), 1e-9)

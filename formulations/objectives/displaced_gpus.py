@@ -1,12 +1,13 @@
-"""How many GPUs a job takes from others: its own, and those that are worth less next to it.
+"""The GPUs that a job takes from others: its own, and those that are worth less beside it.
 
-**GPUs that nobody can use.** A gang that leaves 6 of 16 GPUs, where all others ask for 8, takes 16.
-Of the live jobs' GPUs, as each asks for one of some numbers, let U be the most that fit on N GPUs
-together, and u of those without the job the most that fit on the N - n that it leaves: it takes
-U - u, which is n where narrow or elastic jobs fill what is left, or where GPUs suffice for all.
+**GPUs that no job can use.** A gang that leaves 6 of 16 GPUs, where all others ask for 8, displaces
+16. Each live job asks for one of some numbers of GPUs. Let U be the most GPUs that jobs can use
+together on N, and u the most that the jobs but one can use on the N - n that it leaves: it
+displaces U - u, which is n where narrow or elastic jobs fill the rest, or where GPUs suffice for
+all jobs.
 
-**GPUs that others make little of.** Beside a short job of 8 GPUs only one of many hours may fit:
-until it has run, gangs of 16 wait as if it held all 16. So the GPUs that others fill next to a job
+**GPUs that earn little.** Beside a short job of 8 GPUs perhaps only a job of many hours fits: until
+that one has run, gangs of 16 wait as if it held all 16. So the GPUs that others fill beside a job
 count with the share by which they earn less on each than the job itself.
 """
 
@@ -19,10 +20,13 @@ from ronda.instances.arrays import Floats
 from ronda.instances.clock import checkpoint
 
 
-def taken(gpus: int, rigid: Iterable[int], elastic: Iterable[tuple[int, ...]]) -> dict[int, int]:
-    """Return by width how many of `gpus` GPUs a rigid job of it takes from others.
+def displaced(
+    gpus: int, rigid: Iterable[int], elastic: Iterable[tuple[int, ...]]
+) -> dict[int, int]:
+    """Return by width how many of `gpus` GPUs a rigid job of this width displaces.
 
-    `rigid` are the widths of such jobs, at most `gpus`; `elastic` the widths of each other job.
+    `rigid` are the widths of the rigid jobs, at most `gpus`; `elastic` the widths of each other
+    job.
     """
     every, counts = (1 << gpus + 1) - 1, Counter(rigid)
     filled = _with_elastic(every, elastic)
@@ -37,12 +41,12 @@ def taken(gpus: int, rigid: Iterable[int], elastic: Iterable[tuple[int, ...]]) -
 
 
 def outdone(gpus: int, least: Floats, most: Floats, worth: Floats) -> dict[int, float]:
-    """Return by width the GPUs on which others earn less next to a rigid job than it does.
+    """Return by width the GPUs on which others earn less beside a rigid job than it does itself.
 
-    Each counts with the share that is missing. Jobs ask for `least` to `most` GPUs and earn `worth`
-    on each of `most`, all (J,). Others fill what a job leaves, best first; the middle job of each
-    width stands for all, so that they stay in the order of their times. Where GPUs suffice for all
-    jobs nothing is missed.
+    Each counts with the share of its earnings that is missing. Jobs ask for `least` to `most` GPUs
+    and earn `worth` on each of `most`, all (J,). Others fill the GPUs that a job leaves, best
+    first; the middle job of each width stands for all, so that they stay in the order of their
+    times. Where GPUs suffice for all jobs, nothing is missing.
     """
     if least.sum() <= gpus:
         return dict.fromkeys(least[least == most].astype(int).tolist(), 0.0)
@@ -61,7 +65,7 @@ def outdone(gpus: int, least: Floats, most: Floats, worth: Floats) -> dict[int, 
 
 
 def _filled(least: Floats, most: Floats, left: float) -> Floats:
-    """Return (J,) the GPUs of jobs that fill what is left in order; who does not fit is passed."""
+    """Return (J,) the GPUs with which jobs fill the `left` ones in order, past those too wide."""
     filled, first = np.zeros(len(least)), 0
     while left > 0:
         fits = first + np.flatnonzero(least[first:] <= left)
@@ -79,7 +83,7 @@ def _filled(least: Floats, most: Floats, left: float) -> Floats:
 
 
 def _with_elastic(every: int, elastic: Iterable[tuple[int, ...]]) -> int:
-    """Return the sums that one width each of some of the jobs can have, as bits."""
+    """Return, as bits, the sums of one width each of any of the jobs."""
     sums = 1
     for widths, count in Counter(elastic).items():
         for _ in range(count):
@@ -93,7 +97,7 @@ def _with_elastic(every: int, elastic: Iterable[tuple[int, ...]]) -> int:
 
 
 def _with_rigid(sums: int, counts: Mapping[int, int], every: int) -> int:
-    """Return the sums there are, and those that some jobs of each width, by `counts`, add."""
+    """Return the given sums, as bits, with those that up to `counts` jobs of each width add."""
     for width, count in sorted(counts.items()):
         step, left = 1, min(count, every.bit_length() // width)
         while left > 0:  # any number of jobs is a sum of the steps 1, 2, 4, ..., rest

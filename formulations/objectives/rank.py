@@ -1,4 +1,4 @@
-"""The rank objective: what a job's progress saves of the total flow time of all jobs.
+"""The rank objective: the flow time of all jobs that the progress of one saves.
 
 For m jobs that are all present, speed-up n^p and N GPUs, the least total flow time is known
 (heSRPT: Berg, Vesilo and Harchol-Balter, Performance Evaluation 2020). Ranked by remaining work,
@@ -16,8 +16,8 @@ the sum of that times the rates: the optimal shares of heSRPT are just the maxim
 * p is the job's own elasticity, from its smallest to its fastest option; n is the GPUs of the
   fastest one and ``rate_j(n) (N/n)^p`` what all N GPUs would give. This puts jobs of different
   elasticity on one scale (the v_i alone do not have one: elastic jobs would starve others).
-* The second term is 0 for n = N. It is half the time that the job itself needs, of which others
-  do not see a part as it cannot use all GPUs: the second term of the classic bound for parallel
+* The second term is 0 for n = N. It is half of the part of the job's own time that others do not
+  feel, as the job cannot use all GPUs: the second term of the classic bound for parallel
   machines, ``sum C >= (flow time on one fast machine) + (1 - 1/N)/2 sum x`` (Eastman, Even and
   Isaacs 1964).
 * A rigid job is linear in its GPUs as long as there are enough such jobs (p = 1, v_i = i): its
@@ -25,27 +25,26 @@ the sum of that times the rates: the optimal shares of heSRPT are just the maxim
   GPU-seconds left goes first, and of jobs of about one rank the narrower.
 * Jobs are ranked by remaining GPU-seconds at their smallest option over their weight; with
   weights, i becomes the sum of the weights of the jobs up to and including j.
-* Jobs whose size is not sure have no rank but the probabilities of being the smaller one of each
-  pair (`expected_rank`). Without that, jobs of like size take turns at being the smallest. What is
-  left of them is lognormal, with the mean and standard deviation that are believed. Of a job of
-  which nothing is believed, as much is expected to be left as it has done: a Pareto tail of
-  exponent 2, whose spread stands for it. That ranks jobs by attained service as Tiresias' LAS does
-  (Gu et al., NSDI 2019).
+* The rank of a job whose size is not sure counts, for each other job, the probability that it is
+  the smaller one (`expected_rank`). Without that, jobs of like size take turns at being the
+  smallest. Its remaining work is lognormal, with the mean and standard deviation that are
+  believed. A job of unknown size is expected to have as much work left as it has done: a Pareto
+  tail of exponent 2, represented by its spread. This ranks jobs by attained service as Tiresias'
+  LAS does (Gu et al., NSDI 2019).
 * Ranks and N are those of the job's partition: others do not compete.
-* A rigid job counts with the GPUs that it takes from others, for n above
-  (`ronda.formulations.objectives.displaced_gpus`): its own, those that nobody can use next to it,
-  and of those on which others earn less than it does the share that is missing, by the ranks
-  without this last part.
+* A rigid job counts with the GPUs that it displaces in place of n
+  (`ronda.formulations.objectives.displaced_gpus`): its own, those that no job can use beside it,
+  and a share of those on which others earn less, by the ranks without this last part.
 
-**Ageing** (ours): a job's weight doubles as it grows older, so that nobody starves. Serving small
-jobs first keeps a large one waiting as long as small ones go on to arrive. With ::
+**Ageing** (ours): a job's weight doubles as it grows older, so that no job starves. Serving small
+jobs first keeps a large one waiting as long as small ones arrive. With ::
 
     weight_j 2^max(0, (age_j - least age) / tau_j - 1),  tau_j = patience x max(alone_j, mean alone)
 
 a job that is much older than the newest one outweighs any number of later arrivals: it waits for
-about ``tau_j (1 + log2(price ratio))`` at most, where the price ratio is what the small jobs that
-arrive are worth more than it (sizes to the power of two, at most). Until a job is tau_j older than
-the newest one nothing changes. The time alone of a job is its whole work at its best rate. Small
+about ``tau_j (1 + log2(price ratio))`` at most, where the price ratio is that of the small jobs
+that arrive to its own (at most the ratio of sizes, squared). Until a job is tau_j older than the
+newest one nothing changes. The time alone of a job is its whole work at its best rate. Small
 jobs do not age faster than those of mean size; long ones age with their own time, as serving
 them early keeps all others waiting for as long.
 
@@ -53,16 +52,18 @@ The mean is over all jobs seen so far: those that are live are mostly the long o
 that take days would make all others wait for weeks. Sizes count as believed when a job is first
 seen; jobs of unknown size do not count.
 
-**Gittins index** (`gittins_rank`): jobs that may be short go before what they average. The index of
-a job of which S seconds are left, in some distribution, is the least time that must be spent on it
-for each completion (Gittins, *J. R. Statist. Soc.* B 1979; Aalto, Ayesta and Righter, *Queueing
+**Gittins index** (`gittins_rank`): jobs that may be short go earlier than their mean says. The
+index of a job with S seconds left, by some distribution, is the least time that must be spent on it
+per completion (Gittins, *J. R. Statist. Soc.* B 1979; Aalto, Ayesta and Righter, *Queueing
 Systems* 2009)::
 
     min over x of  E[min(S, x)] / P(S <= x)
 
-It is a share of the mean: 1 of sizes that are sure or all but, 0.89 at a spread of 1, 0.41 at 1.5,
-0.10 at 2. `rank` asks of each two jobs which one is likely to be the smaller, so in its middle
-stands the median, 0.61, 0.32 and 0.14 of the mean. Here the index stands there.
+It is a share of the mean: 1 for sizes that are nearly sure, 0.89 at a spread of 1, 0.41 at 1.5,
+0.10 at 2. `rank` compares jobs by their medians, 0.61, 0.32 and 0.14 of the mean; here the index
+stands in their place. It is that of a lognormal size, as everywhere in this module; the policy
+`gittins` (`ronda.solvers.policies.rigid.preemptive`) has that of the quantiles which a predictor
+gives, since a queue needs no spread.
 """
 
 import math
@@ -73,55 +74,35 @@ from typing import ClassVar
 
 import numpy as np
 
-from ronda.formulations.objectives.displaced_gpus import outdone, taken
+from ronda.formulations.objectives.displaced_gpus import displaced, outdone
 from ronda.formulations.objectives.outlook import Outlook
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.plan import Plan, PlanMemory
 
-# Steps of the spread at which the index is computed, and of the logarithm of x, in spreads.
-SPREADS, TIMES = np.linspace(0.05, 6.0, 120), np.linspace(-8.0, 8.0, 321)
-
 PATIENCE = 3.0
-"""Times alone after which a weight begins to grow: as chosen in docs/rolling_horizon.md."""
-
-MOST_DOUBLINGS = 20.0
-"""No weight grows beyond 2^20: solvers work with coefficients of limited range."""
+"""Times alone after which a weight begins to grow, as chosen in docs/rolling_horizon.md."""
 
 ALONE_S = "alone_s"
-"""Parameter of objectives that let jobs age: the mean time alone, in seconds."""
+"""The parameter of objectives with ageing for the mean time alone, in seconds."""
 
-
-# Above it, heSRPT gives all but everything to the smallest job; measured curves never stay there.
-MOST_ELASTIC = 0.95
-
-
-# Next to 1 and to 0, for a logarithm and a quotient that are finite: q is infinite for p = 1.
-ALL, LEAST_SHARE = -(1.0 - 2.0**-53), 1e-300
-
-
-# Most classes of others that jobs whose size is not sure are compared with.
 CLASSES = 128
-
-
-# The logistic curve that is nearest to the normal one has this slope: they differ by 0.0095 at most
-# (Camilli, J. Educ. Stat. 1994).
-SLOPE = 1.702
+"""The most classes of other jobs with which jobs of unsure size are compared."""
 
 
 def rank_values(
     o: Outlook, patience: float, alone_s: float | None, larger: Floats | float = 1.0
 ) -> Floats:
-    """Return (K,) ``price_j rate_k``: seconds of flow time saved per second (see the module).
+    """Return (K,) ``price_j rate_k``, the flow time in seconds saved per second (see the module).
 
-    `patience` and `alone_s` are those of `aged_weight`; jobs are ranked as if (J,) `larger` times
-    their work were left.
+    `patience` and `alone_s` are those of `aged_weight`; jobs are ranked as if their remaining work
+    were (J,) `larger` times as much.
     """
     weight, p = aged_weight(o, patience, alone_s), elasticity(o)
     gpus, members = _competitors(o)
 
     def worth(least: Floats, most: Floats) -> Floats:
-        """Return (J,) what a job is worth at its best rate, by the GPUs that it takes."""
+        """Return (J,) the value of each job at its best rate, by the GPUs that it displaces."""
         share = (most / gpus) ** p
         size = o.remaining * larger / o.least_rate * least / weight
         scarce = prices(_ranks(o, members, size, weight), weight, p) * share
@@ -137,7 +118,7 @@ def rank_values(
 
 
 class Seen(PlanMemory, frozen=True):
-    """How many jobs of known size were submitted until a time, and their mean seconds alone."""
+    """The number of jobs of known size submitted until a time, and their mean seconds alone."""
 
     key: ClassVar[str] = "seen"
 
@@ -147,7 +128,7 @@ class Seen(PlanMemory, frozen=True):
 
 
 def seen(o: Outlook, initial: Plan | None) -> Seen:
-    """Return the jobs seen until now: those that the plan before remembers, and the live jobs."""
+    """Return the jobs seen until now, from the memory of the previous plan and the live jobs."""
     before = Seen.recall(initial)
     alone_s, new = _alone_s(o), ~o.guessed
     if before.until_s is not None:
@@ -159,9 +140,9 @@ def seen(o: Outlook, initial: Plan | None) -> Seen:
 
 
 def aged_weight(o: Outlook, patience: float, alone_s: float | None = None) -> Floats:
-    """Return the (J,) weights of jobs that have grown with their age (see the module).
+    """Return (J,) the weights of jobs, grown with their age (see the module).
 
-    `alone_s` is the mean time alone; None: that of the live jobs.
+    `alone_s` is the mean time alone, by default that of the live jobs.
     """
     if not len(o.submit_s):
         return o.weight
@@ -172,12 +153,12 @@ def aged_weight(o: Outlook, patience: float, alone_s: float | None = None) -> Fl
     tau_s = patience * np.fmax(own_s, alone_s)
     if not (older_s > tau_s).any() or not tau_s.min() > 0:
         return o.weight
-    doublings = np.clip(older_s / tau_s - 1.0, 0.0, MOST_DOUBLINGS)
+    # No weight grows beyond 2^20: solvers work with coefficients of limited range.
+    doublings = np.clip(older_s / tau_s - 1.0, 0.0, 20.0)
     return np.asarray(o.weight * 2.0**doublings)
 
 
 def _alone_s(o: Outlook) -> Floats:
-    """Return (J,) each job's time alone, NaN for jobs without options."""
     return np.asarray((o.remaining + o.done) / o.most_rate)
 
 
@@ -195,7 +176,7 @@ def _competitors(o: Outlook) -> tuple[Floats, list[Rows]]:
 
 
 def _idle(o: Outlook, gpus: Floats, members: Sequence[Rows]) -> Floats:
-    """Return (J,) the GPUs that nobody can use next to each rigid job; elastic ones use them."""
+    """Return (J,) the GPUs that no job can use beside each rigid one."""
     idle, rigid = np.zeros(len(gpus)), o.least_gpus == o.most_gpus
     start, widths = _widths(o)
     for own in members:
@@ -203,13 +184,13 @@ def _idle(o: Outlook, gpus: Floats, members: Sequence[Rows]) -> Floats:
         if len(bound):
             asked = o.least_gpus[bound].astype(int).tolist()
             others = [tuple(widths[start[j] : start[j + 1]]) for j in own[~rigid[own]].tolist()]
-            takes = taken(int(gpus[own[0]]), asked, others)
+            takes = displaced(int(gpus[own[0]]), asked, others)
             idle[bound] = [takes[n] - n for n in asked]
     return idle
 
 
 def _outdone(o: Outlook, gpus: Floats, members: Sequence[Rows], worth: Floats) -> Floats:
-    """Return (J,) the GPUs on which others earn less next to each rigid job; (J,) `worth` a GPU."""
+    """Return (J,) the GPUs on which others earn less beside each rigid job; `worth` is per GPU."""
     found, rigid = np.zeros(len(gpus)), o.least_gpus == o.most_gpus
     for own in members:
         lost = outdone(int(gpus[own[0]]), o.least_gpus[own], o.most_gpus[own], worth[own])
@@ -219,7 +200,7 @@ def _outdone(o: Outlook, gpus: Floats, members: Sequence[Rows], worth: Floats) -
 
 
 def _widths(o: Outlook) -> tuple[list[int], list[int]]:
-    """Return where each job's widths start, and the widths: those faster than all narrower ones."""
+    """Return the start of each job's widths, and the widths that are faster than all narrower."""
     t = o.table
     width = t.job * (t.gpus.max() + 1) + t.gpus
     order = np.argsort(width, kind="stable")
@@ -233,7 +214,7 @@ def _widths(o: Outlook) -> tuple[list[int], list[int]]:
 
 
 def _ranks(o: Outlook, members: Sequence[Rows], size: Floats, weight: Floats) -> Floats:
-    """Return (J,) each job's expected rank among its partition's, NaN for jobs without options."""
+    """Return (J,) the expected rank of each job in its partition, NaN for jobs without options."""
     upto = np.full(len(size), np.nan)
     for own in members:
         upto[own] = expected_rank(size[own], weight[own], o.submit_s[own], o.spread[own])
@@ -247,8 +228,8 @@ def prices(upto: Floats, weight: Floats, p: Floats) -> Floats:
     `weight` is w, the job's own, part of z; `p` is the elasticity, 0 to 1.
     """
     share = 1.0 - p  # 1/q
-    part = np.maximum(-weight / upto, ALL)
-    others = np.exp(np.reciprocal(np.maximum(share, LEAST_SHARE)) * np.log1p(part))
+    part = np.maximum(-weight / upto, -(1.0 - 2.0**-53))  # its logarithm is finite
+    others = np.exp(np.reciprocal(np.maximum(share, 1e-300)) * np.log1p(part))
     return np.asarray(upto * (1.0 - others) ** share)  # anything to the power of 0 is 1
 
 
@@ -256,16 +237,18 @@ def elasticity(o: Outlook) -> Floats:
     """Return (J,) d ln rate / d ln GPUs from a job's smallest to its fastest option; 1 if rigid."""
     elastic = o.most_gpus > o.least_gpus
     more = np.log(np.where(elastic, o.most_gpus / o.least_gpus, math.e))
-    slope = np.minimum(np.log(o.most_rate / o.least_rate) / more, MOST_ELASTIC)
+    # Above 0.95, heSRPT gives nearly all to the smallest job; no measured curve stays there.
+    slope = np.minimum(np.log(o.most_rate / o.least_rate) / more, 0.95)
     return np.where(elastic, slope, 1.0)
 
 
 def expected_rank(size: Floats, weight: Floats, submit: Floats, spread: Floats) -> Floats:
-    """Return the summed weights of the jobs that are not smaller, the job itself included.
+    """Return (J,) the summed weights of the jobs that are not smaller, with the job itself.
 
-    That is the rank, largest first, if all weights are 1. Of equal sizes the later submission
-    counts as the larger. Where a size has a `spread` what counts are probabilities. All arrays are
-    (J,), expected sizes in any unit; the spread is the standard deviation of their logarithms.
+    This is the rank, largest first, if all weights are 1. Among equal sizes the later submission
+    counts as larger. Where sizes have a `spread`, the standard deviation of their logarithms,
+    other jobs count with the probability that they are not smaller. All arrays are (J,), `size`
+    in any unit.
     """
     unsure = spread.nonzero()[0]
     if not len(unsure):
@@ -277,7 +260,9 @@ def expected_rank(size: Floats, weight: Floats, submit: Floats, spread: Floats) 
             checkpoint()
             who = unsure if others is sure else slice(None)
             wide = np.sqrt(spread[who] ** 2 + variance)
-            rank[who] += 0.5 * mass * (1.0 + np.tanh(0.5 * SLOPE / wide * (at - middle[who])))
+            # The logistic curve of slope 1.702 differs from the normal one by 0.0095 at most
+            # (Camilli, J. Educ. Stat. 1994).
+            rank[who] += 0.5 * mass * (1.0 + np.tanh(0.5 * 1.702 / wide * (at - middle[who])))
     rank[unsure] -= 0.5 * weight[unsure]  # the job itself, counted as one of the others
     return rank
 
@@ -289,7 +274,7 @@ def _rank(size: Floats, weight: Floats, submit: Floats) -> Floats:
 
 
 def _classes(middle: Floats, spread: Floats, weight: Floats) -> list[tuple[float, float, float]]:
-    """Return at most `CLASSES` classes of jobs of about equal size: middle, variance, weight."""
+    """Return the middle, variance and weight of classes of jobs of about equal size."""
     order = np.argsort(middle, kind="stable")
     parts = np.array_split(order, min(CLASSES, len(order))) if len(order) else []
     return [
@@ -299,23 +284,25 @@ def _classes(middle: Floats, spread: Floats, weight: Floats) -> list[tuple[float
 
 
 def gittins_rank(o: Outlook, patience: float, alone_s: float | None) -> Floats:
-    """Return (K,) the values of `rank_values` with the index in the place of the median."""
+    """Return (K,) the values of `rank_values` with the Gittins index in place of the median."""
     over_median = np.exp(0.5 * o.spread**2) * index_over_mean(o.spread)
     return rank_values(o, patience, alone_s, over_median)
 
 
 def index_over_mean(spread: Floats) -> Floats:
-    """Return (J,) the Gittins index over the mean of lognormal work whose log spreads so far."""
-    return np.asarray(np.exp(np.interp(spread, SPREADS, _logarithms(), left=0.0)))
+    """Return (J,) the Gittins index over the mean of lognormal work with spreads (J,)."""
+    spreads, logarithms = _index_by_spread()
+    return np.asarray(np.exp(np.interp(spread, spreads, logarithms, left=0.0)))
 
 
 @cache
-def _logarithms() -> Floats:
-    """Return the logarithm of the index over the mean at `SPREADS`."""
-    s = SPREADS[:, None]
-    within, before = _normal(TIMES), _normal(TIMES - s)
-    spent = before + np.exp(s * TIMES - 0.5 * s**2) * (1.0 - within)
-    return np.asarray(np.minimum(0.0, np.log((spent / within).min(axis=1))))
+def _index_by_spread() -> tuple[Floats, Floats]:
+    """Return spreads, and the logarithm of the index over the mean at each."""
+    spreads, x = np.linspace(0.05, 6.0, 120), np.linspace(-8.0, 8.0, 321)  # x is in spreads
+    s = spreads[:, None]
+    within, before = _normal(x), _normal(x - s)
+    spent = before + np.exp(s * x - 0.5 * s**2) * (1.0 - within)
+    return spreads, np.asarray(np.minimum(0.0, np.log((spent / within).min(axis=1))))
 
 
 def _normal(z: Floats) -> Floats:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ronda.formulations.allocation.model_data import Case
 from ronda.formulations.allocation.model_data import restrict as restrict_case
-from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import RACK, SEVERAL, in_place
 from ronda.formulations.watts import classes_of_nodes
 from ronda.instances.arrays import Mask, Rows

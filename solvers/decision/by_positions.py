@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from ronda.formulations.allocation.model_data import Case, Fidelity, make_case
 from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.positions.variables import Ways, restrict, ways

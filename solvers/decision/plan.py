@@ -14,12 +14,7 @@ from ronda.formulations.allocation.non_preemptible import bearing, rules_bearing
 from ronda.formulations.allocation.racks import by_rack, told_apart
 from ronda.formulations.allocation.rows import CAP, is_limit, seconds_of
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.objectives.by_name import (
-    minds_power,
-    outlook_of,
-    parameters,
-    values_of,
-)
+from ronda.formulations.objectives.by_name import minds_power, outlook_of, parameters, values_of
 from ronda.formulations.objectives.rank import ALONE_S, Seen, seen
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import OptionTable, rows_of

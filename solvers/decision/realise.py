@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.allocation.model_data import charged_w, lasts_s
 from ronda.formulations.allocation.racks import wider
-from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import RACK, OptionTable, options
 from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.placement.placer import Placed, assemble, place, unchanged

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import SPANS, OptionTable
 from ronda.formulations.watts import may_sleep
 from ronda.instances.arrays import Floats

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 
 import ronda
-from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import options
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan

@@ -3,7 +3,7 @@
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import rows_of
 from ronda.instances import generate
 from ronda.instances.clock import Deadline

@@ -7,7 +7,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from ronda.formulations.objectives.outlook import horizon_s, outlook
+from ronda.formulations.objectives.outlook import outlook
+from ronda.formulations.objectives.switching_cost import horizon_s
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import option
 from ronda.formulations.placement.placer import place

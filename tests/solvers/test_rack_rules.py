@@ -7,7 +7,7 @@ import pytest
 
 import ronda
 from ronda.formulations.objectives.by_name import values
-from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.positions.variables import NODE_SHARE
 from ronda.instances.cluster import Rack
 from ronda.instances.errors import InputError

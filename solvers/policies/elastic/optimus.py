@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ronda.formulations.objectives.outlook import expected_left
+from ronda.formulations.objectives.remaining_work import expected_left
 from ronda.formulations.options.gpu_ladders import own_batch_ladders
 from ronda.instances.clock import Deadline
 from ronda.instances.plan import Plan

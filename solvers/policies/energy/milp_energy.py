@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ronda.formulations.allocation.rows import gpus_by_pool
 from ronda.formulations.allocation.waking import Ready, ready
 from ronda.formulations.objectives.by_name import values
-from ronda.formulations.objectives.outlook import horizon_s
+from ronda.formulations.objectives.switching_cost import horizon_s
 from ronda.formulations.objectives.thrifty_rank import worth_of_a_watt
 from ronda.formulations.sleeping import Standing, SurplusNodes, stand_by, standing
 from ronda.formulations.watts import may_sleep, node_classes, nodes_for

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ronda.formulations.objectives.outlook import expected_left, weights, work_done
+from ronda.formulations.objectives.outlook import weights
+from ronda.formulations.objectives.remaining_work import expected_left, work_done
 from ronda.formulations.options.application import requested_options
 from ronda.instances.arrays import Floats, Mask
 from ronda.instances.clock import Deadline, OutOfTimeError, checkpoint

@@ -15,7 +15,7 @@ from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.genes.genome import Genes, genes, genome_of, table_rows
 from ronda.formulations.genes.move_losses import move_losses, settle
-from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.clock import Deadline, OutOfTimeError, ending

@@ -90,7 +90,8 @@ class Gittins(Clocked):
     the least time that must be spent on it for each completion (Gittins, *J. R. Statist. Soc.* B
     1979; Aalto, Ayesta and Righter, *Queueing Systems* 2009). A job that is probably short goes
     first, and gives way when it has turned out long, which its mean alone would not tell. Of a job
-    whose estimate has no quantiles the mean is all that is known.
+    whose estimate has no quantiles only the mean counts. The objective `gittins`
+    (`ronda.formulations.objectives.rank`) has the index of a lognormal size in its place.
     """
 
     name: ClassVar[str] = "gittins"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.formulations.objectives.displaced_gpus import outdone, taken
+from ronda.formulations.objectives.displaced_gpus import displaced, outdone
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from ronda.formulations.objectives.displaced_gpus import outdone, taken
 )
 def test_by_hand(gpus, rigid, elastic, expected):
     """Gangs among wide, narrow and elastic jobs."""
-    assert taken(gpus, rigid, elastic) == expected
+    assert displaced(gpus, rigid, elastic) == expected
 
 
 def most(gpus, widths):
@@ -44,7 +44,7 @@ def test_equals_trying_all(case):
     """The most that fits, less the most that fits beside the job."""
     gpus, rigid, elastic = case
     every = [*((n,) for n in rigid), *elastic]
-    for width, found in taken(gpus, rigid, elastic).items():
+    for width, found in displaced(gpus, rigid, elastic).items():
         others = [*every]
         others.remove((width,))
         assert found == most(gpus, every) - most(gpus - width, others)

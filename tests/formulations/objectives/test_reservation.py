@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from ronda.formulations.objectives.by_name import less_reserved, reservation
-from ronda.formulations.objectives.outlook import horizon_s, outlook
+from ronda.formulations.objectives.outlook import outlook
+from ronda.formulations.objectives.reservation import less_reserved, reservation
+from ronda.formulations.objectives.switching_cost import horizon_s
 from ronda.formulations.options.build import build
 from tests.helpers.valued_rounds import cluster, job, rigid, run, snapshot
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from ronda.formulations.objectives.by_name import minds_power, values, values_of
-from ronda.formulations.objectives.outlook import horizon_s, outlook
-from ronda.formulations.objectives.thrifty_rank import LEAST
+from ronda.formulations.objectives.outlook import outlook
+from ronda.formulations.objectives.switching_cost import horizon_s
 from ronda.formulations.options.build import build
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.errors import InputError
@@ -64,9 +64,7 @@ def test_energy_beyond_need_costs():
         (n, s): x
         for n, s, x in zip(table.gpus.tolist(), table.clock.tolist(), share.tolist(), strict=True)
     }
-    assert by == pytest.approx(
-        {(1, 1.0): 0.4, (1, 0.5): 0.2, (2, 1.0): 0.25, (2, 0.5): 0.4 * LEAST}
-    )
+    assert by == pytest.approx({(1, 1.0): 0.4, (1, 0.5): 0.2, (2, 1.0): 0.25, (2, 0.5): 0.4 * 0.01})
     assert np.array_equal(values(round_, table, "thrifty-rank", thrift=0.0), plain)
 
 

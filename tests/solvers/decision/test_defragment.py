@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from ronda.formulations.objectives.outlook import loss_of_moves
+from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.build import build
 from ronda.formulations.watts import idle_w, wakes
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronda.formulations.objectives.outlook import horizon_s, outlook
+from ronda.formulations.objectives.outlook import outlook
+from ronda.formulations.objectives.switching_cost import horizon_s
 from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.clock import OutOfTimeError, ending

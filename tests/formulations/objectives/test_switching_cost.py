@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from ronda.formulations.objectives.by_name import density
-from ronda.formulations.objectives.outlook import (
-    expected_left,
+from ronda.formulations.objectives.outlook import outlook
+from ronda.formulations.objectives.remaining_work import expected_left
+from ronda.formulations.objectives.switching_cost import (
     horizon_s,
-    loss_of_a_stop,
     loss_of_moves,
-    outlook,
+    loss_of_stops,
     pause_share,
 )
 from ronda.formulations.options.build import build
@@ -101,6 +101,11 @@ def test_waiting_for_nodes_to_wake_is_not_owed():
     np.testing.assert_allclose(lost, np.where(table.current, 1.0, 0.95))
 
 
+def stops_lose(o, values):
+    """Return the losses of stops in an outlook."""
+    return loss_of_stops(o.round, o.table, values, o.remaining, o.horizon_s)
+
+
 def test_a_stop_costs_the_restart_that_it_will_owe():
     """With 600 s to go at rate 2 a stop loses 60 s, a tenth of the option's value; all rows more.
 
@@ -110,14 +115,14 @@ def test_a_stop_costs_the_restart_that_it_will_owe():
     table = build(round)
     o = outlook(round, table, 600.0)
     v = np.arange(1.0, len(table) + 1)
-    lost = loss_of_a_stop(o, v)
+    lost = stops_lose(o, v)
     assert lost.tolist() == pytest.approx([0.1 * v[table.current][0], 0.0])
     worth = value_of(round, "density")[1]
     bare = o.by_row(o.weight / o.remaining) * o.rate
-    np.testing.assert_allclose(worth, bare + o.by_row(loss_of_a_stop(o, bare)))
+    np.testing.assert_allclose(worth, bare + o.by_row(stops_lose(o, bare)))
     nearly = snapshot(run(job("a", 1.0), 4, 2.0), costs=COSTS)
     table = build(nearly)
-    lost = loss_of_a_stop(outlook(nearly, table, 600.0), np.ones(len(table)))
+    lost = stops_lose(outlook(nearly, table, 600.0), np.ones(len(table)))
     assert lost.tolist() == [10.0]
 
 
@@ -125,7 +130,7 @@ def test_a_stop_in_a_pause_owes_the_rest_of_it():
     """With 30 s of its pause left it would restart with 60 + 30 s, of 600 s that it lasts."""
     round = snapshot(run(job("a", 1200.0), 4, 2.0, since_s=30.0), costs=COSTS)
     table = build(round)
-    lost = loss_of_a_stop(outlook(round, table, 600.0), np.ones(len(table)))
+    lost = stops_lose(outlook(round, table, 600.0), np.ones(len(table)))
     assert lost.tolist() == pytest.approx([0.15])
 
 

@@ -1,0 +1,40 @@
+"""The work that is left of each job, known, unknown or guessed."""
+
+from math import nan
+
+import numpy as np
+
+from ronda.instances.arrays import Floats
+from ronda.instances.models.cache import per_record
+from ronda.instances.round import Round
+
+
+@per_record(maxsize=2)
+def work_done(round: Round) -> Floats:
+    """Return (J,) the work that each job has done by now (`JobState.done_at`)."""
+    return np.array([state.done_at(round.now_s) for state in round.jobs], dtype=float)
+
+
+@per_record(maxsize=2)
+def work_left(round: Round) -> Floats:
+    """Return (J,) the work left of each job (`JobState.remaining_at`), NaN if it is not known."""
+    left = [state.remaining_at(round.now_s) for state in round.jobs]
+    return np.array([nan if work is None else work for work in left], dtype=float)
+
+
+def work_ahead(round: Round) -> Floats:
+    """Return (J,) the work left of each job, infinite if it is not known."""
+    left = work_left(round)
+    return np.where(np.isnan(left), np.inf, left)
+
+
+def expected_left(round: Round, rate: Floats) -> Floats:
+    """Return (J,) the work left by which jobs are ordered, guessed where it is not known.
+
+    A job of unknown size is taken to have as much work left as it has done
+    (`ronda.formulations.objectives.rank`), and at least one round at its `rate` (J,) on its fewest
+    GPUs. This guess orders jobs; where the time until a job ends matters, use `work_ahead`.
+    """
+    left = work_left(round)
+    guess = np.maximum(work_done(round), np.nan_to_num(rate * round.length_s))
+    return np.where(np.isnan(left), guess, left)

@@ -1,0 +1,128 @@
+"""Switching cost: the progress that a job loses by a start, a stop, a move or another option.
+
+An option that differs from the current one pauses its job for c seconds, as long as the driver
+charges (`JobState.pause_at`): a change that cuts a pause short owes the rest of it besides its own.
+If the option lasts for H seconds, its rate falls to ``rate (1 - c/H)`` on average (`pause_share`),
+which is never negative and rises with the rate.
+"""
+
+from collections.abc import Collection
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ronda.formulations.objectives.remaining_work import work_ahead
+from ronda.formulations.options.table import OptionTable
+from ronda.formulations.watts import may_sleep
+from ronda.instances.arrays import Floats, Rows
+from ronda.instances.clock import checkpoint
+from ronda.instances.job import JobState
+from ronda.instances.round import Round
+from ronda.instances.violation import LONGEST_S
+
+
+def horizon_s(round: Round) -> float:
+    """Return the longest time in seconds that an allocation is expected to last.
+
+    It is ten rounds, 600 s, or two restarts, whichever is the longest: where restarts take long,
+    jobs change less often. (With restarts of 600 s on pollux-1, an expected 600 s keep jobs from
+    ever growing and triple the mean JCT; two restarts are the best of one to twenty there.) It is
+    half of that where nodes may sleep, as allocations change more often there and a pause wastes
+    energy as well.
+    """
+    costs = round.costs
+    restart_s = max((pause_s for _, pause_s in costs.restart_by_gpus), default=costs.restart_s)
+    longest_s = min(max(10.0 * round.length_s, 600.0, 2.0 * restart_s), LONGEST_S)
+    return 0.5 * longest_s if may_sleep(round) else longest_s
+
+
+def pause_share(pause_s: Floats, run_s: Floats, longest_s: Floats | float) -> Floats:
+    """Return the shares c/H that pauses of c seconds take of the time H that options last.
+
+    An option lasts until the job has run for the `run_s` seconds that it still needs, or for the
+    `longest_s` that any allocation is expected to last: ``H = min(c + run, longest)``, at least c.
+    """
+    lasts_s = np.maximum(np.minimum(pause_s + run_s, longest_s), pause_s)
+    share = np.zeros(lasts_s.shape)
+    return np.asarray(np.divide(pause_s, lasts_s, out=share, where=lasts_s > 0))
+
+
+def pause_by_row(round: Round, table: OptionTable) -> Floats:
+    """Return (K,) the seconds without progress if a job takes a row now.
+
+    For the current row this is the rest of the job's pause, for others the pause that the driver
+    would charge (`JobState.pause_at`).
+    """
+    now_s, costs = round.now_s, round.costs
+    change = [state.pause_at(now_s, 1, costs) for state in table.jobs]
+    checkpoint()
+    rest = [state.rest_at(now_s) for state in table.jobs]
+    checkpoint()
+    by_gpus = [
+        j for j, state in enumerate(table.jobs) if (state.job.costs or costs).restart_by_gpus
+    ]
+    pause = np.array(change, dtype=float)[table.job]
+    for j in by_gpus:
+        checkpoint()
+        own = slice(table.start[j], table.start[j + 1])
+        pauses = [table.jobs[j].pause_at(now_s, n, costs) for n in table.gpus[own].tolist()]
+        pause[own] = pauses
+    running = table.current.nonzero()[0]
+    pause[running] = np.array(rest, dtype=float)[table.job[running]]
+    return pause
+
+
+def stop_s(round: Round, state: JobState) -> float:
+    """Return the pause in seconds with which a running job would restart if it stopped now."""
+    assert state.allocation is not None
+    costs = state.job.costs or round.costs
+    return costs.pause(state.allocation.option.gpus) + state.owed_at(round.now_s)
+
+
+def loss_of_stops(
+    round: Round, table: OptionTable, values: Floats, remaining: Floats, horizon_s: float
+) -> Floats:
+    """Return (J,) the value that a stop of each running job loses: it owes a pause, later.
+
+    If the job's current option has the value v of `values` (K,) per second and would last for H
+    seconds, at most `horizon_s`, a later pause of c seconds loses ``v c/H``. Every option of the
+    job is worth as much more than not to run. `remaining` (J,) is the work left. Jobs that wait
+    lose 0.
+    """
+    lost = np.zeros(len(table.jobs))
+    rows = np.flatnonzero(table.current)
+    own = table.job[rows]
+    pause_s = np.array([stop_s(round, table.jobs[j]) for j in own.tolist()], dtype=float)
+    left_s = remaining[own] / table.rate[rows]
+    lost[own] = values[rows] * _stop_share(pause_s, left_s, horizon_s)
+    return lost
+
+
+def _stop_share(pause_s: ArrayLike, left_s: ArrayLike, horizon_s: float) -> Floats:
+    """Return the shares c/H of stops with such pauses, of jobs that need `left_s` more seconds."""
+    pause_s = np.asarray(pause_s, dtype=float)
+    # A stop loses at most ten times the value of the job's option.
+    lasts_s = np.minimum(np.maximum(left_s, pause_s / 10.0), horizon_s)
+    share = np.zeros_like(pause_s)
+    return np.asarray(np.divide(pause_s, lasts_s, out=share, where=pause_s > 0))
+
+
+def loss_of_moves(
+    round: Round, table: OptionTable, values: Floats, rows: Rows, moved: Collection[str]
+) -> float:
+    """Return the value lost if the `moved` jobs go on on other nodes with the options of `rows`.
+
+    The value v of an option drops to ``v (1 - c/H)`` (`pause_share`) by a pause that is c seconds
+    longer than the one that the job is in. Of the `values` (K,), v is the part that is not
+    `loss_of_stops`.
+    """
+    rows = rows[[table.jobs[j].job.id in moved for j in table.job[rows].tolist()]]
+    states, longest_s = [table.jobs[j] for j in table.job[rows].tolist()], horizon_s(round)
+    pauses = zip(states, table.gpus[rows].tolist(), strict=True)
+    pause_s = np.array([s.pause_at(round.now_s, n, round.costs) for s, n in pauses], dtype=float)
+    rest_s = np.array([state.rest_at(round.now_s) for state in states], dtype=float)
+    run_s = work_ahead(round)[table.job[rows]] / table.rate[rows]
+    stops_s = np.array([stop_s(round, state) for state in states], dtype=float)
+    own = values[rows] / (1.0 + _stop_share(stops_s, run_s, longest_s))
+    extra_s = np.maximum(pause_s - rest_s, 0.0)
+    return float((own * pause_share(extra_s, run_s, longest_s)).sum())
