@@ -15,7 +15,7 @@ from ronda.instances.rules.validate import validate
 from ronda.solvers.contract import Policy
 from ronda.solvers.exact.backends import Writer, logged
 from ronda.solvers.greedy.as_one import seen_by
-from ronda.solvers.policies.optimising.milp import CpSat, Milp
+from ronda.solvers.policies.optimising.milp import Modelled
 from ronda.solvers.registry import as_policy
 
 ABLE = ("milp", "cp-sat", "sia-like")
@@ -71,9 +71,9 @@ def alternatives_valid(
     """Return alternatives as `alternatives`; of a round that was validated when it was read."""
     from ronda.questions.different import best_plans
 
-    if not isinstance(made, Milp | CpSat) or made.name not in ABLE:
+    if not isinstance(made, Modelled) or made.name not in ABLE:
         raise InputError("alternatives", f"policy {made.name}", " or ".join(ABLE))
-    if isinstance(made, Milp) and (made.exact or made.parts > 1):
+    if made.exact or made.parts > 1:
         raise InputError("alternatives", "placement=exact or parts", "one model of options")
     seen = seen_by(made, round)
     try:

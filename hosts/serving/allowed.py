@@ -15,13 +15,13 @@ from ronda.solvers.registry import parse
 MOST_LETTERS = 1000
 """Letters of a policy's name and parameters."""
 
-_WORTH = "objective gap elastic patience alone_s horizon_s power waiting delay_s best_effort eta"
-_MODEL = f"{_WORTH} thrift hosts placement"
-_GENES = "population crossover mutation"
-_SEARCH = f"{_WORTH} thrift hosts {_GENES} generations stagnation seeded"
+_WORTH = "objective gap patience alone_s horizon_s power waiting delay_s best_effort eta"
+_MODEL = f"{_WORTH} thrift hosts elastic placement"
+_SEARCH = f"{_WORTH} thrift hosts population generations stagnation"
 
 _TAKES = {
     "gittins powerflow las optimus pollux-like elasticflow-like round-robin slaq hfht": "",
+    "shockwave-like": "",
     "fifo sjf": "backfill",
     "fifo+zeus sjf+zeus": "backfill eta",
     "qssf": "backfill by",
@@ -31,18 +31,17 @@ _TAKES = {
     "tiresias+zeus": "threshold_gpu_s most_free eta",
     "optimus+zeus pollux-like+zeus elasticflow-like+zeus hyperband": "eta",
     "asha hypersched": "eta first",
-    "milp sia-like": f"{_MODEL} solver parts",
+    "milp": f"{_MODEL} solver parts",
     "milp+fused": f"{_MODEL} solver parts gather",
-    "prices milp-energy": f"{_MODEL} joint",
+    "prices": f"{_MODEL} joint",
     "prices+fused": f"{_MODEL} joint gather",
-    "cp-sat": f"{_WORTH} thrift hosts",
+    "cp-sat sia-like milp-energy": f"{_WORTH} thrift hosts",
     "powerflow-prices": "objective horizon_s",
-    "ones": f"{_GENES} refit",
-    "genetic": _SEARCH,
+    "ones": "population crossover mutation refit",
+    "genetic": f"{_SEARCH} seeded",
     "evolve": f"{_SEARCH} exchanges",
     "evolve+fused": f"{_SEARCH} exchanges gather",
     "gavel-like gavel-ftf-like": "lease_s",
-    "shockwave-like": "lease_s rounds makespan",
     "hermes": "hysteresis weight",
     "sweep": "hysteresis hopeless beside grow fuse",
     "race-to-idle": "queue",
@@ -54,9 +53,9 @@ TAKES = {name: takes.split() for names, takes in _TAKES.items() for name in name
 """The parameters of each policy; which objective takes which, it says itself."""
 
 _NUMBERS = """gap patience alone_s horizon_s power waiting delay_s best_effort eta thrift hosts
-crossover mutation refit gather lease_s makespan hysteresis weight hopeless teardown_s
+crossover mutation refit gather lease_s hysteresis weight hopeless teardown_s
 threshold_gpu_s price delay"""
-_COUNTS = "population generations stagnation exchanges parts rounds first beside keep"
+_COUNTS = "population generations stagnation exchanges parts first beside keep"
 _FLAGS = "elastic joint seeded most_free grow fuse"
 
 _WORDS = {

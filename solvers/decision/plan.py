@@ -469,7 +469,7 @@ class Optimising(ABC):
 
     objective: str = "rank"
     gap: float = 1e-4
-    elastic: bool = True
+    elastic = True  # a parameter of some
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:

@@ -50,9 +50,9 @@ def check_settings(place: str, given: Any) -> None:
         if value < least:
             raise InputError(f"{place}: {name}", f"{value}", f"at least {least}")
     for name in ("crossover", "mutation"):
-        if not 0 <= getattr(given, name) <= 1:
+        if not 0 <= getattr(given, name, 0.0) <= 1:
             raise InputError(f"{place}: {name}", f"{getattr(given, name):g}", "a number in 0..1")
-    both = given.crossover + given.mutation
+    both = getattr(given, "crossover", 0.0) + getattr(given, "mutation", 0.0)
     if not both <= 1:
         raise InputError(f"{place}: crossover + mutation", f"{both:g}", "at most 1")
 

@@ -42,7 +42,7 @@ BAD = [
     ("solve round.json --policy genetic(nothing=1)", "nothing"),
     ("solve round.json --policy prices(gap=x)", 'gap: found "x"; expected a number, as in prices('),
     ("solve round.json --policy genetic(population=2.5)", "found 2.5; expected an integer, as in"),
-    ("solve round.json --policy shockwave-like(rounds=0)", "found 0; expected an integer >= 1"),
+    ("solve round.json --policy fifo+zeus(eta=2)", "found 2; expected a number <= 1"),
     ("compare two-nodes.json --policies fifo,,sjf", "comma"),
     ("compare two-nodes.json --policies fifo,sjf)", "as many"),
     ("compare two-nodes.json --policies ''", "--policies"),

@@ -234,7 +234,7 @@ def apart(round, table, rack):
     ]
 
 
-@pytest.mark.parametrize("policy", ["milp", "prices", "sia-like", "milp(placement=aggregate)"])
+@pytest.mark.parametrize("policy", ["milp", "prices", "milp(placement=aggregate)"])
 def test_a_policy_that_decides_without_nodes_refuses_rules_that_see_racks(policy):
     """In one line that names the rule and the policy that can."""
     with pytest.raises(InputError, match="apart, which sees racks") as refused:

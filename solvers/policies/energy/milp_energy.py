@@ -16,9 +16,8 @@ from ronda.formulations.watts import may_sleep, node_classes, nodes_for
 from ronda.instances.clock import Deadline, OutOfTimeError
 from ronda.instances.plan import Plan, PlanMemory, SolutionStatus
 from ronda.instances.round import Round
-from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.plan import Choice, Question
-from ronda.solvers.policies.optimising.prices import Prices
+from ronda.solvers.policies.optimising.prices import Priced
 
 
 class WakingNodes(PlanMemory, frozen=True):
@@ -30,7 +29,7 @@ class WakingNodes(PlanMemory, frozen=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MilpEnergy(Prices):
+class MilpEnergy(Priced):
     """Give every job the option that the round's best plan gives it, with a price on energy.
 
     The exact counterpart of `powerflow`: the allocation model of `milp` (docs/formulations.md) with
@@ -59,10 +58,6 @@ class MilpEnergy(Prices):
         What options are worth (`ronda.formulations.objectives.by_name.values`).
     gap
         Relative gap to the bound at which the search stops.
-    elastic
-        Whether jobs may get other GPU counts, batches and clocks than they asked for.
-    joint
-        As for `prices`.
     parameters
         The objective's. ``thrift`` of ``thrifty-rank`` is what a watt costs, as a share of what
         the job's most frugal option earns with one. 0: only the budget limits energy. The higher,
@@ -71,8 +66,6 @@ class MilpEnergy(Prices):
     """
 
     name: ClassVar[str] = "milp-energy"
-    capabilities: ClassVar[Capability] = OPTIMISING
-
     objective: str = "thrifty-rank"
     gap: float = 1e-3
 

@@ -1,9 +1,8 @@
 """Shockwave-like: a market for the rounds of a window, with finish-time fairness in view."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 
 from ronda.instances.arrays import Floats, Ints
@@ -25,6 +24,13 @@ UNFAIR = 10.0
 """What a time alone costs by which a job is late for a fair finish, against one unit of the log."""
 
 
+ROUND_S, ROUNDS = 120.0, 20
+"""Length of a round, as in its simulator, and rounds of the window."""
+
+MAKESPAN = 0.1
+"""What the makespan costs, over the time that all work needs on all GPUs, as in its repository."""
+
+
 @dataclass(frozen=True)
 class ShockwaveLike(Leasing):
     """Give jobs rounds of the next window so that the product of their progress is greatest.
@@ -37,18 +43,9 @@ class ShockwaveLike(Leasing):
     the original knows one: a job counts with its best. Of more than some 1,400 jobs the rounds are
     those of the relaxation, to the nearest. Jobs that won most of the rounds that they can use go
     first, the shortest of them, and run on the GPUs that they asked for.
-
-    Parameters
-    ----------
-    lease_s, rounds
-        Length of a round, 120 s in its simulator, and rounds of the window.
-    makespan
-        What the makespan counts, over the time that all work needs on all GPUs.
     """
 
-    lease_s: Annotated[float, msgspec.Meta(gt=0)] = 120.0
-    rounds: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 20
-    makespan: Annotated[float, msgspec.Meta(ge=0)] = 0.1
+    lease_s = ROUND_S
 
     name: ClassVar[str] = "shockwave-like"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS | Capability.SIZES
@@ -58,8 +55,8 @@ class ShockwaveLike(Leasing):
 
         Ties go to who needs fewer rounds, then to what runs, on its own pool first.
         """
-        most = most_rounds(of, self)
-        part = won_rounds(of, self, deadline) / most
+        most = most_rounds(of)
+        part = won_rounds(of, deadline) / most
         keys = []
         for j, p in np.argwhere(of.rate > 0).tolist():
             held = of.jobs[j].allocation
@@ -68,23 +65,23 @@ class ShockwaveLike(Leasing):
         return [(of.jobs[j], p) for *_, j, _, _, p in sorted(keys)]
 
 
-def most_rounds(of: TimeShares, market: ShockwaveLike) -> Floats:
+def most_rounds(of: TimeShares) -> Floats:
     """Return (J,) how many rounds of the window each job can use at its best rate."""
-    rounds = np.ceil(of.left / of.rate.max(axis=1) / market.lease_s)
-    return np.asarray(np.minimum(rounds, market.rounds))
+    rounds = np.ceil(of.left / of.rate.max(axis=1) / ROUND_S)
+    return np.asarray(np.minimum(rounds, ROUNDS))
 
 
-def won_rounds(of: TimeShares, market: ShockwaveLike, deadline: Deadline) -> Floats:
+def won_rounds(of: TimeShares, deadline: Deadline) -> Floats:
     """Return (J,) how many rounds of the window each job gets.
 
     Variables are, for J jobs, the rounds n, what they add to the logarithms v, the lateness s, and
     the makespan m in times that all work needs on all GPUs; rows are those of `_rows`.
     """
     jobs = len(of.jobs)
-    most = most_rounds(of, market)
+    most = most_rounds(of)
     now = np.interp(of.done / (of.done + of.left), POINTS, LOGS)
-    matrix, upper = _rows(of, market, now)
-    cost = np.concatenate([np.zeros(jobs), -of.weight, UNFAIR * of.weight, [market.makespan]])
+    matrix, upper = _rows(of, now)
+    cost = np.concatenate([np.zeros(jobs), -of.weight, UNFAIR * of.weight, [MAKESPAN]])
     none, every = np.zeros(jobs), np.full(jobs, np.inf)
     ends = (
         np.concatenate([none, -every, none, [0.0]]),
@@ -94,7 +91,7 @@ def won_rounds(of: TimeShares, market: ShockwaveLike, deadline: Deadline) -> Flo
     return np.asarray(np.rint(found[:jobs]))
 
 
-def _rows(of: TimeShares, market: ShockwaveLike, now: Floats) -> tuple[Any, Floats]:
+def _rows(of: TimeShares, now: Floats) -> tuple[Any, Floats]:
     """Return the matrix and upper limits of the market; `now` (J,) are the logarithms of today.
 
     GPU-rounds suffice; ``now_j + v_j`` is below each chord of ``log(progress)``; with s_j the job
@@ -104,7 +101,7 @@ def _rows(of: TimeShares, market: ShockwaveLike, now: Floats) -> tuple[Any, Floa
     from scipy.sparse import csr_array
 
     jobs, best = len(of.jobs), of.rate.max(axis=1)
-    step = best * market.lease_s  # work of a round
+    step = best * ROUND_S  # work of a round
     total = of.done + of.left
     n = np.arange(jobs)  # columns of rounds; then of logarithms, of lateness, of the makespan
     v, s, m = jobs + n, 2 * jobs + n, np.full(jobs, 3 * jobs)
@@ -118,17 +115,17 @@ def _rows(of: TimeShares, market: ShockwaveLike, now: Floats) -> tuple[Any, Floa
         entries.extend((np.broadcast_to(row, c.shape), c, values) for c, values in columns)
         upper.append(most)
 
-    add(np.array([market.rounds * of.capacity.sum()]), (n, of.gpus))
+    add(np.array([ROUNDS * of.capacity.sum()]), (n, of.gpus))
     for slope, a, log in zip(np.diff(LOGS) / np.diff(POINTS), POINTS, LOGS, strict=False):
         add(log + slope * (of.done / total - a) - now, (n, -slope * step / total), (v, one))
-    window_s = market.rounds * market.lease_s
+    window_s = ROUNDS * ROUND_S
     fair_s = of.alone_s  # finish-time fairness up to 1
     after = of.left / of.equal
     slack = (fair_s - of.age_s - window_s - after) / fair_s
     add(slack, (n, -step / of.equal / fair_s), (s, -one))
     all_s = float((of.gpus * of.left / best).sum() / of.capacity.sum())
-    add(-of.left / best, (n, -market.lease_s * one), (m, -all_s * one))
-    area = market.lease_s * of.gpus / of.capacity.sum()
+    add(-of.left / best, (n, -ROUND_S * one), (m, -all_s * one))
+    area = ROUND_S * of.gpus / of.capacity.sum()
     add(np.array([-all_s]), (n, -area), (m[:1], np.array([-all_s])))
     rows, columns, values = map(np.concatenate, zip(*entries, strict=True))
     most = np.concatenate(upper)

@@ -56,40 +56,15 @@ class Task:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Genetic(Optimising):
-    """Evolve each job's batch, GPUs and clock by a plain genetic algorithm.
+class Evolving(Optimising):
+    """Evolve each job's batch, GPUs and clock by DEAP's (mu + lambda) algorithm."""
 
-    DEAP's (mu + lambda) algorithm, which knows the bound of the prices and stops where it is met.
-
-    Parameters
-    ----------
-    objective
-        What options are worth (`ronda.formulations.objectives.by_name.values`).
-    gap
-        Stop once the plan is proven to be within this of the best one, relative to the bound.
-    elastic
-        Whether jobs may get other GPU counts, batches and clocks than they asked for.
-    parameters
-        The objective's, by name.
-    population, crossover, mutation
-        As in `ronda.solvers.genetic.engine.EvolutionSettings`.
-    generations, stagnation
-        Stop after this many generations; after this many without a better plan.
-    seeded
-        Whether the search starts from the greedy choice at the dual prices, from responses to
-        prices like these, from what runs and from the last plan. False: from jobs drawn at random,
-        and without prices to guide it.
-    """
-
-    name: ClassVar[str] = "genetic"
     packages: ClassVar[tuple[str, ...]] = ("numpy", "deap")
 
     population: int = 24
     generations: int = 40
-    crossover: float = 0.5
-    mutation: float = 0.5
     stagnation: int = 8
-    seeded: bool = True
+    seeded = True  # a parameter of `genetic`
 
     def __post_init__(self) -> None:
         """Refuse parameters that make no sense."""
@@ -102,12 +77,7 @@ class Genetic(Optimising):
     @property
     def settings(self) -> EvolutionSettings:
         """The engine's parameters."""
-        return EvolutionSettings(
-            population=self.population,
-            crossover=self.crossover,
-            mutation=self.mutation,
-            priced=self.seeded,
-        )
+        return EvolutionSettings(population=self.population, priced=self.seeded)
 
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose by evolution."""
@@ -252,6 +222,35 @@ class Genetic(Optimising):
         return replace(made, stop=StopReason.GAP if scarce else StopReason.COMPLETE)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Genetic(Evolving):
+    """Evolve each job's batch, GPUs and clock by a plain genetic algorithm.
+
+    DEAP's (mu + lambda) algorithm, which knows the bound of the prices and stops where it is met.
+
+    Parameters
+    ----------
+    objective
+        What options are worth (`ronda.formulations.objectives.by_name.values`).
+    gap
+        Stop once the plan is proven to be within this of the best one, relative to the bound.
+    parameters
+        The objective's, by name.
+    population
+        Individuals in each generation, and children of it.
+    generations, stagnation
+        Stop after this many generations; after this many without a better plan.
+    seeded
+        Whether the search starts from the greedy choice at the dual prices, from responses to
+        prices like these, from what runs and from the last plan. False: from jobs drawn at random,
+        and without prices to guide it.
+    """
+
+    name: ClassVar[str] = "genetic"
+
+    seeded: bool = True
+
+
 def even_prices(problem: Separable) -> Floats:
     """Return (R,) prices at which all resources are equally scarce."""
     return np.asarray(1.0 / np.maximum(np.abs(problem.capacity), 1e-12))
@@ -265,7 +264,7 @@ IMPROVED = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evolve(Genetic):
+class Evolve(Evolving):
     """Evolve each job's batch, GPUs and clock with its placement and moves in view.
 
     A memetic algorithm: the genetic one with exchanges of two jobs as local search. What a plan is
@@ -274,7 +273,7 @@ class Evolve(Genetic):
 
     Parameters
     ----------
-    objective, gap, elastic, population, generations, crossover, mutation, stagnation, seeded
+    objective, gap, parameters, population, generations, stagnation
         As of `genetic`.
     exchanges
         Exchanges of two jobs tried at most for each child that is improved.

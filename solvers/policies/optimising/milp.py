@@ -23,7 +23,24 @@ PLACEMENTS = ("nodes", "exact", AGGREGATE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Milp(Optimising):
+class Modelled(Optimising):
+    """Solve the allocation model (docs/formulations.md) of a round for an objective."""
+
+    packages: ClassVar[tuple[str, ...]] = ("numpy", "pyomo", "highspy")
+
+    parts = 1  # a parameter of `milp`
+
+    def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
+        """Choose by the model, from what runs and what was planned last."""
+        return decide(question, self.search(question, deadline), initial)
+
+    def search(self, question: Question, deadline: Deadline) -> Search:
+        """Return how a question is searched."""
+        return search_of(question, self.gap, deadline)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Milp(Modelled):
     """Give every job the option that the round's best plan gives it, by mixed-integer programming.
 
     The allocation model (docs/formulations.md) is solved to a proven gap, or as far as the time
@@ -58,8 +75,8 @@ class Milp(Optimising):
 
     name: ClassVar[str] = "milp"
     capabilities: ClassVar[Capability] = OPTIMISING | Capability.RULES
-    packages: ClassVar[tuple[str, ...]] = ("numpy", "pyomo", "highspy")
 
+    elastic: bool = True
     placement: str = "nodes"
     solver: str = "highs"
     parts: int = 1
@@ -89,11 +106,11 @@ class Milp(Optimising):
         return replace(asked, packages=tuple(used))
 
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
-        """Choose by MILP, from what runs and what was planned last."""
+        """Choose by MILP, options alone or with their nodes."""
+        if not self.exact:
+            return super().choose(question, deadline, initial)
         search = self.search(question, deadline)
-        if self.exact:
-            return allocate_on_nodes(question.round, question.table, question.values, search)
-        return decide(question, search, initial)
+        return allocate_on_nodes(question.round, question.table, question.values, search)
 
     def search(self, question: Question, deadline: Deadline) -> Search:
         """Return how a question is searched."""
@@ -110,7 +127,7 @@ class Milp(Optimising):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CpSat(Optimising):
+class CpSat(Modelled):
     """Give every job the option that the round's best plan gives it, by constraint programming.
 
     The same model as `milp`, in whole numbers (`ronda.solvers.exact.cp_sat`), solved by OR-Tools'
@@ -122,8 +139,6 @@ class CpSat(Optimising):
         What options are worth (`ronda.formulations.objectives.by_name.values`).
     gap
         Relative gap to the bound at which the search stops.
-    elastic
-        Whether jobs may get other GPU counts, batches and clocks than they asked for.
     parameters
         The objective's, by name.
     options
@@ -140,10 +155,6 @@ class CpSat(Optimising):
         super().__post_init__()
         find(CP_SAT, "cp-sat", (CP_SAT,)).refuse(self.options, self.name)
 
-    def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
-        """Choose by CP-SAT, from what runs and what was planned last."""
-        return decide(question, self.search(question, deadline), initial)
-
     def search(self, question: Question, deadline: Deadline) -> Search:
         """Return how a question is searched."""
         fields = {"solver": CP_SAT, "options": bare(self.options)}
@@ -151,7 +162,7 @@ class CpSat(Optimising):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SiaLike(Milp):
+class SiaLike(Modelled):
     """Give every job the GPU type and count for which the sum of goodputs^power is best.
 
     After Sia (Jayaram Subramanya et al., SOSP 2023), as its artifact has it: goodput over the least
@@ -161,14 +172,18 @@ class SiaLike(Milp):
 
     Parameters
     ----------
-    objective, gap, elastic, parameters, placement, solver, parts, extra
+    objective, gap, parameters
         As of `milp`. The objective's are ``power``, ``waiting`` and ``delay_s``, the seconds of a
         restart that its factor counts with.
     """
 
     name: ClassVar[str] = "sia-like"
-    capabilities: ClassVar[Capability] = Milp.capabilities & ~(
-        Capability.SIZES | Capability.HISTORY
-    )
+    capabilities: ClassVar[Capability] = OPTIMISING & ~(Capability.SIZES | Capability.HISTORY)
 
     objective: str = "sia-goodput"
+
+    def on_nodes(
+        self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
+    ) -> Choice | None:
+        """Choose again with the nodes in the model."""
+        return again_on_nodes(question, choice, plan, self.search(question, deadline))

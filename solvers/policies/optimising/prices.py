@@ -19,49 +19,23 @@ PLACEMENTS = ("nodes", AGGREGATE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prices(Optimising):
-    """Let prices of GPUs and watts choose every job's option, to a certified gap.
+class Priced(Optimising):
+    """Let prices of GPUs and watts choose every job's option for an objective."""
 
-    The same model as `milp`, solved by the price engine (`ronda.solvers.prices.engine`): the
-    Lagrangian dual, and a small MILP over the jobs that prices leave undecided. Prices are carried
-    over from round to round.
-
-    Parameters
-    ----------
-    objective
-        What options are worth (`ronda.formulations.objectives.by_name.values`).
-    gap
-        Relative gap to the bound at which the search stops.
-    elastic
-        Whether jobs may get other GPU counts, batches and clocks than they asked for.
-    parameters
-        The objective's, by name.
-    joint
-        Whether options within a rack compete by the price of GPUs in each rack where not all find
-        one. False: options are chosen as if any rack had room, and placed then. It makes a
-        difference only for profiles that say what crossing racks costs.
-    placement
-        ``nodes``: where something finds no room on nodes, options are chosen again with the nodes
-        in a MILP. ``aggregate``: the bound is that of options alone (docs/placement.md).
-    extra
-        Rules of the user's own: a file, or functions (docs/own_rules.md).
-    """
-
-    name: ClassVar[str] = "prices"
-    capabilities: ClassVar[Capability] = OPTIMISING | Capability.RULES
     packages: ClassVar[tuple[str, ...]] = ("numpy", "highspy")
 
-    joint: bool = True
-    placement: str = "nodes"
-    extra: Rules = NO_RULES
+    joint = True  # parameters of `prices`
+    placement = "nodes"
 
     def __post_init__(self) -> None:
         """Refuse a gap that prices alone cannot promise."""
         super().__post_init__()
         if not self.gap:
-            raise InputError("prices: gap", "0", "a number above 0 and below 1")
+            raise InputError(f"{self.name}: gap", "0", "a number above 0 and below 1")
         if self.placement not in PLACEMENTS:
-            raise InputError("prices: placement", repr(self.placement), " or ".join(PLACEMENTS))
+            raise InputError(
+                f"{self.name}: placement", repr(self.placement), " or ".join(PLACEMENTS)
+            )
 
     def on_nodes(
         self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
@@ -107,3 +81,41 @@ class Prices(Optimising):
     def ready(self, round: Round, initial: Plan | None) -> Ready | None:
         """Return which nodes can run jobs now, if that matters."""
         return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prices(Priced):
+    """Let prices of GPUs and watts choose every job's option, to a certified gap.
+
+    The same model as `milp`, solved by the price engine (`ronda.solvers.prices.engine`): the
+    Lagrangian dual, and a small MILP over the jobs that prices leave undecided. Prices are carried
+    over from round to round.
+
+    Parameters
+    ----------
+    objective
+        What options are worth (`ronda.formulations.objectives.by_name.values`).
+    gap
+        Relative gap to the bound at which the search stops.
+    elastic
+        Whether jobs may get other GPU counts, batches and clocks than they asked for.
+    parameters
+        The objective's, by name.
+    joint
+        Whether options within a rack compete by the price of GPUs in each rack where not all find
+        one. False: options are chosen as if any rack had room, and placed then. It makes a
+        difference only for profiles that say what crossing racks costs.
+    placement
+        ``nodes``: where something finds no room on nodes, options are chosen again with the nodes
+        in a MILP. ``aggregate``: the bound is that of options alone (docs/placement.md).
+    extra
+        Rules of the user's own: a file, or functions (docs/own_rules.md).
+    """
+
+    name: ClassVar[str] = "prices"
+    capabilities: ClassVar[Capability] = OPTIMISING | Capability.RULES
+
+    elastic: bool = True
+    joint: bool = True
+    placement: str = "nodes"
+    extra: Rules = NO_RULES

@@ -11,8 +11,9 @@ from scipy.sparse import csr_array
 from ronda.horizon.solve import solve
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
+from ronda.solvers.policies.fair import shockwave_like
 from ronda.solvers.policies.fair.gavel_like import GavelFtfLike, fair_shares
-from ronda.solvers.policies.fair.shockwave_like import ShockwaveLike, won_rounds
+from ronda.solvers.policies.fair.shockwave_like import won_rounds
 from ronda.solvers.policies.fair.time_shares import MOST_ROWS, TimeShares, least
 
 
@@ -64,11 +65,11 @@ def test_a_market_of_equals_gives_equal_rounds():
     """Two jobs alike, rate 1 on one GPU, a window of 20 rounds of 120 s for work of 2,400 s."""
     known = {"done": [0, 0], "left": [2400, 2400], "age_s": [0, 0]}
     of = sharing([[1.0], [1.0]], capacity=(1.0,), **known)
-    assert won_rounds(of, ShockwaveLike(), Deadline()).tolist() == [10, 10]
+    assert won_rounds(of, Deadline()).tolist() == [10, 10]
 
 
 @pytest.mark.parametrize(("age_s", "rounds"), [(4800.0, 20), (0.0, 17)])
-def test_a_job_that_is_late_for_a_fair_finish_wins_rounds(age_s, rounds):
+def test_a_job_that_is_late_for_a_fair_finish_wins_rounds(monkeypatch, age_s, rounds):
     """Rate 1 on one GPU: 20 rounds before the first, and 15 of 30 before the second.
 
     Late for its 4,800 s, the first gets all 20 rounds. In time it needs 10 to be fair; then
@@ -76,9 +77,10 @@ def test_a_job_that_is_late_for_a_fair_finish_wins_rounds(age_s, rounds):
     ln(6/4)/4 = 0.101 up to 12, 0.072 up to 16, 0.056 up to 20; to the second's ln(6/5)/3 = 0.061 or
     less of the chord ln(6/4)/6 = 0.068 for 3 rounds, then 0.048. So 16, then 3, then one more.
     """
+    monkeypatch.setattr(shockwave_like, "MAKESPAN", 0.0)
     known = {"done": [0, 1800], "left": [2400, 1800], "age_s": [age_s, 0]}
     of = sharing([[1.0], [1.0]], capacity=(1.0,), **known)
-    assert won_rounds(of, ShockwaveLike(makespan=0.0), Deadline()).tolist() == [rounds, 20 - rounds]
+    assert won_rounds(of, Deadline()).tolist() == [rounds, 20 - rounds]
 
 
 def test_a_new_job_gains_from_its_first_round_on():
@@ -88,7 +90,7 @@ def test_a_new_job_gains_from_its_first_round_on():
     """
     known = {"done": [0, 0], "left": [2.4e5, 4.8e5], "age_s": [0, 0]}
     of = sharing([[1.0], [1.0]], capacity=(1.0,), **known)
-    assert won_rounds(of, ShockwaveLike(), Deadline()).tolist() == [20, 0]
+    assert won_rounds(of, Deadline()).tolist() == [20, 0]
 
 
 @given(st.lists(st.floats(-150, 150), min_size=1, max_size=4), st.integers(1, 64))
@@ -123,7 +125,7 @@ def test_a_market_takes_memory_by_its_jobs():
     of = sharing(np.ones((jobs, 1)), gpus=np.ones(jobs), capacity=(100.0,), **known)
     tracemalloc.start()
     try:
-        won = won_rounds(of, ShockwaveLike(), Deadline())
+        won = won_rounds(of, Deadline())
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

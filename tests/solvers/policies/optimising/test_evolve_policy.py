@@ -95,8 +95,6 @@ def test_stops_in_time():
     [
         {"population": 3},
         {"generations": 0},
-        {"mutation": 1.5},
-        {"crossover": -0.1},
         {"exchanges": -1},
         {"objective": "rnak"},
         {"gap": 2.0},

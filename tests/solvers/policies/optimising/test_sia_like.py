@@ -53,9 +53,9 @@ def test_its_optimum_lets_half_of_the_jobs_wait(elastic_round, live_job):
     assert plan.objective == pytest.approx(4 * (1.1 - 2**-0.5), rel=1e-4)
 
 
-def test_it_takes_the_parameters_of_its_objective_and_of_milp():
-    """Power and waiting, gap and solver."""
-    made = policy("sia-like(power=0.5, waiting=2, gap=1e-3, solver=highs)")
+def test_it_takes_the_parameters_of_its_objective():
+    """Power and waiting, and the gap."""
+    made = policy("sia-like(power=0.5, waiting=2, gap=1e-3)")
     assert made.parameters["power"] == 0.5
     assert made.gap == 1e-3
 
