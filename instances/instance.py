@@ -181,6 +181,6 @@ class Instance(Record, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
-        from ronda.instances.notebook.documents import instance_html
+        from ronda.instances.tables.documents import instance_table
 
-        return instance_html(self)
+        return instance_table(self).html()

@@ -269,15 +269,15 @@ class Plan(Record, frozen=True, kw_only=True):
 
     def to_frame(self) -> "DataFrame":
         """Return a data frame of pandas: a row for each job that runs, and the GPUs by node."""
-        from ronda.instances.notebook.frames import plan_frame
+        from ronda.instances.tables.frames import plan_frame
 
         return plan_frame(self)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
-        from ronda.instances.notebook.documents import plan_html
+        from ronda.instances.tables.documents import plan_table
 
-        return plan_html(self)
+        return plan_table(self).html()
 
 
 class PlanMemory(Record, frozen=True):

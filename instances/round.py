@@ -94,6 +94,6 @@ class Round(Record, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
-        from ronda.instances.notebook.documents import round_html
+        from ronda.instances.tables.documents import round_table
 
-        return round_html(self)
+        return round_table(self).html()

@@ -275,12 +275,12 @@ class Schedule(Record, frozen=True, kw_only=True):
 
     def to_frame(self) -> "DataFrame":
         """Return a data frame of pandas: a row for each job, with times, GPU-seconds, restarts."""
-        from ronda.instances.notebook.frames import schedule_frame
+        from ronda.instances.tables.frames import schedule_frame
 
         return schedule_frame(self)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
-        from ronda.instances.notebook.documents import schedule_html
+        from ronda.instances.tables.documents import schedule_table
 
-        return schedule_html(self)
+        return schedule_table(self).html()

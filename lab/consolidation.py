@@ -18,12 +18,12 @@ import pandas as pd
 from msgspec.structs import replace
 
 from lab.harness import Folder, limit, markdown, numbers, option, seeds, study
-from ronda.bench.figures.table import percent
 from ronda.instances.check.checker import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.job import Allocation, Costs, Job, JobState, Option, used_nodes
 from ronda.instances.profile import Profile, Rigid
 from ronda.instances.round import Round
+from ronda.instances.tables.numbers import percent
 from ronda.questions.consolidate.answer import consolidate
 from ronda.questions.consolidate.holdings import holdings
 from ronda.questions.consolidate.one_by_one import one_by_one

@@ -11,6 +11,6 @@ COMMANDS = {
     ),
 }
 ANSWERS = {
-    "explain": "ronda.cli.explanation:Explainer",
-    "alternatives": "ronda.questions.alternatives:alternatives_valid",
+    "explain": "ronda.questions.explained:Explainer",
+    "alternatives": "ronda.questions.alternatives:alternatives_told",
 }

@@ -1,6 +1,7 @@
 """The best different plans of one round."""
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import msgspec
 
@@ -9,9 +10,11 @@ from ronda.instances.arguments import checked
 from ronda.instances.base import Index, Positive
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.errors import InputError
+from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
+from ronda.instances.tables.table import Report, Table
 from ronda.solvers.contract import Policy
 from ronda.solvers.exact.backends import Writer, logged
 from ronda.solvers.greedy.as_one import seen_by
@@ -84,3 +87,74 @@ def alternatives_valid(
     with logged(log):
         search = made.search(question, deadline)
         return [seen.told(plan) for plan in best_plans(question, search, number, within)]
+
+
+def alternatives_told(
+    round: Round,
+    made: Policy,
+    number: int,
+    within: float,
+    seed: int,
+    deadline: Deadline,
+    log: Writer | None,
+) -> tuple[list[Plan], Report | None]:
+    """Return alternatives, and what they are worth and in what they differ, if there are any."""
+    plans = alternatives_valid(round, made, number, within, seed, deadline, log)
+    return plans, _report(round, plans) if plans else None
+
+
+def _report(round: Round, plans: Sequence[Plan]) -> Report:
+    best = plans[0].objective or 0.0
+    told: list[dict[str, Any]] = [
+        {
+            "objective": plan.objective,
+            "below_best": (best - (plan.objective or 0.0)) / abs(best) if best else 0.0,
+            "running": len(plan.allocations),
+            "differs": _differences(round, plan, plans[0]),
+        }
+        for plan in plans
+    ]
+    rows = [
+        {
+            "plan": number,
+            "objective": f"{each['objective']:.8g}",
+            "below the best": f"{100 * each['below_best']:.3g} %",
+            "jobs that run": each["running"],
+            "what differs": _in_words(each["differs"]),
+        }
+        for number, each in enumerate(told, 1)
+    ]
+    fields = {"round": round.name, "policy": plans[0].policy, "bound": plans[0].bound}
+    return Report(fields | {"alternatives": told}, [Table.of("", rows, left=(-1,))])
+
+
+def _in_words(differs: Mapping[str, str]) -> str:
+    """Name the first jobs that differ."""
+    found = [f"{job}: {words}" for job, words in differs.items()]
+    more = [f"… and {len(found) - 6:,} more jobs"] * (len(found) > 6)
+    return "; ".join([*found[:6], *more]) or "the best"
+
+
+def _differences(round: Round, plan: Plan, best: Plan) -> dict[str, str]:
+    """Return what jobs do in a plan, by job, where it is not what they do in the best one."""
+    pools = [pool.name for pool in round.cluster.topology.pools]
+    found = {}
+    for job in (state.job.id for state in round.jobs):
+        own, other = (_way(each.allocations.get(job), pools) for each in (plan, best))
+        if own != other and own and other:
+            changed = [what for what in own if own[what] != other[what]]
+            found[job] = ", ".join(f"{what} {other[what]} → {own[what]}" for what in changed)
+        elif own != other:
+            found[job] = "runs" if own else "waits"
+    return found
+
+
+def _way(given: Allocation | None, pools: Sequence[str]) -> dict[str, str]:
+    """Return how a job runs, in words; empty if it does not."""
+    if given is None:
+        return {}
+    option = given.option
+    numbers = {"GPUs": option.gpus, "clock": option.clock, "batch": option.batch}
+    return {"pool": pools[option.pool], "span": option.span} | {
+        what: f"{number:g}" for what, number in numbers.items()
+    }

@@ -14,7 +14,6 @@ import numpy as np
 from lab.program import CONTEXT, run_program
 from ronda.bench.figures.columns import METRICS
 from ronda.bench.figures.page import fill_file
-from ronda.bench.figures.table import Best, Table
 from ronda.bench.runs.results import RESULTS, Result, results_in
 from ronda.bench.suites.diff import TIMED, FigureChange, change
 from ronda.cli.command import Taught
@@ -25,6 +24,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.files import canonical, storage
 from ronda.instances.files import json as files
 from ronda.instances.instance import DECLARED, Knowledge
+from ronda.instances.tables.table import Best, Table
 from tools.registry.records import DATA
 
 PART = "versions"

@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter
 
 from ronda.bench.anytime.traces import TARGETS, Trace, reached
 from ronda.bench.figures.style import colour, legend_below, look, new_figure, save, tidy
-from ronda.bench.figures.table import percent
+from ronda.instances.tables.numbers import percent
 
 LEAST = 1e-4
 """Gaps below this are drawn here: a logarithm has no zero."""

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ronda.bench.anytime.traces import Trace, references
-from ronda.bench.figures.table import Table, count, percent, seconds
 from ronda.bench.runs.results import Result
 from ronda.bench.statistics import expected_running_time
+from ronda.instances.tables.numbers import count, percent, seconds
+from ronda.instances.tables.table import Table
 
 CLOSE = 0.01
 """A gap that counts as having arrived."""

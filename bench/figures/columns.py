@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ronda.bench.figures.table import (
+from ronda.instances.tables.numbers import (
     count,
     fine,
     fine_percent,

@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from ronda.bench.figures.style import colour, marker, new_figure, save, tidy
-from ronda.bench.figures.table import percent
 from ronda.bench.runs.results import Result
 from ronda.bench.statistics import geometric_mean, paired_ratio, ratio_interval
+from ronda.instances.tables.numbers import percent
 
 MEAN = "geometric mean"
 

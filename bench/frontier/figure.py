@@ -20,13 +20,13 @@ from ronda.bench.figures.style import (
 )
 from ronda.bench.frontier.bound import Steps
 from ronda.bench.frontier.curves import NUMBERS, Curve, strongest
-from ronda.bench.frontier.report import Report
+from ronda.bench.frontier.report import Frontier
 
 LOGARITHMIC = 8.0
 """From this ratio of the longest mean JCT to the shortest on the axis is logarithmic."""
 
 
-def draw_frontier(made: Report, path: Path) -> None:
+def draw_frontier(made: Frontier, path: Path) -> None:
     """Draw ronda's own curves, the strongest comparators and the clairvoyant frontier.
 
     Comparators that another one beats at every energy are left to the tables and the CSV file;
@@ -126,7 +126,7 @@ def _draw_bound(axes: Axes, bound: Steps, unit_j: float, right_j: float) -> None
     )
 
 
-def draw_prices(made: Report, path: Path) -> None:
+def draw_prices(made: Frontier, path: Path) -> None:
     """Draw over time what GPUs and energy were worth by the prices, at each policy's least budget.
 
     The numbers of all budgets are in the CSV file. Nothing is drawn without prices.

@@ -42,7 +42,7 @@ class Ranking:
     swapped: tuple[tuple[str, str], ...]
 
 
-class Report:
+class Frontier:
     """All that a sweep says about an instance, from its runs of all changes and budgets.
 
     A budget factor of 1 stands for `full_w` watts. `curves` and `levels` are of the instance

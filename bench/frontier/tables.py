@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from typing import Any
 
-from ronda.bench.figures.table import Best, Table, seconds
 from ronda.bench.frontier.curves import (
     FASTER,
     NUMBERS,
@@ -13,21 +12,23 @@ from ronda.bench.frontier.curves import (
     Level,
     spans,
 )
-from ronda.bench.frontier.report import Report
+from ronda.bench.frontier.report import Frontier
 from ronda.bench.frontier.shadow import SHADOWS
+from ronda.instances.tables.numbers import seconds
+from ronda.instances.tables.table import Best, Table
 
 _NONE = "–"
 
 SPREAD = "±: half of the 95 % confidence interval of the mean over seeds"
 
 
-def tables_of(made: Report) -> tuple[Table, ...]:
+def tables_of(made: Frontier) -> tuple[Table, ...]:
     """Return the tables of a report, those without rows left out."""
     found = (_points(made), _levels(made), _duels(made), _shadow(made), _rankings(made))
     return tuple(table for table in found if table.rows)
 
 
-def _points(made: Report) -> Table:
+def _points(made: Frontier) -> Table:
     unit_j, points = made.unit_j, [(curve, p) for curve in made.curves for p in curve.points]
     rows = []
     for curve, p in points:
@@ -65,7 +66,7 @@ def _numbers(point: FrontierPoint) -> dict[str, Any]:
     return found | {"seeds": [run.seed for run in point.runs]}
 
 
-def _levels(made: Report) -> Table:
+def _levels(made: Frontier) -> Table:
     unit_j, unit = made.unit_j, made.unit
     rows = []
     for curve in made.curves:
@@ -98,7 +99,7 @@ def _reached(at: Level) -> list[dict[str, Any]]:
     ]
 
 
-def _duels(made: Report) -> Table:
+def _duels(made: Frontier) -> Table:
     """Return the table of ronda's best against the strongest comparator."""
     unit_j, unit, rows = made.unit_j, made.unit, []
     if not any(curve.own for curve in made.curves):
@@ -124,7 +125,7 @@ def _duels(made: Report) -> Table:
     )
 
 
-def duel_words(made: Report) -> str:
+def duel_words(made: Frontier) -> str:
     """Say where ours are furthest ahead of the strongest comparator, and where they are behind."""
     unit_j, unit = made.unit_j, made.unit
     faster = max(made.equal_energy, key=lambda duel: duel.gain)
@@ -157,7 +158,7 @@ def verdict_words(verdict: FrontierVerdict, unit_j: float, unit: str) -> str:
     return words
 
 
-def _shadow(made: Report) -> Table:
+def _shadow(made: Frontier) -> Table:
     rows = []
     for row in made.shadows:
         values = (_NONE if row[key] is None else f"{row[key]:,.4g}" for key in SHADOWS)
@@ -174,7 +175,7 @@ def _shadow(made: Report) -> Table:
     )
 
 
-def _rankings(made: Report) -> Table:
+def _rankings(made: Frontier) -> Table:
     width = max((len(ranking.order) for ranking in made.rankings), default=0)
     rows, varied = [], [ranking for ranking in made.rankings if ranking.change]
     for ranking in made.rankings:
@@ -197,7 +198,7 @@ def _rankings(made: Report) -> Table:
     )
 
 
-def as_json(made: Report) -> dict[str, Any]:
+def as_json(made: Frontier) -> dict[str, Any]:
     """Return a report as plain values, for programs."""
     return {
         "instance": made.instance.name,

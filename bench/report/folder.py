@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ronda.bench.figures.table import Table, read_tables
+from ronda.bench.figures.table import read_tables
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.folder import load_record, read_mark
 from ronda.bench.runs.kept import kept
@@ -22,6 +22,7 @@ from ronda.instances.files.storage import label, load
 from ronda.instances.instance import Instance
 from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
+from ronda.instances.tables.table import Table
 
 KINDS = {"comparison": "compare", "frontier": "frontier", "anytime": "anytime", "run": "run"}
 """What folders may be of, and the commands that make them."""

@@ -6,11 +6,12 @@ from math import isfinite, isnan
 from typing import Any
 
 from ronda.bench.figures.columns import COLUMNS, METRICS
-from ronda.bench.figures.table import Best, Table, milliseconds, percent, seconds
 from ronda.bench.report.folder import KINDS, Reported, by_label, sound
 from ronda.bench.runs.results import Result
 from ronda.bench.suites.rows import Pair, TableColumn, TableRow, given_up, partner
 from ronda.bench.suites.suite import Ratio
+from ronda.instances.tables.numbers import milliseconds, percent, seconds
+from ronda.instances.tables.table import Best, Table
 from ronda.solvers.own import IN_FILE
 
 Cells = list[tuple[str, bool, float | None]]

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ronda.bench.figures.table import Table
 from ronda.bench.reproduction.claims import LONG_MIN, Claim, Figure
+from ronda.instances.tables.table import Table
 
 HEADER = ("claim", "what", "published", "as", "here", "against", "sizes", "verdict", "measured")
 

@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from ronda.bench.figures.style import colour, legend_below, new_figure, save, tidy
-from ronda.bench.figures.table import percent
 from ronda.bench.sleeping.lines import KNOWS, ControllerLine
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.demand import DAY_S, Demand
+from ronda.instances.tables.numbers import percent
 from ronda.systems.helios.ces import WARM_UP
 from ronda.systems.helios.forecasts import DemandForecast, steps_of_day
 

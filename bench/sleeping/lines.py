@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ronda.bench.figures.table import Table, percent
 from ronda.instances.demand import Demand
+from ronda.instances.tables.numbers import percent
+from ronda.instances.tables.table import Table
 from ronda.systems.helios.controllers import Control, controller
 from ronda.systems.helios.outcome import NodeDraw, SleepOutcome, outcome
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ronda.bench.figures.table import Table, write_tables
+from ronda.bench.figures.table import write_tables
 from ronda.bench.runs.compare import Comparison
 from ronda.bench.runs.flat import records, write_runs
 from ronda.bench.runs.folder import claim
@@ -22,6 +22,7 @@ from ronda.instances.arguments import checked
 from ronda.instances.base import Count, Index, Positive
 from ronda.instances.errors import InputError
 from ronda.instances.instance import DECLARED, Instance, Knowledge
+from ronda.instances.tables.table import Table
 
 
 @dataclass(frozen=True, repr=False)

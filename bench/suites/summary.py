@@ -7,7 +7,6 @@ from math import inf, isinf, nan
 import numpy as np
 
 from ronda.bench.figures.columns import METRICS
-from ronda.bench.figures.table import Table, seconds
 from ronda.bench.statistics import (
     SHIFT_S,
     Interval,
@@ -21,6 +20,8 @@ from ronda.bench.statistics import (
 from ronda.bench.suites.rows import TableColumn
 from ronda.bench.suites.tables import Arranged, Results
 from ronda.instances.arrays import Floats
+from ronda.instances.tables.numbers import seconds
+from ronda.instances.tables.table import Table
 
 RATIO = TableColumn(METRICS["mean_jct_s"], "interval")
 

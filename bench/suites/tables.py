@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from ronda.bench.figures.columns import COLUMNS, METRICS, SEARCHES
-from ronda.bench.figures.table import Best, Table
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.single import eaten
 from ronda.bench.suites.cells import FIXED, Cell, Expanded, written
@@ -26,6 +25,7 @@ from ronda.bench.suites.rows import (
 from ronda.bench.suites.suite import Ratio, Suite, TableSpec
 from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import one_of, show
+from ronda.instances.tables.table import Best, Table
 
 Results = Mapping[str, Result]
 """By the key of their case."""

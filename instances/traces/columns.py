@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from ronda.instances.base import Name, Positive, Record
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import label, load
+from ronda.instances.tables.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,6 +190,14 @@ class Dropped(Counter[str]):
         """Count what another has counted."""
         self.update(other)
         self.examples = other.examples | self.examples
+
+    def table(self) -> Table:
+        """Return how many rows were dropped, and why."""
+        rows = (
+            {"rows dropped": f"{count:,}", "because of": why, "as in": self.examples[why]}
+            for why, count in self.items()
+        )
+        return Table.of("", rows)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import product
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -85,6 +86,28 @@ class Converted:
     def rows(self) -> int:
         """Rows of the table."""
         return len(self.instance.jobs) - self.tasks + self.dropped.total()
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What became of the table, for programs."""
+        fields = {name: getattr(self, name) for name in ("rows", "runs", "tasks")}
+        fields |= {"load": round(self.load, 4), "dropped": self.dropped}
+        return fields | {
+            "examples": self.dropped.examples,
+            "unread": self.unread,
+            "notes": self.notes,
+        }
+
+    @property
+    def words(self) -> Iterator[str]:
+        """What became of the table, line by line."""
+        yield f"rows: {self.rows:,}, of which {len(self.instance.jobs):,} are jobs"
+        if self.runs:
+            yield f"further runs of a job under its id: {self.runs:,}; the second is ID#2"
+        if self.unread:
+            yield f"columns not read: {', '.join(map(printable, self.unread))}"
+        yield from self.notes
+        yield f"load: {self.load:.2f} of the cluster, from the first submission to the last"
 
 
 @dataclass(frozen=True)

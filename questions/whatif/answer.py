@@ -9,10 +9,10 @@ from ronda.instances.arguments import checked
 from ronda.instances.base import Index, Positive, Record
 from ronda.instances.errors import InputError, RondaError
 from ronda.instances.job import Allocation
-from ronda.instances.notebook.frames import frame
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
+from ronda.instances.tables.frames import frame
 from ronda.questions.whatif.changes import Change, NewJob
 from ronda.questions.whatif.frozen import Judged, freeze
 from ronda.questions.whatif.sizes import Size, sizes_of

@@ -5,14 +5,16 @@ What is added comes after what is there, and what is removed is out of service
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from ronda.formulations.topology import racks_above
 from ronda.formulations.watts import drawn_w
-from ronda.instances.base import Positive, Record
+from ronda.instances.base import NonNegative, Positive, Record
 from ronda.instances.cluster import Cluster, NodeGroup
 from ronda.instances.errors import InputError
+from ronda.instances.files.json import read_part
 from ronda.instances.job import Job, JobState
 from ronda.instances.round import Round
 from ronda.instances.rules.problem import one_of
@@ -274,3 +276,18 @@ def _without(round: Round, gone: dict[int, int]) -> Round:
 
 def _except(nodes: Iterable[int], off: set[int]) -> tuple[int, ...]:
     return tuple(node for node in nodes if node not in off)
+
+
+class _Given(Job, frozen=True, kw_only=True, gc=False):
+    """A job of which submission need not be said: below 0, it is now."""
+
+    submit_s: NonNegative = -1.0
+
+
+def read_job(path: Path, now_s: float) -> Job:
+    """Read a new job from a file; without a time of submission it is submitted now."""
+    new = read_part(path, _Given)
+    if new.truth is not None:
+        raise InputError(f"{path}, truth", "one", "none: of a round nobody knows it")
+    fields = {name: getattr(new, name) for name in Job.__struct_fields__}
+    return Job(**fields | {"submit_s": now_s if new.submit_s < 0 else new.submit_s})

@@ -12,6 +12,12 @@ FORCED = "ronda.forced"
 """Key of a context's ``meta`` that is there if files may be replaced."""
 
 
+def forced() -> bool:
+    """Return whether files may be replaced by the running command, if there is one."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and FORCED in ctx.meta
+
+
 class Taught(click.Command):
     """A command with examples, command lines that are shown as they are, and terms if it has some.
 
@@ -30,7 +36,7 @@ class Taught(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Carry it out; refuse ``--force`` where nothing is written."""
-        if FORCED in ctx.meta and ctx.params.get("out", ...) is None:
+        if forced() and ctx.params.get("out", ...) is None:
             raise InputError("--force", "no --out", "what it is to replace")
         return super().invoke(ctx)
 

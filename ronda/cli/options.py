@@ -104,7 +104,7 @@ class Target(click.Path):
         """Read a name, and refuse it if need be."""
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         for each in self.files(path):
-            refuse_existing(each, force=ctx is not None and FORCED in ctx.meta)
+            refuse_existing(each)
         return path
 
 

@@ -3,26 +3,26 @@
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from ronda.bench.figures.table import Best, Table
+from ronda.cli.command import forced
 from ronda.instances.errors import InputError, installed, need, printable
 from ronda.instances.files.storage import label
+from ronda.instances.tables.table import Best, Report, Table
 
 if TYPE_CHECKING:
-    from rich import table as rich_table
     from rich.console import Console
 
 WIDE = 160
 """Columns that tables may take when no terminal limits them."""
 
 
-def emit(fields: dict[str, Any]) -> None:
+def emit(fields: Mapping[str, Any]) -> None:
     """Print one JSON object on one line; numbers that are not finite become null."""
     tell_json(msgspec.json.encode(fields))
 
@@ -35,6 +35,19 @@ def tell_json(text: bytes) -> None:
 def tell(message: str) -> None:
     """Print one line on stdout."""
     click.echo(printable(message))
+
+
+def show(report: Report, *, as_json: bool) -> int:
+    """Print a report as JSON, or its sentences and tables; its notes on stderr. Return its code."""
+    if as_json:
+        emit(report.fields)
+    else:
+        display(*report.parts)
+        if report.told:
+            tell(report.told)
+    for each in report.notes:
+        note(each)
+    return report.code
 
 
 def display(*parts: Any) -> None:
@@ -53,21 +66,25 @@ def display(*parts: Any) -> None:
 
 
 def _pieces(part: Any, width: int) -> list[Any]:
-    """Return what to print of a part; a `Table` that is too wide gets a column for each row."""
+    """Return what to print of a part; numbers that are too wide get a column for each row."""
+    from rich import box
+    from rich import table as rich_table
     from rich.text import Text
 
     if isinstance(part, str):
         return list(map(printable, part.split("\n")))
     if not isinstance(part, Table):
         return [part]
-    if part.width() > width and len(part.rows) < len(part.header):
+    if part.left == (0,) and part.width() > width and len(part.rows) < len(part.header):
         part = part.transposed()
-    made = table(*part.header)
+    made = rich_table.Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=any(part.header))
+    for k, name in enumerate(part.header):
+        made.add_column(name, justify="left" if k in part.left else "right")
     for row in part.rows:
         made.add_row(*(Text(t, "bold green" if isinstance(t, Best) else "") for t in row))
     title = [Text(part.title, style="bold")] if part.title else []
     notes = [Text(f"  {note}", style="dim") for note in part.notes]
-    return [*title, made, *notes, *([Text("")] if notes else [])]
+    return [*title, *[made] * bool(part.header), *notes, *([Text("")] if notes else [])]
 
 
 def console() -> "Console":
@@ -76,33 +93,6 @@ def console() -> "Console":
 
     wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
     return Console(width=wide, highlight=False, markup=False)
-
-
-def table(*columns: str, left: int = 1) -> "rich_table.Table":
-    """Return an empty table whose first `left` columns hold words and the others numbers.
-
-    What is added as a text becomes one line that can be seen whole.
-    """
-    from rich import box
-    from rich import table as rich_table
-
-    class Shown(rich_table.Table):
-        def add_row(self, *cells: Any, **how: Any) -> None:
-            super().add_row(*(printable(c) if isinstance(c, str) else c for c in cells), **how)
-
-    made = Shown(box=box.SIMPLE_HEAD, pad_edge=False)
-    for index, column in enumerate(columns):
-        made.add_column(column, justify="left" if index < left else "right")
-    return made
-
-
-def facts(rows: Iterable[tuple[str, Any]], *, right: bool = False) -> "rich_table.Table":
-    """Return names with their texts, which stand on the left unless they are numbers."""
-    made = table("", "", left=1 if right else 2)
-    made.show_header = False
-    for name, text in rows:
-        made.add_row(name, text)
-    return made
 
 
 def note(message: str) -> None:
@@ -125,11 +115,11 @@ def figure_files(figure: Path) -> list[Path]:
     return [figure, figure.with_suffix(".csv")]
 
 
-def refuse_existing(path: Path, *, force: bool) -> None:
-    """Refuse a file that exists (unless `force`) or cannot be written, before any work for it."""
+def refuse_existing(path: Path) -> None:
+    """Refuse, before any work, a file that exists (without ``--force``) or cannot be written."""
     if path.is_dir():
         raise InputError(label(path), "a folder", "the name of a file")
-    if path.exists() and not force:
+    if path.exists() and not forced():
         raise InputError(label(path), "a file that exists", "a new name, or --force to replace it")
     if not path.parent.is_dir():
         raise InputError(label(path), f"no folder {label(path.parent)}", "one that exists")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ronda.bench.figures.table import Table
 from ronda.bench.runs.compare import Comparison, Layout, failed
 from ronda.bench.runs.flat import write_runs
 from ronda.bench.runs.folder import claim
@@ -34,6 +33,7 @@ from ronda.cli.options import (
 from ronda.cli.output import display, emit, note, tell
 from ronda.cli.progress import Bars
 from ronda.instances.errors import InterruptedRunError
+from ronda.instances.tables.table import Table
 
 if TYPE_CHECKING:
     from dask.distributed import Client

@@ -20,6 +20,8 @@ from ronda.instances.models.fits import Fit, FitParameter, FitRemark, Fits, Resi
 from ronda.instances.models.memory import SLICES, need_gib
 from ronda.instances.models.sharing_time import speed_up, step_s
 from ronda.instances.profile import AffineTime, MeasuredTime, Memory, Mode, Sharing
+from ronda.instances.tables.fits import law
+from ronda.instances.tables.table import Table
 from ronda.instances.traces.table import positive, read_columns, refuse
 from ronda.solvers.fitting.fit import errors_of, outliers
 
@@ -390,3 +392,16 @@ def best_speed_up(fits: Fits, fit: Fit) -> tuple[int, float] | None:
     low, high = (int(k) for k in fit.measured["models"])
     time = fit.sharing.time
     return max(((k, speed_up(time, k, alone)) for k in range(low, high + 1)), key=lambda p: p[1])
+
+
+def laws_table(fits: Fits) -> Table:
+    """Return the laws, and the most that each mode gains over one model after another."""
+    rows = []
+    for fit in fits.fits:
+        low, high = (f"{k:g}" for k in fit.measured["models"])
+        best = best_speed_up(fits, fit)
+        gain = ("", "") if best is None else (best[0], f"{best[1]:.2f}")
+        texts = (fit.name, law(fit), f"{low}-{high}", *gain)
+        names = ("name", "law", "models", "best", "speed-up")
+        rows.append(dict(zip(names, texts, strict=True)))
+    return Table.of("", rows, left=(0, 1))

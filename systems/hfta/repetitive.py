@@ -16,6 +16,8 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
+from ronda.instances.tables.numbers import percent
+from ronda.instances.tables.table import Report, Table
 from ronda.instances.traces.columns import Filters
 from ronda.instances.traces.helios import helios_rows
 from ronda.instances.traces.table import clean_jobs
@@ -125,3 +127,29 @@ def shares(jobs: pd.DataFrame) -> Mapping[tuple[str, str], float]:
         for kind, own in kinds.items()
         for size, wide in sizes.items()
     }
+
+
+def sweeps_report(source: str, jobs: pd.DataFrame) -> Report:
+    """Return the shares of GPU-hours of grouped jobs beside those of HFTA's study."""
+    found, grouped = shares(jobs), jobs[jobs.group >= 0]
+    counts = {"jobs": len(jobs), "repetitive": len(grouped), "groups": grouped.group.nunique()}
+    named = {f"{kind}_{size}": share for (kind, size), share in found.items()}
+    rows = (
+        {
+            "GPU-hours of": f"{kind} jobs",
+            "GPUs": size,
+            "share": f"{percent(share)} %",
+            "Vector Institute": f"{percent(VECTOR[at])} %"
+            if (at := (kind, size)) in VECTOR
+            else "",
+        }
+        for (kind, size), share in found.items()
+    )
+    notes = [
+        f"warning: no {what} in {source}: groups may join what does not belong together"
+        for column, what in (("user", "users"), ("name_", "names"))
+        if (jobs[column] == "").all()
+    ]
+    told = "{repetitive:,} of {jobs:,} jobs are repetitive, in {groups:,} groups".format(**counts)
+    table = Table.of("", rows, left=(0, 1))
+    return Report({**counts, "shares": named}, [table], notes, told=f"{source}: {told}")

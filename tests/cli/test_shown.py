@@ -8,9 +8,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from ronda.bench.figures.style import save
-from ronda.bench.figures.table import Best, Table, write_tables
+from ronda.bench.figures.table import write_tables
 from ronda.instances import generate
 from ronda.instances.files.json import write
+from ronda.instances.tables.table import Best, Table
 
 EVIL = "\x1b[2J\u202eb\x00c\nerror: forged $x^$ |"
 

@@ -8,9 +8,9 @@ from statistics import median
 
 import pytest
 
-from ronda.cli.commands.profile.list import families
 from ronda.instances.files.fits import fitted
 from ronda.instances.models.power import gpu_power_w
+from ronda.instances.tables.fits import families
 from ronda.solvers.fitting.measurements import Reading, read
 from ronda.solvers.fitting.power import fit_power
 from ronda.solvers.fitting.throughput import fit_throughput

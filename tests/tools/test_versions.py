@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ronda.bench.figures.page import fill
-from ronda.bench.figures.table import Best
 from ronda.bench.runs.results import Result, Status, results_of
+from ronda.instances.tables.table import Best
 from tools import versions
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "versions.md"

@@ -20,13 +20,14 @@ from ronda.cli.options import (
     seed_option,
     time_limit_option,
 )
-from ronda.cli.output import display, emit, note, table, tell
+from ronda.cli.output import display, emit, note, tell
 from ronda.cli.progress import Bars
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import read
 from ronda.instances.files.packaged import load
 from ronda.instances.instance import Instance, Knowledge
 from ronda.instances.plan import Plan
+from ronda.instances.tables.table import Table
 from tools.registry import check, records
 from tools.registry import update as updates
 from tools.registry.records import Registry
@@ -102,7 +103,7 @@ def command(
     if as_json:
         emit({"entries": rows, "wrong": {n: w for n, w in wrong.items() if w}})
     else:
-        _show(rows)
+        display(_table(rows))
     for name, found in wrong.items():
         for words in found:
             note(f"{name}: {words}")
@@ -218,14 +219,26 @@ def _rows(
     return made
 
 
-def _show(rows: list[dict[str, Any]]) -> None:
-    made = table("name", "best known", "bound", "of", "gap", "by", "knowledge", "holds")
-    for row in rows:
-        numbers = ("–" if row[k] is None else f"{row[k]:,.6g}" for k in ("best", "bound"))
-        gap = "–" if row["gap"] is None else f"{row['gap']:.1e}"
-        words = (row["by"] or "–", row["knowledge"] or "", "yes" if row["holds"] else "NO")
-        made.add_row(row["name"], *numbers, row["bound_of"] or "–", gap, *words)
-    display(made)
+def _table(rows: list[dict[str, Any]]) -> Table:
+    def number(value: float | None, digits: str) -> str:
+        return "–" if value is None else format(value, digits)
+
+    return Table.of(
+        "",
+        (
+            {
+                "name": row["name"],
+                "best known": number(row["best"], ",.6g"),
+                "bound": number(row["bound"], ",.6g"),
+                "of": row["bound_of"] or "–",
+                "gap": number(row["gap"], ".1e"),
+                "by": row["by"] or "–",
+                "knowledge": row["knowledge"] or "",
+                "holds": "yes" if row["holds"] else "NO",
+            }
+            for row in rows
+        ),
+    )
 
 
 if __name__ == "__main__":

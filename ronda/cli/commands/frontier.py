@@ -8,7 +8,7 @@ import click
 from ronda.bench.figures.table import keep_tables, write_tables
 from ronda.bench.frontier.bound import kept_steps
 from ronda.bench.frontier.curves import COMPARATORS
-from ronda.bench.frontier.report import Report
+from ronda.bench.frontier.report import Frontier
 from ronda.bench.frontier.sweep import (
     belonging,
     parse_budgets,
@@ -112,7 +112,7 @@ def command(
 
 def _reports(
     instances: Iterable[Instance], asked: Sequence[Result], runs: How, against: frozenset[str]
-) -> list[Report]:
+) -> list[Frontier]:
     made = []
     there = results_of(runs.out).all()
     with Bars() as bars:
@@ -125,11 +125,11 @@ def _reports(
                 lambda share, name=name: bars.update(f"bound of {name}", share),  # type: ignore[misc]
             )
             full_w = reference_w(instance)
-            made.append(Report(instance, full_w, own, runs.layout, bound, against))
+            made.append(Frontier(instance, full_w, own, runs.layout, bound, against))
     return made
 
 
-def _draw(reports: Sequence[Report], runs: How) -> None:
+def _draw(reports: Sequence[Frontier], runs: How) -> None:
     from ronda.bench.frontier.figure import draw_frontier, draw_prices
 
     for made in reports:

@@ -47,13 +47,14 @@ def command(
     breaks a limit of the model is refused. The plan's gap is to the bound of ronda's own price
     engine.
     """
-    from ronda.cli.commands.solve import report
     from ronda.cli.load import milp_question
     from ronda.cli.load import round_ as load_round
+    from ronda.cli.output import show
     from ronda.instances.clock import Deadline
     from ronda.instances.files.json import write
     from ronda.solvers.decision.by_file import allocate_by_file
     from ronda.solvers.decision.plan import to_plan
+    from ronda.solvers.plan_report import plan_report
     from ronda.solvers.prices.dual import Search
 
     round_, deadline = load_round(source), Deadline(time_limit, started=entered)
@@ -63,4 +64,5 @@ def command(
     plan = seen.told(to_plan(question, choice, deadline))
     if out is not None:
         write(plan, out)
-    return report(source, round_, plan, deadline, as_json=as_json, made=milp)
+    report = plan_report(source, round_, plan, milp, seed=0, elapsed_s=deadline.elapsed())
+    return show(report, as_json=as_json)

@@ -21,12 +21,13 @@ from ronda.cli.options import (
     seed_option,
     time_limit_option,
 )
-from ronda.cli.output import can_draw, display, emit, facts, note, tell
+from ronda.cli.output import can_draw, display, emit, note, tell
 from ronda.cli.progress import bar
 from ronda.instances.errors import InterruptedRunError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import Instance, Knowledge
 from ronda.instances.schedule import Schedule
+from ronda.instances.tables.table import Table
 
 
 @taught(
@@ -127,12 +128,12 @@ def _measured(
 
 def _show(metrics: dict[str, Any]) -> None:
     names = ("instance", "policy", "seed", "jobs")
-    rows = [(name, v if isinstance(v := metrics[name], str) else f"{v:,}") for name in names]
+    facts = {name: v if isinstance(v := metrics[name], str) else f"{v:,}" for name in names}
     bound = ["bound_mean_jct_s"] * bool(metrics["bound_mean_jct_s"])
     last = ("size_error", "size_coverage", "rate_error", *bound, "violations", "wall_s")
     shown = (*COLUMNS, *SEARCHES, *(METRICS[key] for key in last))
-    rows += [(c.title, c.write(metrics[c.key])) for c in shown if c.key in metrics]
-    display(facts(rows, right=True))
+    facts |= {c.title: c.write(metrics[c.key]) for c in shown if c.key in metrics}
+    display(Table.facts(facts, numbers=True))
     shares = {metrics["policy"]: [metrics.get("restart_share") or 0.0]}
     for line in (*metrics.get("notes", ()), *eaten(shares)):
         tell(line)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ronda.bench.figures.table import Table, write_tables
-from ronda.cli.command import FORCED, taught
+from ronda.bench.figures.table import write_tables
+from ronda.cli.command import taught
 from ronda.cli.load import subject
 from ronda.cli.options import (
     FOLDER,
@@ -21,25 +21,15 @@ from ronda.cli.options import (
     time_limit_option,
     with_option,
 )
-from ronda.cli.output import can_draw, display, emit, note, refuse_existing, tell
+from ronda.cli.output import can_draw, refuse_existing, show
 from ronda.cli.progress import Bars, bar
-from ronda.instances.base import NonNegative
-from ronda.instances.cluster import Pool
 from ronda.instances.errors import InputError
-from ronda.instances.files.json import read_part, write
+from ronda.instances.files.json import write
 from ronda.instances.instance import Instance
-from ronda.instances.job import Allocation, Job
-from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 
 if TYPE_CHECKING:
-    from ronda.questions.whatif.answer import WhatIf
     from ronda.questions.whatif.changes import Change
-    from ronda.questions.whatif.sizes import Size
-
-JOBS = 3
-"""Jobs that the table names of those that gain, and of those that lose."""
-
 
 FILES = (
     "table.md",
@@ -163,10 +153,11 @@ def command(
     """
     if out is not None and out.exists():
         for name in FILES:
-            refuse_existing(out / name, force=FORCED in click.get_current_context().meta)
+            refuse_existing(out / name)
     if not any(given.values()):
         raise InputError("ronda whatif", "no change", "at least one, such as --gpus A100:+8")
     from ronda.questions.whatif.answer import whatif
+    from ronda.questions.whatif.report import whatif_report
     from ronda.solvers.registry import policy as make_policy
     from ronda.solvers.rules import with_rules
 
@@ -191,40 +182,23 @@ def command(
             initial=before,
             progress=lambda share, what: bars.update("plans", share, what),
         )
-    tables = [_table(source, round_, found)]
-    if any(outcome.shifts for outcome in found.outcomes):
-        tables.append(_shifts(round_, found))
-    tables += [_sizes(job, sizes) for job, sizes in found.sizes.items()]
+    report = whatif_report(source, round_, found)
     if out is not None:
-        _keep(out, source, found, tables)
-    if as_json:
-        emit(_fields(round_, found))
-    else:
-        display(*tables)
-        if out is not None:
-            tell(f"table, picture, round and plan with all changes: {out}")
-    failed = [outcome for outcome in found.outcomes if outcome.why]
-    for outcome in failed:
-        note(f"warning: {outcome.change}: {outcome.why}")
-    return int(bool(failed))
+        out.mkdir(parents=True, exist_ok=True)
+        write_tables(report.tables, out)
+        write(found.outcomes[-1].round, out / "round.json")
+        write(found.outcomes[-1].plan, out / "plan.json")
+        if can_draw():
+            from ronda.bench.figures.whatif import draw_whatif
 
-
-class _NewJob(Job, frozen=True, kw_only=True, gc=False):
-    """A job of which submission need not be said: below 0, it is now."""
-
-    submit_s: NonNegative = -1.0
+            draw_whatif(source, found, out / "whatif")
+        report = report._replace(told=f"table, picture, round and plan with all changes: {out}")
+    return show(report, as_json=as_json)
 
 
 def _changes(round: Round, given: dict[str, Any]) -> "list[Change]":
     """Return the changes of the options."""
     from ronda.questions.whatif import changes as known
-
-    def job(path: Path) -> Job:
-        new = read_part(path, _NewJob)
-        fields = {name: getattr(new, name) for name in Job.__struct_fields__}
-        if new.truth is not None:
-            raise InputError(f"{path}, truth", "one", "none: of a round nobody knows it")
-        return Job(**fields | {"submit_s": round.now_s if new.submit_s < 0 else new.submit_s})
 
     return [
         *(known.Gpus(*each) for each in given["gpus"]),
@@ -232,143 +206,6 @@ def _changes(round: Round, given: dict[str, Any]) -> "list[Change]":
         *(known.EnergyShare(each) for each in given["energy"]),
         *(known.WithoutRack(each) for each in given["remove_rack"]),
         *(known.WithoutNode(each) for each in given["remove_node"]),
-        *(known.NewJob(job(each)) for each in given["job"]),
+        *(known.NewJob(known.read_job(each, round.now_s)) for each in given["job"]),
         *(known.WithoutJob(each) for each in given["remove_job"]),
     ]
-
-
-def _on(pools: tuple[Pool, ...], allocation: Allocation | None) -> str:
-    if allocation is None:
-        return "waits"
-    option = allocation.option
-    clock = "" if option.clock == 1 else f" at {100 * option.clock:.0f} %"
-    return f"{option.gpus} {pools[option.pool].gpu_type.name}{clock}"
-
-
-def _table(source: str, round: Round, found: "WhatIf") -> Table:
-    header = ("", "objective", "found", "foretold", "jobs run", "GPUs used")
-    rows = [("as it is", f"{found.objective:.6g}", "", "", *_used(found.base))]
-    rows += [
-        (outcome.change, outcome.why, "", "", "", "")
-        if outcome.why
-        else (
-            outcome.change,
-            f"{outcome.objective:.6g}",
-            _signed(outcome.found, found.objective),
-            _signed(outcome.foretold, found.objective),
-            *_used(outcome.plan),
-        )
-        for outcome in found.outcomes
-    ]
-    notes = (
-        "all on the scale of the round as it is; foretold: by the prices of its plan",
-        f"no plan can find more than is foretold and {max(0.0, found.slack):.2g}",
-    )
-    at = f"{source} at {round.now_s:,.0f} s: {len(round.jobs)} jobs on {_gpus(round)} GPUs"
-    return Table(at, header, tuple(rows), notes)
-
-
-def _signed(value: float, whole: float) -> str:
-    """Write a difference; what rounding leaves of none is 0."""
-    return f"{value:+.4g}" if abs(value) > 1e-9 * abs(whole) else "0"
-
-
-def _shifts(round: Round, found: "WhatIf") -> Table:
-    """Return who gains and loses most by each change, and how many others do."""
-    pools, rows = round.cluster.topology.pools, []
-    for outcome in found.outcomes:
-        gain = [shift for shift in outcome.shifts if shift.gain > 0]
-        lose = [shift for shift in reversed(outcome.shifts) if shift.gain < 0]
-        for own in (gain, lose):
-            rows += [
-                (
-                    outcome.change,
-                    shift.job,
-                    _on(pools, shift.before),
-                    _on(pools, shift.after),
-                    f"{shift.gain:+.4g}",
-                )
-                for shift in own[:JOBS]
-            ]
-            if rest := own[JOBS:]:
-                total = sum(shift.gain for shift in rest)
-                rows.append((outcome.change, f"{len(rest)} more", "", "", f"{total:+.4g}"))
-    header = ("", "job", "as it is", "then", "gain")
-    return Table("who gains and who loses most", header, tuple(rows))
-
-
-def _gpus(round: Round) -> int:
-    return sum(pool.gpus for pool in round.cluster.topology.pools)
-
-
-def _used(plan: Plan) -> tuple[str, str]:
-    gpus = sum(a.option.own_gpus for a in plan.allocations.values())
-    return str(len(plan.allocations)), f"{gpus:g}"
-
-
-def _sizes(job: str, sizes: "tuple[Size, ...]") -> Table:
-    rows = []
-    for size in sizes:
-        there = size.allocation.placement if size.allocation is not None else ()
-        lost = [f"{name} (-{loss:.3g})" for name, loss in size.losers.items()]
-        rows.append(
-            (
-                f"{size.gpus} {size.pool}",
-                "yes" if size.starts else "no",
-                f"{size.worth:.4g}",
-                "" if size.cost is None else f"{size.cost:.4g}",
-                " ".join(f"{node}×{gpus}" for node, gpus in there),
-                ", ".join(lost[:JOBS]) + (f", … ({len(lost)})" if len(lost) > JOBS else ""),
-                size.row,
-                size.why if size.cost is None else "",
-            )
-        )
-    header = ("GPUs", "starts", "worth", "costs others", "on node×GPUs", "of them", "row", "why")
-    return Table(f"{job}: each size that it could have", header, tuple(rows))
-
-
-def _fields(round: Round, found: "WhatIf") -> dict[str, Any]:
-    pools = round.cluster.topology.pools
-    outcomes = [
-        {
-            "change": outcome.change,
-            "objective": outcome.objective,
-            "found": outcome.found,
-            "foretold": outcome.foretold,
-            "status": outcome.plan.status,
-            "why": outcome.why,
-            "shifts": [
-                {
-                    "job": shift.job,
-                    "before": _on(pools, shift.before),
-                    "after": _on(pools, shift.after),
-                    "gain": shift.gain,
-                }
-                for shift in outcome.shifts
-            ],
-        }
-        for outcome in found.outcomes
-    ]
-    return {
-        "round": round.name,
-        "now_s": round.now_s,
-        "policy": found.base.policy,
-        "objective": found.objective,
-        "slack": found.slack,
-        "status": found.base.status,
-        "prices": found.base.prices,
-        "outcomes": outcomes,
-        "sizes": found.sizes,
-    }
-
-
-def _keep(out: Path, source: str, found: "WhatIf", tables: list[Table]) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    write_tables(tables, out)
-    last = found.outcomes[-1]
-    write(last.round, out / "round.json")
-    write(last.plan, out / "plan.json")
-    if can_draw():
-        from ronda.bench.figures.whatif import draw_whatif
-
-        draw_whatif(source, found, out / "whatif")

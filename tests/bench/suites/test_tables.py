@@ -7,18 +7,7 @@ import numpy as np
 import pytest
 
 from ronda.bench.figures.columns import COLUMNS, METRICS
-from ronda.bench.figures.table import (
-    Best,
-    Table,
-    count,
-    fine,
-    fine_percent,
-    joules,
-    milliseconds,
-    percent,
-    seconds,
-    write_tables,
-)
+from ronda.bench.figures.table import write_tables
 from ronda.bench.runs.resample import Resample
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.single import measure
@@ -31,6 +20,16 @@ from ronda.bench.suites.tables import arrange, draw, usual
 from ronda.horizon.driver import run
 from ronda.instances import generate
 from ronda.instances.errors import InputError
+from ronda.instances.tables.numbers import (
+    count,
+    fine,
+    fine_percent,
+    joules,
+    milliseconds,
+    percent,
+    seconds,
+)
+from ronda.instances.tables.table import Best, Table
 
 
 class Runs:

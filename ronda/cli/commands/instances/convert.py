@@ -5,7 +5,7 @@ from dataclasses import replace
 from inspect import signature
 from math import inf, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
@@ -24,19 +24,15 @@ from ronda.cli.options import (
     write_options,
 )
 from ronda.cli.output import display, note
-from ronda.cli.output import table as shown
 from ronda.cli.records import named, options_of
 from ronda.instances.arguments import described, summary
 from ronda.instances.base import Name, NonNegative, Positive
 from ronda.instances.cluster import GpuType
-from ronda.instances.errors import InputError, need, printable
+from ronda.instances.errors import InputError, need
 from ronda.instances.files.storage import store
 from ronda.instances.traces.columns import NAMED, Columns, Dropped, Filters, columns_of
 from ronda.instances.traces.rigid import A100_NODE, P100_NODE, T4_NODE, V100_NODE, Machine
 from ronda.solvers.plugins import Plugin
-
-if TYPE_CHECKING:
-    from ronda.instances.traces.mapped import Converted
 
 
 @click.group(
@@ -106,7 +102,7 @@ def _reading(
         if name:
             made = msgspec.structs.replace(made, name=name)
         if not as_json:
-            _show(dropped)
+            display(dropped.table())
         told = {"dropped": dropped, "examples": dropped.examples} if dropped else {}
         written(made, out, as_json=as_json, **told)
 
@@ -326,36 +322,8 @@ def table(
 
         draw_wanted(done.instance, picture)
     if not as_json:
-        _show(done.dropped)
-        _tell(done)
-    told = {
-        "rows": done.rows,
-        "runs": done.runs,
-        "tasks": done.tasks,
-        "load": round(done.load, 4),
-        "dropped": done.dropped,
-        "examples": done.dropped.examples,
-        "unread": done.unread,
-        "notes": done.notes,
-    }
+        display(done.dropped.table())
+        for line in done.words:
+            note(line)
     made = as_round(done.instance) if one_round else done.instance
-    written(made, out, as_json=as_json, **told)
-
-
-def _show(dropped: Dropped) -> None:
-    made = shown("rows dropped", "because of", "as in")
-    for why, count in dropped.items():
-        made.add_row(f"{count:,}", why, dropped.examples[why])
-    if dropped:
-        display(made)
-
-
-def _tell(done: "Converted") -> None:
-    note(f"rows: {done.rows:,}, of which {len(done.instance.jobs):,} are jobs")
-    if done.runs:
-        note(f"further runs of a job under its id: {done.runs:,}; the second is ID#2")
-    if done.unread:
-        note(f"columns not read: {', '.join(map(printable, done.unread))}")
-    for line in done.notes:
-        note(line)
-    note(f"load: {done.load:.2f} of the cluster, from the first submission to the last")
+    written(made, out, as_json=as_json, **done.fields)

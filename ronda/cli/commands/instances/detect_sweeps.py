@@ -1,8 +1,6 @@
 """``ronda instances detect-sweeps``: repetitive jobs in a trace."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -68,39 +66,15 @@ def command(
     Where users or names are missing, bursts of different users or programs cannot be told apart,
     and too much is found.
     """  # noqa: D301  (click wants the character)
-    from ronda.cli.output import display, emit, note, tell
+    from ronda.cli.output import show
     from ronda.instances.files.storage import store
-    from ronda.systems.hfta.repetitive import Burst, read_repetitive, shares
+    from ronda.systems.hfta.repetitive import Burst, read_repetitive, sweeps_report
 
     jobs = read_repetitive(source, Burst(gap_s=gap_s, least=least, similar=similar))
-    grouped = jobs[jobs.group >= 0]
-    found = shares(jobs)
     if out is not None:
         columns = ["group", "job_id", "submit_s", "num_gpus", "duration_s", "vc", "user"]
-        text = grouped.sort_values(["group", "submit_s"])[columns].to_csv(index=False)
-        store(out, text.encode())
-    counts = {"jobs": len(jobs), "repetitive": len(grouped), "groups": grouped.group.nunique()}
-    if as_json:
-        named = {f"{kind}_{size}": share for (kind, size), share in found.items()}
-        emit({"file": str(source), **counts, "shares": named, "out": out and str(out)})
-        return
-    for column, what in (("user", "users"), ("name_", "names")):
-        if (jobs[column] == "").all():
-            note(f"warning: no {what} in {source}: groups may join what does not belong together")
-    display(_table(found))
-    told = "{repetitive:,} of {jobs:,} jobs are repetitive, in {groups:,} groups"
-    tell(f"{source}: {told.format(**counts)}")
-
-
-def _table(found: Mapping[tuple[str, str], float]) -> Any:
-    """Return the shares of GPU-hours with those of HFTA's study."""
-    from ronda.bench.figures.table import percent
-    from ronda.cli.output import table
-    from ronda.systems.hfta.repetitive import VECTOR
-
-    made = table("GPU-hours of", "GPUs", "share", "Vector Institute", left=2)
-    for (kind, size), share in found.items():
-        known = VECTOR.get((kind, size))
-        cell = "" if known is None else f"{percent(known)} %"
-        made.add_row(f"{kind} jobs", size, f"{percent(share)} %", cell)
-    return made
+        grouped = jobs[jobs.group >= 0].sort_values(["group", "submit_s"])
+        store(out, grouped[columns].to_csv(index=False).encode())
+    report = sweeps_report(str(source), jobs)
+    fields = {"file": str(source), **report.fields, "out": out and str(out)}
+    show(report._replace(fields=fields, notes=() if as_json else report.notes), as_json=as_json)

@@ -2,21 +2,25 @@
 
 from ronda.cli.command import taught
 from ronda.cli.options import json_option
-from ronda.cli.output import display, emit, table
+from ronda.cli.output import show
 from ronda.instances.files.packaged import entries
+from ronda.instances.tables.table import Report, Table
 
 
 @taught("list", "ronda instances list")
 @json_option
-def command(as_json: bool) -> None:
+def command(as_json: bool) -> int:
     """List the packaged instances, rounds and demand series."""
-    if as_json:
-        emit({"entries": entries()})
-        return
-    made = table("name", "kind", "jobs", "nodes", "GPUs", "", left=2)
-    made.columns[-1].justify = "left"
-    for entry in entries():
-        sizes = (entry.jobs, entry.nodes, entry.gpus)
-        numbers = (f"{size:,}" if size else "" for size in sizes)
-        made.add_row(entry.name, entry.kind, *numbers, entry.description)
-    display(made)
+    rows = (
+        {
+            "name": entry.name,
+            "kind": entry.kind,
+            "jobs": f"{entry.jobs:,}" if entry.jobs else "",
+            "nodes": f"{entry.nodes:,}" if entry.nodes else "",
+            "GPUs": f"{entry.gpus:,}" if entry.gpus else "",
+            "": entry.description,
+        }
+        for entry in entries()
+    )
+    table = Table.of("", rows, left=(0, 1, -1))
+    return show(Report({"entries": entries()}, [table]), as_json=as_json)

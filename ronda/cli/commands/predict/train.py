@@ -7,9 +7,9 @@ import click
 from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.options import FIGURE, instance_argument, seed_option, write_options
-from ronda.cli.output import display, emit, facts, tell
+from ronda.cli.output import show
 from ronda.cli.progress import waiting
-from ronda.instances.models.fits import Calibration
+from ronda.instances.tables.table import Report, Table
 
 MEANINGS = {
     "jobs": "jobs that judge",
@@ -44,7 +44,7 @@ def command(
     out: Path,
     figure: Path | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Train a predictor of sizes on the rigid jobs of INSTANCE, as Helios' QSSF service does.
 
     Trees (LightGBM) on user, virtual cluster, name, GPUs, time and what went before, mixed with a
@@ -62,14 +62,8 @@ def command(
         from ronda.bench.figures.beliefs import draw_calibration
 
         draw_calibration(predictor, figure.with_suffix(""))
-    calibration = predictor.calibration
-    if as_json:
-        emit({"out": str(out), "checksum": predictor.checksum, **judged(calibration)})
-        return
-    display(facts([(MEANINGS[k], f"{v:,.3g}") for k, v in judged(calibration).items()], right=True))
-    tell(f"{out}: a predictor of sizes")
-
-
-def judged(calibration: Calibration) -> dict[str, float]:
-    """Return how right a predictor was, in numbers."""
-    return {name: getattr(calibration, name) for name in MEANINGS}
+    judged = {name: getattr(predictor.calibration, name) for name in MEANINGS}
+    told = {MEANINGS[name]: f"{value:,.3g}" for name, value in judged.items()}
+    fields = {"out": str(out), "checksum": predictor.checksum, **judged}
+    said = f"{out}: a predictor of sizes"
+    return show(Report(fields, [Table.facts(told, numbers=True)], told=said), as_json=as_json)

@@ -7,13 +7,14 @@ from typing import Any, Literal
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.commands.profile.list import errors_table
 from ronda.cli.options import FIGURE, Parsed, seed_option, write_options
-from ronda.cli.output import display, emit, note, tell
+from ronda.cli.output import show
 from ronda.cli.progress import Bars
 from ronda.instances.errors import InputError
 from ronda.instances.files.fits import write as keep
 from ronda.instances.models.fits import Fits
+from ronda.instances.tables.fits import errors_table
+from ronda.instances.tables.table import Report, Table
 
 
 def _known(text: str) -> tuple[str, float] | None:
@@ -137,21 +138,21 @@ def command(
         from ronda.bench.figures.fit import draw_fits
 
         draw_fits(fits.fits, figure.with_suffix(""))
-    show(fits, out, as_json=as_json)
+    tell_fits(fits, out, as_json=as_json)
 
 
-def show(fits: Fits, out: Path, *parts: Any, as_json: bool) -> None:
-    """Print the errors of fits and other parts, and the warnings on stderr; or all for programs."""
-    if as_json:
-        emit({"out": str(out), "fits": fits.fits})
-        return
-    display(errors_table(fits.fits))
+def tell_fits(fits: Fits, out: Path, *tables: Table, as_json: bool) -> None:
+    """Print the errors of fits and more tables, with warnings on stderr; or all for programs."""
     warned: dict[str, list[str]] = {}
     for fit in fits.fits:
         for remark in fit.remarks:
             warned.setdefault(f"{remark.code}: {remark.message}", []).append(fit.name)
-    for message, names in warned.items():
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        note(f"warning: {names[0]}{more}: {message}")
-    display(*parts)
-    tell(f"{out}: {len(fits.fits)} {'fit' if len(fits.fits) == 1 else 'fits'}")
+    more = {
+        text: f" and {len(names) - 1} more" * (len(names) > 1) for text, names in warned.items()
+    }
+    notes = [f"warning: {names[0]}{more[text]}: {text}" for text, names in warned.items()]
+    many = f"{len(fits.fits)} {'fit' if len(fits.fits) == 1 else 'fits'}"
+    fields = {"out": str(out), "fits": fits.fits}
+    parts = [errors_table(fits.fits), *tables]
+    report = Report(fields, parts, () if as_json else notes, told=f"{out}: {many}")
+    show(report, as_json=as_json)

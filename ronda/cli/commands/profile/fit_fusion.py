@@ -1,17 +1,13 @@
 """``ronda profile fit-fusion``: time and memory of models that share a GPU."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.commands.profile.fit import show
-from ronda.cli.commands.profile.show import law
+from ronda.cli.commands.profile.fit import tell_fits
 from ronda.cli.options import FIGURE, write_options
-from ronda.cli.output import table
 from ronda.instances.files.fits import write as keep
-from ronda.instances.models.fits import Fits
 
 
 @taught(
@@ -81,7 +77,7 @@ def command(
     A step may be an iteration or an epoch, in any unit of time: the curve has the same. Errors are
     relative; each row was also left out once and predicted from the others.
     """  # noqa: D301  (click wants the character)
-    from ronda.systems.hfta.fit import fit_sharing
+    from ronda.systems.hfta.fit import fit_sharing, laws_table
 
     fits = fit_sharing(source, model, gpu_type, least=least)
     keep(fits, out)
@@ -89,17 +85,4 @@ def command(
         from ronda.bench.figures.sharing import draw_sharing
 
         draw_sharing(fits, figure.with_suffix(""))
-    show(fits, out, _laws(fits), as_json=as_json)
-
-
-def _laws(fits: Fits) -> Any:
-    """Return the laws, and the most that each mode gains over one model after another."""
-    from ronda.systems.hfta.fit import best_speed_up
-
-    made = table("name", "law", "models", "best", "speed-up", left=2)
-    for fit in fits.fits:
-        low, high = (f"{k:g}" for k in fit.measured["models"])
-        best = best_speed_up(fits, fit)
-        gain = () if best is None else (str(best[0]), f"{best[1]:.2f}")
-        made.add_row(fit.name, law(fit), f"{low}-{high}", *gain)
-    return made
+    tell_fits(fits, out, laws_table(fits), as_json=as_json)

@@ -1,23 +1,22 @@
-"""The documents of ronda as notebooks show them; each class asks for its own."""
+"""The documents of ronda as tables, for notebooks; each class asks for its own."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ronda.instances.cluster import Cluster
+from ronda.instances.cluster import Pool
 from ronda.instances.instance import Instance
-from ronda.instances.notebook.html import html_table
 from ronda.instances.outcome.metrics import job_figures
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
+from ronda.instances.tables.table import Table
 
 SHOWN = 10
 """Jobs of a plan that are shown, and prices."""
 
 
-def instance_html(instance: Instance) -> str:
+def instance_table(instance: Instance) -> Table:
     """Return the machines of an instance, and below how many jobs it has and what limits them."""
     last_s = max((job.submit_s for job in instance.jobs), default=0.0)
     applications = f"{len(instance.profiles)} profiles"
@@ -29,11 +28,10 @@ def instance_html(instance: Instance) -> str:
         notes.append(f"energy budget {budget.energy.joules:,.6g} J")
     told = {"source": instance.source, "licence": instance.licence}
     notes += [f"{name}: {text}" for name, text in told.items() if text]
-    header, rows = ("pool", "nodes", "GPUs"), [row[:3] for row in _pools(instance.cluster, {})]
-    return html_table(f"Instance {instance.name}", header, rows, notes)
+    return Table.of(f"Instance {instance.name}", map(_pool, instance.cluster.topology.pools), notes)
 
 
-def round_html(round: Round) -> str:
+def round_table(round: Round) -> Table:
     """Return the machines of a round and what of them is in use, and below what limits it."""
     used = Counter[int]()
     arrays = set[str | None]()
@@ -48,24 +46,29 @@ def round_html(round: Round) -> str:
         notes.append(f"energy {round.energy_j:,.6g} J for {round.window_s:,.6g} s")
     if round.asleep:
         notes.append(f"{len(round.asleep):,} nodes asleep")
-    header = ("pool", "nodes", "GPUs", "in use")
-    title = f"Round {round.name} at {round.now_s:,.6g} s"
-    return html_table(title, header, [*_pools(round.cluster, used)], notes)
+    pools = enumerate(round.cluster.topology.pools)
+    rows = (_pool(pool) | {"in use": f"{used[index]:,}"} for index, pool in pools)
+    return Table.of(f"Round {round.name} at {round.now_s:,.6g} s", rows, notes)
 
 
-def _pools(cluster: Cluster, used: dict[int, int]) -> Iterator[Sequence[str]]:
-    for index, pool in enumerate(cluster.topology.pools):
-        yield pool.name, f"{pool.nodes:,}", f"{pool.gpus:,}", f"{used.get(index, 0):,}"
+def _pool(pool: Pool) -> dict[str, str]:
+    return {"pool": pool.name, "nodes": f"{pool.nodes:,}", "GPUs": f"{pool.gpus:,}"}
 
 
-def plan_html(plan: Plan) -> str:
+def plan_table(plan: Plan) -> Table:
     """Return what the first jobs of a plan get, and below how good it is."""
-    rows = []
-    for job, held in [*plan.allocations.items()][:SHOWN]:
-        nodes = ", ".join(f"{node}: {gpus}" for node, gpus in held.placement)
-        option = held.option
-        numbers = (f"{value:,.6g}" for value in (option.clock, option.batch, option.rate))
-        rows.append((job, f"{option.gpus:,}", *numbers, f"{option.power_w:,.6g}", nodes))
+    rows = [
+        {
+            "job": job,
+            "GPUs": f"{held.option.gpus:,}",
+            "clock": f"{held.option.clock:,.6g}",
+            "batch": f"{held.option.batch:,.6g}",
+            "rate (work/s)": f"{held.option.rate:,.6g}",
+            "power (W)": f"{held.option.power_w:,.6g}",
+            "node: GPUs": ", ".join(f"{node}: {gpus}" for node, gpus in held.placement),
+        }
+        for job, held in [*plan.allocations.items()][:SHOWN]
+    ]
     left = len(plan.allocations) - len(rows)
     notes = [f"and {left:,} more jobs"] if left else []
     worth = {"objective": plan.objective, "bound": plan.bound, "gap": plan.gap}
@@ -73,12 +76,11 @@ def plan_html(plan: Plan) -> str:
     notes.append(", ".join([f"{plan.status}, stopped by {plan.stop}", *told]))
     if prices := [f"{name} {price:,.6g}" for name, price in plan.prices.items() if price][:SHOWN]:
         notes.append(f"prices: {', '.join(prices)}")
-    header = ("job", "GPUs", "clock", "batch", "rate (work/s)", "power (W)", "node: GPUs")
     title = f"Plan of {plan.policy or 'a policy'}: {len(plan.allocations):,} jobs run"
-    return html_table(title, header, rows, notes)
+    return Table.of(title, rows, notes)
 
 
-def schedule_html(schedule: Schedule) -> str:
+def schedule_table(schedule: Schedule) -> Table:
     """Return the main figures of a schedule."""
     figures = job_figures(schedule)
     jct_s = figures.jct_s[~np.isnan(figures.jct_s)]
@@ -95,6 +97,6 @@ def schedule_html(schedule: Schedule) -> str:
         "decisions": len(schedule.rounds),
         "median decision (s)": np.median(solve_s) if solve_s else None,
     }
-    rows = [(name, f"{value:,.6g}") for name, value in numbers.items() if value is not None]
+    known = ((name, f"{value:,.6g}") for name, value in numbers.items() if value is not None)
     title = f"Schedule of {schedule.instance} by {schedule.policy}, seed {schedule.seed}"
-    return html_table(title, ("figure", "value"), rows)
+    return Table(title, ("figure", "value"), tuple(known))

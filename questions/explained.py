@@ -1,12 +1,11 @@
 """An explanation in words: why a job got what it got."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
 
-from ronda.cli.output import table
 from ronda.instances.errors import InputError, printable
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
+from ronda.instances.tables.table import Report, Table
 from ronda.questions.explain import Explanation, Weighed, explain_jobs, refuse_unknown
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.registry import POLICIES, policy_class
@@ -37,15 +36,15 @@ class Explainer:
     InputError, before any work, for what it or the round has not.
     """
 
-    def __init__(self, round_: Round, made: Policy, jobs: tuple[str, ...]) -> None:
+    def __init__(self, round: Round, made: Policy, jobs: Sequence[str]) -> None:
         if Capability.PRICES not in made.capabilities:
             able = [name for name in POLICIES if _has_prices(policy_class(name))]
             expected = f"a policy with prices: {', '.join(able)}"
             raise InputError("--explain", f"--policy {made.name}, which has no prices", expected)
-        known = [state.job.id for state in round_.jobs]
+        known = [state.job.id for state in round.jobs]
         for job in jobs:
             refuse_unknown(job, known)
-        self.round, self.made, self.jobs = round_, made, jobs
+        self.round, self.made, self.jobs = round, made, jobs
 
     def explain(self, plan: Plan) -> list[Explanation]:
         """Explain what the jobs got; nothing if no plan was found, which is said elsewhere."""
@@ -60,23 +59,20 @@ class Explainer:
             extra=rules_of(self.made),
         )
 
-    def shown(self, why: Iterable[Explanation]) -> list[Any]:
-        """Return what to display of explanations: sentences and tables."""
-        return [part for found in why for part in explained(found)]
+    def told(self, report: Report, why: Sequence[Explanation]) -> Report:
+        """Return the report of a plan with explanations: sentences, and the options in a table."""
+        if not why:
+            return report
+        parts: list[str | Table] = [*report.parts]
+        for found in why:
+            ruled = any(option.rule_cost for option in found.options)
+            rows = [_row(option, ruled=ruled) for option in found.options]
+            parts += ["\n".join(map(printable, sentences(found))), Table.of("", rows, left=(0, 1))]
+        return report._replace(fields={**report.fields, "explanation": why}, parts=parts)
 
 
 def _has_prices(policy: type) -> bool:
     return Capability.PRICES in getattr(policy, "capabilities", Capability.NONE)
-
-
-def explained(found: Explanation) -> list[Any]:
-    """Return what to display: sentences and a table."""
-    ruled = any(option.rule_cost for option in found.options)
-    costs = ["GPUs cost", "power", *["rules"] * ruled]
-    made = table("", "pool", "GPUs", "clock", "batch", "worth", *costs, "surplus", left=2)
-    for option in found.options:
-        made.add_row(*_row(option, ruled=ruled))
-    return ["\n".join(map(printable, sentences(found))), made]
 
 
 def sentences(found: Explanation) -> list[str]:
@@ -167,20 +163,18 @@ def _regret(regret: float) -> str:
     return f"Anything else would be at least {regret:.4g} worse for it (its regret)."
 
 
-def _row(option: Weighed, *, ruled: bool) -> tuple[str, ...]:
+def _row(option: Weighed, *, ruled: bool) -> dict[str, str]:
     words = (("chosen", option.chosen), ("now", option.current), ("after waking", option.late))
-    mark = " ".join(word for word, on in words if on)
-    if not option.gpus:
-        return (mark, "not to run", "", "", "", "0", "", "", *[""] * ruled, "0")
-    return (
-        mark,
-        option.pool,
-        str(option.gpus),
-        f"{option.clock:.3g}",
-        f"{option.batch:g}",
-        f"{option.worth:z.4g}",
-        f"{option.gpu_cost:z.4g}",
-        f"{option.power_cost:z.4g}",
-        *[f"{option.rule_cost:z.4g}"] * ruled,
-        f"{option.surplus:z.4g}",
-    )
+    runs = bool(option.gpus)
+    costs = {"GPUs cost": option.gpu_cost, "power": option.power_cost}
+    costs |= {"rules": option.rule_cost} if ruled else {}
+    return {
+        "": " ".join(word for word, on in words if on),
+        "pool": option.pool if runs else "not to run",
+        "GPUs": f"{option.gpus}" if runs else "",
+        "clock": f"{option.clock:.3g}" if runs else "",
+        "batch": f"{option.batch:g}" if runs else "",
+        "worth": f"{option.worth:z.4g}",
+        **{name: f"{cost:z.4g}" if runs else "" for name, cost in costs.items()},
+        "surplus": f"{option.surplus:z.4g}",
+    }

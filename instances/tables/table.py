@@ -1,0 +1,175 @@
+"""A table: the same rows for a terminal, Markdown, LaTeX, notebooks and programs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, NamedTuple
+
+from ronda.instances.errors import printable, short
+
+
+class Best(str):
+    """A text that stands out: the best number of its column."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of texts, the name of each first; a title above and notes below, if there are any.
+
+    `records` are the rows as numbers by name, where texts hold more than plain words. The columns
+    that are in `left` hold words; the others are numbers, and stand on the right.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    records: tuple[Mapping[str, Any], ...] = ()
+    left: tuple[int, ...] = (0,)
+
+    def __post_init__(self) -> None:
+        """Make every text one line that can be seen whole: names in it are data."""
+        count = len(self.header)
+        seen: dict[str, Any] = {
+            "title": printable(self.title),
+            "header": tuple(map(printable, self.header)),
+            "rows": tuple(tuple(map(_seen, row)) for row in self.rows),
+            "notes": tuple(map(printable, self.notes)),
+            "left": tuple(k % count for k in self.left if count),
+        }
+        for name, value in seen.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        rows: Iterable[Mapping[str, Any]],
+        notes: Iterable[str] = (),
+        records: Iterable[Mapping[str, Any]] = (),
+        left: tuple[int, ...] = (0,),
+    ) -> "Table":
+        """Return a table of rows that give the cell of each column by its heading."""
+        made = list(rows)
+        cells = tuple(tuple(row.values()) for row in made)
+        return cls(title, tuple(made[0]) if made else (), cells, tuple(notes), tuple(records), left)
+
+    @classmethod
+    def facts(cls, facts: Mapping[str, Any], *, numbers: bool = False) -> "Table":
+        """Return names with their texts or `numbers`, a line each, without a heading."""
+        return cls("", ("", ""), tuple(facts.items()), left=(0,) if numbers else (0, 1))
+
+    def transposed(self) -> "Table":
+        """Return the table with a column for each row."""
+        header, *rows = zip(self.header, *self.rows, strict=True)
+        return Table(self.title, ("", *header[1:]), tuple(rows), self.notes)
+
+    def width(self) -> int:
+        """Return how many characters it takes on a terminal."""
+        columns = zip(self.header, *self.rows, strict=True)
+        return sum(max(map(len, column)) for column in columns) + 3 * (len(self.header) - 1)
+
+    def markdown(self) -> str:
+        """Return it as Markdown, with the title as a heading."""
+        lines = [f"### {self.title}", ""] if self.title else []
+        lines.append("| " + " | ".join(map(_cell, self.header)) + " |")
+        rules = ("---" if k in self.left else "--:" for k in range(len(self.header)))
+        lines.append("|" + "|".join(rules) + "|")
+        for row in self.rows:
+            texts = (f"**{_cell(t)}**" if isinstance(t, Best) else _cell(t) for t in row)
+            lines.append("| " + " | ".join(texts) + " |")
+        lines += ["", *(f"* {note}" for note in self.notes)]
+        return "\n".join([*lines, ""])
+
+    def html(self) -> str:
+        """Return it as HTML, for notebooks; of a long text the middle is left out."""
+        parts = [f"<p><strong>{_text(self.title)}</strong></p>"] if self.title else []
+        parts.append(f"<table><thead>{self._html(self.header, 'th')}</thead><tbody>")
+        parts += [self._html(row, "td") for row in self.rows]
+        parts.append("</tbody></table>")
+        parts += [f"<p>{_text(note)}</p>" for note in self.notes]
+        return "<div>" + "\n".join(parts) + "</div>"
+
+    def _html(self, cells: Sequence[str], tag: str) -> str:
+        found = []
+        for k, cell in enumerate(cells):
+            side = "left" if k in self.left else "right"
+            text = f"<strong>{_text(cell)}</strong>" if isinstance(cell, Best) else _text(cell)
+            found.append(f'<{tag} style="text-align: {side}">{text}</{tag}>')
+        return f"<tr>{''.join(found)}</tr>"
+
+    def latex(self) -> str:
+        """Return it in LaTeX with the rules of booktabs: the title is the caption."""
+        sides = "".join("l" if k in self.left else "r" for k in range(len(self.header)))
+        rows = (
+            " & ".join(f"\\textbf{{{_tex(t)}}}" if isinstance(t, Best) else _tex(t) for t in row)
+            for row in self.rows
+        )
+        lines = [
+            *("\\begin{table}", "\\centering"),
+            *[f"\\caption{{{_tex(self.title)}}}"] * bool(self.title),
+            f"\\begin{{tabular}}{{{sides}}}",
+            *("\\toprule", " & ".join(map(_tex, self.header)) + " \\\\", "\\midrule"),
+            *(f"{row} \\\\" for row in rows),
+            *("\\bottomrule", "\\end{tabular}"),
+            *(f"\\par{{\\footnotesize {_tex(note)}}}" for note in self.notes),
+            "\\end{table}",
+        ]
+        return "\n".join([*lines, ""])
+
+
+class Report(NamedTuple):
+    """What a command found: its fields for programs; for people, sentences and tables.
+
+    `told` is a line at the end, however long; `notes` are warnings, a line each; with `code` the
+    process ends.
+    """
+
+    fields: Mapping[str, Any]
+    parts: Sequence[str | Table]
+    notes: Sequence[str] = ()
+    code: int = 0
+    told: str = ""
+
+    @property
+    def tables(self) -> list[Table]:
+        """Its tables alone."""
+        return [part for part in self.parts if isinstance(part, Table)]
+
+
+_TEX = str.maketrans(
+    {
+        "\\": "\\textbackslash{}",
+        "~": "\\textasciitilde{}",
+        "^": "\\textasciicircum{}",
+        **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+        **{letter: f"{{{letter}}}" for letter in "[]*"},  # after a line's end they are its options
+        **{letter: f"${letter}$" for letter in "<>|"},
+        "±": "$\\pm$",
+        "×": "$\\times$",
+        "≤": "$\\le$",
+        "∞": "$\\infty$",
+        "·": "$\\cdot$",
+        "−": "$-$",
+        "–": "--",
+    }
+)
+
+
+def _tex(text: str) -> str:
+    """Return a text as LaTeX sets it."""
+    return text.translate(_TEX)
+
+
+def _seen(cell: Any) -> str:
+    return Best(printable(cell)) if isinstance(cell, Best) else printable(str(cell))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _text(text: str) -> str:
+    return escape(short(text, 200))

@@ -1,0 +1,63 @@
+"""Moves that empty nodes as a report."""
+
+from ronda.instances.plan import SolutionStatus
+from ronda.instances.round import Round
+from ronda.instances.tables.numbers import on_nodes
+from ronda.instances.tables.table import Report, Table
+from ronda.questions.consolidate.answer import Consolidation
+
+ROWS = 40
+"""Moves that the table shows, and nodes that are named."""
+
+
+def consolidation_report(round: Round, found: Consolidation, save: str) -> Report:
+    """Return moves, what they save, nodes or watts (`save`), and what they cost."""
+    plan, record = found.plan, found.plan.record
+    fields = {
+        "round": round.name,
+        "jobs": len(round.running),
+        "save": save,
+        "saved": plan.objective,
+        **{name: getattr(plan, name) for name in ("bound", "gap", "stop", "status")},
+        **{name: getattr(found, name) for name in found.__struct_fields__ if name != "plan"},
+        "times": {name: getattr(record, name) for name in ("build_s", "solve_s", "total_s")},
+        "seed": record.seed,
+        "message": record.message,
+    }
+    failed = plan.status is SolutionStatus.FALLBACK
+    notes = [f"warning: {record.message}"] if failed else []
+    return Report(fields, [_moves(found), _facts(found, save)], notes, int(failed))
+
+
+def _moves(found: Consolidation) -> Table:
+    rows = [
+        {
+            "job": "+".join(move.jobs),
+            "GPUs": move.gpus,
+            "from node×GPUs": on_nodes(move.source),
+            "to node×GPUs": on_nodes(move.target),
+            "pause (s)": f"{move.pause_s:g}",
+            "": "stops first" if move.first else "",
+        }
+        for move in found.moves[:ROWS]
+    ]
+    left = len(found.moves) - len(rows)
+    return Table.of("", rows, [f"… and {left:,} more moves (--json lists them all)"] * bool(left))
+
+
+def _facts(found: Consolidation, save: str) -> Table:
+    plan, nodes = found.plan, ", ".join(map(str, found.emptied[:ROWS]))
+    more = f" and {len(found.emptied) - ROWS:,} more" if len(found.emptied) > ROWS else ""
+    facts = {
+        "saved": f"{plan.objective:,g} {save}",
+        "bound": f"{plan.bound:,g} {save}",
+        "jobs moved": f"{len(found.moves):,}",
+        "emptied": f"{nodes}{more}" or "no node",
+        "watts saved asleep": f"{found.saved_w:,g}",
+        "GPU-seconds lost": f"{found.lost_gpu_s:,g}",
+    }
+    if found.saved_w > 0 and found.lost_j > 0:
+        pays_s = found.lost_j / found.saved_w
+        facts["drawn in pauses"] = f"{found.lost_j:,g} J, saved again in {pays_s:,.1f} s"
+    facts["result"] = f"{plan.status.value} (stopped: {plan.stop.value})"
+    return Table.facts(facts | {"seconds": f"{plan.record.total_s:.3f}"})

@@ -1,0 +1,151 @@
+"""The plan of a round as a report: jobs and facts in tables, its fields, and what is wrong."""
+
+import shlex
+
+from ronda.formulations.watts import drawn_w
+from ronda.instances.check.checker import check
+from ronda.instances.plan import Plan, SolutionStatus, StopReason
+from ronda.instances.round import Round
+from ronda.instances.tables.numbers import on_nodes
+from ronda.instances.tables.table import Report, Table
+from ronda.solvers.applied_rules import broken_rules
+from ronda.solvers.rules import rules_of
+
+ROWS = 40
+"""Jobs that the table shows of a large plan."""
+
+
+def plan_report(
+    source: str, round: Round, plan: Plan, made: object, *, seed: int, elapsed_s: float
+) -> Report:
+    """Return what a policy `made` of the round called `source`, and its check.
+
+    The rules of the user's own are checked as well. The exit code is 1 if a rule is broken, no plan
+    was found, or the policy failed.
+    """
+    violations = [*check(round, plan), *broken_rules(rules_of(made), round, plan)]
+    record, watts = plan.record, _watts(round, plan)
+    of_plan = ("policy", "objective", "bound", "gap", "stop", "status", "prices")
+    fields = {
+        "round": round.name,
+        **{name: getattr(plan, name) for name in of_plan},
+        "dual_bound": plan.details.dual_bound,
+        "proven_by": plan.details.proven_by,
+        "times": {
+            "build_s": record.build_s,
+            "solve_s": record.solve_s,
+            "extract_s": record.extract_s,
+            "total_s": elapsed_s,
+        },
+        "seed": seed,
+        "jobs": len(round.jobs),
+        "running": len(plan.allocations),
+        "options": record.options,
+        "nodes": record.nodes,
+        "power_w": watts,
+        "violations": len(violations),
+        "message": record.message,
+    }
+    notes = [f"violation: {violation}" for violation in violations]
+    infeasible = plan.stop is StopReason.INFEASIBLE or plan.status is SolutionStatus.NONE
+    if plan.stop is StopReason.INFEASIBLE:
+        words = f"; {_explaining(source, made)} says which ones conflict"
+        seeing = rules_of(made).seeing_racks
+        notes.append(f"error: no plan keeps every limit{'' if seeing else words}")
+    elif plan.status is SolutionStatus.FALLBACK:
+        why = record.message if _failed(plan) else "found nothing in time"
+        notes.append(f"warning: {plan.policy}: {why}; what runs keeps running")
+    else:
+        notes += [f"warning: {conflict.message}" for conflict in plan.details.conflicts]
+    parts = (_jobs(round, plan), _facts(round, plan, watts, elapsed_s), *_prices(plan))
+    return Report(fields, parts, notes, int(bool(violations) or infeasible or _failed(plan)))
+
+
+def _explaining(source: str, made: object) -> str:
+    """Return the command that explains why a policy finds no plan: about the same options."""
+    words, own = ["ronda", "explain", source], rules_of(made)
+    if not getattr(made, "elastic", True):
+        words += ["--policy", "milp(elastic=false)"]
+    return shlex.join([*words, *(["--with", own.path] if own else [])])
+
+
+def _failed(plan: Plan) -> bool:
+    """Return whether another plan took the place of the policy's own, and not for want of time."""
+    return plan.status is SolutionStatus.FALLBACK and plan.stop is not StopReason.TIME_LIMIT
+
+
+def _jobs(round: Round, plan: Plan) -> Table:
+    pools, rows = round.cluster.topology.pools, []
+    running = [state for state in round.jobs if state.job.id in plan.allocations]
+    for state in running[:ROWS]:
+        allocation = plan.allocations[state.job.id]
+        option = allocation.option
+        kept = "goes on" if state.allocation == allocation else "changes"
+        known = _has_watts(round, state.job.profile, option.pool)
+        rows.append(
+            {
+                "job": state.job.id,
+                "now": "starts" if state.allocation is None else kept,
+                "pool": pools[option.pool].name,
+                "node×GPUs": on_nodes(allocation.placement),
+                "GPUs": option.gpus,
+                "clock": f"{option.clock:g}",
+                "batch": f"{option.batch:g}",
+                "work/s": f"{option.rate:.4g}",
+                "W": f"{option.power_w:,.0f}" if known else "–",
+            }
+        )
+    more = [f"… and {len(running) - ROWS:,} more jobs (--out FILE keeps them all)"]
+    return Table.of("", rows, more * (len(running) > ROWS), left=(0, 1, 2, 3))
+
+
+def _watts(round: Round, plan: Plan) -> float | None:
+    """Return what the cluster draws under a plan; None if no watts of its jobs are known."""
+    held, profiles = plan.allocations, {s.job.id: s.job.profile for s in round.jobs}
+    if held and not any(_has_watts(round, profiles[j], a.option.pool) for j, a in held.items()):
+        return None
+    return drawn_w(round, held, plan.asleep)
+
+
+def _has_watts(round: Round, profile: str, pool: int) -> bool:
+    """Return whether it is known what a busy GPU of a pool draws."""
+    kind = round.cluster.topology.pools[pool].gpu_type
+    return kind.name in round.profiles[profile].power
+
+
+def _facts(round: Round, plan: Plan, watts: float | None, elapsed_s: float) -> Table:
+    record, run = plan.record, len(plan.allocations)
+    used = sum(a.option.own_gpus for a in plan.allocations.values())
+    stopped = sum(1 for s in round.running if s.job.id not in plan.allocations)
+    ends = f" ({stopped} of them stopped now)" if stopped else ""
+    facts = {
+        "policy": plan.policy,
+        "jobs": f"{run:,} run, {len(round.jobs) - run:,} wait{ends}",
+        "GPUs": f"{used:,.0f} of {round.cluster.gpus:,}",
+    }
+    if watts is not None:
+        cap_w = round.power_cap_w
+        facts["power"] = f"{watts:,.0f} W" + ("" if cap_w is None else f" of {cap_w:,.0f} W")
+    numbers = {"objective": plan.objective, "bound": plan.bound}
+    facts |= {name: f"{value:z.8g}" for name, value in numbers.items() if value is not None}
+    if plan.gap is not None:
+        facts["gap"] = f"{plan.gap:z.2e}"
+    if plan.details.proven_by:
+        facts["proven by"] = plan.details.proven_by
+    facts["result"] = f"{plan.status.value} (stopped: {plan.stop.value})"
+    if record.message and (not _failed(plan) or plan.stop is StopReason.INFEASIBLE):
+        facts["solver"] = record.message
+    facts["seconds"] = (
+        f"build {record.build_s:.3f}, solve {record.solve_s:.3f}, "
+        f"extract {record.extract_s:.3f}, all {elapsed_s:.3f}"
+    )
+    return Table.facts(facts)
+
+
+def _prices(plan: Plan) -> list[Table]:
+    """Return what one more of each resource is worth, if anything is known of that."""
+    dearest = sorted(plan.prices.items(), key=lambda item: -abs(item[1]))
+    worth = {name: f"{value:z.6g}" for name, value in dearest}
+    worth |= dict.fromkeys(plan.details.unpriced, "not known here")
+    header = ("one more unit of", "is worth")
+    return [Table("", header, tuple(worth.items()))] if worth else []
