@@ -19,7 +19,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import FaultError
-from ronda.solvers.process.host import Process, StartingError
+from ronda.solvers.process.host import Process, StartingError, with_grace
 from ronda.solvers.registry import policy
 
 WORD = "the name of one, which another process can make"
@@ -94,7 +94,9 @@ class Isolated:
             running.ready(deadline)
             limit_s = None if deadline.limit_s is None else max(deadline.left(), 1e-6)
             question = msgspec.msgpack.encode(Asked(round, seed, limit_s, initial))
-            answer = msgspec.msgpack.decode(running.ask(question, limit_s), type=Answered)
+            answer = msgspec.msgpack.decode(
+                running.ask(question, with_grace(limit_s)), type=Answered
+            )
         except StartingError:
             raise
         except BaseException:
@@ -132,7 +134,7 @@ def _pickled(spec: str, parameters: dict[str, Any]) -> bytes:
         raise InputError("policy", found, "ones that another process can have") from None
 
 
-def answering(asked: bytes) -> Callable[[bytes], bytes]:
+def answering(asked: bytes, _tell: Callable[[bytes], None]) -> Callable[[bytes], bytes]:
     """Make a policy, and return what decides by it; in the other process."""
     spec, parameters = pickle.loads(asked)
     made = policy(spec, **parameters)

@@ -11,7 +11,7 @@ import msgspec
 
 from ronda.bench.runs.results import RESULTS, Result, Status, results_of
 from ronda.bench.runs.specs import RunCase
-from ronda.bench.runs.worker import POLL_S, RunLimits, carry_out
+from ronda.bench.runs.worker import RunLimits, carry_out
 from ronda.instances.errors import InputError
 from ronda.instances.files import json as files
 from ronda.instances.files.storage import file_name, label
@@ -104,7 +104,7 @@ class Comparison:
             try:
                 waiting = set(futures)
                 while waiting:  # with a time limit: a signal that another thread gets wakes nobody
-                    ended, waiting = wait(waiting, POLL_S, FIRST_COMPLETED)
+                    ended, waiting = wait(waiting, 0.2, FIRST_COMPLETED)
                     for future in ended:
                         future.result()
             except BaseException:

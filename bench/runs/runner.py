@@ -1,13 +1,10 @@
-"""The process of a run: ``python -m ronda.bench.runs.runner < request.json``.
+"""What the process of a run does: it drives an instance to its end, or decides a round.
 
-The request is a `ronda.bench.runs.specs.Request` on stdin. An instance is driven to its end, a
-round is decided; the schedule or plan goes to a file. On stdout comes now and then one JSON line
-``{"progress": [completed, jobs]}``, and at the end ``{"metrics": {...}}`` or ``{"error": "..."}``.
-The parent enforces memory and time (`ronda.bench.runs.worker`).
+The schedule or plan goes to a file. `ronda.bench.runs.worker` starts the process, and enforces
+memory and time.
 """
 
 import resource
-import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -17,8 +14,10 @@ from typing import Any
 
 import msgspec
 
+from ronda.bench.runs.results import Status
 from ronda.bench.runs.single import drive
 from ronda.bench.runs.specs import Request, RunCase
+from ronda.bench.runs.worker import Ending
 from ronda.horizon.solve import solve_valid
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
@@ -35,26 +34,9 @@ REPORT_EVERY_S = 0.2
 """Progress is told no more often than this."""
 
 
-def say(message: dict[str, Any]) -> None:
-    """Write one line for the parent; if the parent is gone this ends the run."""
-    sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
-    sys.stdout.buffer.flush()
-
-
-def reporter() -> Callable[[int, int, float], None]:
-    """Return a progress callback that tells the parent now and then."""
-    last_s = 0.0
-
-    def report(completed: int, jobs: int, now_s: float) -> None:
-        nonlocal last_s
-        if (clock := time.perf_counter()) - last_s >= REPORT_EVERY_S:
-            last_s = clock
-            say({"progress": [completed, jobs]})
-
-    return report
-
-
-def execute(request: Request) -> dict[str, Any]:
+def execute(
+    request: Request, progress: Callable[[int, int, float], None] | None = None
+) -> dict[str, Any]:
     """Carry out a run, write its answer, and return its metrics."""
     case = request.case
     found = load(case.source)
@@ -63,7 +45,7 @@ def execute(request: Request) -> dict[str, Any]:
         raise RondaError(f"{case.source}: it changed while the comparison ran")
     answer: Schedule | Plan
     if isinstance(question, Instance):
-        answer, measured = drive(question, case, progress=reporter())
+        answer, measured = drive(question, case, progress=progress)
         metrics = measured.metrics
     else:
         answer, metrics = decide(question, case)
@@ -111,27 +93,28 @@ def peak_rss_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def main() -> int:
-    """Serve one request, on stdin; return the exit code."""
-    try:
-        request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
-        say({"metrics": execute(request)})
-    except RondaError as error:
-        say({"error": str(error)})
-        return error.exit_code
-    except MemoryError:
-        say({"error": "MemoryError", "oom": True})
-        return 1
-    except BrokenPipeError:
-        return 1
-    except Exception as error:
-        # The parent keeps stderr in the run's log, and the last line in the results.
-        traceback.print_exc()
-        said = explained(error) if isinstance(error, ModuleNotFoundError) else None
-        say({"error": str(said or f"{type(error).__name__}: {error}")})
-        return 1
-    return 0
+def answering(_asked: bytes, tell: Callable[[bytes], None]) -> Callable[[bytes], bytes]:
+    """Return what carries out a request and answers with its `Ending`; in the run's process."""
+    last_s = 0.0
 
+    def report(completed: int, jobs: int, now_s: float) -> None:
+        nonlocal last_s
+        if (clock := time.perf_counter()) - last_s >= REPORT_EVERY_S:
+            last_s = clock
+            tell(msgspec.json.encode((completed, jobs)))
 
-if __name__ == "__main__":
-    sys.exit(main())
+    def answer(asked: bytes) -> bytes:
+        try:
+            request = msgspec.json.decode(asked, type=Request)
+            ending = Ending(Status.OK, metrics=execute(request, report))
+        except RondaError as error:
+            ending = Ending(message=str(error))
+        except MemoryError:
+            ending = Ending(Status.OOM, "MemoryError")
+        except Exception as error:
+            traceback.print_exc()  # into the run's log; the last line goes into the results
+            said = explained(error) if isinstance(error, ModuleNotFoundError) else None
+            ending = Ending(message=str(said or f"{type(error).__name__}: {error}"))
+        return msgspec.json.encode(ending)
+
+    return answer

@@ -21,7 +21,7 @@ from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.canonical import encode
 from ronda.instances.files.json import decode
 from ronda.instances.round import Round
-from ronda.solvers.process.host import Process, ProcessDiedError
+from ronda.solvers.process.host import Process, ProcessDiedError, with_grace
 
 LOG = logging.getLogger("ronda.serving")
 
@@ -41,7 +41,7 @@ class LateError(Exception):
     """A process did not answer in time."""
 
 
-def answering(_: bytes) -> Callable[[bytes], bytes]:
+def answering(_asked: bytes, _tell: Callable[[bytes], None]) -> Callable[[bytes], bytes]:
     """Pay for imports, and return what decides; in a lane's process."""
     warm_up()
     return lambda asked: msgspec.msgpack.encode(done(*msgspec.msgpack.decode(asked)))
@@ -112,7 +112,7 @@ class Lanes:
         async with self._taken(end_s) as lane:
             left_s = max(end_s - loop.time(), 1e-3)
             asked = msgspec.msgpack.encode((work, *given, left_s))
-            said = await loop.run_in_executor(self._threads, lane.ask, asked, left_s)
+            said = await loop.run_in_executor(self._threads, lane.ask, asked, with_grace(left_s))
             return msgspec.msgpack.decode(said, type=Response)
 
     @asynccontextmanager

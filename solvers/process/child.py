@@ -11,6 +11,9 @@ import sys
 from importlib import import_module
 from multiprocessing.connection import Connection
 
+ANSWER, TOLD = b"a", b"t"
+"""First byte of an answer, and of what is told before one."""
+
 
 def main() -> None:
     """Serve the host on the socket that it names."""
@@ -43,16 +46,19 @@ def _serve(pipe: Connection, module: str, function: str) -> None:
     """Make what answers, say whether it is there, and answer until the host is gone."""
     sys.path[:], asked = pickle.loads(pipe.recv_bytes())
     try:
-        answer = getattr(import_module(module), function)(asked)
+        make = getattr(import_module(module), function)
+        answer = make(asked, lambda data: pipe.send_bytes(TOLD + data))
     except Exception as error:
         from ronda.instances.errors import RondaError
 
         said = str(error) if isinstance(error, RondaError) else f"{type(error).__name__}: {error}"
-        pipe.send_bytes(said.encode())
+        pipe.send_bytes(ANSWER + said.encode())
         return
-    pipe.send_bytes(b"")
+    pipe.send_bytes(ANSWER)
     while True:
-        pipe.send_bytes(answer(pipe.recv_bytes()))
+        said = answer(pipe.recv_bytes())
+        sys.stdout.flush()  # the host may kill this process as soon as it has the answer
+        pipe.send_bytes(ANSWER + said)
 
 
 if __name__ == "__main__":
