@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
@@ -63,6 +64,8 @@ CSV = Dialect()
 class Columns(Record, frozen=True, kw_only=True, dict=True):
     """Which column of a table says what of a job; a file of these is JSON.
 
+    Of several columns, as in A/B, the first that the table has counts.
+
     Attributes
     ----------
     submit
@@ -104,7 +107,7 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
     weight, preemptible
         Columns of the importance, and of whether it may be stopped (yes or no); with --cluster.
     deadline, deadline_unit
-        Column of when it should be complete, by the clock of `submit`; with --cluster.
+        Column of when it should be complete, by the clock of `submit`.
     min_gpus, max_gpus, gpu_types
         Columns of the GPUs that it may have, and of their types, as in A/B; with --cluster.
     profile, work
@@ -112,6 +115,8 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
         --cluster.
     zone
         Time zone of dates that say none.
+    since
+        Date from which the trace's clock counts where its times are dates.
     separator
         Between columns: a character, or ``tab``; ``blanks``: any, and there is no header.
     header
@@ -153,6 +158,7 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
     end_unit: str | None = None
     limit_unit: str | None = None
     zone: str = "UTC"
+    since: date = date(1970, 1, 1)
     separator: Name = ","
     header: Literal["first", "none"] = "first"
     dialect: Literal["csv", "sacct"] = "csv"
@@ -163,9 +169,19 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
         found = {field: getattr(self, field) for field in _NAMES}
         return {field: column for field, column in found.items() if column is not None}
 
-    def unit_s(self, field: str) -> float:
-        """Return the seconds of the unit of a column of times."""
-        return UNITS[getattr(self, f"{field}_unit") or self.unit]
+    def seconds(self, field: str, values: "pd.Series[float]") -> "pd.Series[float]":
+        """Return the numbers of a column of times, which are in its unit, in seconds."""
+        unit_s = UNITS[getattr(self, f"{field}_unit") or self.unit]
+        return values * unit_s if unit_s >= 1 else values / round(1 / unit_s)
+
+    def within(self, headers: Collection[str]) -> "Columns":
+        """Return the mapping with the columns that a table has, where a field may have several."""
+        found = {}
+        for field, told in self.named.items():
+            known = [header for header in told.split("/") if header in headers]
+            if known and told not in headers:
+                found[field] = known[0]
+        return replace(self, **found)
 
     def without(self, fields: Iterable[str]) -> "Columns":
         """Return the mapping without columns for fields that a table need not have."""
@@ -233,10 +249,7 @@ class Filters:
 
 ALL = Filters()
 
-OWN = (
-    *("weight", "preemptible", "deadline", "min_gpus", "max_gpus"),
-    *("gpu_types", "profile", "work"),
-)
+OWN = (*("weight", "preemptible", "min_gpus", "max_gpus", "gpu_types", "profile", "work"),)
 """Columns of tables on a cluster of their own."""
 
 TIMES = ("submit", "duration", "start", "end", "limit", "deadline")
@@ -245,7 +258,7 @@ NUMBERS = (*TIMES, "gpus", "requested", "share", "weight", "min_gpus", "max_gpus
 
 _NAMES = (
     *(*TIMES, "gpus", "requested", "share", "id", "user", "vc", "name", "state"),
-    *(field for field in OWN if field != "deadline"),
+    *OWN,
 )
 
 ENDED = (
@@ -253,6 +266,18 @@ ENDED = (
     *("PREEMPTED", "REQUEUED", "DEADLINE", "REVOKED"),
 )
 """States of Slurm's jobs, or of runs of jobs, that held GPUs until their end."""
+
+_HELIOS = Columns(
+    submit="submit_s/submit_time",
+    gpus="num_gpus/gpu_num/num_chips",
+    duration="duration_s/duration",
+    id="job_id",
+    vc="vc/tenant",
+    user="user",
+    name="name/job_name/jobname",
+    optional=("vc", "user", "name"),
+    since=date(2020, 4, 1),
+)
 
 NAMED = MappingProxyType(
     {
@@ -295,6 +320,30 @@ NAMED = MappingProxyType(
             start="scheduled_time",
             end="deletion_time",
             id="name",
+        ),
+        "helios": _HELIOS,
+        # the public slice of two virtual clusters, whose clock starts at 2020-09-01 00:00
+        "helios-slice": replace(_HELIOS, submit="submit_time", submit_unit="us"),
+        "philly": Columns(
+            submit="submit_s",
+            gpus="num_gpus",
+            duration="duration_s",
+            id="job_id",
+            vc="vc",
+            user="user",
+            name="name",
+            optional=("vc", "user", "name"),
+        ),
+        "itp": Columns(
+            submit="submit_s/submission_time",
+            gpus="num_gpus/num_gpu",
+            duration="duration_s/duration",
+            deadline="deadline",
+            id="job_id",
+            vc="vc/cluster",
+            user="user",
+            name="name",
+            optional=("deadline", "id", "user", "name"),
         ),
     }
 )

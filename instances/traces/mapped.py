@@ -9,6 +9,7 @@ import io
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -25,6 +26,7 @@ from ronda.instances.rules.problem import Problem, limits
 from ronda.instances.traces.columns import (
     ALL,
     NUMBERS,
+    OWN,
     SHARES,
     TIMES,
     Columns,
@@ -34,8 +36,8 @@ from ronda.instances.traces.columns import (
     dialect_of,
     zone_of,
 )
-from ronda.instances.traces.rigid import RESTARTS, Machine, rigid_instance
-from ronda.instances.traces.table import BadRows, Reasons, faults, filtered, passing
+from ronda.instances.traces.rigid import RESTARTS, SWITCH, Machine, rigid_instance
+from ronda.instances.traces.table import BadRows, Reasons, clean_jobs, faults, filtered, passing
 from ronda.instances.traces.text import (
     Cells,
     dates,
@@ -194,12 +196,11 @@ def read_mapped(
     runs = tell_runs_apart(frame)
     notes = (sizes(frame, table), _machines(frame, machine), RESTARTS, *waiting(frame))
     instance = rigid_instance(
-        frame,
+        clean_jobs(path, frame),
         path=path,
         name=name,
         machine=machine,
         nodes=nodes,
-        filters=ALL,
         source=str(name),
         made={"notes": [*notes]},
     )
@@ -229,17 +230,25 @@ def table_of(
         found = Cells(frame.set_axis(range(1, len(frame) + 1)))
     else:
         found = read_cells(path, dialect_of(columns))
-    headers = found.frame.columns
-    columns = there(columns.without(f for f, name in columns.named.items() if name not in headers))
-    table = ReadTable(str(path), found.frame, columns, found.broken)
-    for name in (part for field in columns.named for part in table.parts(field)):
-        if name not in headers:
-            shown = ", ".join(map(repr, headers[:12]))
-            raise InputError(f"{path}, header", shown, f"a column {name!r}")
+    table = mapped_onto(found, str(path), columns)
+    there(table.columns)
     for name, whole in SHARES.items():
-        if columns.share is None and name in headers:
+        if table.columns.share is None and name in found.frame.columns:
             told_of = f"a column {name!r} of shares of a GPU, which the mapping does not read"
             raise InputError(f"{path}, header", told_of, f"share={name},whole={whole} in --map")
+    return table
+
+
+def mapped_onto(found: Cells, path: str, columns: Columns) -> ReadTable:
+    """Return a table with the columns that its header has; InputError names one that it lacks."""
+    headers = found.frame.columns
+    columns = columns.within(headers)
+    columns = columns.without(f for f, name in columns.named.items() if name not in headers)
+    table = ReadTable(path, found.frame, columns, found.broken)
+    needed = (part for field in columns.named for part in table.parts(field))
+    if missing := [" or ".join(map(repr, n.split("/"))) for n in needed if n not in headers]:
+        expected = ", ".join(f"a column {each}" for each in missing)
+        raise InputError(f"{path}, header", ", ".join(map(repr, headers[:12])), expected)
     return table
 
 
@@ -250,13 +259,14 @@ def own_rows(table: ReadTable) -> tuple[pd.DataFrame, Dropped]:
     TRES tell, ``start_s``, ``end_s`` and ``limit_s`` are seconds. Numbers that are none are NaN;
     ``odd`` names the first column with a cell that says something but cannot be read.
     """
-    frame = _canonical(table)
+    frame = canonical(table)
     frame, dropped = passing(frame, _nobody(frame, table))
     dropped.count(f"other cells than the {table.raw.shape[1]} of the header", table.broken)
     return frame, dropped
 
 
-def _canonical(table: ReadTable) -> pd.DataFrame:
+def canonical(table: ReadTable) -> pd.DataFrame:
+    """Return the rows in canonical columns, as `own_rows` does, whatever they are."""
     told, columns, raw = table.told, table.columns, table.raw
     empty = pd.Series("", index=raw.index, dtype=str)
     numbered = pd.Series(range(len(raw)), index=raw.index).astype(str)
@@ -289,7 +299,12 @@ def _canonical(table: ReadTable) -> pd.DataFrame:
             "start_s": values["start"],
             "end_s": values["end"],
             "limit_s": limit_s,
+            "due_s": values["deadline"],
             "odd": odd,
+            **{
+                field: values.get(field, np.nan) if field in NUMBERS else told.get(field, empty)
+                for field in OWN
+            },
         }
     )
 
@@ -300,11 +315,12 @@ def _lasting(table: ReadTable, field: str) -> pd.Series:
         return pd.Series(np.nan, index=table.raw.index)
     text = table.told[field]
     slurm = field == "limit" or table.columns.dialect == "sacct"
-    return (numbers(text) * table.columns.unit_s(field)).fillna(passed(text, slurm=slurm))
+    found = table.columns.seconds(field, numbers(text))
+    return found if found.notna().all() else found.fillna(passed(text, slurm=slurm))
 
 
 def times(table: ReadTable, field: str, *, later: bool = False) -> pd.Series:
-    """Return a column of times as seconds, of dates since 1970; NaN where there is none.
+    """Return a column of times as seconds, of dates since that of the mapping; NaN for none.
 
     It holds numbers or dates, whichever are more. Of an hour that comes twice dates mean the first,
     or the `later` one.
@@ -312,12 +328,15 @@ def times(table: ReadTable, field: str, *, later: bool = False) -> pd.Series:
     if field not in table.told:
         return pd.Series(np.nan, index=table.raw.index)
     text, columns = table.told[field], table.columns
-    number = numbers(text) * columns.unit_s(field)
-    date = dates(text, zone_of(columns), later=later)
-    if (count := number.notna().sum()) and count == date.notna().sum():
+    number = columns.seconds(field, numbers(text))
+    if number.notna().all():
+        return number
+    since_s = (columns.since - date(1970, 1, 1)).total_seconds()
+    dated = dates(text, zone_of(columns), later=later) - since_s
+    if (count := number.notna().sum()) and count == dated.notna().sum():
         found = f"{count} numbers and {count} dates"
         raise InputError(f"{table.path}, {columns.named[field]}", found, "times of one kind")
-    return number if number.notna().sum() > date.notna().sum() else date
+    return number if number.notna().sum() > dated.notna().sum() else dated
 
 
 def _settled(table: ReadTable, ran_s: pd.Series) -> dict[str, pd.Series]:
@@ -431,7 +450,25 @@ def unusable(frame: pd.DataFrame, columns: Columns, *, timeless: bool = False) -
     }
     runs = runs._replace(bad=runs.bad & (run_s.notna() | (not timeless)))
     counts.insert(0, BadRows("no GPUs", "", "", frame.num_gpus == 0))
-    return [*counts, *(BadRows(why, "", "", bad) for why, bad in others.items()), runs]
+    own = [
+        BadRows(f"{header} is not {expected}", field, expected, bad)
+        for field, expected, bad in _odd_of_own(frame)
+        if (header := columns.named.get(field)) is not None
+    ]
+    return [*counts, *(BadRows(why, "", "", bad) for why, bad in others.items()), runs, *own]
+
+
+def _odd_of_own(frame: pd.DataFrame) -> Iterator[tuple[str, str, "pd.Series[bool]"]]:
+    """Yield fields that few tables tell, what is expected of them, and which rows tell another."""
+    switches = frame.preemptible.str.lower()
+    yield "preemptible", "yes or no", (switches != "") & ~switches.isin(SWITCH)
+    yield "deadline", "a time after the submission", frame.due_s <= frame.submit_s
+    for field in ("weight", "work"):
+        yield field, "a number above 0", frame[field] <= 0
+    for field in ("min_gpus", "max_gpus"):
+        number = frame[field]
+        odd = (number <= 0) | (number % 1 > 0) | (number > limits().gpus)
+        yield field, "a whole number of GPUs", odd
 
 
 def asked_s(frame: pd.DataFrame) -> float:

@@ -20,7 +20,7 @@ from ronda.instances.cluster import Cluster, Partition
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import read_part
 from ronda.instances.instance import Cadence, Instance
-from ronda.instances.job import Estimate, Job, JobState, Truth
+from ronda.instances.job import Job, JobState
 from ronda.instances.profile import Profile, Rigid, Tabular
 from ronda.instances.round import Round
 from ronda.instances.rules.cluster import cluster_problems
@@ -39,16 +39,16 @@ from ronda.instances.traces.mapped import (
     table_of,
     tasks_apart,
     tell_runs_apart,
-    times,
     unreadable,
     unusable,
     waiting,
 )
-from ronda.instances.traces.rigid import HELIOS_COSTS, RESTARTS
+from ronda.instances.traces.rigid import HELIOS_COSTS, RESTARTS, job_of
 from ronda.instances.traces.table import (
     SHORTEST_S,
     BadRows,
     filtered,
+    from_start,
     passing,
     positive,
     read_columns,
@@ -56,9 +56,6 @@ from ronda.instances.traces.table import (
     rows,
     to_number,
 )
-from ronda.instances.traces.text import numbers
-
-SWITCH = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
 def read_cluster(path: str | Path) -> Cluster:
@@ -155,23 +152,27 @@ def read_own(
     dropped.add(empty)
     timeless = not sized or "work" in table.told
     wrong = unusable(frame, table.columns, timeless=timeless)
+    problems: list[Problem] = []
     if log:
         why = unreadable(table, frame, dropped) | {fault.why: fault.bad for fault in wrong}
         frame, left_out = passing(frame, why)
         dropped.add(left_out)
-    elif problems := [*odd_cells(table, frame), *_unusable(table, frame, wrong)]:
-        raise as_error(table.path, problems)
+    else:
+        problems += [*odd_cells(table, frame), *_unusable(table, frame, wrong)]
+        odd = [frame.odd != "", *(fault.bad for fault in wrong)]
+        frame = frame[~np.logical_or.reduce(odd)]
     lasting = frame.assign(duration_s=frame.duration_s.fillna(SHORTEST_S))
     frame, filtered_out = passing(frame, filtered(lasting, filters))
     dropped.add(filtered_out)
-    some(frame, dropped, table.path)
+    if not problems:
+        some(frame, dropped, table.path)
     frame = tasks_apart(frame.sort_values("submit_s", kind="stable"), table.path)
     runs = tell_runs_apart(frame) if log else 0
     own = _Own(table, cluster, rates)
-    start_s = float(frame.submit_s.iloc[0]) if filters.start_s is None else filters.start_s
-    made = own.jobs(frame, start_s)
-    if own.problems and not log:
-        raise as_error(table.path, [*own.problems.values()])
+    made = own.jobs(from_start(frame, filters))
+    problems += own.problems.values() if not log else ()
+    if problems:
+        raise as_error(table.path, problems)
     for row, problem in own.problems.items():
         dropped.count(f"{problem.place.rpartition(', ')[2]} is not {problem.expected}", [row])
     kept = [job is not None for job in made]
@@ -211,13 +212,13 @@ BUSY = "energy: not known, as the watts of busy GPUs are not"
 """What stands beside a run of jobs on a cluster of its own."""
 
 _FIELDS = {"num_gpus": "gpus", "submit_s": "submit", "duration_s": "duration"}
-"""Fields of a mapping, by canonical column."""
+"""Fields of a mapping, by canonical column, where they have another name."""
 
 
 def _unusable(table: ReadTable, frame: pd.DataFrame, found: Iterable[BadRows]) -> Iterator[Problem]:
     """Yield what is wrong in rows all of whose cells can be read."""
     for fault in found:
-        field = _FIELDS.get(fault.column, "")
+        field = _FIELDS.get(fault.column, fault.column)
         for row in frame.row[fault.bad & (frame.odd == "")]:
             if (header := table.columns.named.get(field)) is None:
                 yield Problem(f"row {row}", fault.why, "a job that can be")
@@ -228,7 +229,7 @@ def _unusable(table: ReadTable, frame: pd.DataFrame, found: Iterable[BadRows]) -
 
 @dataclass
 class _Own:
-    """The cells of a table, what they may name, and which of them name something else."""
+    """The names that cells of a table may have, and which of them name something else."""
 
     table: ReadTable
     cluster: Cluster
@@ -238,18 +239,14 @@ class _Own:
         self.kinds = [kind.name for kind in self.cluster.gpu_types]
         rigid = Profile(name="rigid", throughput={name: Rigid() for name in self.kinds})
         self.profiles = {"rigid": rigid} if self.rates is None else dict(self.rates)
-        told = self.table.told
-        self.texts = {field: cells.to_dict() for field, cells in told.items()}
-        counted = {"weight", "min_gpus", "max_gpus", "work"} & told.keys()
-        self.values = {field: numbers(told[field]).to_dict() for field in counted}
         self.seconds: list[float] = []
         self.problems: dict[int, Problem] = {}
 
     def blame(self, field: str, row: Any, expected: str) -> None:
-        """Note that the cell of a field in a row is none."""
-        place = f"row {row}, {self.table.columns.named[field]}"
-        found = repr(self.table.raw.loc[row, self.table.columns.named[field]])
-        self.problems.setdefault(row, Problem(place, found, expected))
+        """Note that the cell of a field in a row names nothing."""
+        header = self.table.columns.named[field]
+        found = repr(self.table.raw.loc[row, header])
+        self.problems.setdefault(row, Problem(f"row {row}, {header}", found, expected))
 
     def types(self, frame: pd.DataFrame) -> tuple[str, ...]:
         """Say which GPU types of the table the cluster does not have."""
@@ -257,65 +254,56 @@ class _Own:
         words = ", ".join(f"{kind} {count:,}" for kind, count in told.items())
         return (f"jobs by GPU types that the cluster does not have: {words}",) if words else ()
 
-    def jobs(self, frame: pd.DataFrame, start_s: float) -> list[Job | None]:
-        """Return the jobs of rows, whose submissions count from a start; None where one is odd."""
-        due_s = times(self.table, "deadline")
-        made = [self._job(row, start_s, float(due_s[row.row])) for row in rows(frame)]
-        lines = frame.row.tolist()
-        sound = [k for k, row in enumerate(lines) if row not in self.problems]
-        self._compare([made[k] for k in sound], [lines[k] for k in sound])
+    def jobs(self, frame: pd.DataFrame) -> list[Job | None]:
+        """Return the jobs of rows; None where one is odd."""
+        made, lines = [self._job(row) for row in rows(frame)], frame.row.tolist()
+        sound = [k for k, job in enumerate(made) if job is not None]
+        self._compare([job for job in made if job is not None], [lines[k] for k in sound])
         return [None if row in self.problems else job for row, job in zip(lines, made, strict=True)]
 
-    def _job(self, row: Any, start_s: float, due_s: float) -> Job:
-        at = row.row
-        named = self._text("profile", at) or row.job_id
-        profile = "rigid" if self.rates is None else named
-        if self.rates is not None and named not in self.rates:
-            self._blame_name("profile", at, named, self.rates)
-            profile = next(iter(self.rates))
-        if self._text("deadline", at) and not due_s > row.submit_s:
-            self.blame("deadline", at, "a time after the submission")
-        kinds = tuple(filter(None, self._text("gpu_types", at).split("/")))
+    def _job(self, row: Any) -> Job | None:
+        """Return the job of a row, and note the seconds that it runs; None if a cell is odd."""
+        at, gpus, profile, speed = row.row, int(row.num_gpus), "rigid", 1.0
+        kinds = tuple(filter(None, row.gpu_types.split("/")))
         kinds = kinds or tuple(kind for kind in row.kinds if kind in self.kinds)
-        gpus = int(row.num_gpus)
-        low, high = self._count("min_gpus", at), self._count("max_gpus", at)
-        speed = 1.0
+        low, high = (int(n) if n > 0 else None for n in (row.min_gpus, row.max_gpus))
+        self.seconds.append(0.0)
         if self.rates is not None:
+            profile = row.profile or row.job_id
+            if profile not in self.rates:
+                self._blame_name(at, profile, self.rates)
+                return None
             counts, speed = self._ways(profile, kinds, gpus, at)
+            if not counts:
+                return None
             low, high = low or min(counts), high or max(counts)
-        work = self._number("work", at)
-        size = row.duration_s * speed if work is None else work
-        told = row.limit_s * speed if row.limit_s > 0 else size
-        self.seconds.append(size / speed if size == size else 0.0)  # not NaN
-        return Job(
-            id=row.job_id,
-            submit_s=row.submit_s - start_s,
+        job = job_of(
+            row,
             profile=profile,
-            gpus=gpus,
+            partition=row.vc or "default",
+            speed=speed,
+            gpu_types=kinds,
             min_gpus=low,
             max_gpus=high,
-            partition=row.vc or "default",
-            gpu_types=kinds,
-            preemptible=self._switch("preemptible", at),
-            weight=self._number("weight", at) or 1.0,
-            deadline_s=due_s - start_s if due_s > row.submit_s else None,
-            user=row.user or None,
-            name=row.name or None,
-            estimate=Estimate(work=told) if told == told else None,
-            truth=Truth(work=size) if size == size else None,
         )
+        self.seconds[-1] = 0.0 if job.truth is None else job.truth.work / speed
+        return job
 
     def _ways(
         self, profile: str, kinds: tuple[str, ...], gpus: int, at: int
     ) -> tuple[set[int], float]:
-        """Return the numbers of GPUs that a job may have, and its speed on those it asks for."""
+        """Return the numbers of GPUs that a job may have, and its speed on those it asks for.
+
+        There are none if it asks for a number that no rates have.
+        """
         tables = self.profiles[profile].throughput
         own = [t for k, t in tables.items() if (not kinds or k in kinds) and isinstance(t, Tabular)]
         counts = {n for table in own for n in table.gpus}
         if gpus not in counts:
             of = f"the rates of {show(profile)}" + (f" on {'/'.join(kinds)}" if kinds else "")
-            self.blame("gpus", at, f"a number that {of} have: {_numbers(counts)}")
-            return {gpus}, 1.0
+            known = ", ".join(map(str, sorted(counts))) or "none"
+            self.blame("gpus", at, f"a number that {of} have: {known}")
+            return set(), 1.0
         rates = [
             1.0 / step_s
             for table in own
@@ -324,39 +312,13 @@ class _Own:
         ]
         return counts, max(rates)
 
-    def _blame_name(self, field: str, at: int, name: str, known: Mapping[str, Any]) -> None:
-        """Note a name that is not known: of a column, or else the job's own."""
+    def _blame_name(self, at: int, name: str, known: Mapping[str, Any]) -> None:
+        """Note a profile that is not known: of its column, or else the job's own."""
         expected = f"a name that has rates: {one_of(known, name)}"
-        if field in self.texts:
-            self.blame(field, at, expected)
+        if self.table.columns.profile is not None:
+            self.blame("profile", at, expected)
         else:
             self.problems[at] = Problem(f"row {at}", f"job {show(name)}", expected)
-
-    def _text(self, field: str, at: int) -> str:
-        return str(self.texts[field][at]) if field in self.texts else ""
-
-    def _number(self, field: str, at: int, expected: str = "a number above 0") -> float | None:
-        """Return the number of a cell; None of an empty one, or where no column has it."""
-        if not self._text(field, at):
-            return None
-        number = float(self.values[field][at])
-        if not number > 0:
-            self.blame(field, at, expected)
-            return None
-        return number
-
-    def _count(self, field: str, at: int) -> int | None:
-        number = self._number(field, at, "a whole number of GPUs")
-        if number is not None and (number % 1 or number > limits().gpus):
-            self.blame(field, at, "a whole number of GPUs")
-            return None
-        return None if number is None else int(number)
-
-    def _switch(self, field: str, at: int) -> bool:
-        text = self._text(field, at).lower()
-        if text and text not in SWITCH:
-            self.blame(field, at, "yes or no")
-        return SWITCH.get(text, True)
 
     def _compare(self, jobs: list[Job], lines: list[int]) -> None:
         """Note jobs that contradict themselves or others, or that the cluster could not hold."""
@@ -370,7 +332,3 @@ class _Own:
             named = re.sub(r"<(\d+)>", lambda k: f"row {lines[int(k[1])]}", problem.expected)
             place = f"row {row}" + (f", {header}" if header else "")
             self.problems.setdefault(row, Problem(place, problem.found, named))
-
-
-def _numbers(counts: set[int]) -> str:
-    return ", ".join(map(str, sorted(counts))) or "none"

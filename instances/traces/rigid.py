@@ -1,6 +1,6 @@
 """From canonical job rows to an instance of rigid jobs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.profile import PowerCurve, rigid_profile
-from ronda.instances.traces.columns import Dropped, Filters
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,6 +77,43 @@ def make_cluster(machine: Machine, nodes: int | Mapping[str, int]) -> Cluster:
     )
 
 
+SWITCH = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+"""What cells say of yes and no, in small letters."""
+
+
+def job_of(
+    row: Any,
+    *,
+    profile: str = "rigid",
+    partition: str = "default",
+    speed: float = 1.0,
+    **fields: Any,
+) -> Job:
+    """Return the job of a canonical row; `fields` are those of a `Job` that no cell tells.
+
+    Its work is told, or what it does in its run time at a speed, which is the truth. The estimate
+    is the time limit where there is one above 0, else the truth, as for the SJF and SRTF of the
+    literature (oracle sizes).
+    """
+    work = row.work if row.work > 0 else row.duration_s * speed
+    told = row.limit_s * speed if row.limit_s > 0 else work
+    return Job(
+        id=row.job_id,
+        submit_s=row.submit_s,
+        profile=profile,
+        gpus=int(row.num_gpus),
+        partition=partition,
+        preemptible=SWITCH.get(row.preemptible.lower(), True),
+        weight=row.weight if row.weight > 0 else 1.0,
+        deadline_s=row.due_s if row.due_s > row.submit_s else None,
+        user=row.user or None,
+        name=row.name or None,
+        estimate=Estimate(work=told) if told > 0 else None,
+        truth=Truth(work=work) if work > 0 else None,
+        **fields,
+    )
+
+
 def rigid_instance(
     frame: "pd.DataFrame",
     *,
@@ -85,31 +121,20 @@ def rigid_instance(
     name: str,
     machine: Machine,
     nodes: int | Mapping[str, int],
-    filters: Filters,
-    vcs: Iterable[str] | None = None,
-    dropped: Dropped | None = None,
     **words: Any,
 ) -> Instance:
     """Return the instance in which every job runs for its traced time on its requested GPUs.
 
-    The estimate is the time limit, ``limit_s``, where there is one above 0, else the true duration,
-    as for the SJF and SRTF of the literature (oracle sizes); rounds happen at submissions and
-    completions only. With `nodes` by virtual cluster, jobs run in the partition of theirs, and
-    others are left out; with a plain number all share one partition, and `vcs` chooses. `dropped`
-    gets how many rows are left out, by reason. Seconds ``due_in_s`` from submission on become
-    deadlines. A job that is larger than its partition is refused.
+    The rows are those of `ronda.instances.traces.table.clean_jobs`. Rounds happen at submissions
+    and completions only. With `nodes` by virtual cluster, jobs run in the partition of theirs; with
+    a plain number all share one partition. A job that is larger than its partition is refused.
     """
-    from ronda.instances.traces.table import clean_jobs, rows  # loads pandas
+    from ronda.instances.traces.table import rows  # loads pandas
 
-    cluster = make_cluster(machine, nodes)
-    shared = isinstance(nodes, int)
-    if vcs is None and not isinstance(nodes, int):
-        vcs = nodes
-    kept = clean_jobs(path, frame, filters=filters, vcs=vcs, dropped=dropped)
+    cluster, jobs = make_cluster(machine, nodes), []
     size = {group.partition: group.count * group.gpus_per_node for group in cluster.node_groups}
-    jobs, dated, limited = [], "due_in_s" in kept, "limit_s" in kept
-    for row in rows(kept):
-        partition = "default" if shared else row.vc
+    for row in rows(frame):
+        partition = "default" if isinstance(nodes, int) else str(row.vc)
         if row.num_gpus > size[partition]:
             raise InputError(
                 f"{path}, row {row.row}, num_gpus",
@@ -117,21 +142,7 @@ def rigid_instance(
                 f"at most the {size[partition]} GPUs of partition {partition!r}; "
                 "give more nodes, or max_gpus to drop larger jobs",
             )
-        told = row.limit_s if limited and row.limit_s > 0 else row.duration_s
-        jobs.append(
-            Job(
-                id=row.job_id,
-                submit_s=row.submit_s,
-                profile="rigid",
-                gpus=row.num_gpus,
-                partition=partition,
-                deadline_s=row.submit_s + row.due_in_s if dated else None,
-                user=row.user or None,
-                name=row.name or None,
-                estimate=Estimate(work=told),
-                truth=Truth(work=row.duration_s),
-            )
-        )
+        jobs.append(job_of(row, partition=partition))
     return Instance(
         name=name,
         cluster=cluster,

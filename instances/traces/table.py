@@ -1,4 +1,4 @@
-"""Read a CSV trace into the canonical job schema, refusing what cannot be a job.
+"""Tables of CSV by their headers, and which rows of jobs, in canonical columns, can be jobs.
 
 The canonical columns are ``job_id`` (text), ``submit_s`` (seconds in the trace's own clock),
 ``num_gpus`` (all of them at once), ``duration_s`` (run time without queueing), ``vc`` (virtual
@@ -24,8 +24,6 @@ MEASURED = (1e-20, 1e20)
 
 SHORTEST_S = 1e-6
 """The shortest run time: no clock tells less."""
-
-_CANONICAL = ("job_id", "submit_s", "num_gpus", "duration_s", "vc", "user", "name", "status")
 
 
 def read_columns(
@@ -68,20 +66,9 @@ def read_columns(
     return frame.reset_index(drop=True)
 
 
-def read_jobs(
-    path: str | Path,
-    aliases: Mapping[str, Sequence[str]] | None = None,
-    optional: Iterable[str] = (),
-) -> pd.DataFrame:
-    """Read the canonical columns, under their own names except for the aliases, as text."""
-    names: dict[str, Sequence[str]] = {name: (name,) for name in _CANONICAL}
-    optional = ("vc", "user", "name", "status", *optional)
-    return read_columns(path, names | dict(aliases or {}), optional)
-
-
 def rows(frame: pd.DataFrame) -> Iterator[Any]:
     """Yield the rows as named tuples of plain Python values."""
-    return frame.itertuples(index=False)
+    return frame.astype(object).itertuples(index=False)
 
 
 def to_number(
@@ -129,16 +116,13 @@ def clean_jobs(
     vcs: Iterable[str] | None = None,
     dropped: Dropped | None = None,
 ) -> pd.DataFrame:
-    """Check and filter canonical rows (see `read_columns`) and put them in order of submission.
+    """Check and filter canonical rows and put them in order of submission.
 
     Rows with 0 GPUs (CPU jobs) are left out. Jobs of the same second keep the file's order.
     Submissions count from the start. Without `vcs` all virtual clusters are kept. `dropped` gets
     how many rows are left out, by reason. A bad row is refused (not a number, negative, repeated
     id), and so is a trace of which nothing is left.
     """
-    frame = frame.copy()
-    for column in ("submit_s", "num_gpus", "duration_s"):
-        frame[column] = to_number(path, frame, column)
     for fault in faults(frame, least_s=0.0):
         refuse(path, frame, fault.bad.to_numpy(), fault.column, fault.expected)
     refuse(path, frame, (frame.job_id == "").to_numpy(), "job_id", "an id")
@@ -157,12 +141,19 @@ def clean_jobs(
     kept = kept.sort_values("submit_s", kind="stable", ignore_index=True)
     short = kept.duration_s.to_numpy() < SHORTEST_S
     refuse(path, kept, short, "duration_s", "a positive time; min_duration_s=1 drops such rows")
-    start = kept.submit_s.iloc[0] if filters.start_s is None else filters.start_s
-    kept["submit_s"] -= start
+    kept = from_start(kept, filters)
     late = kept.submit_s.to_numpy() > LAST_S
     refuse(path, kept, late, "submit_s", f"{LAST_S:g} s after the start at most")
     kept["num_gpus"] = kept.num_gpus.astype(np.int64)
     return kept
+
+
+def from_start(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
+    """Return rows in order whose times count from the filters' start, or the first submission."""
+    first_s = frame.submit_s.iloc[0] if len(frame) else 0.0
+    start_s = first_s if filters.start_s is None else filters.start_s
+    times = frame.columns.intersection(["submit_s", "due_s"])
+    return frame.assign(**{column: frame[column] - start_s for column in times})
 
 
 class BadRows(NamedTuple):

@@ -19,8 +19,7 @@ import pandas as pd
 from ronda.instances.tables.numbers import percent
 from ronda.instances.tables.table import Report, Table
 from ronda.instances.traces.columns import Filters
-from ronda.instances.traces.helios import helios_rows
-from ronda.instances.traces.table import clean_jobs
+from ronda.instances.traces.published import trace_rows
 
 VECTOR = {
     ("repetitive", "single"): 0.462,
@@ -77,7 +76,7 @@ def repetitive(jobs: pd.DataFrame, rule: Burst = DEFAULT) -> pd.Series:
     for _, own in jobs.groupby(["user", "vc", "num_gpus"], sort=False):
         recent: deque[tuple[int, float, str]] = deque(maxlen=LOOK_BACK)
         ordered = own.sort_values("submit_s", kind="stable")
-        for row in zip(ordered.index, ordered.submit_s, ordered.name_, strict=True):
+        for row in zip(ordered.index, ordered.submit_s, ordered["name"], strict=True):
             index, submit_s, name = row
             while recent and recent[0][1] < submit_s - rule.gap_s:
                 recent.popleft()
@@ -107,11 +106,11 @@ def alike(name: str, other: str, least: float) -> bool:
 
 
 def read_repetitive(path: str | Path, rule: Burst = DEFAULT) -> pd.DataFrame:
-    """Read a trace (see `ronda.instances.traces.helios`) and return its GPU jobs with groups.
+    """Read a trace in a form of Helios's and return its GPU jobs with groups.
 
-    The columns are the canonical ones, ``name_`` and ``group``.
+    The columns are the canonical ones and ``group``.
     """
-    jobs = clean_jobs(path, helios_rows(path), filters=RAN)
+    jobs = trace_rows("helios", path, filters=RAN)
     jobs["group"] = repetitive(jobs, rule)
     return jobs
 
@@ -147,7 +146,7 @@ def sweeps_report(source: str, jobs: pd.DataFrame) -> Report:
     )
     notes = [
         f"warning: no {what} in {source}: groups may join what does not belong together"
-        for column, what in (("user", "users"), ("name_", "names"))
+        for column, what in (("user", "users"), ("name", "names"))
         if (jobs[column] == "").all()
     ]
     told = "{repetitive:,} of {jobs:,} jobs are repetitive, in {groups:,} groups".format(**counts)

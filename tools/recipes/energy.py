@@ -18,10 +18,9 @@ from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
-from ronda.instances.traces import itp, philly
 from ronda.instances.traces.columns import Filters
-from ronda.instances.traces.philly import DAY_S
-from ronda.instances.traces.table import clean_jobs, read_jobs, rows
+from ronda.instances.traces.published import DAY_S, PUBLISHED, trace_rows
+from ronda.instances.traces.table import rows
 from tools.recipes.energy_profiles import GPUS_PER_NODE, Application, applications
 from tools.recipes.made_power import ZEUS_CITATION
 
@@ -98,9 +97,8 @@ HALF_DAY = Setup(
 def energy(source: Path, setup: Setup) -> Instance:
     """Return an instance of elastic jobs under a power cap and an energy budget."""
     path = source / "philly" / "jobs_canonical.csv.gz"
-    trace = read_jobs(path)
     rng = np.random.default_rng(setup.seed)
-    frame = _thin(clean_jobs(path, trace, filters=setup.filters), setup, rng)
+    frame = _thin(trace_rows("philly", path, filters=setup.filters), setup, rng)
     # Scaling tables have powers of two: 12 becomes 16, 24 becomes 32 (nearest by ratio).
     frame["num_gpus"] = 2 ** np.log2(frame.num_gpus).round().astype(int)
     chosen = _assign(frame, applications(source), rng)
@@ -125,11 +123,11 @@ def energy(source: Path, setup: Setup) -> Instance:
         cadence=Cadence(period_s=600.0, on_event=True),
         description=_description(setup, len(jobs), load, budget),
         source=(
-            f"{philly.SOURCE}; scaling: github.com/pkusys/ElasticFlow; "
+            f"{PUBLISHED['philly'].source}; scaling: github.com/pkusys/ElasticFlow; "
             "power: fits to github.com/ml-energy/zeus (made, see description)"
         ),
         licence="CC-BY-4.0 (jobs), Apache-2.0 (scaling and power)",
-        citation=f"{philly.CITATION}; {itp.CITATION}; {ZEUS_CITATION}",
+        citation="; ".join([*(PUBLISHED[n].citation for n in ("philly", "itp")), ZEUS_CITATION]),
         made={
             "recipe": "energy",
             "seed": setup.seed,

@@ -6,7 +6,7 @@ from msgspec import structs
 
 from ronda.instances.generate import Structure, horizon, mixed
 from ronda.instances.instance import Instance
-from ronda.instances.traces.itp import CITATION as ELASTICFLOW_CITATION
+from ronda.instances.traces.published import PUBLISHED
 from tools.recipes.made_power import ZEUS_CITATION
 
 
@@ -102,7 +102,7 @@ def structured(name: str) -> Instance:
         name=name,
         description=f"{setup.about} {_WORDS}",
         source=GENERATED,
-        citation=f"{ELASTICFLOW_CITATION}; {ZEUS_CITATION}",
+        citation=f"{PUBLISHED['itp'].citation}; {ZEUS_CITATION}",
         reference={
             word: {"mean_jct_s": value}
             for word, value in zip(

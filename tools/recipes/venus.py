@@ -8,7 +8,7 @@ from msgspec import structs
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.traces.columns import Filters
-from ronda.instances.traces.helios import read_helios
+from ronda.instances.traces.published import read_helios
 
 # Name in the file of golden results -> name of the policy.
 _POLICIES = {

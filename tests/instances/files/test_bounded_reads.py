@@ -13,7 +13,7 @@ from ronda.instances.files.canonical import encode
 from ronda.instances.files.json import decode, read
 from ronda.instances.files.packaged import load
 from ronda.instances.rules.problem import VARIABLE, limits
-from ronda.instances.traces.table import read_jobs
+from ronda.instances.traces.text import read_cells
 from ronda.systems.ones.trace import ones_workload
 
 PACKS = {
@@ -62,7 +62,7 @@ def test_frames_that_are_cut_off_are_told(document):
         decode(packed + packed[:-3], "t")
 
 
-@pytest.mark.parametrize("reader", [read, read_jobs], ids=["documents", "traces"])
+@pytest.mark.parametrize("reader", [read, read_cells], ids=["documents", "traces"])
 def test_what_is_no_regular_file_is_not_opened(reader, tmp_path):
     """Nobody writes to this pipe: to wait for it would be for ever. Nor does /dev/zero end."""
     os.mkfifo(tmp_path / "pipe")

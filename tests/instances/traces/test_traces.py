@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from ronda.instances.errors import InputError
 from ronda.instances.rules.validate import problems
 from ronda.instances.traces.columns import ALL, Dropped, Filters
-from ronda.instances.traces.helios import read_helios
-from ronda.instances.traces.itp import read_itp
-from ronda.instances.traces.philly import read_philly
+from ronda.instances.traces.published import read_helios, read_itp, read_philly
 from ronda.instances.traces.table import clean_jobs
 
 HEADER = "job_id,submit_s,num_gpus,duration_s,vc,user,status"

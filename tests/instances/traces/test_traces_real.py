@@ -8,9 +8,7 @@ import pytest
 
 from ronda.instances.rules.validate import problems
 from ronda.instances.traces.columns import Filters
-from ronda.instances.traces.helios import read_helios
-from ronda.instances.traces.itp import read_itp
-from ronda.instances.traces.philly import read_philly
+from ronda.instances.traces.published import read_helios, read_itp, read_philly
 from ronda.instances.traces.table import read_columns
 
 DATA = Path(__file__).resolve().parents[2] / "data"

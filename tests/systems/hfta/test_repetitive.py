@@ -11,7 +11,7 @@ from ronda.systems.hfta import repetitive as sweeps
 from ronda.systems.hfta.repetitive import Burst, alike, read_repetitive, repetitive, shares
 
 VENUS = Path(__file__).resolve().parents[2] / "data" / "helios" / "helios_venus_2vc_sept.csv"
-COLUMNS = ["submit_s", "user", "vc", "num_gpus", "name_"]
+COLUMNS = ["submit_s", "user", "vc", "num_gpus", "name"]
 
 
 def jobs(*rows):
@@ -48,7 +48,7 @@ def test_two_programs_of_a_user_side_by_side():
     """Submissions in turn are told apart by their names; without names they are one group."""
     mixed = jobs(*sweep(0, 4), *sweep(15, 4, name="gan_run{}"))
     assert repetitive(mixed).tolist() == [0] * 4 + [1] * 4
-    assert repetitive(mixed.assign(name_="")).nunique() == 1
+    assert repetitive(mixed.assign(name="")).nunique() == 1
 
 
 def test_a_burst_of_different_programs_is_compared_with_the_last_ones_only(monkeypatch):

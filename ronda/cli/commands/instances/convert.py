@@ -75,7 +75,8 @@ def _rows(given: dict[str, Any], usual: Filters) -> Filters:
 
 def _add(trace: str, metavar: str, about: str, *options: Callable[[Command], Command]) -> None:
     """Add the command that reads a trace, by ``read_TRACE`` of its module."""
-    found = Plugin(f"ronda.instances.traces.{trace}:read_{trace}")
+    module = trace if trace == "pollux" else "published"
+    found = Plugin(f"ronda.instances.traces.{module}:read_{trace}")
     command.add_command(_reading(trace, metavar, about, found, *options))
 
 
