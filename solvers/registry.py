@@ -156,8 +156,9 @@ def policy_class(name: str) -> type:
     if name not in POLICIES:
         found_elsewhere = own.find(name)
         if found_elsewhere is None:
-            expected = one_of(POLICIES | plugins.known("policies"), name)
-            raise InputError("--policy", repr(name), expected)
+            names = [*POLICIES, *plugins.known("policies").keys() - POLICIES]
+            longer = [each for each in names if each.startswith(f"{name}-")]
+            raise InputError("--policy", repr(name), one_of(longer or names, name))
         return found_elsewhere
     module, _, class_name = POLICIES[name].partition(":")
     found: type = getattr(importlib.import_module(module), class_name)

@@ -21,6 +21,8 @@ _SEARCH = f"{_WORTH} thrift hosts population generations stagnation"
 
 _TAKES = {
     "gittins powerflow las optimus pollux-like elasticflow-like round-robin slaq hfht": "",
+    "asha hyperband hypersched": "",
+    "ones": "refit",
     "shockwave-like": "",
     "fifo sjf": "backfill",
     "fifo+zeus sjf+zeus": "backfill eta",
@@ -29,33 +31,31 @@ _TAKES = {
     "srtf+zeus": "teardown_s eta",
     "tiresias": "threshold_gpu_s most_free",
     "tiresias+zeus": "threshold_gpu_s most_free eta",
-    "optimus+zeus pollux-like+zeus elasticflow-like+zeus hyperband": "eta",
-    "asha hypersched": "eta first",
+    "optimus+zeus pollux-like+zeus elasticflow-like+zeus": "eta",
     "milp": f"{_MODEL} solver parts",
     "milp+fused": f"{_MODEL} solver parts gather",
     "prices": f"{_MODEL} joint",
     "prices+fused": f"{_MODEL} joint gather",
     "cp-sat sia-like milp-energy": f"{_WORTH} thrift hosts",
     "powerflow-prices": "objective horizon_s",
-    "ones": "population crossover mutation refit",
     "genetic": f"{_SEARCH} seeded",
     "evolve": f"{_SEARCH} exchanges",
     "evolve+fused": f"{_SEARCH} exchanges gather",
     "gavel-like gavel-ftf-like": "lease_s",
-    "hermes": "hysteresis weight",
-    "sweep": "hysteresis hopeless beside grow fuse",
+    "hermes": "hysteresis",
+    "sweep": "hopeless beside grow fuse",
     "race-to-idle": "queue",
-    "ces-queue": "queue cluster",
-    "wake-or-wait": "queue price delay keep",
+    "ces-queue": "cluster",
+    "wake-or-wait": "price delay keep",
 }
 
 TAKES = {name: takes.split() for names, takes in _TAKES.items() for name in names.split()}
 """The parameters of each policy; which objective takes which, it says itself."""
 
 _NUMBERS = """gap patience alone_s horizon_s power waiting delay_s best_effort eta thrift hosts
-crossover mutation refit gather lease_s hysteresis weight hopeless teardown_s
+refit gather lease_s hysteresis hopeless teardown_s
 threshold_gpu_s price delay"""
-_COUNTS = "population generations stagnation exchanges parts first beside keep"
+_COUNTS = "population generations stagnation exchanges parts beside keep"
 _FLAGS = "elastic joint seeded most_free grow fuse"
 
 _WORDS = {

@@ -4,11 +4,12 @@ The rule and its five published parameter sets are those of the artifact (Helios
 framework/CES Service/CES_Helios.py).
 
 `Ces` decides on a demand series, as there; `CesQueue` is a policy, whose jobs really wait for
-nodes. Both follow the same rule.
+nodes. Both ask the same `Watch`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Room, start_in_order
-from ronda.solvers.policies.rigid.queues import Queue, queued
+from ronda.solvers.policies.rigid.queues import queued
 from ronda.systems.helios.controllers import Control
 from ronda.systems.helios.forecasts import STEP_S, DemandForecast, causal, foretold, past
 
@@ -91,6 +92,43 @@ RULES = {
 """The published parameters, by cluster."""
 
 
+@dataclass(slots=True)
+class Watch:
+    """The rule at work: how many nodes are awake, and from which step on some may go to sleep."""
+
+    rule: CesRule
+    awake: int
+    guard: int
+
+    def wake(self, step: int, need: int, total: int) -> None:
+        """Wake the nodes that are missing, and a buffer; then none sleeps for some steps."""
+        if self.awake < need:
+            self.awake, self.guard = need + self.rule.buffer, step + self.rule.keep
+        self.awake = min(self.awake, total)
+
+    def let_sleep(self, step: int, before: Ints, need: int, ahead: Callable[[], Floats]) -> None:
+        """Leave awake what is needed and a buffer, once the need has fallen and will fall.
+
+        Parameters
+        ----------
+        before
+            (H,) the need of the steps before this one.
+        ahead
+            Foretells the need of this step and of those after it.
+        """
+        rule, least = self.rule, need + self.rule.buffer
+        if step < self.guard or before.mean() - need < rule.fall:
+            return
+        foretold = ahead()
+        soon, later = foretold[: rule.ahead].mean(), foretold[: 2 * rule.ahead].mean()
+        if need - soon < rule.falling:
+            return
+        self.guard = step
+        # Where the need is to rise again, or few nodes would sleep, all stay awake.
+        if soon >= later and self.awake - min(self.awake, least) >= rule.least:
+            self.awake = least
+
+
 def published(forecast: Ints) -> Forecast:
     """Return a forecast that is one series, whenever it is asked: as the artifact reads its own."""
     return lambda t, n: forecast[t : t + n].astype(np.float64)
@@ -101,33 +139,17 @@ def ces(needed: Ints, total: Ints, forecast: Forecast, rule: CesRule) -> Ints:
 
     A node that is missing wakes in the step in which it is needed.
     """
-    active = np.zeros_like(needed)
-    now, guard = 0, rule.calm
-    for t, need in enumerate(needed.tolist()):
+    active, watch = np.zeros_like(needed), Watch(rule, 0, rule.calm)
+    for t, (need, most) in enumerate(zip(needed.tolist(), total.tolist(), strict=True)):
         if t < WARM_UP:
-            now = need + rule.buffer
-        elif now < need:
-            now, guard = need + rule.buffer, t + rule.keep
-        now = min(now, int(total[t]))
-        if t >= WARM_UP and t >= guard and sinks(needed, t, forecast, rule):
-            guard = t
-            now = fewer(need, now, t, forecast, rule)
-        active[t] = now
+            watch.awake = min(need + rule.buffer, most)
+        else:
+            watch.wake(t, need, most)
+            watch.let_sleep(
+                t, needed[t - rule.past : t], need, partial(forecast, t, 2 * rule.ahead)
+            )
+        active[t] = watch.awake
     return active
-
-
-def fewer(need: int, now: int, t: int, forecast: Forecast, rule: CesRule) -> int:
-    """Return the nodes that stay awake of `now` when the demand sinks: all, if it is to rise."""
-    rests = forecast(t, rule.ahead).mean() >= forecast(t, 2 * rule.ahead).mean()
-    least = need + rule.buffer
-    return least if rests and now - min(now, least) >= rule.least else now
-
-
-def sinks(needed: Ints, t: int, forecast: Forecast, rule: CesRule) -> bool:
-    """Return whether the demand lies below its recent mean, and is believed to fall further."""
-    fallen = needed[t - rule.past : t].mean() - needed[t]
-    falls = needed[t] - forecast(t, rule.ahead).mean()
-    return bool(fallen >= rule.fall and falls >= rule.falling)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +233,7 @@ class CesMemory(PlanMemory, frozen=True):
 
 @dataclass(frozen=True)
 class CesQueue:
-    """Start jobs in the order of a queue; how many nodes are awake follows CES.
+    """Start jobs in the order of `qssf`; how many nodes are awake follows CES.
 
     Hu et al. (SC'21), the controller of Helios: every ten minutes it looks whether the nodes that
     jobs use have become fewer and will become fewer still, and then leaves awake what is used and
@@ -223,15 +245,12 @@ class CesQueue:
     ----------
     cluster
         Whose published parameters.
-    queue
-        The order of waiting jobs; the first that finds no room blocks.
     history
         A demand series (a name or a file) that forecasts follow; empty: all stays as it is.
         Instances are taken to begin at midnight, as the series does.
     """
 
     cluster: Literal["venus", "earth", "saturn", "uranus", "philly"] = "earth"
-    queue: Queue = "qssf"
     history: str = ""
 
     name: ClassVar[str] = "ces-queue"
@@ -247,59 +266,37 @@ class CesQueue:
     ) -> Plan:
         """Start what fits, on awake nodes first; let the others sleep by the rule."""
         room = Room(round, round.running, sleeping=True)
-        started = start_in_order(room, queued(round, self.queue))
-        held = round.held | started
+        started = start_in_order(room, queued(round, "qssf"))
         before, rule = CesMemory.recall(initial).pools, RULES[self.cluster]
         awake, pools = list[int](), dict[str, CesPool]()
         for used, total, pool in used_by_pool(round, room.used):
-            known = _Pool(rule, self.history, total, before.get(pool, CesPool()))
-            awake.append(known.look(round.now_s, used))
-            pools[pool] = known.kept()
-        plan = Plan(policy=self.name, allocations=held, memory=CesMemory(pools).noted())
+            known = before.get(pool, CesPool())
+            pools[pool] = looked(known, round.now_s, used, total, rule, self.history)
+            awake.append(pools[pool].awake)
+        memory = CesMemory(pools).noted()
+        plan = Plan(policy=self.name, allocations=round.held | started, memory=memory)
         return with_awake(round, plan, awake)
 
 
-class _Pool:
-    """The controller of a pool."""
+def looked(
+    known: CesPool, now_s: float, used: int, total: int, rule: CesRule, history: str
+) -> CesPool:
+    """Return what a pool's controller knows after a look, with `used` nodes in use from now on.
 
-    def __init__(self, rule: CesRule, history: str, total: int, before: CesPool) -> None:
-        self.rule, self.history, self.total = rule, history, total
-        self.step, self.past = before.step, [*before.past]
-        self.peak, self.last = before.peak, before.last
-        self.awake, self.guard = before.awake, before.guard
-
-    def kept(self) -> CesPool:
-        """Return what is remembered."""
-        return CesPool(self.step, self.past, self.peak, self.last, self.awake, self.guard)
-
-    def look(self, now_s: float, used: int) -> int:
-        """Return the nodes that are awake, with `used` in use from now on."""
-        step = int(now_s // STEP_S)
-        if self.step is None:
-            self.step, self.guard, self.peak = step, step + self.rule.calm, used
-            self.awake = self.total
-        for done in range(max(self.step, step - self.rule.past - 1), step):
-            self._end(done)
-        begins = step > self.step and now_s == step * STEP_S
-        self.step, self.last = step, used
-        self.peak = used if begins else max(self.peak, used)
-        if self.awake < used:
-            self.awake, self.guard = used + self.rule.buffer, step + self.rule.keep
-        self.awake = min(self.awake, self.total)
-        return self.awake
-
-    def _end(self, step: int) -> None:
-        """Close a step: see whether nodes may sleep after it."""
-        needed = np.array([*self.past, self.peak])
-        t = len(needed) - 1
-        if t >= max(WARM_UP, self.rule.past) and step >= self.guard:
-            later = foretold(self.history, step, self.peak, self.total)
-
-            def forecast(_: int, steps: int) -> Floats:
-                return later[:steps]
-
-            if sinks(needed, t, forecast, self.rule):
-                self.guard = step
-                self.awake = fewer(self.peak, self.awake, t, forecast, self.rule)
-        self.past = [int(n) for n in needed[-max(WARM_UP, self.rule.past) :]]
-        self.peak = self.last
+    At the end of each step that is over by now, nodes may go to sleep; those that are missing wake
+    at once.
+    """
+    step, back = int(now_s // STEP_S), max(WARM_UP, rule.past)
+    since = step if known.step is None else known.step
+    if known.step is None:
+        known = CesPool(step, peak=used, awake=total, guard=step + rule.calm)
+    watch, past, peak = Watch(rule, known.awake, known.guard), [*known.past], known.peak
+    for done in range(max(since, step - rule.past - 1), step):
+        if len(past) >= back:
+            ahead = partial(foretold, history, done, peak, total)
+            watch.let_sleep(done, np.array(past[-rule.past :]), peak, ahead)
+        past, peak = [*past, peak][-back:], known.last
+    begins = step > since and now_s == step * STEP_S
+    watch.wake(step, used, total)
+    peak = used if begins else max(peak, used)
+    return CesPool(step, past, peak, used, watch.awake, watch.guard)

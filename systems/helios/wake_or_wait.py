@@ -22,7 +22,7 @@ from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.backfill import future_of
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Room, start_in_order
-from ronda.solvers.policies.rigid.queues import Queue, queued
+from ronda.solvers.policies.rigid.queues import queued
 from ronda.systems.helios.forecasts import HOURS_AHEAD, STEP_S, daily_paths, past
 from ronda.systems.helios.lot_sizing import costs, weights, whole
 
@@ -47,7 +47,7 @@ class WantedBefore(PlanMemory, frozen=True):
 
 @dataclass(frozen=True)
 class WakeOrWait:
-    """Start jobs in the order of a queue; wake nodes where that costs less than the queue waits.
+    """Start jobs in the order of `qssf`; wake nodes where that costs less than the queue waits.
 
     In node-seconds, for w nodes of a pool that wake now, the sum is::
 
@@ -62,8 +62,6 @@ class WakeOrWait:
 
     Parameters
     ----------
-    queue
-        The order of waiting jobs; the first that finds no room blocks.
     price
         What a wake-up costs, in nodes awake for ten minutes, as of ``ronda sleep --policy
         lot-sizing``.
@@ -75,7 +73,6 @@ class WakeOrWait:
         As of `ces-queue`.
     """
 
-    queue: Queue = "qssf"
     price: Annotated[float, msgspec.Meta(ge=0)] = 100.0
     delay: Annotated[float, msgspec.Meta(ge=0)] = 10.0
     keep: Annotated[int, msgspec.Meta(ge=1, le=144)] = 9
@@ -93,7 +90,7 @@ class WakeOrWait:
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
         """Start what fits on awake nodes; wake nodes for others, or let them wait."""
-        order = queued(round, self.queue)
+        order = queued(round, "qssf")
         limited = may_sleep(round)  # then sleep keeps a limit, and jobs wake what they need
         room = Room(round, round.running, sleeping=limited, wakes=limited)
         started = start_in_order(room, order)

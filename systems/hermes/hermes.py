@@ -45,12 +45,9 @@ class Hermes(Clocked):
     ----------
     hysteresis
         By how much of the running slope a waiting one must exceed it.
-    weight
-        Of the last report in the smoothed slope; 1: nothing else counts.
     """
 
     hysteresis: Annotated[float, msgspec.Meta(ge=0)] = 0.1
-    weight: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
 
     name: ClassVar[str] = "hermes"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
@@ -69,7 +66,7 @@ class Hermes(Clocked):
             checkpoint()
             if trial.name in found:
                 members.setdefault(found[trial.name], []).append(trial)
-        heads = sorted((self.head(each) for each in members.values()), key=self._urgency)
+        heads = sorted((self.head(each) for each in members.values()), key=_urgency)
         nodes = {head.name: slots[found[head.name]] for head in heads}
         plan = in_order(round, [*gangs, *heads], self.clocks(round), nodes=nodes)
         plan = replace(plan, policy=self.name, memory=TrialQueues(found).noted())
@@ -103,21 +100,20 @@ class Hermes(Clocked):
         fresh = next((t for t in queue if not t.losses), None)
         if fresh is not None:
             return fresh
-        best = max((t for t in queue if not t.runs), key=self._slope, default=running)
+        best = max((t for t in queue if not t.runs), key=lambda t: slope(t.losses), default=running)
         assert best is not None  # queues have members
-        if running is None or overtakes(self._slope(best), self._slope(running), self.hysteresis):
+        if running is None or overtakes(slope(best.losses), slope(running.losses), self.hysteresis):
             return best
         return running
 
-    def _slope(self, trial: Trial) -> float:
-        return slope(trial.losses, self.weight)
 
-    def _urgency(self, trial: Trial) -> tuple[bool, float]:
-        """Return by what heads go where watts are scarce: no report first, then the slope."""
-        return bool(trial.losses), -self._slope(trial) if trial.losses else 0.0
+def _urgency(trial: Trial) -> tuple[bool, float]:
+    """Return by what heads go where watts are scarce: no report first, then the slope."""
+    return bool(trial.losses), -slope(trial.losses) if trial.losses else 0.0
 
 
-def slope(losses: Sequence[float], weight: float = 0.5) -> float:
+@lru_cache(maxsize=65536)
+def slope(losses: tuple[float, ...], weight: float = 0.5) -> float:
     """Return by how much the normalised loss falls per report, exponentially smoothed.
 
     ``n_k = l_k / max(l_0 .. l_k)``, ``c_k = w (n_{k-1} - n_k) + (1 - w) c_{k-1}``; the first c is
@@ -130,11 +126,6 @@ def slope(losses: Sequence[float], weight: float = 0.5) -> float:
     weight
         w, above 0 to 1 (no smoothing).
     """
-    return _slope(tuple(losses), weight)
-
-
-@lru_cache(maxsize=65536)
-def _slope(losses: tuple[float, ...], weight: float) -> float:
     largest, before, smooth = losses[0], 1.0, 0.0
     for k, loss in enumerate(losses[1:], start=1):
         if loss == inf:

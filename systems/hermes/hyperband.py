@@ -3,9 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.sleeping import rest
@@ -15,11 +14,9 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
-from ronda.systems.hermes.halving import best, rungs
+from ronda.systems.hermes.halving import Losses, at, best, rungs
 from ronda.systems.hermes.order import in_order
 from ronda.systems.hermes.trials import LiveSweep, Trial, searches
-
-Losses = Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +37,13 @@ class Submitted(PlanMemory, frozen=True):
 
 @dataclass(frozen=True)
 class Hyperband(Clocked):
-    """Run brackets of trials one after another; at each rung the best 1 / eta go on.
+    """Run brackets of trials one after another; at each rung the best third goes on.
 
     Hyperband (Li et al., JMLR 2018). The rest is given up, once all of the bracket have come to the
     rung; until then trials wait there. Trials fill brackets in order of submission, and begin again
     with the first bracket after the last. Where GPUs are left the next bracket begins. Trials keep
     their progress from rung to rung.
-
-    Parameters
-    ----------
-    eta
-        One in eta goes on.
     """
-
-    eta: Annotated[int, msgspec.Meta(ge=2)] = 3
 
     name: ClassVar[str] = "hyperband"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
@@ -86,7 +76,7 @@ class Hyperband(Clocked):
         self, search: LiveSweep, places: Mapping[str, int]
     ) -> tuple[list[tuple[tuple[int, int, int], Trial]], list[str]]:
         """Return the trials that may run with their ranks, and those that are given up."""
-        all_ = brackets(search.sweep.reports, self.eta)
+        all_ = brackets(search.sweep.reports, 3)
         groups: dict[int, tuple[Bracket, dict[str, tuple[float, ...]]]] = {}
         numbers = {}
         for name, place in places.items():
@@ -98,7 +88,7 @@ class Hyperband(Clocked):
         gone: set[str] = set()
         for bracket, members in groups.values():
             live = {t.name for t in search.live} & members.keys()
-            waits, out = survivors(members, live, bracket.rungs, self.eta)
+            waits, out = survivors(members, live, bracket.rungs, 3)
             stopped |= waits
             gone |= out
         for trial in search.live:
@@ -166,7 +156,7 @@ def survivors(
     lost: set[str] = set()
     field = dict(trials)
     for rung in levels:
-        here = {n: losses[rung] if len(losses) > rung else inf for n, losses in field.items()}
+        here = dict.fromkeys(field, inf) | at(rung, field)
         missing = [n for n in field if n in live and len(field[n]) <= rung]
         if missing:
             waits |= {n for n in field if n in live and len(field[n]) - 1 == rung}

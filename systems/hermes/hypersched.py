@@ -1,13 +1,11 @@
 """HyperSched: as good a trial as possible by a deadline."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from statistics import median
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-import msgspec
-import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.sleeping import rest
@@ -17,8 +15,7 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.room import Clocked
-from ronda.systems.hermes.asha import records
-from ronda.systems.hermes.halving import rungs
+from ronda.systems.hermes.halving import at, cutoff, rungs
 from ronda.systems.hermes.order import in_order, most_gpus, shares, speed, worth_resizing
 from ronda.systems.hermes.trials import LiveSweep, Trial, searches
 
@@ -38,23 +35,14 @@ class Resized(PlanMemory, frozen=True):
 class HyperSched(Clocked):
     """Pause trials below the best at a rung, admit none too late, give spare GPUs to survivors.
 
-    HyperSched (Liaw et al., SoCC 2019). A trial whose loss at its last rung is above the cutoff of
-    all that was recorded there pauses, also if it has gone on before; when the cutoff rises it may
-    go on, the best first. None starts or resumes when the time left to the sweep's deadline is less
-    than eta times the longest run, and than a whole trial takes. Spare GPUs go to running trials
-    evenly, the best first, where that gets them further by the deadline. At the deadline all trials
-    are given up, as they are once none can go on. A sweep without a deadline has no end of time.
-
-    Parameters
-    ----------
-    eta
-        One in eta goes on; rungs are at first, first x eta, ... reports.
-    first
-        Reports of the lowest rung.
+    HyperSched (Liaw et al., SoCC 2019). A trial whose loss at its last rung (1, 4, 16, ... reports)
+    is above the best quarter of all that came there pauses, also if it has gone on before; when
+    that changes it may go on, the best first. None starts or resumes when the time left to the
+    sweep's deadline is less than four times the longest run, and than a whole trial takes. Spare
+    GPUs go to running trials evenly, the best first, where that gets them further by the deadline.
+    At the deadline all trials are given up, as they are once none can go on. A sweep without a
+    deadline has no end of time.
     """
-
-    eta: Annotated[int, msgspec.Meta(ge=2)] = 4
-    first: Annotated[int, msgspec.Meta(ge=1)] = 1
 
     name: ClassVar[str] = "hypersched"
     capabilities: ClassVar[Capability] = (
@@ -94,8 +82,8 @@ class HyperSched(Clocked):
 
     def _able(self, round: Round, search: LiveSweep, time_left_s: float) -> list[Trial]:
         """Return the trials that run or may: those that run, paused ones, new ones."""
-        levels = rungs(self.first, self.eta, search.sweep.reports)
-        cutoffs = {r: cutoff(records(r, search.losses).values(), self.eta) for r in levels}
+        levels = rungs(1, 4, search.sweep.reports)
+        cutoffs = {r: cutoff(at(r, search.losses).values(), 4) for r in levels}
         good: list[Trial] = []
         fresh: list[Trial] = []
         for trial in search.live:
@@ -109,7 +97,7 @@ class HyperSched(Clocked):
             max((len(losses) - 1 for losses in search.losses.values()), default=0) * report_s
         )
         good.sort(key=lambda t: (not t.runs, _metric(t)))
-        if admits(time_left_s, max(0.0, longest_s), self.eta, search.sweep.reports * report_s):
+        if admits(time_left_s, max(0.0, longest_s), 4, search.sweep.reports * report_s):
             return good + fresh
         return [t for t in good if t.runs]
 
@@ -143,22 +131,6 @@ class HyperSched(Clocked):
             if since >= RESIZE_EVERY and (then > 0 and gpus < has if waiting else grows):
                 found[trial.name] = gpus
         return found
-
-
-def cutoff(found: Iterable[float], eta: int) -> float:
-    """Return the loss above which a trial is paused by HyperSched's rule.
-
-    The percentile 1 / eta of what was recorded at the rung, which is 1 - 1 / eta of an accuracy;
-    none (infinite) of fewer than two records. Diverged trials are the last.
-    """
-    known = np.array(sorted(found))
-    if len(known) < 2:
-        return inf
-    finite = known[np.isfinite(known)]
-    place = (len(known) - 1) / eta
-    if not len(finite) or place > len(finite) - 1:
-        return float(finite[-1]) if len(finite) else inf
-    return float(np.interp(place, np.arange(len(finite)), finite))
 
 
 def admits(time_left_s: float, longest_s: float, eta: int, whole_s: float) -> bool:

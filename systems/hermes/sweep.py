@@ -83,8 +83,6 @@ class SweepPolicy(Clocked):
 
     Parameters
     ----------
-    hysteresis
-        By what share of the least reported loss a waiting trial must be better than a running one.
     hopeless
         Probability below which a trial is given up; 0: none is.
     beside
@@ -97,7 +95,6 @@ class SweepPolicy(Clocked):
         each report the worse half of an array leaves it.
     """
 
-    hysteresis: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     hopeless: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.05
     beside: Annotated[int, msgspec.Meta(ge=0)] = 0
     grow: bool = True
@@ -128,7 +125,7 @@ class SweepPolicy(Clocked):
             lost = self._hopeless(round, search, finals)
             discarded += lost
             able = self._able(round, search, frozenset(lost))
-            ranks = [(self._rank(t, finals, search.least), t) for t in able]
+            ranks = [(_rank(t, finals, search.least), t) for t in able]
             tried = all(trial.losses for trial in able)
             ranked += sorted(ranks, key=_rank_of)[: self._most(round, search) if tried else None]
         ranked.sort(key=_rank_of)
@@ -151,14 +148,6 @@ class SweepPolicy(Clocked):
         if sizes:
             plan = in_order(probes.round, probes.order, clocks, sizes=sizes)
         return probes.told(plan, taken)
-
-    def _rank(self, trial: Trial, finals: Mapping[str, Final], least: float) -> tuple[bool, float]:
-        """Return by what trials are ordered: no report yet, then the expected final loss."""
-        if not trial.losses:
-            return False, -float(trial.runs)
-        mean = finals[trial.name].mean
-        relative = mean / least if 0 < least < inf else mean
-        return True, relative - self.hysteresis * trial.runs
 
     def _able(self, round: Round, search: LiveSweep, lost: frozenset[str]) -> list[Trial]:
         """Return the trials that may run: those with a report, and new ones in good time."""
@@ -295,6 +284,14 @@ def _used(round: Round, search: LiveSweep) -> float:
     if end_s is None or end_s <= began_s:
         return float(end_s is not None)
     return (round.now_s - began_s) / (end_s - began_s)
+
+
+def _rank(trial: Trial, finals: Mapping[str, Final], least: float) -> tuple[bool, float]:
+    """Return by what trials are ordered: no report yet, then the expected final loss."""
+    if not trial.losses:
+        return False, -float(trial.runs)
+    mean = finals[trial.name].mean
+    return True, mean / least if 0 < least < inf else mean
 
 
 def _rank_of(pair: tuple[tuple[bool, float], Trial]) -> tuple[bool, float]:

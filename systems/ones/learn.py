@@ -20,31 +20,24 @@ from ronda.instances.models.learning import logged
 from ronda.systems.ones.memory import OnesMemory, Trained
 from ronda.systems.ones.progress import ProgressPredictor, features
 
-JOBS = 20
-"""Past jobs of ``ones-history``."""
-
-SEED = 0
-"""Of every training, as in the artifact's configuration."""
-
-TRAINING = 0.8
-"""Share of the time left that a training may take if an earlier one can serve instead."""
-
 
 def trained(memory: OnesMemory, refit: float, deadline: Deadline) -> Trained:
     """Return the training that serves this tick, and the next ones.
 
-    The predictor is trained from scratch once the share `refit` of jobs (0: any) has been added
-    since. If there is no time for that the last one serves until the next share has.
+    The predictor is trained from scratch once the share `refit` has been added to the jobs that it
+    was trained on (the 20 of ``ones-history`` among them); 0: whenever a job ends. If there is no
+    time for that the last one serves until the next share has.
     """
     kept = memory.predictor
-    if kept and memory.ended - kept.ended < max(1.0, refit * (JOBS + kept.ended)):
+    if kept and memory.ended - kept.ended < max(1.0, refit * (20 + kept.ended)):
         return kept
     try:
-        with ending(deadline.share(TRAINING if kept else 1.0).end):
+        # Where an earlier one can serve instead, a training leaves time for the tick itself.
+        with ending(deadline.share(0.8 if kept else 1.0).end):
             rows, progress = history()
             rows = np.array([*rows, *(row for log in memory.past.values() for row in log.rows)])
             done = [share for log in memory.past.values() for share in log.done]
-            made = ProgressPredictor.fit(rows, np.append(progress, done), seed=SEED)
+            made = ProgressPredictor.fit(rows, np.append(progress, done), seed=0)
     except OutOfTimeError:
         if not kept:
             raise

@@ -1,8 +1,9 @@
 """ONES as a policy: one tick, from a round to a plan."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 from numpy.random import Generator
@@ -10,7 +11,6 @@ from numpy.random import Generator
 from ronda.formulations.sleeping import woken
 from ronda.instances.arrays import Ints
 from ronda.instances.clock import Deadline
-from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan, SolveRecord
 from ronda.instances.round import Round
@@ -34,34 +34,17 @@ class Ones:
 
     Parameters
     ----------
-    population
-        K, genomes that are kept.
-    crossover
-        Probability that two parents exchange a gene.
-    mutation
-        Probability that a genome loses a job.
     refit
         The predictor is retrained once this share of jobs has been added to those that it was
         trained on; 0: whenever a job ends, as in the artifact.
     """
 
+    refit: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.25
+
     name: ClassVar[str] = "ones"
     capabilities: ClassVar[Capability] = (
         Capability.RANDOM | Capability.ELASTIC | Capability.PREEMPTS | Capability.HISTORY
     )
-
-    population: int = 16
-    crossover: float = 0.5
-    mutation: float = 0.3
-    refit: float = 0.25
-
-    def __post_init__(self) -> None:
-        """Refuse parameters that make no sense."""
-        if self.population < 4:
-            raise InputError("ones: population", str(self.population), "at least 4")
-        for key in ("crossover", "mutation", "refit"):
-            if not 0 <= getattr(self, key) <= 1:
-                raise InputError(f"ones: {key}", f"{getattr(self, key):g}", "a number in 0..1")
 
     @in_time
     def plan(
@@ -95,11 +78,11 @@ class Ones:
             found = candidates(problem, memory.jobs)
             tick = tick_of(problem, found, memory, expected, rng)
             genomes = _renumbered(problem, last.population.get(problem.index))
-            if genomes is None or len(genomes) != self.population:
-                genomes = first_population(tick, self.population, rng)
+            # The sizes and probabilities are those of the artifact's configuration.
+            if genomes is None:
+                genomes = first_population(tick, 16, rng)
             else:
-                crossed, mutated = self.crossover, self.mutation
-                genomes, _ = generation(genomes, tick, rng, crossed=crossed, mutated=mutated)
+                genomes, _ = generation(genomes, tick, rng, crossed=0.5, mutated=0.3)
             genome, whole = update(problem, genomes[0], found)
             ids = [job.id for job in problem.jobs]
             others = {i: held for i, held in allocations.items() if i not in ids}

@@ -129,7 +129,7 @@ def test_histories_that_tell_nothing_are_refused(make_instance, tmp_path):
 
 def test_the_controller_ces_is_no_policy():
     """With a queue its name is another, which the error tells."""
-    with pytest.raises(InputError, match="found 'ces'; expected ces-queue"):
+    with pytest.raises(InputError, match="found 'ces'; expected \"ces-queue\""):
         policy("ces")
 
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.instances.clock import Deadline, OutOfTimeError
-from ronda.systems.ones.learn import JOBS, history, predictor, trained
+from ronda.systems.ones.learn import history, predictor, trained
 from ronda.systems.ones.memory import FinishedLog, OnesMemory
 
 
@@ -23,12 +23,12 @@ def serving(memory, limit_s=None):
 def test_the_last_training_serves_where_there_is_no_time_for_another():
     """Nor is it tried again at every tick: not until as many jobs more have ended."""
     first = serving(OnesMemory())
-    later = serving(after(JOBS, first), 1e-9)
-    assert later == replace(first, ended=JOBS)
-    assert serving(after(JOBS, later)) == later
-    new = serving(after(JOBS, first))
+    later = serving(after(20, first), 1e-9)
+    assert later == replace(first, ended=20)
+    assert serving(after(20, later)) == later
+    new = serving(after(20, first))
     assert new.weights != first.weights
-    assert serving(after(JOBS, new), 1e-9) == new
+    assert serving(after(20, new), 1e-9) == new
     assert predictor(new).weights.tolist() == new.weights
 
 
