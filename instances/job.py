@@ -3,9 +3,7 @@
 from collections.abc import Iterable
 from math import floor, inf
 from sys import float_info
-from typing import Protocol
 
-import msgspec
 from msgspec.structs import replace
 
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record, Share
@@ -269,40 +267,19 @@ class Allocation(Record, frozen=True, kw_only=True, gc=False):
         )
 
     def narrows_to(self, then: "Allocation") -> bool:
-        """Return whether a job goes on in its array while others leave it, which costs no pause."""
-        return narrower(self, then)
+        """Return whether a job goes on in its array while others leave it, which costs no pause.
 
-
-class Held(Protocol):
-    """What says how and where a job runs: an `Allocation`, or a segment of a schedule."""
-
-    @property
-    def option(self) -> Option:
-        """How it runs."""
-        ...
-
-    @property
-    def placement(self) -> tuple[tuple[int, int], ...]:
-        """Pairs (node index, GPUs there)."""
-        ...
-
-    @property
-    def array(self) -> str | None:
-        """The array that it is in."""
-        ...
-
-
-def narrower(held: Held, then: Held) -> bool:
-    """Return whether an array goes on with fewer members: alone, it is no array any more."""
-    one, other = held.option, then.option
-    alone = other.width == 1 and other.mode == "exclusive" and then.array is None
-    return (
-        held.array is not None
-        and other.width < one.width
-        and (alone or (then.array == held.array and other.mode == one.mode))
-        and msgspec.structs.replace(other, width=one.width, mode=one.mode).same_way(one)
-        and same_nodes(held.placement, then.placement)
-    )
+        Alone, it is in no array any more.
+        """
+        one, other = self.option, then.option
+        alone = other.width == 1 and other.mode == "exclusive" and then.array is None
+        return (
+            self.array is not None
+            and other.width < one.width
+            and (alone or (then.array == self.array and other.mode == one.mode))
+            and replace(other, width=one.width, mode=one.mode).same_way(one)
+            and same_nodes(self.placement, then.placement)
+        )
 
 
 def same_nodes(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], ...]) -> bool:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Literal
 
 from ronda.instances.base import Record
-from ronda.instances.job import Option
+from ronda.instances.job import Allocation, Option
 from ronda.instances.plan import SolutionStatus, StopReason
 
 if TYPE_CHECKING:
@@ -36,6 +36,11 @@ class Segment(Record, frozen=True, kw_only=True, array_like=True):
     option: Option
     placement: tuple[tuple[int, int], ...]
     array: str | None = None
+
+    @property
+    def held(self) -> Allocation:
+        """What the job held."""
+        return Allocation(option=self.option, placement=self.placement, array=self.array)
 
 
 class JobOutcome(Record, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from ronda.instances.check.option import Examiner
 from ronda.instances.check.physics import Pace, Physics
 from ronda.instances.check.plan import same_option
 from ronda.instances.instance import Instance
-from ronda.instances.job import Costs, Job, Truth, narrower
+from ronda.instances.job import Costs, Job, Truth
 from ronda.instances.profile import NoiseCurve
 from ronda.instances.schedule import Failure, JobOutcome, Schedule, Segment
 from ronda.instances.violation import RELATIVE, SECOND, Fault, Violation, exceeds
@@ -251,7 +251,7 @@ def same(before: Segment, after: Segment) -> bool:
     """
     if before.end_s != after.start_s:
         return False
-    if narrower(before, after):
+    if before.array is not None and before.held.narrows_to(after.held):
         return True
     return (
         before.placement == after.placement

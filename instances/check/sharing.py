@@ -12,7 +12,7 @@ import numpy as np
 
 from ronda.instances.cluster import GpuType
 from ronda.instances.instance import Instance
-from ronda.instances.job import Allocation, Held, Job, Option, same_nodes
+from ronda.instances.job import Allocation, Job, Option, same_nodes
 from ronda.instances.profile import AffineTime, MeasuredTime, Memory, Profile, Sharing
 from ronda.instances.schedule import Schedule, Segment
 from ronda.instances.violation import Fault, Violation, exceeds
@@ -25,7 +25,7 @@ class Member(NamedTuple):
     """A job in an array, and what says how it runs there."""
 
     job: Job
-    held: Held
+    held: Allocation | Segment
 
 
 def slowdown(profile: Profile, gpu_type: GpuType, option: Option) -> float | Fault:
@@ -86,12 +86,12 @@ def distinct(allocations: Iterable[Allocation]) -> list[Allocation]:
     return list(found.values())
 
 
-def shares(held: Held, job: Job) -> bool:
+def shares(held: Allocation | Segment, job: Job) -> bool:
     """Return whether a job is in an array, or says so and may be in one."""
     return held.array is not None or (held.option.width > 1 and job.fusible is not None)
 
 
-def place_of(held: Held) -> tuple[str | None, tuple[tuple[int, int], ...]]:
+def place_of(held: Allocation | Segment) -> tuple[str | None, tuple[tuple[int, int], ...]]:
     """Return what tells the GPU of one array from that of another."""
     return held.array, held.placement
 

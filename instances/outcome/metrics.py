@@ -11,7 +11,6 @@ from ronda.instances.arguments import checked
 from ronda.instances.arrays import Floats
 from ronda.instances.demand import DAY_S
 from ronda.instances.instance import Faults, Instance
-from ronda.instances.job import narrower, same_nodes
 from ronda.instances.outcome.sweep_results import searched
 from ronda.instances.plan import SolutionStatus, gap_between
 from ronda.instances.schedule import JobOutcome, Schedule, Segment
@@ -253,8 +252,6 @@ def _preemptions(outcome: JobOutcome, end_s: float) -> int:
 
 def _restarts(segments: tuple[Segment, ...]) -> int:
     return sum(
-        a.end_s != b.start_s
-        or (not (a.option.same_way(b.option) and a.array == b.array) and not narrower(a, b))
-        or not same_nodes(a.placement, b.placement)
+        a.end_s != b.start_s or not (a.held.goes_on(b.held) or a.held.narrows_to(b.held))
         for a, b in pairwise(segments)
     )
