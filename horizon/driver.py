@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ronda.horizon.fallback import restore
-from ronda.horizon.guard import Passed, guarded
+from ronda.horizon.gate import Passed, answer
 from ronda.horizon.journal import FORMAT, Change, Decision, Header, Journal
 from ronda.horizon.state import ClusterState
 from ronda.instances.arguments import checked
@@ -27,7 +27,7 @@ from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
 from ronda.instances.job import Allocation, used_nodes
 from ronda.instances.models.fits import Predictor
 from ronda.instances.models.sharing import narrowed
-from ronda.instances.plan import Plan
+from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.instances.schedule import RoundRecord, Schedule
@@ -318,7 +318,7 @@ class Driver:
         now = None
         if asked.now_s != state.now_s:
             now = Passed(state.snapshot(self._length_s), partial(still, state))
-        relief, faults, solve_s, replaced = guarded(
+        cleared = answer(
             self.policy,
             asked,
             state.ledger,
@@ -328,12 +328,15 @@ class Driver:
             now=now,
         )
         round_ = asked if now is None else now.round
-        if not replaced and self._clocks and Capability.ELASTIC not in self.policy.capabilities:
-            relief = restore(round_, state.ledger, relief.plan, self._clocks)
-        plan = relief.plan
+        if cleared.plan.status is SolutionStatus.NONE:
+            raise RondaError(cleared.plan.record.message)
+        elastic = Capability.ELASTIC in self.policy.capabilities
+        if self._clocks and not cleared.replaced and not elastic:
+            cleared = restore(round_, state.ledger, cleared, self._clocks)
+        plan = cleared.plan
         state.ledger.accept(plan)
         change = state.difference(plan)
-        started, stopped, changed = self._carry_out(change, relief.slowed, plan.discarded)
+        started, stopped, changed = self._carry_out(change, cleared.slowed, plan.discarded)
         self._remember(plan)
         record = RoundRecord(
             now_s=state.now_s,
@@ -346,15 +349,15 @@ class Driver:
             bound=plan.bound,
             stop=plan.stop,
             status=plan.status,
-            solve_s=solve_s,
-            overhead_s=time.perf_counter() - began - solve_s,
-            overrun=self.time_limit_s is not None and solve_s > self.time_limit_s,
+            solve_s=cleared.solve_s,
+            overhead_s=time.perf_counter() - began - cleared.solve_s,
+            overrun=self.time_limit_s is not None and cleared.solve_s > self.time_limit_s,
             power_w=state.nodes.watts,
-            violations=faults,
+            violations=cleared.faults,
             prices=plan.prices,
-            slowed_jobs=relief.slowed,
-            stopped_jobs=relief.stopped,
-            restored_jobs=relief.restored,
+            slowed_jobs=cleared.slowed,
+            stopped_jobs=cleared.stopped,
+            restored_jobs=cleared.restored,
             pinned_jobs=pinned,
             conflicts=tuple(each.message for each in plan.details.conflicts),
         )

@@ -51,22 +51,20 @@ class Checker(Protocol):
         ...
 
 
-class Relief(NamedTuple):
-    """A plan, the jobs that were slowed, stopped, or given their clock back, and what it breaks.
-
-    `broken` says in words what no plan keeps together with the limits; `unmet` are the rules that
-    stay broken.
-    """
+class Cleared(NamedTuple):
+    """A plan that may be acted on, and what it took to have one."""
 
     plan: Plan
-    slowed: tuple[str, ...] = ()
+    slowed: tuple[str, ...] = ()  # jobs that run at a lower clock
     stopped: tuple[str, ...] = ()
-    restored: tuple[str, ...] = ()
-    broken: tuple[str, ...] = ()
-    unmet: Collection[str] = ()
+    restored: tuple[str, ...] = ()  # jobs that have their clock back
+    faults: tuple[str, ...] = ()  # of the policy's plan, and what no plan keeps with the limits
+    unmet: Collection[str] = ()  # rules that stay broken
+    solve_s: float = 0.0  # seconds until the policy had answered
+    replaced: bool = False  # whether another plan took the place of the policy's own
 
 
-def fallback(round: Round, ledger: Checker, rejected: Plan, *, may_sleep: bool) -> Relief:
+def fallback(round: Round, ledger: Checker, rejected: Plan, *, may_sleep: bool) -> Cleared:
     """Return a plan within all limits that starts nothing, with the record of the rejected one.
 
     Running jobs keep their allocations. If even these break a limit (a power cap that dropped, a
@@ -75,7 +73,7 @@ def fallback(round: Round, ledger: Checker, rejected: Plan, *, may_sleep: bool) 
     watt (see `slowings`); those jobs are stopped first that lose the least GPU
     time since they began to run here. No job is slowed or stopped, and no node sleeps, if the rest
     suffices. Arrays are stopped whole: a GPU draws no less for some of its jobs. What no plan keeps
-    together with the limits goes last, and the relief names it: nodes of a policy that puts none to
+    together with the limits goes last, and its faults name it: nodes of a policy that puts none to
     sleep stay awake. Jobs that may not be stopped go on, and rules that no plan keeps beside them
     stay broken.
 
@@ -87,7 +85,7 @@ def fallback(round: Round, ledger: Checker, rejected: Plan, *, may_sleep: bool) 
     shed = _Shed(round, ledger, rejected)
     broken = shed.violations((), ())
     if not broken:
-        return Relief(shed.plan((), ()))
+        return Cleared(shed.plan((), ()))
     nodes = shed.concerned = _concerned(round, broken)
     running = [jobs for jobs in together(round.running) if nodes.intersection(_nodes(jobs))]
     soft = [jobs for jobs in running if all(state.job.preemptible for state in jobs)]
@@ -111,12 +109,14 @@ def fallback(round: Round, ledger: Checker, rejected: Plan, *, may_sleep: bool) 
     raise NoPlanError(f"at {round.now_s:g} s no plan {words}: {why}", stop)
 
 
-def restore(round: Round, ledger: Checker, plan: Plan, clocks: Mapping[str, float]) -> Relief:
+def restore(
+    round: Round, ledger: Checker, cleared: Cleared, clocks: Mapping[str, float]
+) -> Cleared:
     """Give jobs that were slowed down their earlier clocks back, as far as the limits let them.
 
     Jobs that the (valid) plan stops or changes are left alone.
     """
-    restored = []
+    plan, restored = cleared.plan, []
     for state in round.running:
         clock, held = clocks.get(state.job.id), state.allocation
         if clock is None or held is None or plan.allocations.get(state.job.id) != held:
@@ -128,7 +128,7 @@ def restore(round: Round, ledger: Checker, plan: Plan, clocks: Mapping[str, floa
         if not ledger.check(round, trial):
             plan = trial
             restored.append(state.job.id)
-    return Relief(plan, restored=tuple(restored))
+    return cleared._replace(plan=plan, restored=tuple(restored))
 
 
 class _Shed:
@@ -181,7 +181,7 @@ class _Shed:
 
     def relief(
         self, steps: Steps, jobs: Sequence[Jobs], unmet: Sequence[Violation], *, may_sleep: bool
-    ) -> Relief:
+    ) -> Cleared:
         """Return the plan in which nothing is slowed, stopped or asleep without need."""
         stopped = _ids(self._needed(jobs, lambda some: (steps, _ids(some))))
         most = _fewest(len(steps), lambda n: not self.violations(steps[:n], stopped))
@@ -202,7 +202,9 @@ class _Shed:
             broken.append(f"no plan keeps {limits} and all nodes awake: {which} put to sleep")
         for rule, why in self.unmet.items():
             broken.append(given_way(rule, rule, self.firm, f"it has {why}").message)
-        return Relief(plan, tuple(slowed), tuple(stopped), (), tuple(broken), tuple(self.unmet))
+        return Cleared(
+            plan, tuple(slowed), tuple(stopped), faults=tuple(broken), unmet=tuple(self.unmet)
+        )
 
     def _needed(
         self, jobs: Sequence[Item], of: Callable[[Sequence[Item]], tuple[Steps, Sequence[str]]]

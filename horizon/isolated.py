@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ronda.horizon.guard import ask, malformed
+from ronda.horizon.gate import ask, malformed
 from ronda.horizon.warm_up import warm_up
 from ronda.instances.arguments import checked
 from ronda.instances.clock import Deadline

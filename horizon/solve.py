@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from ronda.horizon.guard import answer
+from ronda.horizon.gate import answer
 from ronda.instances.arguments import checked
 from ronda.instances.base import Index, Positive
 from ronda.instances.check.checker import Ledger
@@ -57,9 +57,10 @@ def solve(
     InputError
         If the round is not valid, or a rule is none: it raises, or returns something else.
     """
-    deadline, made = Deadline.of(deadline), with_rules(as_policy(policy), extra, "extra")
-    valid = validate(round)  # within the deadline
-    return solve_valid(valid, made, seed=seed, deadline=deadline, initial=initial, log=log)
+    clock = Deadline.of(deadline)  # it covers all that follows
+    made = with_rules(as_policy(policy), extra, "extra")
+    valid = validate(round)
+    return solve_valid(valid, made, seed=seed, deadline=clock, initial=initial, log=log)
 
 
 def solve_valid(
@@ -76,4 +77,4 @@ def solve_valid(
     if own := rules_of(made):
         refuse_bad(own, round)
     with logged(log):
-        return answer(made, round, ledger, deadline=deadline, seed=seed, initial=initial)
+        return answer(made, round, ledger, deadline=deadline, seed=seed, initial=initial).plan

@@ -15,9 +15,9 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.instances.tables.table import Report, Table
+from ronda.solvers.as_one import seen_by
 from ronda.solvers.contract import Policy
 from ronda.solvers.exact.backends import Writer, logged
-from ronda.solvers.greedy.as_one import seen_by
 from ronda.solvers.policies.optimising.milp import Modelled
 from ronda.solvers.registry import as_policy
 
@@ -78,7 +78,7 @@ def alternatives_valid(
         raise InputError("alternatives", f"policy {made.name}", " or ".join(ABLE))
     if made.exact or made.parts > 1:
         raise InputError("alternatives", "placement=exact or parts", "one model of options")
-    seen = seen_by(made, round)
+    seen = seen_by(made.capabilities, round)
     try:
         with ending(deadline.end):
             question = made.question(seen.round, deadline, seed)

@@ -19,8 +19,8 @@ from ronda.instances.arrays import Floats, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.solvers.as_one import AsOne
 from ronda.solvers.decision.plan import Question
-from ronda.solvers.greedy.as_one import AsOne
 from ronda.solvers.rules import NO_RULES, Rules
 
 SHAPES, MORE = 5, 3

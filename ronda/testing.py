@@ -24,9 +24,9 @@ from ronda.instances.models.sharing import together
 from ronda.instances.plan import Plan, StopReason
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
+from ronda.solvers.as_one import seen_by
 from ronda.solvers.contract import Capability, Policy
-from ronda.solvers.greedy.as_one import seen_by
-from ronda.solvers.greedy.in_time import fill
+from ronda.solvers.greedy.policy import fill
 from ronda.solvers.registry import as_policy
 
 LIMIT_S, LATE_S = 0.5, 0.25
@@ -233,7 +233,7 @@ def worth_of_going_on(policy: Policy, round: Round) -> float | None:
     known = Capability.OBJECTIVE in policy.capabilities
     if ask is None or not known or Capability.ARRAYS in policy.capabilities:
         return None
-    seen = seen_by(policy, round).round
+    seen = seen_by(policy.capabilities, round).round
     kept = Plan(allocations=seen.held | fill(seen, seen.held, Deadline()))
     if check(seen, woken(seen, kept)):
         return None

@@ -33,7 +33,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.violation import Violation
-from ronda.solvers.greedy.as_one import AsOne
+from ronda.solvers.as_one import AsOne
 from ronda.solvers.rules import RACK, Rule, Rules, name_of, rules, sees_racks
 
 WITHIN = "without brackets and commas"

@@ -1,8 +1,7 @@
 """The contract between the host of a round and the policy that decides it."""
 
 from enum import Flag, auto
-from functools import wraps
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import RondaError
@@ -69,28 +68,6 @@ class MadePolicy(Policy, Protocol):
     ) -> Plan:
         """Decide a round."""
         ...
-
-
-def in_seconds(cls: Any) -> None:
-    """Let a class's `plan` take seconds for a deadline, or none."""
-    plan = cls.plan
-    if hasattr(plan, "in_seconds"):
-        return
-
-    @wraps(plan)
-    def timed(
-        self: Any,
-        round: Round,
-        *,
-        deadline: Deadline | float | None = None,
-        seed: int = 0,
-        initial: Plan | None = None,
-    ) -> Plan:
-        found: Plan = plan(self, round, deadline=Deadline.of(deadline), seed=seed, initial=initial)
-        return found
-
-    timed.in_seconds = True  # type: ignore[attr-defined]
-    cls.plan = timed
 
 
 class FaultError(RondaError):

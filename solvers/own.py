@@ -9,13 +9,16 @@ import importlib.util
 import inspect
 import re
 import sys
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
+from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.files.seal import checksum
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
 from ronda.solvers import plugins
 from ronda.solvers.contract import Capability, Policy
 
@@ -98,7 +101,30 @@ def _named(found: Any, name: str) -> type:
         raise InputError(f"--policy {name}", type(found).__name__, "a class")
     _complete(found, name, f"--policy {name}")
     found.name = name  # type: ignore[attr-defined]
+    _in_seconds(found)
     return found
+
+
+def _in_seconds(cls: Any) -> None:
+    """Let the `plan` of a class take seconds for a deadline, or none."""
+    plan = cls.plan
+    if hasattr(plan, "in_seconds"):
+        return
+
+    @wraps(plan)
+    def timed(
+        self: Any,
+        round: Round,
+        *,
+        deadline: Deadline | float | None = None,
+        seed: int = 0,
+        initial: Plan | None = None,
+    ) -> Plan:
+        found: Plan = plan(self, round, deadline=Deadline.of(deadline), seed=seed, initial=initial)
+        return found
+
+    timed.in_seconds = True  # type: ignore[attr-defined]
+    cls.plan = timed
 
 
 def _complete(cls: type, name: str, place: str) -> None:

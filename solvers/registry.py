@@ -18,7 +18,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.rules.diagnose import mismatch
 from ronda.instances.rules.problem import one_of
 from ronda.solvers import own, plugins
-from ronda.solvers.contract import Capability, MadePolicy, Policy, in_seconds
+from ronda.solvers.contract import Capability, MadePolicy, Policy
 from ronda.solvers.rules import EXTRA, NO_RULES, rules
 
 POLICIES: dict[str, str] = {
@@ -78,7 +78,6 @@ def policy(spec: str, **parameters: Any) -> MadePolicy:
     cls = policy_class(name)
     if given.pop(own.CODE, own.code(cls)) != own.code(cls):
         raise InputError(f"--policy {name}", "a file that has changed", "the one of this run")
-    in_seconds(cls)
     known, fields = parameters_of(name, given.get("objective")), own.parameters(cls)
     options = {key: given.pop(key) for key in [*given] if "." in key and OF_SOLVER in fields}
     refuse_unknown(name, given, known)

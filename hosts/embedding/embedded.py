@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.horizon.beliefs import Beliefs
-from ronda.horizon.guard import answer
+from ronda.horizon.gate import answer
 from ronda.hosts.embedding.carried import carried_out
 from ronda.hosts.embedding.changes import Changes, changes
 from ronda.hosts.embedding.decided import LOG, Hook, tell
@@ -331,7 +331,7 @@ class Embedded:
                     deadline=deadline,
                     seed=self._settings.seed,
                     initial=before.plan,
-                )
+                ).plan
         except OutOfTimeError:
             plan = _kept(round, StopReason.TIME_LIMIT)
         at_s.append(deadline.elapsed())

@@ -23,9 +23,9 @@ from ronda.instances.rules.validate import validate
 from ronda.questions.consolidate.counting import most_saved
 from ronda.questions.consolidate.holdings import Saving, holdings, lost_s, worth_of
 from ronda.questions.consolidate.one_by_one import one_by_one
+from ronda.solvers.as_one import AsOne
 from ronda.solvers.exact.from_pyomo import solve
 from ronda.solvers.exact.linear_form import Effort
-from ronda.solvers.greedy.as_one import AsOne
 from ronda.solvers.versions import versions
 
 Placement = tuple[tuple[int, int], ...]

@@ -22,10 +22,10 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.applied_rules import broken_rules
+from ronda.solvers.as_one import AsOne
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.decision.plan import Optimising, Question
-from ronda.solvers.greedy.as_one import AsOne
-from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.policy import TimelyPolicy
 from ronda.solvers.prices.dual import bound_at
 from ronda.solvers.rules import EXTRA, Rules, rules_of
 
@@ -70,11 +70,11 @@ class Judged:
 
 
 @dataclass
-class Frozen:
+class Frozen(TimelyPolicy):
     """A policy with values on a scale, and a job that may have one size `only`, if any."""
 
-    name: str
-    capabilities: Capability
+    name: str  # type: ignore[misc]
+    capabilities: Capability  # type: ignore[misc]
     made: Optimising
     scale: Scale
     seed: int
@@ -86,10 +86,7 @@ class Frozen:
         """The rules that its plans keep."""
         return rules_of(self.made)
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Decide a round."""
         asked = self.question(round, deadline, seed, initial)
         return self.made.answer(asked, deadline, initial)

@@ -14,7 +14,7 @@ from ronda.instances.job import Allocation, Job
 from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING
 from ronda.questions.whatif.frozen import Frozen, Judged, Only, priced
-from ronda.solvers.greedy.as_one import AsOne
+from ronda.solvers.as_one import AsOne
 
 
 class Size(Record, frozen=True, kw_only=True):

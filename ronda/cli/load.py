@@ -12,8 +12,8 @@ from ronda.instances.instance import Instance
 from ronda.instances.round import Round
 
 if TYPE_CHECKING:
+    from ronda.solvers.as_one import AsOne
     from ronda.solvers.decision.plan import Question
-    from ronda.solvers.greedy.as_one import AsOne
     from ronda.solvers.policies.optimising.milp import Milp
 
 T = TypeVar("T")
@@ -91,7 +91,7 @@ def milp_question(round: Round, spec: str, extra: str = "") -> tuple["AsOne", "Q
     file of rules, or empty.
     """
     from ronda.instances.clock import Deadline
-    from ronda.solvers.greedy.as_one import AsOne
+    from ronda.solvers.as_one import AsOne
     from ronda.solvers.policies.optimising.milp import Milp
     from ronda.solvers.registry import policy
     from ronda.solvers.rules import with_rules

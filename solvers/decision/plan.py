@@ -1,6 +1,6 @@
 """A question about a round, the options chosen, however they were found, and the plan they make."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
@@ -37,7 +37,7 @@ from ronda.instances.violation import ROUNDING
 from ronda.solvers.applied_rules import asked
 from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.realise import OVER, Realised, realise
-from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.policy import TimelyPolicy
 from ronda.solvers.rules import EXTRA, NO_RULES, Rules, rules_of
 from ronda.solvers.versions import versions
 
@@ -456,7 +456,7 @@ def _record(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Optimising(ABC):
+class Optimising(TimelyPolicy):
     """Build the options of a round and their values, choose, and place the choice on nodes.
 
     What the choice cannot realise on nodes is left out, and the plan's objective and gap are
@@ -489,10 +489,7 @@ class Optimising(ABC):
         """Whether options and nodes are chosen together from the start."""
         return False
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Decide a round."""
         return self.answer(self.question(round, deadline, seed, initial), deadline, initial)
 

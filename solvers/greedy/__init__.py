@@ -4,6 +4,7 @@ Here stand PowerFlow's marginal steps, climbs over GPU counts, and the list of j
 policies share. Which rule a policy follows is in `ronda.solvers.policies`.
 """
 
-from ronda.solvers.greedy.room import Clocked, Room, start_in_order
+from ronda.solvers.greedy.policy import Clocked
+from ronda.solvers.greedy.room import Room, start_in_order
 
 __all__ = ["Clocked", "Room", "start_in_order"]

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
@@ -152,19 +151,6 @@ Clocks = Callable[[JobState, Option], Option]
 def full_clock(state: JobState, option: Option) -> Option:
     """Return the option as it is."""
     return option
-
-
-@dataclass(frozen=True)
-class Clocked:
-    """A policy that decides GPUs (and batch) at full clock and leaves the clock to a setting.
-
-    Whatever such a policy gives a job afresh goes through `clocks`, which is what the suffix
-    ``+zeus`` replaces (`ronda.solvers.policies.energy.zeus`); what runs on keeps its clock.
-    """
-
-    def clocks(self, round: Round) -> Clocks:
-        """Return the setting for a round."""
-        return full_clock
 
 
 class Room:

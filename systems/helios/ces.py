@@ -23,7 +23,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.policy import TimelyPolicy
 from ronda.solvers.greedy.room import Room, start_in_order
 from ronda.solvers.policies.rigid.queues import queued
 from ronda.systems.helios.controllers import Control
@@ -232,7 +232,7 @@ class CesMemory(PlanMemory, frozen=True):
 
 
 @dataclass(frozen=True)
-class CesQueue:
+class CesQueue(TimelyPolicy):
     """Start jobs in the order of `qssf`; how many nodes are awake follows CES.
 
     Hu et al. (SC'21), the controller of Helios: every ten minutes it looks whether the nodes that
@@ -260,10 +260,7 @@ class CesQueue:
         """Refuse a history that tells nothing."""
         past(self.history)
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Start what fits, on awake nodes first; let the others sleep by the rule."""
         room = Room(round, round.running, sleeping=True)
         started = start_in_order(room, queued(round, "qssf"))

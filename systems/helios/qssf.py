@@ -1,21 +1,18 @@
 """QSSF, the service of Helios that orders waiting jobs: least expected GPU time first."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ronda.formulations.sleeping import rest
-from ronda.instances.clock import Deadline
-from ronda.instances.plan import Plan
+from ronda.instances.job import JobState
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.backfill import Backfill, beside
-from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked
-from ronda.solvers.policies.rigid.queues import Service, service
+from ronda.solvers.greedy.backfill import Backfill
+from ronda.solvers.policies.rigid.queues import Queued, Service, service
 
 
 @dataclass(frozen=True)
-class Qssf(Clocked):
+class Qssf(Queued):
     """Start waiting jobs by expected GPU time, least first, as the QSSF service of Helios does.
 
     Hu et al. (SC'21): what is believed of a job's run time, times the GPUs that it asked for, ranks
@@ -37,12 +34,6 @@ class Qssf(Clocked):
     name: ClassVar[str] = "qssf"
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
-        """Start what fits, least service first."""
-        waiting = sorted(round.waiting, key=service(round, self.by))
-        held = beside(round, waiting, self.backfill, self.clocks(round))
-        plan = Plan(policy=self.name, allocations=held)
-        return rest(round, plan, initial)
+    def order(self, round: Round) -> Sequence[JobState]:
+        """Return the waiting jobs, least service first."""
+        return sorted(round.waiting, key=service(round, self.by))

@@ -20,7 +20,7 @@ from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.backfill import future_of
-from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.policy import TimelyPolicy
 from ronda.solvers.greedy.room import Room, start_in_order
 from ronda.solvers.policies.rigid.queues import queued
 from ronda.systems.helios.forecasts import HOURS_AHEAD, STEP_S, daily_paths, past
@@ -46,7 +46,7 @@ class WantedBefore(PlanMemory, frozen=True):
 
 
 @dataclass(frozen=True)
-class WakeOrWait:
+class WakeOrWait(TimelyPolicy):
     """Start jobs in the order of `qssf`; wake nodes where that costs less than the queue waits.
 
     In node-seconds, for w nodes of a pool that wake now, the sum is::
@@ -85,10 +85,7 @@ class WakeOrWait:
         """Refuse a history that tells nothing."""
         past(self.history)
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Start what fits on awake nodes; wake nodes for others, or let them wait."""
         order = queued(round, "qssf")
         limited = may_sleep(round)  # then sleep keeps a limit, and jobs wake what they need

@@ -16,8 +16,7 @@ from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.greedy.policy import Clocked
 from ronda.systems.hermes.halving import Losses, at, best, rungs
 from ronda.systems.hermes.order import in_order
 from ronda.systems.hermes.trials import LiveSweep, Trial, searches
@@ -37,10 +36,7 @@ class Asha(Clocked):
     name: ClassVar[str] = "asha"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Order the trials that may go on; give up those that never will."""
         ranked: list[tuple[Rank, Trial]] = []
         discarded: list[str] = []

@@ -15,8 +15,7 @@ from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.greedy.policy import Clocked
 from ronda.systems.hermes.order import firm, in_order
 from ronda.systems.hermes.trials import Trial, trials_of
 
@@ -52,10 +51,7 @@ class Hermes(Clocked):
     name: ClassVar[str] = "hermes"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Choose the trial of every queue."""
         trials = trials_of(round)
         gangs = [t for t in trials if t.state.job.gpus > 1]

@@ -12,8 +12,7 @@ from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.greedy.policy import Clocked
 from ronda.systems.hermes.halving import Losses, at, best, rungs
 from ronda.systems.hermes.order import in_order
 from ronda.systems.hermes.trials import LiveSweep, Trial, searches
@@ -48,10 +47,7 @@ class Hyperband(Clocked):
     name: ClassVar[str] = "hyperband"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Order the trials that may go on; give up those that fail at a rung."""
         before = Submitted.recall(initial).before
         places: dict[str, dict[str, int]] = {}

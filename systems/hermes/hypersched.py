@@ -13,8 +13,7 @@ from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.greedy.policy import Clocked
 from ronda.systems.hermes.halving import at, cutoff, rungs
 from ronda.systems.hermes.order import in_order, most_gpus, shares, speed, worth_resizing
 from ronda.systems.hermes.trials import LiveSweep, Trial, searches
@@ -49,10 +48,7 @@ class HyperSched(Clocked):
         Capability.PREEMPTS | Capability.SLEEPS | Capability.ELASTIC
     )
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Order the trials that may go on, and size them."""
         order: list[Trial] = []
         discarded: list[str] = []

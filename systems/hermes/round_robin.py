@@ -10,9 +10,7 @@ from ronda.instances.clock import Deadline
 from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked
-from ronda.solvers.greedy.turns import taking_turns
+from ronda.solvers.greedy.policy import Clocked
 from ronda.systems.hermes.order import in_order
 from ronda.systems.hermes.trials import trials_of
 
@@ -35,12 +33,9 @@ class RoundRobin(Clocked):
 
     name: ClassVar[str] = "round-robin"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
+    takes_turns: ClassVar[bool] = True
 
-    @in_time
-    @taking_turns
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Move trials whose turn is over to the end of the queue."""
         before = Turns.recall(initial)
         began, place = before.began, {name: k for k, name in enumerate(before.queue)}

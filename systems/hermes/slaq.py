@@ -17,9 +17,7 @@ from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked
-from ronda.solvers.greedy.turns import taking_turns
+from ronda.solvers.greedy.policy import Clocked
 from ronda.systems.hermes.order import in_order
 from ronda.systems.hermes.trials import Trial, trials_of
 
@@ -45,12 +43,9 @@ class Slaq(Clocked):
 
     name: ClassVar[str] = "slaq"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
+    takes_turns: ClassVar[bool] = True
 
-    @in_time
-    @taking_turns
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Order trials by what is expected of them."""
 
         def rank(trial: Trial) -> tuple[bool, float]:

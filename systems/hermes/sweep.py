@@ -27,10 +27,9 @@ from ronda.formulations.sleeping import rest
 from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.solvers.as_one import AsOne, Members
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.as_one import AsOne, Members
-from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.greedy.policy import Clocked
 from ronda.systems.hermes.order import (
     firm,
     in_order,
@@ -105,10 +104,7 @@ class SweepPolicy(Clocked):
         Capability.PREEMPTS | Capability.SLEEPS | Capability.ELASTIC | Capability.ARRAYS
     )
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Order the trials, give up the hopeless, and let leaders grow."""
         seen = AsOne(round, _not_of_trials)
         round = seen.round

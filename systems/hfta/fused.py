@@ -11,14 +11,14 @@ from ronda.instances.base import NonNegative
 from ronda.instances.clock import Deadline
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.contract import Capability, Policy
-from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.policy import TimelyPolicy
 from ronda.solvers.registry import composed
 from ronda.systems.hfta.jointly import Jointly
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fused:
+class Fused(TimelyPolicy):
     """The members of each fusion class are one elastic job, which the base policy plans.
 
     It decides on how many GPUs a class is, at which clock and under which budget, with all other
@@ -34,15 +34,12 @@ class Fused:
 
     gather: NonNegative = 1.0
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Plan the classes as the base does, and tell it to their members."""
         joint = Jointly(round, self.gather)
         before = None if initial is None else replace(initial, allocations=joint.round.held)
-        base: Policy = super()  # type: ignore[assignment]
-        return joint.told(base.plan(joint.round, deadline=deadline, seed=seed, initial=before))
+        base: TimelyPolicy = super()  # type: ignore[assignment]
+        return joint.told(base.decide(joint.round, deadline=deadline, seed=seed, initial=before))
 
 
 BASES = ("prices", "milp", "evolve")

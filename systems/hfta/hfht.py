@@ -14,17 +14,17 @@ from ronda.instances.models.array_sizes import first_fit
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Mode
 from ronda.instances.round import Round
+from ronda.solvers.as_one import AsOne
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.as_one import AsOne
 from ronda.solvers.greedy.groups import FusionClass, Home, groups, longest, together
-from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.policy import TimelyPolicy
 from ronda.solvers.greedy.room import Room
 
 FUSED: Mode = "fused"
 
 
 @dataclass(frozen=True)
-class Hfht:
+class Hfht(TimelyPolicy):
     """Start jobs in order of submission, those of a class as arrays of as many as fit a GPU.
 
     An array starts when its first job is the first of the queue, with those of its class that have
@@ -34,10 +34,7 @@ class Hfht:
     name: ClassVar[str] = "hfht"
     capabilities: ClassVar[Capability] = Capability.SLEEPS | Capability.ARRAYS
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Start what fits, oldest first."""
         held, seen = dict(round.held), AsOne(round).round
         room = Room(seen, seen.running)

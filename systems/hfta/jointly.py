@@ -20,7 +20,7 @@ from ronda.instances.models.sharing import narrowed
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Profile, Rated
 from ronda.instances.round import Round
-from ronda.solvers.greedy.as_one import AsOne
+from ronda.solvers.as_one import AsOne
 from ronda.solvers.greedy.groups import FusionClass, Home, groups, named
 from ronda.solvers.greedy.regroup import OnGpu, regroup
 

@@ -15,7 +15,7 @@ from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan, SolveRecord
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.policy import TimelyPolicy
 from ronda.systems.ones.deploy import account, affordable, update
 from ronda.systems.ones.genome import IDLE
 from ronda.systems.ones.learn import predictor, trained
@@ -26,7 +26,7 @@ from ronda.systems.ones.tick import first_population, generation, tick_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ones:
+class Ones(TimelyPolicy):
     """Evolve which job has which GPU, one generation a tick, as ONES's artifact does.
 
     The genome gives every GPU to a job; the number of GPUs decides a job's batch and learning
@@ -46,10 +46,7 @@ class Ones:
         Capability.RANDOM | Capability.ELASTIC | Capability.PREEMPTS | Capability.HISTORY
     )
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Evolve by one generation and deploy the best genome if the rule allows it."""
         memory = OnesMemory.recall(initial)
         if any(s.since_s > round.now_s for s in round.running):

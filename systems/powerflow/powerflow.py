@@ -4,7 +4,7 @@ Both climb by the priority of a step (`ronda.solvers.greedy.marginal`), from sma
 runs, take the better end, and place.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -23,8 +23,8 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.decision.plan import Choice, Placing, Question, Spent, to_plan, waiting_alone
 from ronda.solvers.greedy.counted import Counted, RowUses, uses
-from ronda.solvers.greedy.in_time import in_time
 from ronda.solvers.greedy.marginal import Steps, admitted, climbed, priced, relative, steps_of
+from ronda.solvers.greedy.policy import TimelyPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class MarginalCase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MarginalGreedy(ABC):
+class MarginalGreedy(TimelyPolicy):
     """Admit jobs at their smallest option, climb by priority, place, and power off what is empty.
 
     Jobs climb twice, from their smallest options and from what they run on; the plan is the climb
@@ -65,10 +65,7 @@ class MarginalGreedy(ABC):
     objective: ClassVar[str] = "snapshot"
     parameters: ClassVar[Mapping[str, Any]] = parameters("snapshot")
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Decide a round."""
         question = self.question(round, deadline, seed)
         table, values = question.table, question.values

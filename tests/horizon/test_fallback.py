@@ -246,7 +246,7 @@ def test_a_rack_s_cap_stops_nobody_elsewhere(make_clocked):
         racks = (Rack(name="r0", power_cap_w=cap_w), Rack(name="r1"))
         cluster = replace(instance.cluster, node_groups=groups, racks=racks)
         relief = shed(standing(replace(instance, cluster=cluster), held))
-        assert (relief.slowed, relief.stopped, relief.broken) == (slowed, stopped, ())
+        assert (relief.slowed, relief.stopped, relief.faults) == (slowed, stopped, ())
 
 
 def test_idle_nodes_sleep_before_anybody_stops(make_clocked):
@@ -263,7 +263,7 @@ def test_idle_nodes_sleep_before_anybody_stops(make_clocked):
     assert (relief.slowed, relief.stopped, relief.plan.asleep) == (("a",), (), None)
     relief = shed(standing(instance, firm, power_cap_w=1300.0))
     assert (relief.slowed, relief.stopped, relief.plan.asleep) == ((), (), (1,))
-    assert relief.broken == ("no plan keeps 1300 W and all nodes awake: node 1 put to sleep",)
+    assert relief.faults == ("no plan keeps 1300 W and all nodes awake: node 1 put to sleep",)
 
 
 def test_nodes_sleep_where_they_must_and_nowhere_else(make_clocked):
@@ -295,7 +295,7 @@ def test_what_not_even_an_empty_plan_keeps_is_refused(make_clocked):
     for may_sleep in (True, False):
         relief = shed(round_, may_sleep=may_sleep)
         assert relief.plan.asleep == (0,)
-        assert bool(relief.broken) is not may_sleep
+        assert bool(relief.faults) is not may_sleep
     with pytest.raises(RondaError, match="draws 10 W of 5 W"):
         shed(replace(round_, power_cap_w=5.0))
 

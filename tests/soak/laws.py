@@ -15,7 +15,7 @@ from ronda.formulations.sleeping import woken
 from ronda.instances.clock import Deadline
 from ronda.instances.job import Allocation
 from ronda.instances.plan import ROUNDING, Plan, SolutionStatus, StopReason, closes
-from ronda.solvers.greedy.as_one import seen_by
+from ronda.solvers.as_one import seen_by
 from ronda.solvers.registry import POLICIES
 
 FEW = "(generations=3, stagnation=3)"
@@ -129,7 +129,7 @@ SOLVED = (SolutionStatus.OPTIMAL, SolutionStatus.FEASIBLE)
 
 def exceeded(asked, name, bound, made):
     """Say which sound plan is worth more than a policy's bound, in that policy's eyes."""
-    seen = seen_by(made, asked.round)
+    seen = seen_by(made.capabilities, asked.round)
     if seen.names and asked.round.energy_j is not None:  # an array ends with its last member
         return
     question = made.question(seen.round, Deadline(), asked.seed)

@@ -15,7 +15,7 @@ import ronda
 from ronda.instances import clock, generate
 from ronda.instances.plan import StopReason
 from ronda.instances.rules.validate import validate
-from ronda.solvers.greedy.in_time import GOOD
+from ronda.solvers.greedy.policy import GOOD
 
 pytestmark = pytest.mark.soak
 

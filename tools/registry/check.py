@@ -16,7 +16,7 @@ from ronda.instances.files.packaged import load
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.greedy.as_one import AsOne
+from ronda.solvers.as_one import AsOne
 from ronda.solvers.policies.optimising.prices import Prices
 from tools.registry import models
 from tools.registry.records import InstanceEntry, RoundEntry, plan_file

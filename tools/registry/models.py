@@ -10,10 +10,10 @@ from ronda.instances.arrays import Floats
 from ronda.instances.clock import Deadline
 from ronda.instances.files import storage
 from ronda.instances.round import Round
+from ronda.solvers.as_one import AsOne
 from ronda.solvers.decision.by_file import model_of
 from ronda.solvers.exact.highs import PRECISE, PRECISION, run, silent
 from ronda.solvers.exact.model_file import export
-from ronda.solvers.greedy.as_one import AsOne
 from ronda.solvers.policies.optimising.milp import Milp
 from tools.registry.records import Model
 

@@ -12,9 +12,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
-from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked
-from ronda.solvers.greedy.turns import taking_turns
+from ronda.solvers.greedy.policy import Clocked
 
 
 @dataclass(frozen=True)
@@ -32,12 +30,9 @@ class Optimus(Clocked):
     capabilities: ClassVar[Capability] = (
         Capability.ELASTIC | Capability.PREEMPTS | Capability.SIZES | Capability.SLEEPS
     )
+    takes_turns: ClassVar[bool] = True
 
-    @in_time
-    @taking_turns
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Decide how many GPUs every job gets."""
         climb = GpuLadderClimb(round, own_batch_ladders(round, every=True), self.clocks(round))
         jobs = [j for j in range(len(climb.ladders)) if climb.move(j, 0)]

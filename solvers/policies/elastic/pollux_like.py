@@ -15,9 +15,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
-from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked
-from ronda.solvers.greedy.turns import taking_turns
+from ronda.solvers.greedy.policy import Clocked
 
 FLOOR = 1e-3
 """Added to every speedup by the artifact, so that a job without GPUs costs 1 / FLOOR."""
@@ -52,12 +50,9 @@ class PolluxLike(Clocked):
     capabilities: ClassVar[Capability] = (
         Capability.ELASTIC | Capability.PREEMPTS | Capability.SLEEPS
     )
+    takes_turns: ClassVar[bool] = True
 
-    @in_time
-    @taking_turns
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Decide how many GPUs, and which batch, every job gets."""
         jobs = worths(round)
         ladders = [job.ladder for job in jobs]

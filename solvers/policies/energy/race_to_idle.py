@@ -10,13 +10,13 @@ from ronda.instances.clock import Deadline
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.policy import TimelyPolicy
 from ronda.solvers.greedy.room import Room, start_in_order
 from ronda.solvers.policies.rigid.queues import Queue, queued
 
 
 @dataclass(frozen=True)
-class RaceToIdle:
+class RaceToIdle(TimelyPolicy):
     """Run jobs as requested at full clock, in order, and let nodes without a job sleep.
 
     The opposite of slowing jobs down: what a job draws beyond idle power is not looked at, but no
@@ -36,10 +36,7 @@ class RaceToIdle:
     name: ClassVar[str] = "race-to-idle"
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Start what fits, in order; what is not used sleeps."""
         room = Room(round, round.running, sleeping=True)
         started = start_in_order(room, queued(round, self.queue))

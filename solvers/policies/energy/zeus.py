@@ -28,7 +28,8 @@ from ronda.instances.job import JobState, Option
 from ronda.instances.models.power import gpu_power_w
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.room import Clocked, Clocks
+from ronda.solvers.greedy.policy import Clocked
+from ronda.solvers.greedy.room import Clocks
 from ronda.solvers.registry import ZEUS_BASES, composed
 
 

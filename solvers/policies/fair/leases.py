@@ -17,9 +17,8 @@ from ronda.instances.job import Allocation, JobState
 from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked, Clocks, preempt_in_order
-from ronda.solvers.greedy.turns import taking_turns
+from ronda.solvers.greedy.policy import Clocked
+from ronda.solvers.greedy.room import Clocks, preempt_in_order
 from ronda.solvers.policies.fair.time_shares import TimeShares
 
 
@@ -60,12 +59,9 @@ class Leasing(Clocked, ABC):
 
     name: ClassVar[str]
     capabilities: ClassVar[Capability]
+    takes_turns: ClassVar[bool] = True
 
-    @in_time
-    @taking_turns
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Decide who runs where."""
         book, of = Book.of(round, initial), TimeShares.of(round)
         if not of.jobs:

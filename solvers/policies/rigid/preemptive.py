@@ -1,5 +1,7 @@
 """Orders of admission, which stop other jobs: least time left, least service, the Gittins index."""
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -13,13 +15,32 @@ from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked, preempt_in_order
-from ronda.solvers.greedy.turns import taking_turns
+from ronda.solvers.greedy.policy import Clocked
+from ronda.solvers.greedy.room import preempt_in_order
+
+
+class Admitting(Clocked):
+    """A policy that is an order of live jobs, who are admitted while GPUs last; the others stop.
+
+    A job that ends holds its GPUs for `teardown_s` seconds more.
+    """
+
+    teardown_s: float = 0.0
+
+    @abstractmethod
+    def order(self, round: Round) -> Sequence[JobState]:
+        """Return the live jobs, the first one to run first."""
+
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
+        """Admit jobs, in order."""
+        allocations = preempt_in_order(
+            round, self.order(round), clocks=self.clocks(round), teardown_s=self.teardown_s
+        )
+        return rest(round, Plan(policy=self.name, allocations=allocations), initial)
 
 
 @dataclass(frozen=True)
-class Srtf(Clocked):
+class Srtf(Admitting):
     """Admit live jobs by remaining time while GPUs last; stop running jobs that are not admitted.
 
     As in the Helios artifact (SC'21): the remaining time of a stopped job includes the restart
@@ -40,21 +61,13 @@ class Srtf(Clocked):
     name: ClassVar[str] = "srtf"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SIZES | Capability.SLEEPS
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
-        """Admit jobs, shortest remaining time first."""
-        live = (*round.waiting, *round.running)
-        order = sorted(live, key=Requested(round).remaining_s)
-        allocations = preempt_in_order(
-            round, order, clocks=self.clocks(round), teardown_s=self.teardown_s
-        )
-        return rest(round, Plan(policy=self.name, allocations=allocations), initial)
+    def order(self, round: Round) -> Sequence[JobState]:
+        """Return the live jobs, shortest remaining time first."""
+        return sorted((*round.waiting, *round.running), key=Requested(round).remaining_s)
 
 
 @dataclass(frozen=True)
-class Las(Clocked):
+class Las(Admitting):
     """Admit jobs by the GPU-seconds that they have had, least first, ties by submission.
 
     Plain least attained service of gangs, without the queues of `tiresias`: jobs that have had
@@ -63,24 +76,19 @@ class Las(Clocked):
 
     name: ClassVar[str] = "las"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
+    takes_turns: ClassVar[bool] = True
 
-    @in_time
-    @taking_turns
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
-        """Admit jobs, the least served first."""
+    def order(self, round: Round) -> Sequence[JobState]:
+        """Return the live jobs, the least served first."""
 
         def served(state: JobState) -> tuple[float, float]:
             return state.gpu_s_at(round.now_s), state.job.submit_s
 
-        order = sorted(round.jobs, key=served)
-        allocations = preempt_in_order(round, order, clocks=self.clocks(round))
-        return rest(round, Plan(policy=self.name, allocations=allocations), initial)
+        return sorted(round.jobs, key=served)
 
 
 @dataclass(frozen=True)
-class Gittins(Clocked):
+class Gittins(Admitting):
     """Admit live jobs by GPUs times the Gittins index of the time left, stop those not admitted.
 
     The index of a job whose time left S is believed to be distributed in some way is ::
@@ -96,13 +104,10 @@ class Gittins(Clocked):
 
     name: ClassVar[str] = "gittins"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SIZES | Capability.SLEEPS
+    takes_turns: ClassVar[bool] = True
 
-    @in_time
-    @taking_turns
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
-        """Admit jobs, least index first."""
+    def order(self, round: Round) -> Sequence[JobState]:
+        """Return the live jobs, least index first."""
         requested = Requested(round)
 
         def rank(state: JobState) -> float:
@@ -111,9 +116,7 @@ class Gittins(Clocked):
                 gpus = state.allocation.option.gpus
             return gpus * requested.remaining_s(state) * relative_index(round, state)
 
-        live = sorted((*round.waiting, *round.running), key=rank)
-        allocations = preempt_in_order(round, live, clocks=self.clocks(round))
-        return rest(round, Plan(policy=self.name, allocations=allocations), initial)
+        return sorted((*round.waiting, *round.running), key=rank)
 
 
 def relative_index(round: Round, state: JobState) -> float:

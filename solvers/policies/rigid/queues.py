@@ -4,7 +4,8 @@ What fits starts in the order of the queue of its partition, and its first job t
 blocks; who may pass it says `ronda.solvers.greedy.backfill`.
 """
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -16,8 +17,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.backfill import Backfill, beside
-from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked
+from ronda.solvers.greedy.policy import Clocked
 
 Queue = Literal["fifo", "sjf", "qssf"]
 """By submission, by expected time, or by expected GPU time, as the policies of these names do."""
@@ -26,8 +26,26 @@ Service = Literal["gpu-time", "time", "gpus"]
 """A job's service: its expected GPU time, its expected time, or just its GPUs."""
 
 
+class Queued(Clocked):
+    """A policy that is an order of the waiting jobs: it stops nothing, and starts what fits.
+
+    Who passes a job that finds no room is said by `backfill`.
+    """
+
+    backfill: Backfill
+
+    @abstractmethod
+    def order(self, round: Round) -> Sequence[JobState]:
+        """Return the waiting jobs, the first one to start first."""
+
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
+        """Start what fits, in order."""
+        held = beside(round, self.order(round), self.backfill, self.clocks(round))
+        return rest(round, Plan(policy=self.name, allocations=held), initial)
+
+
 @dataclass(frozen=True)
-class Fifo(Clocked):
+class Fifo(Queued):
     """Start jobs in order of submission as they were requested.
 
     The baseline of the Helios artifact (SC'21), with its *consolidate* placer. Each partition has
@@ -45,18 +63,13 @@ class Fifo(Clocked):
     name: ClassVar[str] = "fifo"
     capabilities: ClassVar[Capability] = Capability.SLEEPS
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
-        """Start what fits, oldest first."""
-        held = beside(round, round.waiting, self.backfill, self.clocks(round))
-        plan = Plan(policy=self.name, allocations=held)
-        return rest(round, plan, initial)
+    def order(self, round: Round) -> Sequence[JobState]:
+        """Return the waiting jobs, oldest first."""
+        return round.waiting
 
 
 @dataclass(frozen=True)
-class Sjf(Clocked):
+class Sjf(Queued):
     """Start waiting jobs by expected run time as requested, shortest first, ties by submission.
 
     With exact estimates this is the oracle SJF of the Helios artifact (SC'21). Jobs of unknown
@@ -73,14 +86,9 @@ class Sjf(Clocked):
     name: ClassVar[str] = "sjf"
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
 
-    @in_time
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
-        """Start what fits, shortest first."""
-        held = beside(round, queued(round, "sjf"), self.backfill, self.clocks(round))
-        plan = Plan(policy=self.name, allocations=held)
-        return rest(round, plan, initial)
+    def order(self, round: Round) -> Sequence[JobState]:
+        """Return the waiting jobs, shortest first."""
+        return queued(round, "sjf")
 
 
 def queued(round: Round, queue: Queue) -> list[JobState]:

@@ -11,9 +11,8 @@ from ronda.instances.job import JobState
 from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.in_time import in_time
-from ronda.solvers.greedy.room import Clocked, preempt_in_order
-from ronda.solvers.greedy.turns import taking_turns
+from ronda.solvers.greedy.policy import Clocked
+from ronda.solvers.greedy.room import preempt_in_order
 
 
 class SecondQueue(PlanMemory, frozen=True):
@@ -48,12 +47,9 @@ class Tiresias(Clocked):
 
     name: ClassVar[str] = "tiresias"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
+    takes_turns: ClassVar[bool] = True
 
-    @in_time
-    @taking_turns
-    def plan(
-        self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
-    ) -> Plan:
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Admit jobs, the first queue first."""
         jobs = sorted(round.jobs, key=lambda state: state.job.submit_s)
         passed_s = {s.job.id: self._passed_s(round, s) for s in jobs}

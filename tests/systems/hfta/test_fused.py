@@ -22,7 +22,7 @@ from ronda.instances.outcome.metrics import job_figures, summarise
 from ronda.instances.plan import StopReason
 from ronda.instances.profile import AffineTime, Memory, PowerCurve, Profile, Sharing, Tabular
 from ronda.instances.round import Round
-from ronda.solvers.greedy.in_time import GOOD
+from ronda.solvers.greedy.policy import GOOD
 from ronda.solvers.greedy.regroup import fastest_cut, regroup
 from ronda.solvers.registry import policy
 from ronda.systems.hfta.jointly import Jointly

@@ -17,8 +17,8 @@ from ronda.instances.clock import Deadline
 from ronda.instances.job import Estimate
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.profile import NoiseScale
+from ronda.solvers.as_one import AsOne
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.as_one import AsOne
 from ronda.solvers.registry import policy
 
 

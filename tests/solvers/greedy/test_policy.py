@@ -1,14 +1,12 @@
 """What a policy answers in time: its own plan, though it was cut, or what runs and what fits."""
 
-from types import SimpleNamespace
-
 import pytest
 
 import ronda
 from ronda.instances import generate
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.in_time import in_time
+from ronda.solvers.greedy.policy import TimelyPolicy
 
 ROUND = generate.round(12, severity="loose", seed=1)
 
@@ -23,9 +21,15 @@ def test_a_plan_that_stops_all_is_kept_if_it_is_known_to_be_good(objective, kept
         stop=StopReason.TIME_LIMIT,
         status=SolutionStatus.FEASIBLE,
     )
-    policy = SimpleNamespace(name="cut", capabilities=Capability.NONE)
-    decide = in_time(lambda self, round, *, deadline, seed, initial=None: cut)
-    plan = decide(policy, ROUND, deadline=60.0, seed=0)
+
+    class Cut(TimelyPolicy):
+        name = "cut"
+        capabilities = Capability.NONE
+
+        def decide(self, round, *, deadline, seed, initial):
+            return cut
+
+    plan = Cut().plan(ROUND, deadline=60.0)
     assert ROUND.held
     assert (plan.allocations == {}) is kept
     assert kept or ROUND.held.items() <= plan.allocations.items()

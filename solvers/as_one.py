@@ -14,14 +14,14 @@ from ronda.instances.job import Allocation, Estimate, JobState, Option
 from ronda.instances.models.sharing import member, together
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.contract import Capability, Policy
+from ronda.solvers.contract import Capability
 
 Members = tuple[JobState, ...]
 
 
-def seen_by(policy: Policy, round: Round) -> "AsOne":
+def seen_by(capabilities: Capability, round: Round) -> "AsOne":
     """Return a round as a policy sees it: as it is, if it decides which jobs share GPUs."""
-    if Capability.ARRAYS in policy.capabilities:
+    if Capability.ARRAYS in capabilities:
         return AsOne(round, lambda members: False)
     return AsOne(round)
 

@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.formulations.watts import may_sleep
-from ronda.horizon import guard
+from ronda.horizon import gate
 from ronda.horizon.driver import run
-from ronda.horizon.guard import guarded
+from ronda.horizon.gate import answer
 from ronda.horizon.solve import solve
 from ronda.instances import generate
 from ronda.instances.check.checker import Ledger, check
@@ -152,12 +152,11 @@ def test_what_fits_starts_only_if_the_fuller_plan_keeps_every_rule():
     """Several jobs fit beside what runs in `tight`; the ledger lets one start: none does."""
     round_ = tight()
     for ledger, fills in ((Ledger(round_.cluster), True), (OneMore(round_.cluster), False)):
-        relief = guarded(
-            Misbehaving("answer: int"), round_, ledger, deadline=Deadline(), seed=0
-        ).relief
-        started = relief.plan.allocations.keys() - round_.held.keys()
+        policy = Misbehaving("answer: int")
+        plan = answer(policy, round_, ledger, deadline=Deadline(), seed=0).plan
+        started = plan.allocations.keys() - round_.held.keys()
         assert (len(started) > 1) is fills
-        assert ledger.check(round_, relief.plan) == []
+        assert ledger.check(round_, plan) == []
 
 
 def test_what_the_policy_remembers_is_kept_if_it_can_be():
@@ -173,7 +172,7 @@ def test_a_plan_that_comes_much_too_late_is_not_used(monkeypatch):
     """Later than three times the limit and a second; a little late it is."""
     used_up = Deadline(1.0, started=Deadline().started - 1e3)  # by start-up, not by the policy
     assert solve(tight(), Fifo(), deadline=used_up).stop is StopReason.TIME_LIMIT
-    monkeypatch.setattr(guard, "LATE_S", -4.0)
+    monkeypatch.setattr(gate, "LATE_S", -4.0)
     plan = solve(tight(), Fifo(), deadline=Deadline(1.0))
     assert plan.record.message.startswith("refused: late: came after ")
     assert plan.stop is StopReason.ERROR

@@ -1,0 +1,156 @@
+"""The face of ronda's own policies: each states its rule, and all keep the same promises.
+
+A decision leaves an answer at every stage: keep what runs; then the greedy fill; then what the
+rule itself finds. Building ends at its checkpoints (`ronda.instances.clock`) early enough for the
+stages before.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from ronda.formulations.placement.rack_power import keeps_limits
+from ronda.formulations.sleeping import woken
+from ronda.instances.clock import Deadline, OutOfTimeError, ending
+from ronda.instances.job import Allocation
+from ronda.instances.plan import Plan, SolutionStatus, StopReason
+from ronda.instances.round import Round
+from ronda.solvers.applied_rules import broken_rules
+from ronda.solvers.as_one import AsOne, seen_by
+from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.room import Clocks, Room, full_clock
+from ronda.solvers.greedy.turns import until_turns_end
+from ronda.solvers.rules import rules_of
+
+FEW = 8
+"""Jobs that the greedy fill tries to start even if time is over."""
+
+GOOD = 0.05
+"""Gap up to which a plan that was cut counts by its worth, and not by how many jobs it runs."""
+
+
+class TimelyPolicy(ABC):
+    """A policy that answers by its deadline; a subclass states its rule in `decide`.
+
+    Attributes
+    ----------
+    takes_turns
+        Whether jobs end their turns first where restarts take too much of the time on GPUs
+        (`ronda.solvers.greedy.turns`).
+    """
+
+    name: ClassVar[str]
+    capabilities: ClassVar[Capability]
+    takes_turns: ClassVar[bool] = False
+
+    @abstractmethod
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
+        """Decide a round by the rule alone, in which each array is one job (`seen_by`)."""
+
+    def plan(
+        self,
+        round: Round,
+        *,
+        deadline: Deadline | float | None = None,
+        seed: int = 0,
+        initial: Plan | None = None,
+    ) -> Plan:
+        """Decide a round by a deadline, which may be given in seconds; None: without a limit."""
+        deadline, seen = Deadline.of(deadline), seen_by(self.capabilities, round)
+        before = initial and seen.shown(initial)
+        return seen.told(self.in_time(seen.round, deadline=deadline, seed=seed, initial=before))
+
+    def in_time(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
+        """Decide a round that is seen as the policy sees it; answer with an earlier stage if cut.
+
+        No plan that was cut runs fewer jobs than run now, unless limits forbid to keep these or
+        the plan is known to be within `GOOD` of the best. A plan that breaks a rule of the
+        policy's user is none.
+        """
+        reserved_s = 0.0
+        if deadline.limit_s is not None:
+            # Keeping what runs takes 1 microsecond a job, trying a job 4, starting it 25 (measured
+            # on one slow core).
+            reserved_s = min(0.002 + 1.5e-5 * len(round.jobs), 0.8 * deadline.limit_s)
+        try:
+            with ending(deadline.end - reserved_s):
+                made = self.decide(round, deadline=deadline, seed=seed, initial=initial)
+                if self.takes_turns:
+                    elastic = Capability.ELASTIC in self.capabilities
+                    firm = until_turns_end(round, made, elastic=elastic)
+                    if firm is not round:
+                        made = self.decide(firm, deadline=deadline, seed=seed, initial=initial)
+        except OutOfTimeError:
+            made = Plan(policy=self.name, status=SolutionStatus.NONE, stop=StopReason.TIME_LIMIT)
+        if made.stop is StopReason.TIME_LIMIT and _too_little(round, made):
+            started = fill(round, round.held, deadline)
+            record = replace(
+                made.record,
+                seed=seed,
+                total_s=deadline.elapsed(),
+                message=f"no time for more than what runs; {len(started)} jobs start as requested",
+            )
+            kept = Plan(
+                policy=made.policy,
+                allocations=round.held | started,
+                prices={} if initial is None else initial.prices,
+                stop=StopReason.TIME_LIMIT,
+                status=SolutionStatus.FALLBACK,
+                record=record,
+                memory={} if initial is None else initial.memory,
+            )
+            made = woken(round, kept)
+        if broken := broken_rules(rules_of(self), round, made):
+            record = replace(made.record, message=f"found no plan that keeps {broken[0].where}")
+            made = replace(made, allocations={}, status=SolutionStatus.NONE, record=record)
+        return made
+
+
+@dataclass(frozen=True)
+class Clocked(TimelyPolicy):
+    """A policy that decides GPUs (and batch) at full clock and leaves the clock to a setting.
+
+    Whatever such a policy gives a job afresh goes through `clocks`, which is what the suffix
+    ``+zeus`` replaces (`ronda.solvers.policies.energy.zeus`); what runs on keeps its clock.
+    """
+
+    def clocks(self, round: Round) -> Clocks:
+        """Return the setting for a round."""
+        return full_clock
+
+
+def _too_little(round: Round, plan: Plan) -> bool:
+    """Return whether a plan that was cut is worse than what runs now."""
+    if plan.status in (SolutionStatus.NONE, SolutionStatus.FALLBACK):
+        return True
+    held = round.held
+    if len(plan.allocations) >= len(held) or (plan.gap is not None and plan.gap <= GOOD):
+        return False
+    return keeps_limits(round, held)
+
+
+def fill(round: Round, held: Mapping[str, Allocation], deadline: Deadline) -> dict[str, Allocation]:
+    """Return what waiting jobs start on next to what is held, as requested, first come first.
+
+    A job that finds no room does not block those behind it, and wakes nodes if those awake have
+    none. It ends soon after the deadline, but not before the first few: a run whose every decision
+    is cut goes on all the same.
+    """
+    deadline = deadline.sooner(-0.005)  # by which it may be late
+    started: dict[str, Allocation] = {}
+    if not round.waiting:
+        return started
+    kept = (replace(s, allocation=held[s.job.id]) for s in round.running if s.job.id in held)
+    staying = AsOne(replace(round, running=tuple(kept))).round.running
+    room = Room(round, staying, sleeping=False)
+    queue = sorted(round.waiting, key=lambda state: state.job.submit_s)
+    for tried, state in enumerate(queue):
+        if (tried >= FEW and deadline.over()) or not room.free_gpus:
+            break
+        given = room.fit(state)
+        if given is not None:
+            started[state.job.id] = given
+    return started
