@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.sleeping import unused
@@ -20,7 +21,6 @@ from ronda.instances.job import same_nodes, used_nodes
 from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason, believed, closes
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
-from ronda.questions.consolidate.counting import most_saved
 from ronda.questions.consolidate.holdings import Saving, holdings, lost_s, worth_of
 from ronda.questions.consolidate.one_by_one import one_by_one
 from ronda.solvers.as_one import AsOne
@@ -283,3 +283,24 @@ def _in_turn(seen: AsOne, round: Round, at: Mapping[str, Placement]) -> tuple[Mi
 def _give(free: list[int], placement: Placement, times: int) -> None:
     for node, gpus in placement:
         free[node] += times * gpus
+
+
+def most_saved(round: Round, saving: Saving) -> float:
+    """Return an upper bound on what moves save in a round without arrays.
+
+    Of each pool, min Σ_n w_n a_n with Σ_n size_n a_n ≥ GPUs held and 0 ≤ a_n ≤ 1 is what the nodes
+    in use are worth at least: those of least w per GPU are filled first.
+    """
+    topology, worth = round.cluster.topology, worth_of(round, saving)
+    held = np.zeros(len(worth))
+    for allocation in round.held.values():
+        for node, gpus in allocation.placement:
+            held[node] += gpus
+    saved = float(worth[held > 0].sum())
+    for pool in range(len(topology.pools)):
+        nodes = np.flatnonzero(topology.in_service(pool))
+        size, each = topology.node_gpus[nodes], worth[nodes] / topology.node_gpus[nodes]
+        order = np.argsort(each, kind="stable")
+        filled = np.minimum(size[order].cumsum(), held[nodes].sum())
+        saved -= float(np.diff(filled, prepend=0.0) @ each[order])
+    return np.floor(saved + 1e-6) if saving == "nodes" else saved

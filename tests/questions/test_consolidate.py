@@ -14,8 +14,7 @@ from ronda.instances.job import Costs
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.violation import Violation
 from ronda.questions.consolidate import answer as module
-from ronda.questions.consolidate.answer import consolidate
-from ronda.questions.consolidate.counting import most_saved
+from ronda.questions.consolidate.answer import consolidate, most_saved
 from ronda.questions.consolidate.holdings import holdings
 from ronda.questions.consolidate.one_by_one import one_by_one
 from ronda.solvers.exact.from_pyomo import linear_form
