@@ -1,1 +1,1 @@
-"""How a round is cast: performance models, options, objectives, Pyomo models, placement, bounds."""
+"""The formulation of a round: options, objectives, models, placement, bounds and predictions."""

@@ -1,7 +1,7 @@
-"""Dual feasible functions of bin packing: what whole nodes add to counting GPUs.
+"""Dual feasible functions of bin packing, which bound packings tighter than counting GPUs.
 
-Pieces of a node's G GPUs get shares such that whatever fits into one node has shares of at most 1
-in sum. So in N nodes the shares sum to at most N. The functions are those of S. P. Fekete and
+Pieces of a node's G GPUs get shares such that the shares of pieces that fit into one node sum to at
+most 1. So in N nodes the shares sum to at most N. The functions are those of S. P. Fekete and
 J. Schepers, New classes of fast lower bounds for bin packing problems, Math. Programming 91 (2001),
 section 3, for k = 1, 2, ... and x = gpus / G::
 
@@ -22,7 +22,7 @@ from ronda.instances.arrays import Floats, Rows
 
 
 def node_shares(gpus: Rows, node_gpus: int, k: int) -> Floats:
-    """Return (n,) the share of a node that pieces (n,) of it take by f_k.
+    """Return (n,) the share of a node that pieces (n,) take by f_k.
 
     f_1 gives every piece of more than half a node a node of its own.
     """
@@ -31,10 +31,10 @@ def node_shares(gpus: Rows, node_gpus: int, k: int) -> Floats:
 
 
 def tightening(sizes: Iterable[int], node_gpus: int) -> tuple[int, ...]:
-    """Return the k whose `node_shares` say more about these sizes than counting GPUs does.
+    """Return the k whose `node_shares` are tighter than counting GPUs for these sizes.
 
-    None if all sizes divide the node. Of functions that agree on all sizes only the first is
-    returned.
+    There are none if all sizes divide the node. Of functions that agree on all sizes only the first
+    is returned.
     """
     return _tightening(tuple(sorted(set(sizes))), node_gpus)
 
@@ -51,14 +51,14 @@ def _tightening(sizes: tuple[int, ...], node_gpus: int) -> tuple[int, ...]:
 
 
 def at_most(gpus: Sequence[int], nodes: int, node_gpus: int) -> int:
-    """Return an upper bound on how many of the first jobs can be placed together.
+    """Return an upper bound on the number of first jobs that can be placed together.
 
     Parameters
     ----------
     gpus
-        GPUs of the jobs, each on whole nodes and one piece; 0: counts nothing.
+        GPUs of the jobs, each on whole nodes and one piece; 0 counts nothing.
     nodes, node_gpus
-        How many nodes there are, and the GPUs of each.
+        The number of nodes, and the GPUs of each.
     """
     columns, bounds = node_weights(node_gpus)
     pieces = [(*divmod(size, node_gpus), times) for size, times in Counter(gpus).items()]
@@ -76,7 +76,7 @@ def at_most(gpus: Sequence[int], nodes: int, node_gpus: int) -> int:
 
 @lru_cache(maxsize=64)
 def node_weights(node_gpus: int) -> tuple[list[list[int]], list[int]]:
-    """Return whole-numbered multiples of all shares of 0 to G GPUs, and what a node is in each."""
+    """Return whole multiples of all shares for 0 to G GPUs, and the multiple for a node in each."""
     sizes = np.arange(node_gpus + 1)
     columns, bounds = [], []
     for k in range(1, node_gpus // 2 + 1):

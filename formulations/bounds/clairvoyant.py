@@ -1,4 +1,4 @@
-"""Clairvoyant lower bounds for a whole instance: what no schedule can beat; they read the truth.
+"""Clairvoyant lower bounds for a whole instance, which no schedule can beat; they read the truth.
 
 **Counting bound on the completion times.** If in a relaxation of the problem no schedule can
 complete its k-th job before c_k, for every k, then the sum of all completion times is at least
@@ -8,7 +8,7 @@ sum_k c_k; and of several relaxations the latest c_k may be taken for each k. Th
 * *GPUs*: the GPUs of a group of pools are one machine, a job's size is its fewest GPU-seconds. A
   real schedule uses no more than the machine has, so it cannot be ahead of the machine's shortest
   remaining processing time schedule, which at every moment has completed the most jobs;
-* *power*: likewise for the watts below the power cap that idling leaves, and joules;
+* *power*: likewise for the watts between idling and the power cap, and joules;
 * *energy*: with an energy budget k jobs need at least the k smallest amounts of joules, beyond
   what idling uses, and these must have accrued.
 
@@ -16,7 +16,7 @@ sum_k c_k; and of several relaxations the latest c_k may be taken for each k. Th
 and frugal, and is usually the better one where jobs queue.
 
 Power and energy are used only if no way to run a job draws less than idling, and they count the
-cheapest way of idling (all nodes that would save by it asleep) unless told that nodes cannot sleep.
+cheapest way of idling (all nodes asleep that save power by it) unless nodes cannot sleep.
 """
 
 import heapq
@@ -32,18 +32,15 @@ from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.outcome.accrual import accrual
 
-MOST_PRICED = 10_000
-"""Jobs up to which the priced bound is computed; beyond, its grid would be too coarse to help."""
-
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """Lower bounds on what any schedule of an instance achieves.
 
-    ``mean_jct_s``, completion minus submission, is the best of the next three: from every job
-    running alone, from the counting bound, from the priced bound (None where it was not computed).
-    ``end_s`` counts from the instance's start, ``makespan_s`` from the first submission;
-    ``energy_j`` is that of the cluster from 0 until the last job completes.
+    ``mean_jct_s``, completion minus submission, is the best of the next three bounds: from every
+    job running alone, the counting bound, and the priced bound (None if not computed). ``end_s``
+    counts from the instance's start, ``makespan_s`` from the first submission; ``energy_j`` is that
+    of the cluster from 0 until the last job completes.
     """
 
     mean_jct_s: float
@@ -64,9 +61,9 @@ def bounds(
 ) -> Bounds:
     """Return lower bounds for every schedule of an instance.
 
-    Without `may_sleep` they are for schedules that keep all nodes awake, and that of energy is
-    higher. The priced bound (`priced`) takes most of the time. `need` is `needs` of the instance
-    and `may_sleep`, if known already; budgets do not change it.
+    Without `may_sleep` all nodes stay awake, and the bound on energy is higher. The priced bound
+    (`priced`) takes most of the time. `need` is `needs` of the instance and `may_sleep`, if known
+    already; it does not depend on budgets.
 
     InputError if a job has no truth, or nothing in the cluster can run it, or the power that
     the idling cluster leaves never suffices.
@@ -82,7 +79,7 @@ def bounds(
     alone_jct_s = float(need.seconds.mean())
     counting_jct_s = float((counted.sum() - submitted) / jobs)
     priced_jct_s = None
-    if priced and jobs <= MOST_PRICED:
+    if priced and jobs <= 10_000:  # beyond, its grid is too coarse to help
         total = _priced(need, watts, end_s, counted)
         priced_jct_s = (total - submitted) / jobs
     return Bounds(
@@ -97,9 +94,10 @@ def bounds(
 
 
 def _watts(instance: Instance, need: Needs) -> list[Resource]:
-    """Return the joules that the idling cluster leaves of the budget; none without a budget.
+    """Return the joules that idling leaves of the budget, none without a budget.
 
-    While less energy accrues than idling uses, jobs keep what they have: more than there can be.
+    While less energy accrues than idling uses, the supply stays as it is, which is more than there
+    can be.
     """
     if not need.all_draw_power:
         return []

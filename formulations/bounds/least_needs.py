@@ -1,13 +1,13 @@
-"""What every job of an instance needs at the very least, whatever schedules it; reads the truth.
+"""The least needs of every job of an instance in any schedule; they read the truth.
 
-In each stage of a job's gradient noise, of all ways to run it (`ronda.formulations.bounds.modes`)
+In each stage of a job's gradient noise, of all its modes (`ronda.formulations.bounds.modes`)
 
 * the fastest gives the fewest seconds per unit of work,
 * the most frugal one the fewest GPU-seconds per unit of work,
 * and another one perhaps the fewest joules.
 
-The three are taken from different ways to run, and changing between stages costs nothing: no
-schedule does better in any of them. Before its first progress a job also holds GPUs for its
+The three are taken from different modes, and changing between stages costs nothing: no schedule
+does better in any of them. Before its first progress a job also holds GPUs for its
 ``start_s``; later restarts can be avoided and do not count.
 """
 
@@ -27,7 +27,7 @@ from ronda.instances.instance import Instance
 class Alike:
     """Jobs of one kind: ``rows`` (j,) of the instance that run in one ``group`` of pools.
 
-    ``share`` (j, S) is the work that each does in each stage, ``extra_w`` (N,) the watts of each of
+    ``share`` (j, S) is the work of each job in each stage, ``extra_w`` (N,) the watts of each of
     their ``modes`` beyond idling in the cheapest way (see `Needs`).
     """
 
@@ -40,12 +40,12 @@ class Alike:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Least needs of all jobs of an instance, as parallel arrays (J,) in the instance's order.
+    """The least needs of all jobs of an instance, as parallel arrays (J,) in the instance's order.
 
     ``seconds`` and ``gpu_s`` include the pause ``start_s`` before the first progress. ``joules``
-    are what a schedule uses for the job beyond those of a cluster which idles in the cheapest way
-    at ``idle_w`` watts, every node awake or asleep indefinitely. ``group`` is the group of pools
-    that a job may run in; groups share no job and no GPU, and have ``group_gpus`` (G,).
+    are the energy of a job beyond that of a cluster which idles in the cheapest way at ``idle_w``
+    watts, every node awake or asleep indefinitely. ``group`` is the group of pools in which a job
+    may run; groups share no job and no GPU, and have ``group_gpus`` (G,).
     """
 
     submit_s: Floats
@@ -60,15 +60,15 @@ class Needs:
 
     @property
     def all_draw_power(self) -> bool:
-        """Whether no way to run any job draws less than idling does."""
+        """Whether every mode of every job draws at least as much as idling."""
         return all((alike.extra_w >= 0).all() for alike in self.kinds)
 
 
 def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
-    """Return what every job needs at least.
+    """Return the least needs of every job.
 
-    Without `may_sleep` no schedule puts nodes to sleep: needs of energy are higher. InputError if a
-    job has no truth, or nothing in the cluster can run it.
+    Without `may_sleep` no node sleeps, and needs of energy are higher. InputError if a job has no
+    truth, or nothing in the cluster can run it.
     """
     jobs, topology = instance.jobs, instance.cluster.topology
     held_w = least_held_w(topology) if may_sleep else np.zeros(len(topology.pools))

@@ -1,8 +1,7 @@
-"""Every way in which the rules let a job run, at its true speed: for bounds, not for schedulers.
+"""All modes in which the rules let a job run, at its true speed: for bounds, not for schedulers.
 
-What a job may have is what `ronda.instances.check.checker` accepts: any number of GPUs within its
-limits, its own batch or one of its profile, any clock of the GPU type, on as many nodes as it
-pleases.
+Modes are those that `ronda.instances.check.checker` accepts: any number of GPUs within its
+limits, its own batch or one of its profile, any clock of the GPU type, and any number of nodes.
 """
 
 from collections.abc import Iterable
@@ -31,7 +30,7 @@ from ronda.instances.profile import NoiseCurve, Profile, Rigid, Tabular
 
 
 class JobType(NamedTuple):
-    """All that decides how a job can run, except for its amount of work."""
+    """All fields that decide how a job can run, except for its amount of work."""
 
     profile: str
     partition: str
@@ -48,12 +47,12 @@ class JobType(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """The ways to run a kind of job, the best of all batches and numbers of nodes merged.
+    """The modes of a kind of job, the best of all batches and numbers of nodes merged.
 
     ``ends`` (S,) is the work at which each stage of the gradient noise ends, the last one infinite.
-    Each way has a ``pool``, ``gpus`` (in an array its share of one) and ``busy_w``, the watts of
-    all its GPUs beyond their idle power (N,), of several batches the least; ``rate`` (S, N) is the
-    work per second in each stage, 0 where it cannot run, of several the greatest.
+    Each mode has a ``pool``, ``gpus`` (in an array its share of one) and ``busy_w`` (N,), the watts
+    of all its GPUs beyond their idle power, the least over batches; ``rate`` (S, N) is the work per
+    second in each stage, the greatest over batches, 0 where the job cannot run.
     """
 
     ends: Floats
@@ -83,7 +82,7 @@ def kind_of(job: Job) -> JobType:
 
 
 def modes(instance: Instance, job: Job) -> Modes:
-    """Return the ways to run jobs of the same kind as `job`; InputError if nothing can run it."""
+    """Return the modes of jobs of the same kind as `job`; InputError if there are none."""
     kind = kind_of(job)
     profile = instance.profiles[kind.profile]
     curve = None if kind.curve is None else instance.curves[kind.curve]

@@ -1,8 +1,8 @@
 """Prices of shared resources, and the steps that improve them.
 
-They are supergradient steps (Polyak's rule with a target that shrinks) on a bound that is concave
-in the prices, such as that of `ronda.formulations.bounds.price_bound`. What can be stored has a
-price that never rises; every other one may be anything above zero.
+The steps are supergradient steps (Polyak's rule with a target that shrinks) on a bound that is
+concave in the prices, such as that of `ronda.formulations.bounds.price_bound`. The price of a
+resource that can be stored never rises; other prices are any numbers from zero on.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from ronda.instances.arrays import Floats
 
 
 class Supply:
-    """How much of a resource there is until each time: continuous, piecewise linear, increasing.
+    """The supply of a resource until each time: continuous, piecewise linear, increasing.
 
     It is `initial` at time 0 and grows by `rates` (K,) per second from breakpoints `times_s` (K,)
     on, ascending from 0; the last rate holds indefinitely. Rates are not negative.
@@ -26,12 +26,12 @@ class Supply:
         self._total = initial + np.concatenate([[0.0], np.cumsum(steps)])
 
     def until(self, time_s: Floats) -> Floats:
-        """Return what has been supplied until `time_s`."""
+        """Return the supply until `time_s`."""
         k = np.searchsorted(self.times_s, time_s, side="right") - 1
         return np.asarray(self._total[k] + self.rates[k] * (time_s - self.times_s[k]))
 
     def when(self, amount: Floats) -> Floats:
-        """Return the first time by which there is `amount`; infinite if there never is."""
+        """Return the first time with a supply of `amount`, infinite if there is none."""
         k = np.maximum(np.searchsorted(self._total, amount, side="left") - 1, 0)
         short = np.maximum(amount - self._total[k], 0.0)
         rate = self.rates[k]
@@ -42,11 +42,11 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Something that jobs share.
+    """A resource that jobs share.
 
-    ``supply`` is how much there is until each time (GPU-seconds, joules), ``stored`` whether it can
-    be used later. ``group`` is the group of pools whose GPUs it stands for, None for watts of all
-    jobs; ``unit`` a typical use by one GPU.
+    ``supply`` is in GPU-seconds or joules; ``stored`` tells whether it can be used later. ``group``
+    is the group of pools of these GPUs, None for the watts of all jobs; ``unit`` is a typical use
+    by one GPU.
     """
 
     supply: Supply
@@ -57,8 +57,6 @@ class Resource:
 
 class Ascent:
     """Prices (M, K) per unit of each resource, and the steps that improve them."""
-
-    PATIENCE, MOMENTUM, FIRST_TARGET = 3, 0.5, 0.3
 
     def __init__(self, resources: Sequence[Resource], times: Floats) -> None:
         self.stored = [r.stored for r in resources]
@@ -72,24 +70,24 @@ class Ascent:
         self._ahead, self._stalled = 0.0, 0
 
     def step(self, total: float, use: Floats, floor: float) -> bool:
-        """Move the prices; False if these are optimal.
+        """Move the prices; return False if these are optimal.
 
-        `total` and `use` are what the present prices give; steps are measured by `floor`, which no
-        total is below.
+        `total` and `use` follow from the present prices; no total is below `floor`, which scales
+        the steps.
         """
         gradient = (use - self.supply) / self.length
         start = self._best[0] == -np.inf
         if start:
-            self._ahead = self.FIRST_TARGET * max(total - floor, 1.0)
+            self._ahead = 0.3 * max(total - floor, 1.0)
         self._stalled = 0 if total > self._best[0] + 0.1 * self._ahead else self._stalled + 1
         if total > self._best[0]:
             self._best = (total, self.prices, gradient)
-        if self._stalled >= self.PATIENCE:
+        if self._stalled >= 3:
             total, self.prices, gradient = self._best
             self._ahead *= 0.5
             self._stalled = 0
             self._speed = np.zeros_like(gradient)
-        move = gradient + self.MOMENTUM * self._speed
+        move = gradient + 0.5 * self._speed
         for m, stored in enumerate(self.stored):
             if stored:
                 move[m] = falling_move(move[m], self.prices[m], self.length)
@@ -106,11 +104,10 @@ class Ascent:
 
 
 def falling_move(move: Floats, prices: Floats, weights: Floats) -> Floats:
-    """Return the closest move under which prices that never rise can go on never rising.
+    """Return the closest move that keeps non-increasing prices non-increasing.
 
-    Where prices are level the move must not rise; elsewhere a small one may be anything. Without
-    this a supply that is there from the start, all of it in the first interval, would make the
-    steps of all other prices next to nothing.
+    Where prices are level the move must not rise; elsewhere a small one may be anything. Otherwise
+    a supply that is all there in the first interval would shrink the steps of all other prices.
     """
     starts = np.flatnonzero(np.diff(prices, prepend=np.nan) != 0).tolist()
     level = [slice(a, b) for a, b in zip(starts, [*starts[1:], len(prices)], strict=True)]
@@ -118,7 +115,7 @@ def falling_move(move: Floats, prices: Floats, weights: Floats) -> Floats:
 
 
 def falling(values: Floats, weights: Floats) -> Floats:
-    """Return the closest sequence that never rises (weighted least squares), by pooling."""
+    """Return the closest non-increasing sequence (weighted least squares), by pooling."""
     blocks: list[tuple[float, float, int]] = []  # mean, weight, length
     for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
         mean, total, count = value, weight, 1

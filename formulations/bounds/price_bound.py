@@ -42,14 +42,6 @@ from ronda.formulations.bounds.price_ascent import Ascent, Resource
 from ronda.formulations.options.table import unbeaten
 from ronda.instances.arrays import Floats
 
-CELLS = 300_000
-"""Jobs times intervals of the price grid; with fewer jobs prices are finer."""
-MOST_INTERVALS, FEWEST_INTERVALS = 512, 32
-TRIALS = 32
-"""How many multipliers nu are tried for a job."""
-STEPS = 30
-"""Steps of the prices."""
-
 
 def priced_total(
     needs: Needs, resources: Sequence[Resource], horizon_s: float, crowd: Floats
@@ -59,20 +51,20 @@ def priced_total(
     Parameters
     ----------
     resources
-        What jobs share; all that exist in the instance or only some (a weaker bound).
+        The resources that jobs share, all of the instance or only some (a weaker bound).
     horizon_s
         Prices are zero from here on; beyond all submissions.
     crowd
-        (X,) moments, ascending, of which there are many where prices matter: the grid is made
-        half of equal intervals and half of equal numbers of these.
+        (X,) times, ascending, which are dense where prices matter: the grid is made half of equal
+        intervals and half of equal numbers of these.
     """
     jobs = len(needs.submit_s)
-    count = int(np.clip(CELLS // jobs, FEWEST_INTERVALS, MOST_INTERVALS))
+    count = int(np.clip(300_000 // jobs, 32, 512))  # intervals: memory is bounded
     times = _grid(horizon_s, crowd, count)
     markets = [_Market(alike, needs, resources, times) for alike in needs.kinds]
     ascent = Ascent(resources, times)
     best = -np.inf
-    for _ in range(STEPS):
+    for _ in range(30):
         tried = _trial_costs(ascent.prices)
         mean = _mean_prices(ascent.prices, times)
         total, use = 0.0, np.zeros_like(ascent.prices)
@@ -97,7 +89,7 @@ def _grid(horizon_s: float, crowd: Floats, count: int) -> Floats:
 
 
 def rounded(values: Floats, side: int) -> Floats:
-    """Return values to 30 bits; none is below its own (`side` 1), or none above (-1)."""
+    """Return values rounded to 30 bits, upwards (`side` 1) or downwards (-1)."""
     share, exponent = np.frexp(values)
     return np.asarray(np.ldexp(np.round(np.ldexp(share, 30)), exponent - 30) * (1 + side * 2**-29))
 
@@ -115,7 +107,7 @@ def _trial_costs(prices: Floats) -> Floats:
     none = np.zeros((1, len(prices)))
     if not len(order):
         return none
-    picked = order[np.unique(np.linspace(0, len(order) - 1, TRIALS - 1).astype(int))]
+    picked = order[np.unique(np.linspace(0, len(order) - 1, 31).astype(int))]
     return np.concatenate([none, prices[:, picked].T])
 
 
@@ -153,7 +145,7 @@ class _Market:
         self.first = np.searchsorted(times, self.release, side="right") - 1
 
     def cheapest(self, prices: Floats, tried: Floats, mean: Floats) -> tuple[float, Floats]:
-        """Return a lower bound on the jobs' total cost, and about what they then use (M, K)."""
+        """Return a lower bound on the jobs' total cost, and their approximate use (M, K)."""
         weight = ((1.0 + _product(mean, self.use)) / np.maximum(self.rate, 1e-300)).min(axis=1)
         pace = (weight[:, None] * self.rate).max(axis=0)  # (N,)
         scale = ((1.0 + _product(tried, self.use)) / pace).min(axis=1)  # (Q,)
@@ -200,10 +192,10 @@ class _Market:
 
 
 def _run(open_s: Floats, pace: Floats, work: Floats, end: NDArray[np.int64]) -> Floats:
-    """Return in which of the seconds (j, K) that are worth their price jobs run.
+    """Return the seconds (j, K), of those worth their price, in which jobs run.
 
-    All until the interval in which the job ends, evenly less if that is more than enough for its
-    work; if it is not enough, the job runs on until it is.
+    A job runs in all of them until the interval in which it ends, or in an equal share of each if
+    that suffices for its work; if all do not suffice, it runs on.
     """
     done = np.cumsum(open_s * pace, axis=1)
     until_end = np.take_along_axis(done, end[:, None], axis=1)

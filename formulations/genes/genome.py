@@ -1,4 +1,4 @@
-"""Genes: what each job of a round does, as a row of the round's separable problem.
+"""Genes: the choice of each job of a round, as a row of the round's separable problem.
 
 A genome (J,) gives each job one of its rows, -1 for none. A row is a batch, a number of GPUs and a
 clock; a change of one of these leads to the row that is nearest in the others. Populations are
@@ -22,9 +22,9 @@ from ronda.instances.violation import ROUNDING
 class Genes:
     """The choices of the jobs of a separable problem.
 
-    * `prices` (R,): what a unit of each resource is worth; they guide repair and fill.
-    * `how` (A, K): the attributes in which a job's rows differ, each on a scale of its own.
-    * `moving`: by pool, what it costs to move jobs that keep their option; empty: nothing.
+    * `prices` (R,) are per unit of each resource; they guide repair and fill.
+    * `how` (A, K) are the attributes in which a job's rows differ, each on a scale of its own.
+    * `moving` are, by pool, the costs of moving jobs that keep their option; empty for none.
     """
 
     problem: Separable
@@ -35,26 +35,26 @@ class Genes:
 
     @cached_property
     def value(self) -> Floats:
-        """(K + 1,) what each row is worth; no row, the last one, is worth 0."""
+        """(K + 1,) the value of each row, 0 for the last one, which stands for no row."""
         return np.append(self.problem.value, 0.0)
 
     @cached_property
     def use(self) -> Floats:
-        """(R, K + 1) what each row uses of each resource; no row, the last one, nothing."""
+        """(R, K + 1) the use of each resource by each row, 0 for the last one."""
         return np.pad(self.problem.use.dense(), ((0, 0), (0, 1)))
 
     @cached_property
     def scale(self) -> Floats:
-        """(R,) what excesses are measured in: the capacity, or the greatest use."""
+        """(R,) the unit of excesses: the capacity, or the greatest use."""
         use = np.abs(self.use).max(axis=1)
         return np.asarray(np.maximum(np.maximum(np.abs(self.problem.capacity), use), 1e-300))
 
     @cached_property
     def down(self) -> Rows:
-        """(R, K + 1) the row that a job shrinks to from each, to free each resource.
+        """(R, K + 1) the row to which a job shrinks from each row, to free each resource.
 
-        It uses less of that, no more of any other, and loses the least value per unit freed; -1 is
-        no row. A row from which its job cannot shrink leads to itself.
+        It uses less of that resource, no more of any other, and loses the least value per unit
+        freed; -1 is no row. A row from which its job cannot shrink leads to itself.
         """
         return _down(self)
 
@@ -65,10 +65,10 @@ class Genes:
         return np.flatnonzero(choices > 1)
 
     def others(self, job: int, row: int, attribute: int) -> tuple[int, ...]:
-        """Return where a job of `free` gets from a row by another value of an attribute.
+        """Return the rows that a job of `free` reaches by another value of an attribute.
 
-        That is one row for each value, the nearest in all other attributes, and no row (-1) if the
-        job may wait. A job that waits, or has only one value, gets to all its rows.
+        There is one row for each value, the nearest in all other attributes, and no row (-1) if the
+        job may wait. A job that waits, or has only one value, reaches all its rows.
         """
         key = job, row, attribute
         if key not in self.known:
@@ -90,7 +90,7 @@ class Genes:
         return (*rows[order[first]].tolist(), *wait)
 
     def worth(self, population: Rows) -> Floats:
-        """Return the (P,) objective of each individual: its values less what its moves cost."""
+        """Return (P,) the objective of each individual: its values less the cost of its moves."""
         worth = self.value[population].sum(axis=1)
         if self.moving:
             awake = self.awake(population)
@@ -98,9 +98,9 @@ class Genes:
         return np.asarray(worth)
 
     def awake(self, population: Rows) -> dict[int, Floats]:
-        """Return, for pools whose nodes may sleep, (P,) how many of them power lets be awake.
+        """Return (P,) the nodes that power lets be awake, by pool whose nodes may sleep.
 
-        Those that the GPUs need, and as many more as the watts that are left can bear.
+        These are the nodes that the GPUs need, and as many more as the remaining watts bear.
         """
         pools = [pool for pool in self.moving if len(pool.awake_w)]
         if not pools:
@@ -154,7 +154,7 @@ def genes(case: Case, problem: Separable, prices: Floats) -> Genes:
 
 
 def genome_of(case: Case, rows: Rows) -> Rows:
-    """Return the (J,) genome of (J,) rows of the table; what is no row of the case becomes -1."""
+    """Return the (J,) genome of (J,) rows of the table, -1 where a row is not in the case."""
     if not len(case.rows):
         return np.full(len(rows), -1)
     at = np.minimum(np.searchsorted(case.rows, rows), len(case.rows) - 1)

@@ -1,6 +1,6 @@
-"""What it costs to move running jobs that keep their option: an estimate for whole populations.
+"""The cost of moving running jobs that keep their option, estimated for whole populations.
 
-Which running jobs must move is decided by packing. Cut every job into whole nodes of M GPUs and at
+Packing decides which running jobs must move. Cut every job into whole nodes of M GPUs and at
 most one *block* below (see `ronda.formulations.placement.packing`). If sizes divide each other and
 M, a node with f free GPUs holds floor(f / s) blocks of s whatever larger blocks went there, so all
 new pieces fit next to the jobs that stay exactly if for every size s
@@ -9,10 +9,10 @@ new pieces fit next to the jobs that stay exactly if for every size s
 
 Where that fails, nodes are cleared of smaller blocks until it holds, the cheapest nodes first and
 the largest size first; the jobs pushed out are the moves. Where power limits how many nodes may
-be awake, all jobs must go from the others: from those whose jobs cost the least. GPUs suffice for
-every genome that is within the limits, so all is placed in the end; what is estimated is only how
-much must move. Racks are not looked at. The estimate guides the search, and placement is told who
-is to make room (`yielding`): plans report what it really moved.
+be awake, all jobs must leave the other nodes, those whose jobs cost the least. GPUs suffice for
+every genome within the limits, so all jobs are placed in the end; only the moves are estimated, and
+racks are left aside. The estimate guides the search, and tells placement which jobs make room
+(`yielding`); plans report the real moves.
 """
 
 from collections.abc import Iterator
@@ -30,12 +30,12 @@ class PoolMoves:
     * `sizes` (S,): of pieces above one GPU, descending, the largest node first.
     * `need` (S, K + 1): GPUs that each row takes in pieces of at least this size; last, no row.
     * `job`, `row` (H,): running jobs of the pool and the rows that they hold.
-    * `at` (H, N): GPUs that it holds on each node; `loss` (H,): what it costs to move it.
+    * `at` (H, N): GPUs that each holds on each node; `loss` (H,): the cost of moving it.
     * `block` (H,): its size if it is one block below a node and may be moved, else 0.
     * `free` (N,): GPUs of each node next to those of jobs without a choice.
     * `needed` (N,): whether a job without a choice holds GPUs of the node.
-    * `awake_w` (R,): what a node awake takes of each limit on power more than asleep; of none if
-      it may not sleep. Then `gpus` (K + 1,) and `extra` (R, K + 1) of each row (in this pool; in
+    * `awake_w` (R,): the use of each limit on power by a node awake beyond one asleep; empty if
+      nodes may not sleep. Then `gpus` (K + 1,) and `extra` (R, K + 1) of each row (in this pool; in
       all), and `cap` (R,) above sleep.
     """
 
@@ -65,7 +65,7 @@ class PoolMoves:
         return cost
 
     def yielding(self, genome: Rows, awake: Floats | None) -> list[int]:
-        """Return which running jobs (0..H) an individual moves: on each node the cheapest."""
+        """Return the running jobs (0..H) that an individual moves, on each node the cheapest."""
         state, _ = self._state(genome[None], awake)
         stays = (genome[self.job] == self.row) & (state.stays[0] == 0)
         gone = set(np.flatnonzero(stays).tolist())
@@ -81,9 +81,9 @@ class PoolMoves:
         return sorted(gone)
 
     def _state(self, population: Rows, awake: Floats | None) -> tuple["_State", Floats]:
-        """Return who stays, what is free next to them, what others need; and (P,) the cost.
+        """Return the state of individuals, and (P,) the cost of leaving nodes that must sleep.
 
-        That is of the jobs that must go from nodes that power does not allow to be awake.
+        Those are the nodes that power does not allow to be awake.
         """
         stays = (population[:, self.job] == self.row).astype(float)
         cost, open_ = np.zeros(len(population)), np.ones((1, len(self.free)))
@@ -138,12 +138,12 @@ class _State:
     stays: Floats
     """(P, H) 1 for jobs that keep their option, else 0."""
     free: Floats
-    """(P, N) GPUs next to them."""
+    """(P, N) the GPUs free beside these jobs."""
     need: Floats
-    """(S, P) GPUs that new pieces of at least each size need."""
+    """(S, P) the GPUs that new pieces of at least each size need."""
 
     def short(self, sizes: Rows) -> Mask:
-        """Return (P,) where some size does not find its room."""
+        """Return (P,) whether some size does not find room."""
         room = [size * np.floor(self.free / size).sum(axis=1) for size in sizes.tolist()]
         return np.asarray((self.need > np.array(room)).any(axis=0))
 

@@ -1,4 +1,4 @@
-"""Where the jobs of a round run, as genes need it: what moving costs."""
+"""The losses of moves in a round, as genes need them."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,15 +15,12 @@ from ronda.instances.arrays import Floats, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.round import Round
 
-GRAIN = 2.0**-30
-"""Losses are multiples of this share of the greatest one: their sums are exact in any order."""
-
 
 def move_losses(round: Round, table: OptionTable, worth: Floats) -> Floats:
-    """Return (J,) what a running job's option is worth less if the job changes nodes for it.
+    """Return (J,) the value that a running job's option loses if the job changes nodes.
 
-    As `loss_of_moves` counts it for what is placed, rounded up to multiples of `GRAIN` of the
-    greatest; 0 for jobs that wait or may not be moved. `worth` are the (K,) values of the options.
+    It is that of `loss_of_moves`, rounded up to 30 bits of the greatest; 0 for jobs that wait or
+    may not be moved. `worth` are the (K,) values of the options.
     """
     losses = np.zeros(len(table.jobs))
     for k in np.flatnonzero(table.current & ~table.must_run[table.job]).tolist():
@@ -31,12 +28,12 @@ def move_losses(round: Round, table: OptionTable, worth: Floats) -> Floats:
         j = int(table.job[k])
         moved = (table.jobs[j].job.id,)
         losses[j] = max(0.0, loss_of_moves(round, table, worth, np.array([k]), moved))
-    grain = GRAIN * float(losses.max(initial=0.0))
+    grain = 2.0**-30 * float(losses.max(initial=0.0))  # sums are exact in any order
     return np.ceil(losses / grain) * grain if grain else losses
 
 
 def settle(genes: Genes, case: Case, losses: Floats) -> Genes:
-    """Return genes that know where jobs run and what it costs to move them (`move_losses`)."""
+    """Return genes with the places of jobs and the costs of moving them (`move_losses`)."""
     pools = [_pool_moves(genes, case, losses, p) for p in range(len(case.table.pools))]
     moving = tuple(pool for pool in pools if len(pool.job) and len(pool.sizes))
     return replace(genes, moving=moving)

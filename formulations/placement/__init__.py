@@ -1,7 +1,7 @@
-"""Which nodes a job gets: blocks, whole nodes, racks, few moves, and why a job found no room.
+"""The nodes of jobs: blocks, whole nodes, racks, few moves, and the reasons why a job has no room.
 
-Which option a job gets is decided before (`ronda.solvers.decision`); options and nodes in one model
-are in `ronda.formulations.positions`.
+The options of jobs are chosen before (`ronda.solvers.decision`); the model of options and nodes
+together is in `ronda.formulations.positions`.
 """
 
 from ronda.formulations.placement.nodes import (

@@ -2,7 +2,7 @@
 
 Every job is cut into whole nodes and at most one *block* smaller than a node. Whole nodes come
 first, empty ones or those that are emptied most easily (`nodes_to_fill`), then blocks in descending
-order of size. What runs stays where it is unless a larger piece needs the room; then the fewest
+order of size. Running jobs stay in place unless a larger piece needs the room; then the fewest
 blocks are pushed out, and they are placed again in their turn.
 
 **Theorem** (powers of two in descending order never fragment). Let all nodes have M GPUs, and let
@@ -46,11 +46,11 @@ from ronda.formulations.placement.rack_power import RackPower
 from ronda.instances.clock import checkpoint, watched
 
 _GPU = 1 << 20
-"""What a GPU that stays counts, a job that stays being 1: more than any number of jobs."""
+"""The weight of a GPU that stays, where that of a job is 1: more than any number of jobs."""
 
 
 class WaitingBlock(NamedTuple):
-    """The part of a job that does not fill a node; `near` its other nodes' racks is preferred."""
+    """The part of a job that does not fill a node; `near` are the preferred racks' nodes."""
 
     request: PoolRequest
     gpus: int
@@ -59,7 +59,7 @@ class WaitingBlock(NamedTuple):
 
 
 class Packing:
-    """One attempt to place jobs on the empty `nodes` of a pool; these and `power` are changed.
+    """One attempt to place jobs on the empty `nodes` of a pool, which changes these and `power`.
 
     `at` has the pieces of each placed job by its order, `failed` the orders of jobs without room.
     """
@@ -70,7 +70,7 @@ class Packing:
         self.at: dict[int, list[Piece]] = {}
         self.failed: set[int] = set()
         self._movable: dict[int, PoolRequest] = {}
-        # By size: where the soft block of a job is; what waits for its turn, alone or near nodes.
+        # By size: the nodes of soft blocks by job; blocks that wait, alone or near nodes.
         self._soft: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._loose: defaultdict[int, list[PoolRequest]] = defaultdict(list)
         self._tied: defaultdict[int, list[WaitingBlock]] = defaultdict(list)
@@ -78,7 +78,7 @@ class Packing:
     def run(self, requests: list[PoolRequest], *, scratch: bool = False) -> bool:
         """Place all requests (in order of importance) as the module describes; False if one fails.
 
-        With `scratch` blocks forget where they are, and only whole nodes and pinned jobs stay.
+        With `scratch` all blocks are placed again, and only whole nodes and pinned jobs stay.
         """
         whole, wide = self.nodes.whole, []
         for request in watched(requests):
@@ -117,7 +117,7 @@ class Packing:
         if rest:
             self._settle(self._block(request, rest), push=False)
 
-    # -- what runs already --------------------------------------------------------------------
+    # -- running jobs -------------------------------------------------------------------------
 
     def _hold(self, request: PoolRequest, scratch: bool) -> bool:
         """Leave a running job where it is, its block soft; False if it must be placed again."""
@@ -165,7 +165,7 @@ class Packing:
         else:
             self._loose[gpus].append(request)
 
-    # -- what has to be placed ----------------------------------------------------------------
+    # -- jobs to place ------------------------------------------------------------------------
 
     def _start(self, request: PoolRequest, *, push: bool) -> int:
         """Place a job's whole nodes and return the GPUs of its block, 0 if it has none."""
@@ -265,7 +265,7 @@ class Packing:
         self.failed.add(request.order)
 
     def _account(self, request: PoolRequest, node: int, gpus: int) -> None:
-        if self.power is not None and not request.pinned:  # whose watts were taken beforehand
+        if self.power is not None and not request.pinned:  # pinned: taken beforehand
             self.power.add(self.nodes.nodes[node], request.extra_w * gpus)
 
     def _power_mask(self, request: PoolRequest, gpus: int, count: int = 1) -> int:
@@ -296,7 +296,7 @@ _order = attrgetter("order")
 def nodes_to_fill(
     nodes: PoolNodes, request: PoolRequest, count: int, allowed: int, *, push: bool
 ) -> list[int] | None:
-    """Return `count` of the largest nodes for a job, in the rack it would like if that has room."""
+    """Return `count` of the largest nodes for a job, in its preferred rack if that has room."""
     wished = nodes.racks.get(request.rack, 0)
     chosen = _among(nodes, request, count, allowed & wished, push=push) if wished else None
     return chosen if chosen is not None else _among(nodes, request, count, allowed, push=push)
@@ -307,7 +307,7 @@ def mixed_nodes(
 ) -> list[int] | None:
     """Return `fewest` empty nodes, largest first, for a job that the largest cannot hold.
 
-    None unless they suffice: on as few as the pool allows the job's rate relies.
+    None if they do not suffice: the job's rate is promised for the fewest nodes.
     """
     able: dict[tuple[int, int], int] = {}
     for (size, blocks, _), mask in _emptiable(nodes, push=push).items():
@@ -355,7 +355,7 @@ def _racks_with_room(nodes: PoolNodes, request: PoolRequest, empty: int, count: 
 
 
 def easiest_to_empty(nodes: PoolNodes, count: int, groups: Iterable[int]) -> list[int] | None:
-    """Return `count` of the largest nodes in one group, empty once the fewest blocks go, or None.
+    """Return `count` of the largest nodes in one group that the fewest moves empty, or None.
 
     Nodes with fewer soft blocks come first, then those with fewer GPUs in use, then the lowest.
     """
@@ -373,7 +373,7 @@ def easiest_to_empty(nodes: PoolNodes, count: int, groups: Iterable[int]) -> lis
 def _emptiable(nodes: PoolNodes, *, push: bool) -> Mapping[tuple[int, int, int], int]:
     """Return the nodes that are empty or, with `push`, hold nothing but soft blocks.
 
-    As sets by size, number of soft blocks and GPUs that these use.
+    They are sets by size, number of soft blocks and GPUs of these.
     """
     empty = nodes.empty
     able = {(size, 0, 0): mask & empty for size, mask in nodes.sized.items()}
@@ -399,12 +399,12 @@ def _first(ordered: Iterable[int], among: int, count: int) -> list[int]:
 def pack(nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None = None) -> Packing:
     """Place requests (in order of importance) on the empty nodes of a pool.
 
-    Jobs are admitted by importance as long as their number of GPUs leaves room. They are placed
-    with everything that runs kept in place, a few blocks pushed out where they must; or else with
-    all blocks placed again. If neither places all (sizes that do not divide each other, pinned
-    jobs, power caps), the longest list of most important jobs that can be placed is, as bisection
-    finds it, and of the others those that fit without a further move. Lists that no placement has
-    room for (`ronda.formulations.dual_feasible`) count as tried.
+    Jobs are admitted by importance as long as their GPUs leave room. They are placed with all
+    running jobs in place, a few blocks pushed out where they must be, or else with all blocks
+    placed again. If neither places all (sizes that do not divide each other, pinned jobs, power
+    caps), bisection finds the longest list of most important jobs that can be placed; the others
+    are added where they fit without a further move. Lists that no placement has room for
+    (`ronda.formulations.dual_feasible`) are not tried.
     """
     ranked = [r for r in requests if r.pinned] + [r for r in requests if not r.pinned]
     room = sum([gpus * (those & nodes.usable).bit_count() for gpus, those in nodes.sized.items()])
@@ -434,14 +434,15 @@ def pack(nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None 
 def _first_in_vain(nodes: PoolNodes, requests: list[PoolRequest]) -> int:
     """Return a number n such that no list of the first n requests, or more, can be placed.
 
-    Beyond all requests if their sizes divide each other, or the pool's nodes are unequal.
+    It is beyond all requests if their sizes divide each other, or the nodes of the pool are
+    unequal.
     """
     whole = nodes.whole
     sizes = sorted({r.gpus % whole for r in requests} | {whole})
     divide = all(large % small == 0 for small, large in pairwise(sizes) if small)
     if divide or min(nodes.size) < whole:
         return len(requests) + 1
-    # What is pinned, or runs on something else than whole nodes and one block, counts nothing.
+    # Jobs that are pinned, or run on something else than whole nodes and one block, count 0.
     gpus = [0 if r.held and (r.pinned or not r.is_regular(whole)) else r.gpus for r in requests]
     return at_most(gpus, nodes.usable.bit_count(), whole) + 1
 
@@ -463,11 +464,11 @@ def _attempt(
 
 
 def _keep_in_place(packing: Packing, requests: list[PoolRequest]) -> None:
-    """Exchange nodes of a kind so that as few GPUs as possible move; ties go to fewer jobs.
+    """Exchange equal nodes so that as few GPUs as possible move, among equal answers fewer jobs.
 
     Only nodes whose jobs are all movable and below a node in size are exchanged. It is a flow of
-    least cost: one unit from every node of the packing to the node that shall do its part. Nodes
-    that are left take others that are left: their own, else awake ones.
+    least cost, of one unit from every node of the packing to the node that takes its part.
+    Remaining nodes take remaining parts: their own, else those of awake nodes.
     """
     nodes, at = packing.nodes, packing.at
     loose = {r.order: r for r in requests if not r.pinned and len(at[r.order]) == 1}
@@ -501,9 +502,10 @@ def _keep_in_place(packing: Packing, requests: list[PoolRequest]) -> None:
 
 
 def _heaviest_matching(weights: Mapping[tuple[int, int], int]) -> dict[int, int]:
-    """Return the pairs (row, column), no two alike in either, of the greatest total weight.
+    """Return the matching of rows to columns with the greatest total weight.
 
-    A sparse linear assignment, in which a column of its own lets each row go without a partner.
+    It is a sparse linear assignment, in which a column of its own lets each row go without a
+    partner.
     """
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching

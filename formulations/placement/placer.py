@@ -1,4 +1,4 @@
-"""From options to nodes: realise what a policy chose, moving as little as possible."""
+"""Placement of chosen options on nodes, with as few moves as possible."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -23,7 +23,7 @@ class Placed(NamedTuple):
     """Options on nodes, by job id and in the order of the choice.
 
     `moved` are jobs that keep their option but change nodes, `moved_gpus` their GPUs on nodes that
-    are new to them. `asleep` are the nodes to put, or leave, asleep; None: as they are.
+    are new to them. `asleep` are the nodes that sleep from now on, None if these do not change.
     """
 
     allocations: dict[str, Allocation]
@@ -34,7 +34,7 @@ class Placed(NamedTuple):
 
 
 def unchanged(state: JobState, option: Option) -> Allocation | None:
-    """Return what the job runs on if the option leaves it unchanged, see `Option.same_way`."""
+    """Return the job's current allocation if the option leaves it unchanged (`Option.same_way`)."""
     held = state.allocation
     return held if held is not None and held.option.same_way(option) else None
 
@@ -74,7 +74,7 @@ def assemble(
 
 
 def as_they_are(round: Round, held: dict[str, Allocation]) -> Placed:
-    """Return the answer in which all jobs just go on."""
+    """Return the answer in which all jobs go on unchanged."""
     return Placed(held, (), (), 0, _sleepers(round, held, may_sleep=False, awake={}))
 
 
@@ -121,7 +121,7 @@ def place(
 ) -> Placed:
     """Put every chosen option on nodes; nodes are given in ascending order.
 
-    A running job whose option has not changed (except for its expected rate) keeps its very
+    A running job whose option has not changed (except for its expected rate) keeps its
     `Allocation` object, unless a larger job needs the room. Options below a node go to the fullest
     node that fits, larger ones take whole nodes in as few racks as possible and put the remainder
     on one more node; nodes in use are preferred to idle ones, and those to sleeping ones. For GPU
@@ -134,8 +134,9 @@ def place(
         Options by job id, the most important first: the last ones are left out if room does not
         suffice. Running jobs that are not in it stop.
     may_sleep, awake
-        Whether nodes that no job uses are put to sleep; how many of a pool (by index) are then
-        awake. Jobs are squeezed into these. Pools not named keep no idle node awake.
+        Whether nodes that no job uses are put to sleep, and the number of nodes of a pool (by
+        index) that stay awake then. Jobs are squeezed into these. Pools not named keep no idle node
+        awake.
     migrate
         Whether running jobs whose option has not changed may move to make room.
     yielding
@@ -227,7 +228,7 @@ def _requests(
 
 
 def _worth_keeping(nodes: PoolNodes, requests: Iterable[PoolRequest], count: int) -> int:
-    """Return the `count` nodes that are best kept awake, and all that pinned jobs are on.
+    """Return the `count` nodes that are best kept awake, and all nodes of pinned jobs.
 
     Nodes with many running jobs come first, then those with many GPUs in use, awake and large ones.
     """

@@ -1,4 +1,4 @@
-"""What racks' power caps leave for jobs while these are placed; whether placed jobs keep caps.
+"""The power that racks' caps leave while jobs are placed, and whether placed jobs keep the caps.
 
 Sets of nodes are the bits of one integer, by their index in the cluster.
 """
@@ -17,11 +17,11 @@ from ronda.instances.round import Round
 
 
 class RackPower:
-    """Watts left below the cap of every capped rack.
+    """The watts left below the cap of every capped rack.
 
-    A node that no job uses counts as awake and idle, or, if `drowsy` (asleep until a job uses it),
-    as sleeping. A job that arrives adds its power beyond its GPUs' idle power, and wakes the node.
-    One that sleeps or still wakes now draws what waking takes besides, once it is awake.
+    A node that no job uses counts as awake and idle or, if `drowsy` (asleep until a job uses it),
+    as sleeping. A new job adds its power beyond its GPUs' idle power, and wakes the node. A node
+    that sleeps or still wakes now also draws the power of waking, once it is awake.
     """
 
     __slots__ = ("_by_wake", "_caps_of", "_drowsy", "_left", "_members", "_wake_w")
@@ -113,7 +113,7 @@ class RackPower:
 
 
 def keeps_limits(round: Round, allocations: Mapping[str, Allocation]) -> bool:
-    """Return whether allocations keep to the limits on power of the cluster and of its racks.
+    """Return whether allocations keep the limits on power of the cluster and of its racks.
 
     Nodes that sleep now wake if they have a job.
     """

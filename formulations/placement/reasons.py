@@ -1,4 +1,4 @@
-"""Why an option finds no place, in words for a user: the nodes or racks that hinder it."""
+"""The reasons why an option finds no place, in words: the nodes or racks that hinder it."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,9 +11,10 @@ from ronda.instances.round import Round
 def why_unplaced(
     round: Round, chosen: Mapping[str, Option], placed: Placed, *, migrate: bool = True
 ) -> dict[str, str]:
-    """Return by job why the answer `placed` has no room for it.
+    """Return by job the reason why the answer `placed` has no room for it.
 
-    Where running jobs might not move (`migrate`), each reason says whether that is what hinders.
+    Where running jobs must not move (not `migrate`), each reason says whether moves would make
+    room.
     """
     if not placed.unplaced:
         return {}
@@ -28,7 +29,7 @@ def why_unplaced(
 
 
 def lack_of_room(round: Round, option: Option, placed: Iterable[Allocation]) -> str | None:
-    """Return what nodes or racks lack for one more option next to what is placed.
+    """Return the lack of nodes or racks for one more option beside placed ones.
 
     None if not even the GPUs of the pool suffice.
     """

@@ -1,10 +1,10 @@
-"""Room as a flow: the free GPUs of equal nodes, cut into the pieces that jobs take.
+"""Room as a flow: the free GPUs of equal nodes are cut into pieces for jobs.
 
 A node with f GPUs free may give s of them to a piece and has f - s left. Powers of two make it the
 buddy allocator's tree: a block of 2^l splits in two of 2^(l-1). As a flow it holds for all sizes
-(the arc-flow model of J. M. Valério de Carvalho, Annals of OR 86, 1999). A model that is cut has
-``groups`` of equal nodes, ``left[c, f]``, how many of group c have f free GPUs before that, and
-``mixed[i, c]``, how many empty ones something takes as they are.
+(the arc-flow model of J. M. Valério de Carvalho, Annals of OR 86, 1999). Such a model has
+``groups`` of equal nodes; ``left[c, f]`` is the number of nodes of group c with f free GPUs before
+any cut, ``mixed[i, c]`` the number of empty ones that way i takes uncut.
 """
 
 from collections import defaultdict
@@ -22,12 +22,12 @@ def add_cuts(
     wanted: Mapping[int, Collection[int]],
     most: Sequence[int],
 ) -> None:
-    """Add ``cut[c, f, s]``, how many nodes of group c with f free GPUs give s of them to a piece.
+    """Add ``cut[c, f, s]``, the number of nodes of group c with f free GPUs that give s to a piece.
 
     Parameters
     ----------
     wanted
-        GPUs of the pieces, by pool. ``sizes`` of the model are those that each group may hold.
+        GPUs of the pieces, by pool. ``sizes`` of the model are the pieces of each group.
     most
         GPUs of each pool's largest node: pieces of as many take a whole node.
     """
@@ -63,7 +63,7 @@ def room(model: Any) -> None:
 
 
 def at_least(model: Any, name: str, needs: Mapping[Any, list[Any]]) -> None:
-    """Add a family: the cuts of a size, in a pool or a rack of it, are as many as are needed.
+    """Add a family by which cuts of a size, in a pool or a rack of it, meet the `needs`.
 
     `needs` are terms by (pool, GPUs), or (pool, GPUs, rack).
     """
@@ -77,7 +77,7 @@ def at_least(model: Any, name: str, needs: Mapping[Any, list[Any]]) -> None:
 
 
 def in_use(model: Any, c: int) -> Any:
-    """Return the nodes of group c that anything stays on or goes to, as an expression."""
+    """Return the number of nodes of group c in use, as an expression."""
     group = model.groups[c]
     full = [v for (d, f, _), v in model.cut.items() if d == c and f == group.size]
     full += [v for (_, d), v in model.mixed.items() if d == c]
@@ -87,7 +87,7 @@ def in_use(model: Any, c: int) -> Any:
 def pieces_cut(model: Any, c: int, free: Mapping[int, list[int]]) -> Iterator[tuple[int, int]]:
     """Yield the pieces (GPUs, node) that a solved model cuts from group c.
 
-    `free` are its nodes by their free GPUs, and stays right.
+    `free` are its nodes by their free GPUs, which are updated.
     """
     for level in range(model.groups[c].size, 0, -1):
         for s in model.sizes[c]:
@@ -98,5 +98,5 @@ def pieces_cut(model: Any, c: int, free: Mapping[int, list[int]]) -> Iterator[tu
 
 
 def whole_number(variable: Any, index: Any) -> int:
-    """Return the whole number that a variable has in a solved model, 0 if there is none."""
+    """Return the whole number of a variable in a solved model, 0 if there is none."""
     return round(variable[index].value or 0.0) if index in variable else 0

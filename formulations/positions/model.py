@@ -1,9 +1,9 @@
-"""Options and positions as one MILP in Pyomo: exact, with moves and fragments at their price.
+"""Options and positions as one exact MILP in Pyomo, with prices for moves and fragments.
 
 The allocation model (`ronda.formulations.allocation.pyomo_model`), every option *fresh* (on nodes
 of its own choice) or *staying* (`ronda.formulations.positions.variables`), and its nodes. The nodes
-of a group (pool, rack, size) are interchangeable except for who stays on them. So room is a flow
-(`ronda.formulations.positions.cuts`).
+of a group (pool, rack, size) are interchangeable except for the jobs that stay on them. So room is
+a flow (`ronda.formulations.positions.cuts`).
 
 =================  ============================================================================
 variable           meaning
@@ -11,7 +11,7 @@ variable           meaning
 ``x[i]``           1 if way i is chosen: option k, fresh or staying
 ``keep[n,j,u,t]``  of node n, where u GPUs are kept by those before the j-th that may stay there:
                    1 if that one stays (t = 1) or goes (t = 0); only where several may stay
-``cut[c,f,s]``     how many nodes of group c with f free GPUs give s of them to a piece
+``cut[c,f,s]``     the number of nodes of group c with f free GPUs that give s of them to a piece
 ``in_rack[i,r]``   1 if way i, tied to one rack, is in rack r
 ``filled[i,r]``    whole nodes of way i in rack r, and ``block[i,r]`` its block: only where caps on
                    the power of racks make it matter
@@ -39,7 +39,7 @@ from ronda.instances.arrays import Rows
 
 
 def build(found: Ways, *, units_of_its_own: bool = True) -> Any:
-    """Return the model of ways; its attributes ``ways`` and ``nodes`` say what it is made of.
+    """Return the model of ways, which has its data in the attributes ``ways`` and ``nodes``.
 
     With `units_of_its_own` its objective is in units of the largest value (``scale``), otherwise
     it and the rows are in those of the values, GPUs, watts and joules.
@@ -134,7 +134,7 @@ def mixed_nodes(model: Any) -> None:
 
 
 def awake_nodes(model: Any) -> None:
-    """a_c ≥ nodes of class c that any job is on."""
+    """a_c ≥ nodes of class c in use by any job."""
     used = defaultdict(list)
     for c, group in enumerate(model.nodes.groups):
         used[model.ways.case.classes[group.kind].name].append(model.in_use[c])
@@ -146,7 +146,7 @@ def awake_nodes(model: Any) -> None:
 def capped_pieces(model: Any) -> None:
     """Σ_r filled_ir = q_i x_i, Σ_r block_ir = [r_i > 0] x_i; by rack as in `pieces_in_rack`.
 
-    Ways tied to a rack have all there.
+    Ways tied to a rack have all pieces there.
     """
     found, most = model.ways, largest(model.ways.case.round.cluster.topology)
     needs = defaultdict(list)
@@ -194,7 +194,7 @@ def power_in_rack(model: Any) -> None:
     )
 
 
-# -- variables and what they mean -----------------------------------------------------------------
+# -- variables ------------------------------------------------------------------------------------
 
 
 def _variables(model: Any) -> None:
@@ -225,9 +225,9 @@ def _variables(model: Any) -> None:
 
 
 def _keeps(model: Any) -> None:
-    """Add ``keep``, and ``left[c, f]``: the nodes of group c that those who stay leave f GPUs of.
+    """Add ``keep``, and ``left[c, f]``: the nodes of group c with f GPUs free beside jobs in place.
 
-    Of a node where one job may stay its x says that; where several may, a path through them.
+    On a node where one job may stay its x decides that; where several may, a path through them.
     """
     model.keep = pyo.Var(pyo.Any, dense=False, bounds=(0, 1))
     model.paths = {}
@@ -290,9 +290,10 @@ def _racks(model: Any) -> dict[int, list[int]]:
 
 
 def _racks_of_all(model: Any) -> dict[int, list[int]]:
-    """Return the racks in the pool of each fresh way; for a way tied to one, those large enough.
+    """Return the racks in the pool of each fresh way that are large enough for it.
 
-    Of a way whose option is in one rack, that one.
+    A way that is not tied to a rack has all racks of the pool; a way whose option is in one rack
+    has that one.
     """
     found: Ways = model.ways
     nodes: Nodes = model.nodes

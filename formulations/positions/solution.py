@@ -1,4 +1,4 @@
-"""From a solved model to nodes: pieces are cut from nodes, and jobs get the pieces."""
+"""The placement in a solved model: pieces are cut from nodes, and jobs get the pieces."""
 
 from collections import defaultdict
 from typing import Any
@@ -13,7 +13,7 @@ Placement = tuple[tuple[int, int], ...]
 def placements(model: Any) -> dict[str, Placement]:
     """Return pairs (node, GPUs), ascending, of each job that a solved model runs.
 
-    Jobs tied to a rack choose first; then the widest, each in as few racks as it finds.
+    Jobs tied to a rack choose first, then the widest, each in as few racks as possible.
     """
     found: Ways = model.ways
     case = found.case

@@ -1,13 +1,13 @@
-"""The variables of the exact model: each option, on nodes of its own choice or where its job runs.
+"""The variables of the exact model: each option on fresh nodes, or in place.
 
-What a job runs on now comes twice: it *stays* on its very nodes, for what the option is worth, or
-*moves*, for that less what the restart loses (`loss_of_moves`); where rules see racks, it stays in
-its own and moves to the others. Every other option is put on nodes
-like a job that starts: q = gpus div M whole nodes, each the pool's largest (M GPUs) and empty, and
-a block of gpus mod M GPUs on one more node. A job that the pool's largest nodes cannot hold so is
-*mixed*: it takes the fewest nodes that hold it, whatever their sizes, each empty.
+The current option of a job comes twice: it *stays* on its nodes at its value, or *moves*, at its
+value less the loss of the restart (`loss_of_moves`); where rules see racks, it stays in its own and
+moves to the others. Every other option is put on nodes like a job that starts: q = gpus div M whole
+nodes, each the pool's largest (M GPUs) and empty, and a block of gpus mod M GPUs on one more node.
+A job that the pool's largest nodes cannot hold so is *mixed*: it takes the fewest nodes that hold
+it, whatever their sizes, each empty.
 
-Nodes are groups of equal ones, and what jobs hold on them (`nodes_of`).
+Nodes are in groups of equal ones, with the GPUs that jobs hold on them (`nodes_of`).
 """
 
 from collections import defaultdict
@@ -24,18 +24,18 @@ from ronda.instances.arrays import Mask, Rows
 from ronda.instances.cluster import Topology
 
 NODE_SHARE = 1e-5
-"""What a node in use costs, as a share of the largest value of an option: of plans that are worth
-the same, the one that leaves more nodes empty for wide jobs is better."""
+"""The price of a node in use, as a share of the largest value of an option: among plans of equal
+value, one that leaves more nodes empty for wide jobs is better."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ways:
     """The options of a `case` as they can be placed; all arrays are (n,), of its variables.
 
-    ``stay`` tells which stay where they run. The others take ``whole`` nodes and a block of
-    ``rest`` GPUs, or, if ``mixed``, ``whole`` empty nodes of any size; all in one rack if ``tied``.
-    A node in use costs ``node_price``. Where moves and nodes only break ``ties``, all of them
-    together cost no more than that; otherwise it is None.
+    ``stay`` tells which stay in place. The others take ``whole`` nodes and a block of ``rest`` GPUs
+    or, if ``mixed``, ``whole`` empty nodes of any size; all in one rack if ``tied``. A node in use
+    costs ``node_price``. If moves and nodes only break ``ties``, all of them together cost no more
+    than that; otherwise it is None.
     """
 
     case: Case
@@ -49,7 +49,7 @@ class Ways:
 
 
 def ways(case: Case, ties: float | None = None) -> Ways:
-    """Return the options of a case as they can be placed; moves and nodes cost `ties` at most."""
+    """Return the options of a case as they can be placed; moves and nodes cost at most `ties`."""
     table, round_ = case.table, case.round
     now, must = table.current[case.rows], table.must_run[case.job]
     here = now & in_place(table, case.rows, [state.allocation for state in table.jobs])
@@ -81,7 +81,7 @@ def ways(case: Case, ties: float | None = None) -> Ways:
 
 
 def restrict(found: Ways, kept: Rows) -> Ways:
-    """Return some of the ways only, by ascending number."""
+    """Return the ways with some ascending numbers."""
     some = np.zeros(len(found.stay), dtype=bool)
     some[kept] = True
     columns = {
@@ -91,7 +91,7 @@ def restrict(found: Ways, kept: Rows) -> Ways:
 
 
 def largest(topology: Topology) -> list[int]:
-    """Return (P,) the GPUs of each pool's largest node in service; 1 where none is."""
+    """Return (P,) the GPUs of each pool's largest node in service, 1 where none is."""
     most = np.ones(len(topology.pools), dtype=np.int64)
     np.maximum.at(most, topology.node_pool, topology.node_gpus)
     return [int(gpus) for gpus in most]
@@ -137,14 +137,14 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The groups, and by node what is held there by jobs that may stay."""
+    """The groups, and by node the GPUs that jobs hold which may stay."""
 
     groups: tuple[Group, ...]
     held: dict[int, Held]
 
 
 def nodes_of(found: Ways) -> Nodes:
-    """Return the nodes of a round and what jobs hold that may stay."""
+    """Return the nodes of a round, with the GPUs of jobs that may stay."""
     case = found.case
     topology = case.round.cluster.topology
     alike: defaultdict[tuple[int, int, int, int], list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""What is believed of sizes and speeds before they are known, and how it is learnt.
+"""Predictions of sizes and speeds before they are known, and how they are learnt.
 
-What really happens (`truth`) is known to the driver alone.
+Only the driver knows the `truth`.
 """

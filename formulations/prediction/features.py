@@ -1,9 +1,9 @@
-"""What is known of a job as it is submitted: the columns that its size is predicted from.
+"""The features of a submitted job, from which its size is predicted.
 
 User, virtual cluster, name, GPUs, hour and day of the week are those of Helios' QSSF service (Hu et
 al., SC'21; the successor's artifact lists them). Rare names count as the frequent one nearest to
-them. The others are ours: how jobs of the same user on as many GPUs went that are complete, and how
-often they come. Hours count from the start of the horizon.
+them. The others are ours: the sizes of complete jobs of the same user on as many GPUs, and how
+often such jobs come. Hours count from the start of the horizon.
 """
 
 from collections import deque
@@ -30,21 +30,20 @@ COLUMNS = (
     "came within a minute",
     "seconds since the last",
 )
-"""Sizes are logarithms of work."""
+"""The names of the features; sizes are logarithms of work."""
 
 CATEGORIES = (0, 1, 2)
-"""Columns of numbers that stand for words."""
+"""The columns of numbers that stand for words."""
 
-LAST, FEW = 20, 5
-
-HOUR_S, DAY_S = 3600.0, 86_400.0
+LAST = 20
+"""The number of remembered sizes."""
 
 NEAR = 0.6
-"""Least likeness of names (difflib's ratio): the artifact's."""
+"""The least likeness of names (difflib's ratio), as in the artifact."""
 
 
 class RecentJobs:
-    """What is remembered of the jobs of one user on as many GPUs."""
+    """The last jobs of one user on as many GPUs."""
 
     __slots__ = ("came_s", "last_s", "sizes")
 
@@ -55,7 +54,7 @@ class RecentJobs:
 
 
 class Features:
-    """Rows of `COLUMNS` for jobs as they come, from what has ended before."""
+    """Rows of `COLUMNS` for jobs as they come, from the jobs that have ended before."""
 
     def __init__(
         self, users: tuple[str, ...], partitions: tuple[str, ...], names: tuple[str, ...]
@@ -66,9 +65,9 @@ class Features:
         self._near: dict[str, float] = {}
 
     def submit(self, job: Job, now_s: float) -> list[float]:
-        """Return the row of a job that is submitted, and remember that it came."""
+        """Return the row of a submitted job, and remember the submission."""
         kind = self._kind(job)
-        while kind.came_s and kind.came_s[0] < now_s - HOUR_S:
+        while kind.came_s and kind.came_s[0] < now_s - 3600.0:
             kind.came_s.popleft()
         sizes, of_all = list(kind.sizes), self._all.get(job.partition, ())
         row = [
@@ -76,10 +75,10 @@ class Features:
             self._partitions.get(job.partition, nan),
             self._name(job.name),
             job.gpus,
-            now_s / HOUR_S % 24,
-            now_s // DAY_S % 7,
+            now_s / 3600.0 % 24,
+            now_s // 86_400.0 % 7,
             sizes[-1] if sizes else nan,
-            fmean(sizes[-FEW:]) if sizes else nan,
+            fmean(sizes[-5:]) if sizes else nan,
             fmean(sizes) if sizes else nan,
             _spread(sizes),
             of_all[-1] if of_all else nan,
@@ -93,7 +92,7 @@ class Features:
         return row
 
     def end(self, job: Job, work: float) -> None:
-        """Remember how large a job was that is complete."""
+        """Remember the size of a complete job."""
         self._kind(job).sizes.append(log(work))
         self._all.setdefault(job.partition, deque(maxlen=LAST)).append(log(work))
 
@@ -105,7 +104,7 @@ class Features:
         return found
 
     def _name(self, name: str | None) -> float:
-        """Return the place of the frequent name that is nearest to a name."""
+        """Return the number of the frequent name that is nearest to a name."""
         if name is None or not self._names:
             return nan
         found = self._names.get(name)

@@ -1,9 +1,9 @@
-"""How wrong Helios found predicted durations to be, as a synthetic predictor.
+"""The errors of predicted durations that Helios measured, as a synthetic predictor.
 
 The artifact of Hu et al. (SC'21) runs QSSF on Philly, whose jobs have no usable names, with true
 durations times 1 + e: |e| is uniform in 0..0.1 for 10 % of jobs, 0.1..0.5 for 40 %, 0.5..1 for
-20 %, 1..10 for 20 % and 10..100 for 10 %, of either sign. Negative durations come first, in
-their order: they become next to nothing.
+20 %, 1..10 for 20 % and 10..100 for 10 %, of either sign. Negative durations
+become tiny ones in the same order, so that they come first.
 """
 
 import numpy as np
@@ -15,14 +15,14 @@ from ronda.instances.instance import Instance
 from ronda.instances.job import Estimate, Job
 
 LEVELS = ((0.1, 0.0, 0.1), (0.5, 0.1, 0.5), (0.7, 0.5, 1.0), (0.9, 1.0, 10.0), (1.0, 10.0, 100.0))
-"""Cumulative share of jobs, and their least and greatest absolute error."""
+"""The cumulative share of jobs, and their least and greatest absolute error."""
 
 LEAST_S = 1e-3
-"""Work that jobs are believed to have at least."""
+"""The least work that a job declares."""
 
 
 def errors(count: int, rng: Generator) -> Floats:
-    """Return (J,) relative errors e of as many jobs."""
+    """Return (J,) relative errors e for a `count` of jobs."""
     level = np.searchsorted([share for share, _, _ in LEVELS], rng.random(count))
     least, most = np.array([bounds for _, *bounds in LEVELS]).T
     size = rng.uniform(least[level], most[level])
@@ -30,7 +30,7 @@ def errors(count: int, rng: Generator) -> Floats:
 
 
 def with_errors(instance: Instance, seed: int) -> Instance:
-    """Return an instance whose jobs declare sizes that are wrong by such errors."""
+    """Return an instance whose jobs declare sizes with such errors."""
     found = errors(len(instance.jobs), np.random.default_rng(seed)).tolist()
     jobs = tuple(_declares(job, error) for job, error in zip(instance.jobs, found, strict=True))
     return replace(instance, jobs=jobs)

@@ -1,19 +1,19 @@
 """Sizes of jobs as Helios' QSSF service predicts them, as distributions that learn.
 
-A regression by boosted trees (LightGBM) says P, the typical size of a job of such `features`. What
-is believed is P times the errors that it made before on jobs that it was not fitted to, of the same
-decade of P: as wide as the predictor is wrong (split conformal prediction: Vovk, Gammerman and
-Shafer 2005). The rolling estimate has the weight `alpha` in the mixture of both, so the mean is ::
+A regression by boosted trees (LightGBM) gives P, the typical size of a job with such `features`.
+The believed sizes are P times the errors of earlier predictions of the same decade, for jobs to
+which the trees were not fitted (split conformal prediction: Vovk, Gammerman and Shafer 2005). The
+rolling estimate has the weight `alpha` in the mixture of both, so the mean is ::
 
     alpha P_rolling + (1 - alpha) P_model
 
-as in Helios (Hu et al., SC'21; alpha = 0.1). Every completion is learnt from: it changes the
-errors, the rolling estimate and the features of later jobs. The trees stay as they were trained.
+as in Helios (Hu et al., SC'21; alpha = 0.1). Every completion changes the errors, the rolling
+estimate and the features of later jobs. The trees stay as they were trained.
 
-**The rolling estimate**, as in the authors' artifact, is that of the last jobs like a job: of the
-same name, or else of the names nearest to it, of the same user, or else of all; of these the ones
-on as many GPUs, if there are any. A job of a new name is like all of its user, one of a new user
-like all jobs. Where traces have no users, jobs on as many GPUs stand for the user's (ours).
+**The rolling estimate**, as in the authors' artifact, is the mean of the last jobs like a job:
+those of its name, or else of the nearest names, of its user, or else of all users, and on as many
+GPUs if there are any. A job with a new name is like all jobs of its user, and that of a new user
+like all jobs. Where traces have no users, jobs on as many GPUs take their place (ours).
 """
 
 from collections import OrderedDict, deque
@@ -33,26 +33,17 @@ from ronda.instances.models.fits import Past, Predictor
 if TYPE_CHECKING:
     import lightgbm
 
-REMEMBERED = 200
-"""Complete jobs that are remembered of a user, of a name, and of all: the last ones."""
-
-NAMES = 300
-"""Names that are remembered: those that were seen last."""
-
-NEAREST = 2
-"""How many of the nearest names count, as in the artifact."""
+LAST = 200
+"""The number of last jobs that are remembered by user, by name and in all, and errors by decade."""
 
 POINTS = 20
-"""Sizes that a distribution is told by."""
-
-ERRORS = 200
-"""Errors of a decade that are remembered: the last ones."""
+"""The number of sizes in a distribution."""
 
 
 class Service:
-    """Believes in sizes of jobs, by a predictor and what has ended since.
+    """Predicts the sizes of jobs, by a predictor and the jobs that have ended since.
 
-    Jobs must be told of in the order of their submission and completion.
+    Submissions and completions must be told in their order.
     """
 
     def __init__(self, predictor: Predictor) -> None:
@@ -67,18 +58,18 @@ class Service:
             self._learn(remembered(past), past.work)
 
     def submit(self, jobs: Sequence[Job], now_s: float) -> list[Sizes | None]:
-        """Return what is believed of the sizes of jobs that are submitted now."""
+        """Return the predicted sizes of jobs that are submitted now."""
         rows = np.array([self.features.submit(job, now_s) for job in jobs])
         typical = np.exp(predicted(self._trees, rows)).tolist()
         self._typical.update(zip((job.id for job in jobs), typical, strict=True))
         return [self._sizes(job, p) for job, p in zip(jobs, typical, strict=True)]
 
     def forget(self, job: Job) -> None:
-        """Make nothing of the error of a job: the trees were fitted to it."""
+        """Ignore the error of a job to which the trees were fitted."""
         self._typical.pop(job.id, None)
 
     def end(self, job: Job, work: float | None) -> None:
-        """Learn that a job is gone, and how much `work` it was; None if it never completed."""
+        """Learn that a job is gone, and its `work`; None if it never completed."""
         typical = self._typical.pop(job.id, None)
         if work is None:
             return
@@ -110,24 +101,24 @@ class Service:
 
 
 class Errors:
-    """True over predicted sizes, by the decade of the prediction."""
+    """The ratios of true to predicted sizes, by the decade of the prediction."""
 
     def __init__(self, known: dict[str, tuple[float, ...]]) -> None:
-        self._by = {int(decade): deque(ratios, ERRORS) for decade, ratios in known.items()}
+        self._by = {int(decade): deque(ratios, LAST) for decade, ratios in known.items()}
 
     def add(self, typical: float, work: float) -> None:
         """Remember an error."""
-        self._by.setdefault(_decade(typical), deque(maxlen=ERRORS)).append(work / typical)
+        self._by.setdefault(_decade(typical), deque(maxlen=LAST)).append(work / typical)
 
     def near(self, typical: float) -> Floats:
-        """Return the errors of the decade with any that is nearest to a prediction."""
+        """Return the errors of the nearest decade that has any."""
         if not self._by:
             return np.ones(1)
         decade = _decade(typical)
         return np.array(self._by[min(self._by, key=lambda each: (abs(each - decade), each))])
 
     def known(self) -> dict[str, tuple[float, ...]]:
-        """Return them as they go into a file."""
+        """Return the errors by decade, for a file."""
         return {str(decade): tuple(self._by[decade]) for decade in sorted(self._by)}
 
 
@@ -136,7 +127,7 @@ def _decade(typical: float) -> int:
 
 
 def thinned(points: Floats) -> tuple[Floats, Floats]:
-    """Return means of neighbouring points, at most `POINTS` of them, and what share each has."""
+    """Return the means of neighbouring points, at most `POINTS` of them, and the share of each."""
     count = len(points)
     first = np.arange(min(count, POINTS)) * count // min(count, POINTS)
     each = np.diff(first, append=count)
@@ -144,7 +135,7 @@ def thinned(points: Floats) -> tuple[Floats, Floats]:
 
 
 def remembered(past: Past) -> Job:
-    """Return a job that ended before the run, as far as it is remembered."""
+    """Return a job that ended before the run, with the features that are remembered."""
     return Job(
         id="past",
         submit_s=0.0,
@@ -157,7 +148,7 @@ def remembered(past: Past) -> Job:
 
 
 def booster(model: str) -> "lightgbm.Booster":
-    """Return the trees of a text."""
+    """Return the trees that a text describes."""
     import lightgbm  # only predictors need it
 
     return lightgbm.Booster(model_str=model)
@@ -169,30 +160,30 @@ def predicted(trees: "lightgbm.Booster", rows: Floats) -> Floats:
 
 
 Ended = tuple[str | None, int, float]
-"""User, GPUs and work of a complete job."""
+"""The user, GPUs and work of a complete job."""
 
 
 class Rolling:
-    """Complete jobs, remembered by name and user."""
+    """The last complete jobs by name and by user."""
 
     def __init__(self) -> None:
-        self._all: deque[float] = deque(maxlen=REMEMBERED)
+        self._all: deque[float] = deque(maxlen=LAST)
         self._of: dict[object, deque[float]] = {}
         self._named: OrderedDict[str, deque[Ended]] = OrderedDict()
 
     def end(self, job: Job, work: float) -> None:
-        """Remember a job that is complete."""
+        """Remember a complete job."""
         self._all.append(work)
-        self._of.setdefault(_whose(job), deque(maxlen=REMEMBERED)).append(work)
+        self._of.setdefault(_whose(job), deque(maxlen=LAST)).append(work)
         if job.name is not None:
             past = job.user, job.gpus, work
-            self._named.setdefault(job.name, deque(maxlen=REMEMBERED)).append(past)
+            self._named.setdefault(job.name, deque(maxlen=LAST)).append(past)
             self._named.move_to_end(job.name)
-            if len(self._named) > NAMES:
+            if len(self._named) > 300:
                 self._named.popitem(last=False)
 
     def like(self, job: Job) -> list[float]:
-        """Return the sizes of complete jobs like a job; none before the first is complete."""
+        """Return the sizes of complete jobs like a job, none before the first is complete."""
         named = self._alike(job.name)
         if not named:
             return list(self._of.get(_whose(job), self._all))
@@ -205,7 +196,7 @@ class Rolling:
             return ()
         if name in self._named:
             return self._named[name]
-        near = get_close_matches(name, self._named, n=NEAREST, cutoff=NEAR)
+        near = get_close_matches(name, self._named, n=2, cutoff=NEAR)  # as in the artifact
         return [past for each in near for past in self._named[each]]
 
 

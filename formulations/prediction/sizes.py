@@ -1,22 +1,21 @@
-"""How much work jobs have: the sizes of jobs like them, given how far they have come.
+"""The distribution of job sizes, from the sizes of jobs like them and their own progress.
 
-The sizes of jobs that are complete, and of live ones what they have done (they are larger than
-that: censored), give a distribution by the product-limit estimator (Kaplan and Meier, *J. Am.
-Statist. Assoc.* 1958)::
+The sizes of complete jobs, and the progress of live ones (a censored size: they are larger), give a
+distribution by the product-limit estimator (Kaplan and Meier, *J. Am. Statist. Assoc.* 1958)::
 
     P(size > x) = product over complete sizes s <= x of  1 - w(s) / w(sizes and progress >= s)
 
-What mass is left beyond the greatest complete size lies at twice the greatest progress of any of
-the jobs: the *relative rule* (ours). It alone speaks before any job is complete.
+The mass beyond the greatest complete size lies at twice the greatest progress of any of the jobs:
+the *relative rule* (ours). Before any job is complete it is the only rule.
 
-**Few jobs tell little.** A job that comes near the size of a complete one is no surer to end there
-than sizes of one application are alike. So each size is the mean of a lognormal distribution, as
-wide as complete jobs of one application differ from each other, over the fifth root of how many
-tell (the bandwidth of Scott, *Multivariate Density Estimation* 1992).
+**Few jobs.** A job that comes near the size of a complete one does not surely end there, since
+sizes of one application differ. So each size is the mean of a lognormal distribution, whose spread
+is that of complete jobs of one application over the fifth root of their number (the bandwidth of
+Scott, *Multivariate Density Estimation* 1992).
 
-**Jobs like it.** Observations count by levels, such as application, user, GPUs asked for: a job's
-own most specific level with n complete sizes has the share ``n / (n + SHRINKAGE)``, the next level
-the same share of the rest, and the broadest level what is left (shrinkage as in credibility theory:
+**Like jobs.** Observations count by levels, such as application, user, requested GPUs: a job's most
+specific level with n complete sizes has the share ``n / (n + SHRINKAGE)``, the next level the same
+share of the rest, and the broadest level the remainder (shrinkage as in credibility theory:
 Bühlmann, *ASTIN Bulletin* 1967).
 """
 
@@ -29,26 +28,26 @@ from scipy.special import ndtr
 from ronda.instances.arrays import Floats, Mask
 
 SHRINKAGE = 2.0
-"""Complete jobs of a level that weigh as much as all of the next one."""
+"""The number of complete jobs of a level that weigh as much as all of the next one."""
 
 VARIANCE = 3.0
-"""Variance of log size within an application while no two jobs of one are complete. It weighs
-as much as one degree of freedom of what they tell. Among jobs of one user on as many GPUs it is
+"""The variance of log size within an application before two jobs of one are complete. It weighs as
+much as one degree of freedom of theirs. Among jobs of one user on as many GPUs it is
 2.6 to 4.6 in the traces of Philly and Venus, and 0.7 in that of ITP's cluster 01."""
 
 MOST = 25.0
-"""The greatest variance that is believed: sizes that differ by factors of thousands."""
+"""The greatest variance, at which sizes differ by factors of thousands."""
 
 NARROW, OUTLIVED = 1e-9, 1e-6
-"""The least spread; and the probability below which a job has outlived all sizes."""
+"""The least spread, and the probability below which a job has outlived all sizes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sizes:
     """A distribution of sizes: lognormal ones of mean (K,) `work`, with (K,) `mass` that sums to 1.
 
-    The `spread` is the standard deviation of their logarithms; 0: the sizes are just `work`, which
-    ascends.
+    The `spread` is the standard deviation of their logarithms; at 0 the sizes are just `work`,
+    which ascends.
     """
 
     work: Floats
@@ -56,10 +55,10 @@ class Sizes:
     spread: float = 0.0
 
     def left(self, done: float = 0.0) -> tuple[float, float]:
-        """Return the mean and standard deviation of what is left of a job that has done `done`.
+        """Return the mean and standard deviation of the work left of a job that has done `done`.
 
-        One that has outlived all sizes has as much left as it has done, and that is as unsure as
-        sizes are of which nothing is known.
+        A job that has outlived all sizes has as much left as it has done, with the spread of
+        unknown sizes.
         """
         h, far, unit = max(self.spread, NARROW), self._far(done), float(self.work.max())
         chance = float(self.mass @ ndtr(-far))
@@ -73,9 +72,9 @@ class Sizes:
         return done, done * float(np.sqrt(np.expm1(VARIANCE)))
 
     def share(self, work: float, done: float = 0.0) -> float:
-        """Return the probability that a job that has done `done` is not larger than `work`.
+        """Return the probability that the size is at most `work`, given that `done` is done.
 
-        Of a size that is equal it is half.
+        A size equal to `work` counts by half.
         """
         above, beyond = (float(self.mass @ ndtr(-self._far(x))) for x in (work, done))
         return 1.0 - above / beyond if beyond > OUTLIVED else 0.5
@@ -92,7 +91,7 @@ def within(work: Sequence[float]) -> tuple[float, int]:
 
 
 def pooled(within: Iterable[tuple[float, int]]) -> float:
-    """Return the variance of log sizes of jobs of one application, over all applications."""
+    """Return the variance of log sizes within an application, pooled over all applications."""
     squares, freedom = VARIANCE, 1
     for own, free in within:
         squares, freedom = squares + own, freedom + free
@@ -100,11 +99,11 @@ def pooled(within: Iterable[tuple[float, int]]) -> float:
 
 
 def sizes(work: Floats, complete: Mask, weight: Floats, variance: float = 0.0) -> Sizes | None:
-    """Return the distribution of sizes of jobs like those observed; None if it is not known.
+    """Return the distribution of sizes of jobs like those observed, or None if it is unknown.
 
-    `work` (N,) is the size of a job that is `complete` (N,), else what it has done. Observations
-    count by their `weight` (N,); `variance` is that of log sizes within an application (`pooled`).
-    Nothing is known if none is complete and none has done anything.
+    `work` (N,) is the size of a `complete` (N,) job, else its progress. Observations count by their
+    `weight` (N,); `variance` is that of log sizes within an application (`pooled`). The
+    distribution is unknown if no job is complete or has any progress.
     """
     counts = weight > 0
     work, complete, weight = work[counts], complete[counts], weight[counts]
@@ -127,8 +126,8 @@ def sizes(work: Floats, complete: Mask, weight: Floats, variance: float = 0.0) -
 def likeness(shared: Mask, complete: Mask) -> Floats:
     """Return the (N,) weights of observations for a job, by the levels (N, L) that they share.
 
-    Levels go from the broadest to the most specific, which all observations that share it share
-    with the broader ones as well.
+    Levels go from the broadest to the most specific; observations that share a level share all
+    broader ones.
     """
     weight, rest = np.zeros(len(shared)), 1.0
     counts = (shared & complete[:, None]).sum(axis=0)

@@ -1,4 +1,4 @@
-"""How fast an application runs: one model, fitted to what all its jobs measure, and corrected.
+"""The speed of an application: one model, fitted to the measurements of all its jobs, corrected.
 
 A step on n GPUs of N nodes computes for C seconds at full clock and synchronises for X seconds that
 do not overlap, with local batch b (`ronda.instances.models.throughput`)::
@@ -8,14 +8,13 @@ do not overlap, with local batch b (`ronda.instances.models.throughput`)::
                                       | alpha_x + beta_x (n - 2) (several racks)
 
 C and X are measured apart, so each is linear in its parameters: non-negative least squares of
-relative errors, small steps and long ones alike. What nothing was measured of is taken as well as
-can be: GPUs that were never used together synchronise at no cost, nodes as GPUs of one node do, and
-racks as nodes of one do.
-Real scaling is not concave, so C and X are multiplied by the ratio of measured to fitted steps in
-like ways to run: the *correction*.
+relative errors. Without measurements the best case counts: GPUs never used together synchronise at
+no cost, nodes as GPUs of one node do, and racks as nodes of one rack do. Real scaling is not
+concave, so C and X are multiplied by the ratio of measured to fitted steps in like configurations:
+the *correction*.
 
-What was measured on one GPU type counts on the others (`carried`): a type takes as many times as
-long to compute as applications took that were measured on both, and synchronising takes as long.
+Measurements on one GPU type count on the others (`carried`): computing takes longer by the ratio of
+applications that were measured on both, and synchronising takes as long.
 """
 
 from collections.abc import Mapping
@@ -30,21 +29,12 @@ from ronda.instances.models.measured import Measured, Way
 from ronda.instances.models.throughput import phases
 from ronda.instances.profile import Parametric, Tabular
 
-LEAST_S = 1e-9
-"""No step takes less: a parameter that rounds to 0 would make work free."""
-
-REACH = 1.0
-"""Doublings of GPUs, nodes or local batch over which corrections are alike."""
-
-NUGGET = 0.01
-"""Variance of what one measurement misses, as a share of that of corrections."""
-
 UNKNOWN = Parametric(alpha_c_s=0.0, beta_c_s=1.0)
-"""Stands for a speed that is not known yet: GPUs scale perfectly, and the unit means nothing."""
+"""The model of an unknown speed: GPUs scale perfectly, in an arbitrary unit."""
 
 
 def fit(measured: Measured) -> Parametric:
-    """Return the model of what was measured; there must be some."""
+    """Return the model fitted to measurements, of which there must be some."""
     gpus, nodes, batch, racks, compute, sync = measured.columns()
     computing = np.stack([np.ones_like(batch), batch], axis=1) / compute[:, None]
     if len(set(batch.tolist())) == 1:
@@ -54,7 +44,7 @@ def fit(measured: Measured) -> Parametric:
     across = _synchronising(gpus, sync, (nodes > 1) & (racks == 1))
     far = _synchronising(gpus, sync, racks > 1)
     return Parametric(
-        alpha_c_s=max(alpha_c, LEAST_S),
+        alpha_c_s=max(alpha_c, 1e-9),  # at 0 work might be free
         beta_c_s=beta_c,
         alpha_r_s=(within or across or far or (0.0, 0.0))[0],
         beta_r_s=(within or (0.0, 0.0))[1],
@@ -83,27 +73,28 @@ def _synchronising(gpus: Floats, sync: Floats, where: np.ndarray) -> tuple[float
 def correction(
     model: Parametric, measured: Measured, gpus: Floats, nodes: Floats, local_batch: Floats
 ) -> Floats:
-    """Return (R,) the expected ratio of real to fitted steps of ways to run.
+    """Return (R,) the expected ratio of real to fitted steps of configurations.
 
-    The logarithm of the ratio is a Gaussian process over the logarithms of GPUs, nodes and local
-    batch with a squared-exponential kernel of length `REACH` (kriging: Rasmussen and Williams,
-    *Gaussian Processes for Machine Learning* 2006, section 2.2): what was measured is met, what
-    lies far from it keeps a ratio of 1.
+    The logarithm of the ratio is a Gaussian process over the binary logarithms of GPUs, nodes and
+    local batch with a squared-exponential kernel of length 1 (kriging: Rasmussen and Williams,
+    *Gaussian Processes for Machine Learning* 2006, section 2.2): it meets measurements, and far
+    from them the ratio is 1.
     """
     known_gpus, known_nodes, known_batch, _, compute, sync = measured.columns()
     ratio = np.log((compute + sync) / np.add(*phases(model, known_gpus, known_nodes, known_batch)))
-    known = np.log2(np.stack([known_gpus, known_nodes, known_batch], axis=1)) / REACH
-    asked = np.log2(np.stack([gpus, nodes, local_batch], axis=1)) / REACH
-    within = np.exp(-0.5 * cdist(known, known, "sqeuclidean")) + NUGGET * np.eye(len(known))
+    known = np.log2(np.stack([known_gpus, known_nodes, known_batch], axis=1))
+    asked = np.log2(np.stack([gpus, nodes, local_batch], axis=1))
+    # A measurement misses with a hundredth of the variance of corrections.
+    within = np.exp(-0.5 * cdist(known, known, "sqeuclidean")) + 0.01 * np.eye(len(known))
     across = np.exp(-0.5 * cdist(asked, known, "sqeuclidean"))
     return np.asarray(np.exp(across @ np.linalg.solve(within, ratio)))
 
 
 def carried(measured: Mapping[tuple[str, str], Measured], profile: str, on: str) -> Measured:
-    """Return what an application measured on a GPU type, and on others as if it had been there.
+    """Return the measurements of an application on a GPU type, with those on other types converted.
 
-    `measured` is by profile and GPU type. Types on which no application was measured as on another
-    type count as equally fast.
+    `measured` is by profile and GPU type. A type on which no application was measured along with
+    another type counts as equally fast.
     """
     ways = dict[Way, tuple[float, float, int]]()
     for (name, other), known in measured.items():
@@ -117,9 +108,9 @@ def carried(measured: Mapping[tuple[str, str], Measured], profile: str, on: str)
 def _slower(
     measured: Mapping[tuple[str, str], Measured], profile: str, here: str, there: str
 ) -> float:
-    """Return how many times as long computing takes `there` as `here`.
+    """Return the factor by which computing takes longer `there` than `here`.
 
-    The application's own ratio, else the geometric mean of those of others, else 1.
+    It is the application's own ratio, else the geometric mean of those of others, else 1.
     """
     both = [name for name, gpu_type in measured if gpu_type == there and (name, here) in measured]
     found = []
@@ -133,8 +124,9 @@ def _slower(
 def believed(known: Parametric | Tabular, measured: Measured) -> Parametric | Tabular:
     """Return the model that stands in for one whose steps are not known.
 
-    What can be run at all, and how far computing feels the clock, is known; of a `Tabular` the
-    rows stay, with other seconds. A `Parametric` has no place for corrections.
+    The known model still says which configurations can run, and how far computing depends on the
+    clock: a `Tabular` keeps its rows, with other seconds. A `Parametric` has no place for
+    corrections.
     """
     model = fit(measured) if measured.ways else UNKNOWN
     if isinstance(known, Parametric):
