@@ -74,34 +74,26 @@ def lines(
 
 def as_table(made: Sequence[dict[str, Any]], limit_s: float) -> Table:
     """Return the lines as a table."""
-    header = (
-        "policy",
-        "runs",
-        "first plan (s)",
-        *(f"gap at {at:g} s (%)" for at in times(limit_s)),
-        "gap at the end (%)",
-        f"ERT to {CLOSE:.0%} (s)",
-        "ERT (evaluations)",
-        "ends (s)",
-        "primal integral (s)",
-        "evaluations",
-    )
+    at = [f"gap at {at:g} s (%)" for at in times(limit_s)]
     rows = (
-        (
-            line["label"] + (f" ({line['failed']} failed)" if line["failed"] else ""),
-            f"{line['runs']}",
-            seconds(line["first_s"]),
-            *(percent(gap, ",.1f" if gap >= 0.0995 else ".2f") for gap in line["gaps"]),
-            _arrival(line["arrived"], line["ert_s"]),
-            _count(line["ert_evaluations"]),
-            seconds(line["ends_s"]),
-            seconds(line["integral_s"]),
-            _count(line["evaluations"]),
-        )
+        {
+            "policy": line["label"] + (f" ({line['failed']} failed)" if line["failed"] else ""),
+            "runs": line["runs"],
+            "first plan (s)": seconds(line["first_s"]),
+            **dict(zip([*at, "gap at the end (%)"], map(_gap, line["gaps"]), strict=True)),
+            f"ERT to {CLOSE:.0%} (s)": _arrival(line["arrived"], line["ert_s"]),
+            "ERT (evaluations)": _count(line["ert_evaluations"]),
+            "ends (s)": seconds(line["ends_s"]),
+            "primal integral (s)": seconds(line["integral_s"]),
+            "evaluations": _count(line["evaluations"]),
+        }
         for line in made
     )
-    records = tuple(line | {"gaps": line["gaps"][-1]} for line in made)
-    return Table("", header, tuple(rows), NOTES, records)
+    return Table.of("", rows, NOTES, (line | {"gaps": line["gaps"][-1]} for line in made))
+
+
+def _gap(gap: float) -> str:
+    return percent(gap, ",.1f" if gap >= 0.0995 else ".2f")
 
 
 def _arrival(share: float, ert_s: float) -> str:

@@ -15,17 +15,42 @@ from ronda.bench.frontier.curves import (
 from ronda.bench.frontier.report import Frontier
 from ronda.bench.frontier.shadow import SHADOWS
 from ronda.instances.tables.numbers import seconds
-from ronda.instances.tables.table import Best, Table
+from ronda.instances.tables.table import Best, Report, Table
 
 _NONE = "–"
 
-SPREAD = "±: half of the 95 % confidence interval of the mean over seeds"
 
-
-def tables_of(made: Frontier) -> tuple[Table, ...]:
-    """Return the tables of a report, those without rows left out."""
-    found = (_points(made), _levels(made), _duels(made), _shadow(made), _rankings(made))
-    return tuple(table for table in found if table.rows)
+def frontier_report(made: Frontier) -> Report:
+    """Return all that is said of an instance; tables without rows are left out."""
+    fields = {
+        "instance": made.instance.name,
+        "full_w": made.full_w,
+        "curves": [
+            {
+                "policy": curve.label,
+                "own": curve.own,
+                "knowledge": curve.knowledge,
+                "points": [_numbers(point) for point in curve.points],
+                "failures": curve.failures,
+            }
+            for curve in made.curves
+        ],
+        "bound": [{"energy_j": energy, "mean_jct_s": jct} for energy, jct in made.bound],
+        "equal_energy": [
+            {"energy_j": each.energy_j, "best": each.best, "policies": _reached(each)}
+            for each in made.levels
+        ],
+        "strongest": {
+            "equal_energy": [asdict(duel) for duel in made.equal_energy],
+            "equal_jct": [asdict(duel) for duel in made.equal_jct],
+        },
+        "targets": [asdict(verdict) | {"unit": "J"} for verdict in made.verdicts],
+        "shadow_prices": made.shadows,
+        "rankings": [asdict(ranking) for ranking in made.rankings],
+        "failures": made.failures,
+    }
+    tables = (_points(made), _levels(made), _duels(made), _shadow(made), _rankings(made))
+    return Report(fields, [table for table in tables if table.rows])
 
 
 def _points(made: Frontier) -> Table:
@@ -33,28 +58,35 @@ def _points(made: Frontier) -> Table:
     rows = []
     for curve, p in points:
         used, jct = f"{p.energy_j / unit_j:.4g}", seconds(p.mean_jct_s)
-        if p.energy_half_j:
-            used += f" ± {p.energy_half_j / unit_j:.2g}"
-        if len(p.runs) > 1:
-            jct += f" ± {seconds(p.mean_jct_half_s)}"
+        used += f" ± {p.energy_half_j / unit_j:.2g}" if p.energy_half_j else ""
+        jct += f" ± {seconds(p.mean_jct_half_s)}" if len(p.runs) > 1 else ""
         bound_s = p.bound_mean_jct_s
-        above = f"{p.mean_jct_s / bound_s - 1:z.1%}" if bound_s else _NONE
-        budget = (f"{p.factor:g}", f"{p.sustained_w / 1e3:.4g}")
-        rows.append((curve.label, curve.knowledge, *budget, used, jct, above))
+        rows.append(
+            {
+                "policy": curve.label,
+                "sizes": curve.knowledge,
+                "budget ×": f"{p.factor:g}",
+                "kW": f"{p.sustained_w / 1e3:.4g}",
+                f"used ({made.unit})": used,
+                "mean JCT (s)": jct,
+                "above bound": f"{p.mean_jct_s / bound_s - 1:z.1%}" if bound_s else _NONE,
+            }
+        )
     own = made.instance.budget.energy is not None
     what = "its own energy budget" if own else "the draw with all GPUs busy at full clock"
-    rises = (
+    notes = [
         f"{curve.label} uses more energy at ×{', ×'.join(f'{f:g}' for f in curve.rises)} than "
         "at the next larger budget"
         for curve in made.curves
         if curve.rises
-    )
-    return Table(
+    ]
+    if any(len(p.runs) > 1 for _, p in points):
+        notes.insert(0, "±: half of the 95 % confidence interval of the mean over seeds")
+    return Table.of(
         f"{made.instance.name}: by energy budget; ×1 is {made.full_w / 1e3:.4g} kW, {what}",
-        ("policy", "sizes", "budget ×", "kW", f"used ({made.unit})", "mean JCT (s)", "above bound"),
-        tuple(rows),
-        (*[SPREAD] * any(len(p.runs) > 1 for _, p in points), *rises),
-        tuple(
+        rows,
+        notes,
+        (
             {"policy": curve.label, "sizes": curve.knowledge} | _numbers(p) | {"seeds": len(p.runs)}
             for curve, p in points
         ),
@@ -101,28 +133,29 @@ def _reached(at: Level) -> list[dict[str, Any]]:
 
 def _duels(made: Frontier) -> Table:
     """Return the table of ronda's best against the strongest comparator."""
-    unit_j, unit, rows = made.unit_j, made.unit, []
     if not any(curve.own for curve in made.curves):
         return Table("", (), ())
-    for start, end, worst in spans(made.equal_energy):
-        where = f"{start / unit_j:.4g} to {end / unit_j:.4g} {unit}"
-        gain = _NONE if worst.own is None else f"{worst.gain:.2f}× faster"
-        rows.append((where, worst.own or _NONE, worst.rival, gain))
-    for start, end, worst in spans(made.equal_jct):
-        where = f"mean JCT {seconds(start)} to {seconds(end)} s"
-        gain = _NONE if worst.own is None else f"{worst.gain:.0%} less energy"
-        rows.append((where, worst.own or _NONE, worst.rival, gain))
-    return Table(
-        f"{made.instance.name}: the best of ronda's own against the strongest comparator",
-        ("at equal", "ronda's best", "strongest comparator", "at the worst place"),
-        tuple(rows),
-        (duel_words(made),) if rows else (),
-        tuple(
-            {"at_equal": what, "from": start, "to": end} | asdict(worst)
-            for what, duels in (("energy_j", made.equal_energy), ("mean_jct_s", made.equal_jct))
-            for start, end, worst in spans(duels)
-        ),
-    )
+    unit_j, unit = made.unit_j, made.unit
+    rows, records = [], []
+    for what, duels in (("energy_j", made.equal_energy), ("mean_jct_s", made.equal_jct)):
+        for start, end, worst in spans(duels):
+            if what == "energy_j":
+                where = f"{start / unit_j:.4g} to {end / unit_j:.4g} {unit}"
+                gain = f"{worst.gain:.2f}× faster"
+            else:
+                where = f"mean JCT {seconds(start)} to {seconds(end)} s"
+                gain = f"{worst.gain:.0%} less energy"
+            rows.append(
+                {
+                    "at equal": where,
+                    "ronda's best": worst.own or _NONE,
+                    "strongest comparator": worst.rival,
+                    "at the worst place": _NONE if worst.own is None else gain,
+                }
+            )
+            records.append({"at_equal": what, "from": start, "to": end} | asdict(worst))
+    title = f"{made.instance.name}: the best of ronda's own against the strongest comparator"
+    return Table.of(title, rows, [duel_words(made)] if rows else (), records)
 
 
 def duel_words(made: Frontier) -> str:
@@ -159,71 +192,39 @@ def verdict_words(verdict: FrontierVerdict, unit_j: float, unit: str) -> str:
 
 
 def _shadow(made: Frontier) -> Table:
-    rows = []
-    for row in made.shadows:
-        values = (_NONE if row[key] is None else f"{row[key]:,.4g}" for key in SHADOWS)
-        rows.append((row["label"], f"{row['factor']:g}", *values))
-    return Table(
-        f"{made.instance.name}: seconds of mean JCT that one more is worth",
-        ("policy", "budget ×", *SHADOWS.values()),
-        tuple(rows),
-        (
-            "measured: between this budget and the next; a GPU: with --vary nodes=1",
-            "prices: the model's opinion, from the rounds' prices; see docs/frontier.md",
-        ),
-        made.shadows,
+    rows = (
+        {"policy": row["label"], "budget ×": f"{row['factor']:g}"}
+        | {n: _NONE if row[k] is None else f"{row[k]:,.4g}" for k, n in SHADOWS.items()}
+        for row in made.shadows
     )
+    notes = (
+        "measured: between this budget and the next; a GPU: with --vary nodes=1",
+        "prices: the model's opinion, from the rounds' prices; see docs/frontier.md",
+    )
+    title = f"{made.instance.name}: seconds of mean JCT that one more is worth"
+    return Table.of(title, rows, notes, made.shadows)
 
 
 def _rankings(made: Frontier) -> Table:
-    width = max((len(ranking.order) for ranking in made.rankings), default=0)
     rows, varied = [], [ranking for ranking in made.rankings if ranking.change]
+    width = max((len(ranking.order) for ranking in made.rankings), default=0)
     for ranking in made.rankings:
-        cells = [f"{label} ({seconds(jct)})" for label, jct in ranking.order]
-        cells += [_NONE] * (width - len(cells))
+        places = [f"{label} ({seconds(jct)})" for label, jct in ranking.order]
+        places += [_NONE] * (width - len(places))
         swaps = ", ".join(f"{first} before {second}" for first, second in ranking.swapped)
-        name = ranking.change or "as it is"
-        rows.append((f"{name}, budget ×{ranking.factor:g}", *cells, swaps or _NONE))
+        rows.append(
+            {"instance": f"{ranking.change or 'as it is'}, budget ×{ranking.factor:g}"}
+            | {f"{k}": text for k, text in enumerate(places, start=1)}
+            | {"changed": swaps or _NONE}
+        )
     same = sum(not ranking.swapped for ranking in varied)
-    return Table(
+    return Table.of(
         f"{made.instance.name}: ranking by mean JCT (s) with other power figures, equal budgets",
-        ("instance", *(str(k + 1) for k in range(width)), "changed"),
-        tuple(rows),
-        (f"the ranking is that of the instance as it is in {same} of {len(varied)} cases",),
-        tuple(
+        rows,
+        [f"the ranking is that of the instance as it is in {same} of {len(varied)} cases"],
+        (
             {"change": r.change, "factor": r.factor, "place": k, "policy": p, "mean_jct_s": jct_s}
             for r in made.rankings
             for k, (p, jct_s) in enumerate(r.order, start=1)
         ),
     )
-
-
-def as_json(made: Frontier) -> dict[str, Any]:
-    """Return a report as plain values, for programs."""
-    return {
-        "instance": made.instance.name,
-        "full_w": made.full_w,
-        "curves": [
-            {
-                "policy": curve.label,
-                "own": curve.own,
-                "knowledge": curve.knowledge,
-                "points": [_numbers(point) for point in curve.points],
-                "failures": curve.failures,
-            }
-            for curve in made.curves
-        ],
-        "bound": [{"energy_j": energy, "mean_jct_s": jct} for energy, jct in made.bound],
-        "equal_energy": [
-            {"energy_j": each.energy_j, "best": each.best, "policies": _reached(each)}
-            for each in made.levels
-        ],
-        "strongest": {
-            "equal_energy": [asdict(duel) for duel in made.equal_energy],
-            "equal_jct": [asdict(duel) for duel in made.equal_jct],
-        },
-        "targets": [asdict(verdict) | {"unit": "J"} for verdict in made.verdicts],
-        "shadow_prices": made.shadows,
-        "rankings": [asdict(ranking) for ranking in made.rankings],
-        "failures": made.failures,
-    }

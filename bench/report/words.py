@@ -73,20 +73,13 @@ def _number(known: Any, text: str) -> float | None:
 def runs(found: Reported) -> Table:
     """Return a row for each run."""
     shown = [c for c in COLUMNS if any(c.key in r.metrics for r in found.results)]
-    rows = tuple(
-        (
-            r.workload,
-            r.label,
-            str(r.seed),
-            str(r.status),
-            *(c.write(v) if (v := r.metrics.get(c.key)) is not None else "–" for c in shown),
-            seconds(r.wall_s),
-        )
+    rows = (
+        {"workload": r.workload, "policy": r.label, "seed": r.seed, "ended": str(r.status)}
+        | {c.title: "–" if (v := r.metrics.get(c.key)) is None else c.write(v) for c in shown}
+        | {"wall time (s)": seconds(r.wall_s)}
         for r in found.results
     )
-    header = ("workload", "policy", "seed", "ended", *(c.title for c in shown), "wall time (s)")
-    records = tuple(r.metrics | {"wall_s": r.wall_s} for r in found.results)
-    return Table("", header, rows, (), records)
+    return Table.of("", rows, (), (r.metrics | {"wall_s": r.wall_s} for r in found.results))
 
 
 def failures(found: Reported) -> list[str]:
@@ -158,7 +151,7 @@ def _against(ours: Sequence[Result], best: Sequence[Result]) -> str:
     row = TableRow((), tuple(pairs), Ratio(to={}))
     shown = TableColumn(METRICS["mean_jct_s"], "interval")
     ratio = row.value(shown)
-    text = f"by pairs {shown.text(ratio)} times as long"
+    text = f"by pairs {shown.cell(ratio)} times as long"
     if isnan(ratio.low):
         return f"{text}, which of one pair may be chance"
     return f"{text}: they are not told apart" if ratio.low <= 1.0 <= ratio.high else text

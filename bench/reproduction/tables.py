@@ -5,41 +5,39 @@ from collections.abc import Iterator, Mapping, Sequence
 from ronda.bench.reproduction.claims import LONG_MIN, Claim, Figure
 from ronda.instances.tables.table import Table
 
-HEADER = ("claim", "what", "published", "as", "here", "against", "sizes", "verdict", "measured")
-
 
 def tables_of(claims: Sequence[Claim], figures: Mapping[str, Figure]) -> Iterator[Table]:
     """Yield a table for each system."""
     for system in dict.fromkeys(claim.system for claim in claims):
         own = [claim for claim in claims if claim.system == system]
-        rows = tuple(_row(claim, figures.get(claim.name)) for claim in own)
-        yield Table(system, HEADER, rows, tuple(_notes(own)))
+        rows = (_row(claim, figures.get(claim.name)) for claim in own)
+        yield Table.of(system, rows, _notes(own))
 
 
 def listed(claims: Sequence[Claim], figures: Mapping[str, Figure]) -> Table:
     """Return a line for each claim: what it says, what is here, and what measures it."""
     rows = []
     for claim in claims:
-        _, _, published, _, here, _, _, verdict, _ = _row(claim, figures.get(claim.name))
-        minutes = f"{claim.minutes:g}" if claim.words else "–"
-        rows.append((claim.name, published, here, verdict, minutes))
+        row = _row(claim, figures.get(claim.name))
+        short = {name: row[name] for name in ("claim", "published", "here", "verdict")}
+        rows.append(short | {"minutes": f"{claim.minutes:g}" if claim.words else "–"})
     note = "`ronda reproduce --list SYSTEM` says of what, from where, and why; minutes on two cores"
-    return Table("", ("claim", "published", "here", "verdict", "minutes"), tuple(rows), (note,))
+    return Table.of("", rows, [note])
 
 
-def _row(claim: Claim, figure: Figure | None) -> tuple[str, ...]:
-    here, sizes, measured = ("–",) * 3
-    if figure is not None:
-        here, sizes = claim.write(figure), figure.sizes or "–"
-        measured = f"{figure.version}, {figure.date}"
-    flags = ("true", "false")
-    named = (f"{axis} {v}" if v in flags else v for axis, v in claim.against.items())
-    against = ", ".join(named) or "–"
-    verdict = str(claim.verdict(figure))
-    return (
-        *(claim.name, claim.what, claim.published, claim.sure),
-        *(here, against, sizes, verdict, measured),
-    )
+def _row(claim: Claim, figure: Figure | None) -> dict[str, str]:
+    named = (f"{axis} {v}" if v in ("true", "false") else v for axis, v in claim.against.items())
+    return {
+        "claim": claim.name,
+        "what": claim.what,
+        "published": claim.published,
+        "as": claim.sure,
+        "here": "–" if figure is None else claim.write(figure),
+        "against": ", ".join(named) or "–",
+        "sizes": "–" if figure is None else figure.sizes or "–",
+        "verdict": str(claim.verdict(figure)),
+        "measured": "–" if figure is None else f"{figure.version}, {figure.date}",
+    }
 
 
 def _notes(claims: Sequence[Claim]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What one controller did on a series, as a line of a table and as JSON."""
+"""What one controller did on a series, as a report."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 from ronda.instances.demand import Demand
 from ronda.instances.tables.numbers import percent
-from ronda.instances.tables.table import Table
+from ronda.instances.tables.table import Report, Table
 from ronda.systems.helios.controllers import Control, controller
 from ronda.systems.helios.outcome import NodeDraw, SleepOutcome, outcome
 
@@ -39,67 +39,54 @@ def line_of(series: Demand, policy: str, draw: NodeDraw) -> ControllerLine:
     return ControllerLine(policy, control, outcome(series, control.active, draw))
 
 
-def as_json(series: Demand, line: ControllerLine) -> dict[str, Any]:
-    """Return all figures of a line by name."""
-    head = {"series": series.name, "policy": line.policy, "knowledge": line.control.knowledge}
-    return head | asdict(line.outcome)
-
-
-def as_tables(
-    series: Demand, lines: Sequence[ControllerLine], draw: NodeDraw
-) -> tuple[Table, Table]:
+def sleep_report(series: Demand, lines: Sequence[ControllerLine], draw: NodeDraw) -> Report:
     """Return sleep and lack, and changes, waiting and energy, with a row for each controller."""
-    records = [as_json(series, line) for line in lines]
-    first = Table(
-        f"{series.name}: {series.days:g} days of {max(series.total)} nodes",
-        (
-            *("policy", "knows", "sleeping nodes", "wake-ups/day", "nodes each"),
-            *("used %", "of awake %", "lack steps", "lack nodes"),
-        ),
-        tuple(_sleep(line) for line in lines),
-        ("lack: steps at whose start too few nodes were awake, and how many were missing",),
-        tuple({n: v for n, v in each.items() if n not in CHANGES} for each in records),
+    records: list[dict[str, Any]] = [
+        {"series": series.name, "policy": line.policy, "knowledge": line.control.knowledge}
+        | asdict(line.outcome)
+        for line in lines
+    ]
+    sleep = (
+        {
+            "policy": line.policy,
+            "knows": KNOWS[line.control.knowledge],
+            "sleeping nodes": f"{line.outcome.mean_sleeping_nodes:.2f}",
+            "wake-ups/day": f"{line.outcome.wakeups_per_day:.2f}",
+            "nodes each": f"{line.outcome.nodes_per_wakeup:.2f}",
+            "used %": percent(line.outcome.utilisation_before),
+            "of awake %": percent(line.outcome.utilisation_after),
+            "lack steps": f"{line.outcome.lack_intervals:,}",
+            "lack nodes": f"{line.outcome.lack_node_intervals:,}",
+        }
+        for line in lines
     )
-    second = Table(
+    changes = (
+        {
+            "policy": line.policy,
+            "changes/day": f"{line.outcome.changes_per_day:.2f}",
+            "mean change": f"{line.outcome.mean_change_nodes:.2f}",
+            "median change": f"{line.outcome.median_change_nodes:g}",
+            "waiting steps": f"{line.outcome.waiting_intervals:,}",
+            "waiting node-min": f"{line.outcome.waiting_node_s / 60:,.0f}",
+            "saved kWh/day": f"{line.outcome.saved_j / 3.6e6 / series.days:,.0f}",
+        }
+        for line in lines
+    )
+    first = Table.of(
+        f"{series.name}: {series.days:g} days of {max(series.total)} nodes",
+        sleep,
+        ["lack: steps at whose start too few nodes were awake, and how many were missing"],
+        ({n: v for n, v in each.items() if n not in CHANGES} for each in records),
+    )
+    second = Table.of(
         "changes, waiting, energy",
-        (
-            *("policy", "changes/day", "mean change", "median change"),
-            *("waiting steps", "waiting node-min", "saved kWh/day"),
-        ),
-        tuple(_changes(series, line) for line in lines),
+        changes,
         (
             f"waiting: if a node takes {draw.wake_s:g} s to wake",
             f"assumed: a node draws {draw.idle_w:g} W idle, {draw.sleep_w:g} W asleep, "
             f"{draw.wake_w:g} W while it wakes; cooling is not counted",
         ),
-        tuple({n: each[n] for n in ("policy", *CHANGES)} for each in records),
+        ({n: each[n] for n in ("policy", *CHANGES)} for each in records),
     )
-    return first, second
-
-
-def _sleep(line: ControllerLine) -> tuple[str, ...]:
-    made = line.outcome
-    return (
-        line.policy,
-        KNOWS[line.control.knowledge],
-        f"{made.mean_sleeping_nodes:.2f}",
-        f"{made.wakeups_per_day:.2f}",
-        f"{made.nodes_per_wakeup:.2f}",
-        percent(made.utilisation_before),
-        percent(made.utilisation_after),
-        f"{made.lack_intervals:,}",
-        f"{made.lack_node_intervals:,}",
-    )
-
-
-def _changes(series: Demand, line: ControllerLine) -> tuple[str, ...]:
-    made = line.outcome
-    return (
-        line.policy,
-        f"{made.changes_per_day:.2f}",
-        f"{made.mean_change_nodes:.2f}",
-        f"{made.median_change_nodes:g}",
-        f"{made.waiting_intervals:,}",
-        f"{made.waiting_node_s / 60:,.0f}",
-        f"{made.saved_j / 3.6e6 / series.days:,.0f}",
-    )
+    several = {"series": series.name, "results": records}
+    return Report(records[0] if len(lines) == 1 else several, [first, second])

@@ -90,9 +90,9 @@ class Difference:
 
     def table(self) -> Table:
         """Return the figures."""
-        header = ("instance", "policy", "pairs", *(METRICS[name].title for name in JUDGED))
-        rows = tuple(
-            (name, policy, f"{pairs}", *(changes[each].text for each in JUDGED))
+        rows = (
+            {"instance": name, "policy": policy, "pairs": pairs}
+            | {METRICS[each].title: changes[each].text for each in JUDGED}
             for name, policy, pairs, changes in self.rows
         )
         verdicts = [each for *_, changes in self.rows for each in changes.values()]
@@ -102,7 +102,7 @@ class Difference:
             "[]: 95 % interval by Student's t on logarithms; better or worse: 1 is outside",
             f"of {judged} intervals, {judged / 20:.2g} would leave 1 out by chance",
         )
-        return Table("", header, rows, notes)
+        return Table.of("", rows, notes)
 
     def fields(self) -> dict[str, Any]:
         """Return it for programs."""

@@ -22,6 +22,7 @@ from ronda.bench.statistics import (
 from ronda.bench.suites.cells import FIXED
 from ronda.bench.suites.suite import Ratio
 from ronda.instances.arrays import Floats
+from ronda.instances.tables.table import Best, Numbered
 
 KINDS = ("spread", "base", "interval", "range", "worst", "lost")
 """What a column may show besides the mean; all but the spread are of the ratio to the base."""
@@ -74,31 +75,25 @@ class TableColumn(NamedTuple):
         """Whether it is of the ratio to the base."""
         return self.kind in KINDS[1:]
 
-    def text(self, found: Interval) -> str:
-        """Write what it shows."""
-        assert self.metric is not None
-        value, low, high = found
-        if isnan(value) or (isinf(value) and not self.is_ratio):
-            return "–"
-        if isinf(value):
-            return "∞"
-        if not self.is_ratio:
-            more = "" if isnan(high) else f" ± {self.metric.write(high - value)}"
-            return self.metric.write(value) + more
-        if self.kind == "lost":
-            return f"{value:.0f}"
-        ends = {"interval": f" [{low:.3f}, {high:.3f}]", "range": f" ({low:.2f}-{high:.2f})"}
-        return f"{value:.3f}" + (ends.get(self.kind, "") if not isnan(low) else "")
-
-    def numbers(self, found: Interval) -> dict[str, float]:
-        """Return what it shows by name: METRIC, or METRIC/KIND, and the ends."""
+    def cell(self, found: Interval, *, best: bool = False) -> Numbered:
+        """Return what it shows, with numbers by name: METRIC, or METRIC/KIND, and the ends."""
         assert self.metric is not None
         (value, low, high), name = found, self.metric.key
         if not self.is_ratio:
-            return {name: value} | ({f"{name}/spread": high - value} if self.kind else {})
+            numbers = {name: value} | ({f"{name}/spread": high - value} if self.kind else {})
+            more = "" if isnan(high) else f" ± {self.metric.write(high - value)}"
+            text = self.metric.write(value) + more if isfinite(value) else "–"
+            return Best(text, numbers) if best else Numbered(text, numbers)
         name = f"{name}/{self.kind}"
-        ends = {f"{name}/low": low, f"{name}/high": high}
-        return {name: value} | (ends if self.kind in {"interval", "range"} else {})
+        numbers = {name: value}
+        ends = {"interval": f" [{low:.3f}, {high:.3f}]", "range": f" ({low:.2f}-{high:.2f})"}
+        if self.kind in ends:
+            numbers |= {f"{name}/low": low, f"{name}/high": high}
+        if not isfinite(value):
+            return Numbered("–" if isnan(value) else "∞", numbers)
+        if self.kind == "lost":
+            return Numbered(f"{value:.0f}", numbers)
+        return Numbered(f"{value:.3f}" + ("" if isnan(low) else ends.get(self.kind, "")), numbers)
 
 
 @dataclass(frozen=True, slots=True)

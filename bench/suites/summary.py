@@ -21,7 +21,7 @@ from ronda.bench.suites.rows import TableColumn
 from ronda.bench.suites.tables import Arranged, Results
 from ronda.instances.arrays import Floats
 from ronda.instances.tables.numbers import seconds
-from ronda.instances.tables.table import Table
+from ronda.instances.tables.table import Numbered, Table
 
 RATIO = TableColumn(METRICS["mean_jct_s"], "interval")
 
@@ -46,25 +46,27 @@ class Summary:
 
     def table(self) -> Table:
         """Return the table; ratios are to the first policy."""
-        base, placed = self.mean_jct_s[:, 0], self.ranks
-        rows, records = [], []
+        base, placed, rows = self.mean_jct_s[:, 0], self.ranks, []
         for k, (label, failed) in enumerate(zip(self.labels, self.failed, strict=True)):
             own = self.mean_jct_s[:, k]
-            value, low, high = _against(own, base)
-            mean_s = shifted_mean(own)
-            texts = [label, f"{failed}", "∞" if isinf(mean_s) else seconds(mean_s)]
-            texts.append(RATIO.text(Interval(value, low, high)))
-            records.append({"policy": label, "failed": failed, "mean_jct_s/shifted": mean_s})
-            records[-1] |= {"mean_jct_s/base": value, "mean_jct_s/base/low": low}
-            records[-1]["mean_jct_s/base/high"] = high
+            ratio, mean_s = _against(own, base), shifted_mean(own)
+            ends = dict(zip(("", "/low", "/high"), ratio, strict=True))
+            row = {
+                "policy": label,
+                "instances failed": Numbered(failed, {"failed": failed}),
+                "mean JCT (s)": Numbered(
+                    "∞" if isinf(mean_s) else seconds(mean_s), {"mean_jct_s/shifted": mean_s}
+                ),
+                f"mean JCT / {self.labels[0]}": Numbered(
+                    RATIO.cell(ratio), {f"mean_jct_s/base{end}": v for end, v in ends.items()}
+                ),
+            }
             if placed is not None:
-                records[-1]["rank"] = float(placed.mean[k])
-                texts.append(f"{placed.mean[k]:.2f}")
-            rows.append(tuple(texts))
-        header = ["policy", "instances failed", "mean JCT (s)", f"mean JCT / {self.labels[0]}"]
-        header += ["mean rank"] * (placed is not None)
-        title = f"{len(self.mean_jct_s)} instances together"
-        return Table(title, tuple(header), tuple(rows), self._notes(placed), tuple(records))
+                row["mean rank"] = Numbered(
+                    f"{placed.mean[k]:.2f}", {"rank": float(placed.mean[k])}
+                )
+            rows.append(row)
+        return Table.of(f"{len(self.mean_jct_s)} instances together", rows, self._notes(placed))
 
     def _notes(self, placed: Ranks | None) -> tuple[str, ...]:
         """Say what the numbers are."""

@@ -25,7 +25,7 @@ from ronda.bench.suites.rows import (
 from ronda.bench.suites.suite import Ratio, Suite, TableSpec
 from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import one_of, show
-from ronda.instances.tables.table import Best, Table
+from ronda.instances.tables.table import Numbered, Table
 
 Results = Mapping[str, Result]
 """By the key of their case."""
@@ -85,17 +85,16 @@ class Arranged:
         lines = self.lines(results)
         inner = replace(self, rows=(*self.rows, self.axis)).lines(results) if self.axis else ()
         across = {line.at: self._across(line) for line in inner}
-        columns = [_Shown(lines, shown, self.rows) for shown in self.columns]
-        rows, records = [], []
-        for k, line in enumerate(lines):
-            inside = [across.get((*line.at, value), ("", {})) for value in self.across]
-            said = self._said(line)
-            name = f"{line.at[-1]} ({said})" if said else line.at[-1]
-            texts = (text for text, _ in inside), (column.texts[k] for column in columns)
-            rows.append((*line.at[:-1], name, *chain(*texts)))
-            records.append(self._head(line))
-            for numbers in (*(each for _, each in inside), *(c.numbers[k] for c in columns)):
-                records[-1].update(numbers)
+        columns = [_cells(lines, shown, self.rows) for shown in self.columns]
+        rows = tuple(
+            (
+                *line.at[:-1],
+                Numbered(self._name(line), self._head(line)),
+                *(across.get((*line.at, value), Numbered("")) for value in self.across),
+                *cells,
+            )
+            for line, *cells in zip(lines, *columns, strict=True)
+        )
         heads = [v if self.axis in FIXED else f"{self.axis} {v}" for v in self.across]
         titles = [shown.title(self.base) for shown in self.columns]
         title = self.title
@@ -104,31 +103,28 @@ class Arranged:
             title += f" · {about['jobs']:,} jobs" if about["jobs"] else ""
             if (bound_s := about["bound_mean_jct_s"]) > 0:
                 title += f" · no scheduler can reach a mean JCT below {bound_s:,.0f} s"
-        header, notes = (*self.rows, *heads, *titles), self._notes(lines)
-        return Table(title, header, tuple(rows), notes, tuple(records))
+        return Table(title, (*self.rows, *heads, *titles), rows, self._notes(lines))
 
     def _head(self, line: TableRow) -> dict[str, Any]:
         axes = dict(zip(self.rows, line.at, strict=True))
         return axes | {"runs": len(line.pairs), "note": line.note}
 
-    def _said(self, line: TableRow) -> str:
+    def _name(self, line: TableRow) -> str:
+        """Return the last of a row's axes, and how many runs it has and what went wrong in them."""
         what = "workloads" if line.resampled else "seeds"
         counted = f"{len(line.pairs)} {what}" if len(line.pairs) > 1 and self.usual else ""
         alone = sum(pair.base is None for pair in line.pairs) if self.ratio else 0
         unpaired = f"{alone} of {len(line.pairs)} without a pair" if alone else ""
-        return ", ".join(filter(None, (counted, line.note, given_up(line.runs), unpaired)))
+        said = ", ".join(filter(None, (counted, line.note, given_up(line.runs), unpaired)))
+        return f"{line.at[-1]} ({said})" if said else line.at[-1]
 
-    def _across(self, line: TableRow) -> tuple[str, dict[str, float]]:
+    def _across(self, line: TableRow) -> Numbered:
         """Return what stands at a value of the axis across: the first, others in brackets."""
-        texts, numbers = [], dict[str, float]()
-        for shown in self.inside:
-            found = line.value(shown)
-            texts.append(shown.text(found))
-            for name, value in shown.numbers(found).items():
-                numbers[f"{self.axis}={line.at[-1]}: {name}"] = value
-        first, *more = texts
+        first, *more = (shown.cell(line.value(shown)) for shown in self.inside)
         told = ", ".join(filter(None, [*more, line.note]))
-        return f"{first} ({told})" if told else first, numbers
+        at = f"{self.axis}={line.at[-1]}: "
+        numbers = {at + name: v for each in (first, *more) for name, v in each.numbers.items()}
+        return Numbered(f"{first} ({told})" if told else first, numbers)
 
     def _notes(self, lines: Sequence[TableRow]) -> tuple[str, ...]:
         """Say what the numbers are."""
@@ -183,33 +179,28 @@ class Arranged:
         ]
 
 
-class _Shown:
-    """A column of lines: texts and numbers; the least of policies side by side stands out.
+def _cells(lines: Sequence[TableRow], shown: TableColumn, axes: Sequence[str]) -> list[str]:
+    """Return a column of lines; the least of policies side by side stands out.
 
     Not that of one that failed or gave something up.
     """
-
-    def __init__(self, lines: Sequence[TableRow], shown: TableColumn, axes: Sequence[str]) -> None:
-        if shown.metric is None:
-            self.texts = [line.sizes for line in lines]
-            self.numbers: list[dict[str, Any]] = [{SIZES: text} for text in self.texts]
-            return
-        found = [line.value(shown) for line in lines]
-        self.texts = [shown.text(each) for each in found]
-        self.numbers = [shown.numbers(each) for each in found]
-        if shown.is_ratio or not shown.metric.best:
-            return
-        groups: dict[tuple[str, ...], dict[int, float]] = {}
-        for k, (line, (value, *_)) in enumerate(zip(lines, found, strict=True)):
-            at = zip(axes, line.at, strict=True)
-            rest = tuple(value for axis, value in at if axis not in {"policy", "knowledge"})
-            if isfinite(value) and not (line.note or given_up(line.runs)):
-                groups.setdefault(rest, {})[k] = value
-        for fair in groups.values():
-            least = min(fair.values())
-            if least < max(fair.values()):
-                for k in (k for k, value in fair.items() if value == least):
-                    self.texts[k] = Best(self.texts[k])
+    if shown.metric is None:
+        return [line.sizes for line in lines]
+    found = [line.value(shown) for line in lines]
+    groups: dict[tuple[str, ...], dict[int, float]] = {}
+    for k, (line, (value, *_)) in enumerate(zip(lines, found, strict=True)):
+        at = zip(axes, line.at, strict=True)
+        rest = tuple(value for axis, value in at if axis not in {"policy", "knowledge"})
+        if isfinite(value) and not (line.note or given_up(line.runs)):
+            groups.setdefault(rest, {})[k] = value
+    best = {
+        k
+        for fair in groups.values()
+        for k, value in fair.items()
+        if value == min(fair.values()) < max(fair.values())
+    }
+    judged = shown.metric.best and not shown.is_ratio
+    return [shown.cell(each, best=judged and k in best) for k, each in enumerate(found)]
 
 
 def usual(expanded: Expanded, results: Results) -> list[Arranged]:

@@ -3,23 +3,35 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ronda.instances.errors import printable, short
 
 
-class Best(str):
-    """A text that stands out: the best number of its column."""
+class Numbered(str):
+    """A text with the `numbers` that it says, by name."""
 
-    __slots__ = ()
+    numbers: Mapping[str, Any]
+
+    def __new__(cls, text: object, numbers: Mapping[str, Any] | None = None) -> "Numbered":
+        """Keep the numbers beside the text."""
+        made = super().__new__(cls, text)
+        made.numbers = numbers or {}
+        return made
+
+
+class Best(Numbered):
+    """A text that stands out: the best number of its column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows of texts, the name of each first; a title above and notes below, if there are any.
 
-    `records` are the rows as numbers by name, where texts hold more than plain words. The columns
-    that are in `left` hold words; the others are numbers, and stand on the right.
+    `records` are the rows as numbers by name, where texts hold more than plain words: by default
+    those of their cells. The columns that are in `left` hold words; the others are numbers, and
+    stand on the right.
     """
 
     title: str
@@ -32,6 +44,10 @@ class Table:
     def __post_init__(self) -> None:
         """Make every text one line that can be seen whole: names in it are data."""
         count = len(self.header)
+        if not self.records and any(
+            isinstance(c, Numbered) and c.numbers for c in chain(*self.rows)
+        ):
+            object.__setattr__(self, "records", tuple(map(self._record, self.rows)))
         seen: dict[str, Any] = {
             "title": printable(self.title),
             "header": tuple(map(printable, self.header)),
@@ -41,6 +57,13 @@ class Table:
         }
         for name, value in seen.items():
             object.__setattr__(self, name, value)
+
+    def _record(self, row: Sequence[str]) -> dict[str, Any]:
+        """Return the numbers of the cells of a row; of one without them its text."""
+        record = dict[str, Any]()
+        for name, cell in zip(self.header, row, strict=True):
+            record |= cell.numbers if isinstance(cell, Numbered) else {name: cell}
+        return record
 
     @classmethod
     def of(
@@ -164,7 +187,8 @@ def _tex(text: str) -> str:
 
 
 def _seen(cell: Any) -> str:
-    return Best(printable(cell)) if isinstance(cell, Best) else printable(str(cell))
+    text = printable(str(cell))
+    return Best(text) if isinstance(cell, Best) else text
 
 
 def _cell(text: str) -> str:

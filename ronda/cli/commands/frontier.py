@@ -16,8 +16,7 @@ from ronda.bench.frontier.sweep import (
     parse_comparators,
     sweep,
 )
-from ronda.bench.frontier.tables import as_json as fields_of
-from ronda.bench.frontier.tables import tables_of
+from ronda.bench.frontier.tables import frontier_report
 from ronda.bench.runs.results import Result, results_of
 from ronda.bench.runs.single import metered
 from ronda.bench.runs.specs import split_policies
@@ -101,12 +100,13 @@ def command(
         todo.keep()
         results = run(todo.cases)
         reports = _reports((each for each, _ in todo.named.values()), results, runs, against)
-        drawn = [table for made in reports for table in tables_of(made)]
+        told = [frontier_report(made) for made in reports]
+        drawn = [table for each in told for table in each.tables]
         write_tables(drawn, runs.out, [failure for made in reports for failure in made.failures])
         keep_tables(drawn, runs.out)
         if figures and can_draw():
             _draw(reports, runs)
-    more = {"instances": [fields_of(made) for made in reports]}
+    more = {"instances": [each.fields for each in told]}
     return runs.tell(results, drawn, more, as_json=as_json)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ronda.cli.command import FORCED, taught
+from ronda.cli.command import forced, taught
 from ronda.cli.options import FOLDER, Source, force_option, json_option
 from ronda.cli.records import options_of, taken
 from ronda.instances.errors import InputError
@@ -14,9 +14,6 @@ from ronda.systems.helios.outcome import NodeDraw
 if TYPE_CHECKING:
     from ronda.bench.sleeping.lines import ControllerLine
     from ronda.instances.demand import Demand
-
-
-TABLE = "table.md"
 
 
 @taught(
@@ -73,21 +70,16 @@ def command(
     ten by lot-sizing.
     """  # noqa: D301 (click reads the \b)
     from ronda.bench.figures.table import write_tables
-    from ronda.bench.sleeping.lines import as_json as fields_of
-    from ronda.bench.sleeping.lines import as_tables, line_of
+    from ronda.bench.sleeping.lines import line_of, sleep_report
     from ronda.cli.load import demand
-    from ronda.cli.output import can_draw, display, emit
+    from ronda.cli.output import can_draw, show
     from ronda.cli.progress import waiting
     from ronda.instances.files.storage import label
     from ronda.systems.helios.controllers import controller
 
     if out is not None and out.exists() and not out.is_dir():
         raise InputError(label(out), "a file", "a folder, or a new name")
-    if (
-        out is not None
-        and (out / TABLE).exists()
-        and FORCED not in click.get_current_context().meta
-    ):
+    if out is not None and (out / "table.md").exists() and not forced():
         raise InputError(label(out), "results of before", "a new folder, or --force")
     series, node = demand(source), taken(NodeDraw, draw)
     for policy in policies:
@@ -96,18 +88,13 @@ def command(
     for policy in dict.fromkeys(policies):
         with waiting(f"{source}: {policy}"):
             lines.append(line_of(series, policy, node))
-    tables = as_tables(series, lines, node)
+    report = sleep_report(series, lines, node)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        write_tables(tables, out)
+        write_tables(report.tables, out)
         if can_draw():
             _draw(series, lines, out)
-    if not as_json:
-        display(*tables)
-    elif len(lines) == 1:
-        emit(fields_of(series, lines[0]))
-    else:
-        emit({"series": series.name, "results": [fields_of(series, line) for line in lines]})
+    show(report, as_json=as_json)
 
 
 def _draw(series: "Demand", lines: "list[ControllerLine]", out: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ronda.bench.sleeping.figure import draw_days, draw_fan, draw_nodes
-from ronda.bench.sleeping.lines import as_json, as_tables, line_of
+from ronda.bench.sleeping.lines import line_of, sleep_report
 from ronda.instances import generate
 from ronda.systems.helios.forecasts import seasonal
 from ronda.systems.helios.outcome import NodeDraw
@@ -29,13 +29,13 @@ def rows_of(path):
 
 def test_the_table_has_a_row_for_each_and_says_who_knows_the_future(lines):
     """And its numbers are those of the JSON fields."""
-    table, more = as_tables(SERIES, lines, DRAW)
+    told = sleep_report(SERIES, lines, DRAW)
+    table, more = told.tables
     assert [row[:2] for row in table.rows] == [
         ("vanilla", "the present"),
         ("oracle(price=20)", "the future"),
     ]
-    for line, row, other in zip(lines, table.rows, more.rows, strict=True):
-        fields = as_json(SERIES, line)
+    for fields, row, other in zip(told.fields["results"], table.rows, more.rows, strict=True):
         assert row[2] == f"{fields['mean_sleeping_nodes']:.2f}"
         assert row[3] == f"{fields['wakeups_per_day']:.2f}"
         assert other[1] == f"{fields['changes_per_day']:.2f}"
