@@ -1,21 +1,14 @@
 """A demand series: how many nodes jobs need, step by step, where jobs themselves are not told."""
 
-from collections import defaultdict
 from functools import cached_property
-from math import ceil
 from typing import Any, Literal
 
 import numpy as np
 
 from ronda.instances.arrays import Ints
 from ronda.instances.base import Index, Name, Positive, Record
-from ronda.instances.instance import Instance
-from ronda.instances.schedule import Schedule
 
 DAY_S = 86_400.0
-
-START = "2020-01-01T00:00:00"
-"""When an instance begins that does not say: at midnight."""
 
 
 class Demand(Record, frozen=True, kw_only=True, dict=True):
@@ -78,41 +71,3 @@ class Demand(Record, frozen=True, kw_only=True, dict=True):
     def total_nodes(self) -> Ints:
         """(T,) `total` as an array."""
         return np.array(self.total, dtype=np.int64)
-
-
-def demand_of(
-    instance: Instance, schedule: Schedule, *, step_s: float = 600.0, start: str = START
-) -> Demand:
-    """Return the nodes that a schedule used: the most at any time of each step.
-
-    `start` is when the instance begins.
-    """
-    nodes = sum(group.count for group in instance.cluster.node_groups)
-    steps = max(1, ceil(schedule.end_s / step_s))
-    changes: dict[float, list[tuple[int, int]]] = defaultdict(list)
-    for job in schedule.jobs:
-        for segment in job.segments:
-            for node, _ in segment.placement:
-                changes[segment.start_s].append((node, 1))
-                changes[segment.end_s].append((node, -1))
-    needed, on = np.zeros(steps, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
-    since_s, busy = 0.0, 0
-    for time_s in [*sorted(changes), schedule.end_s]:
-        if time_s > since_s:
-            span = slice(int(since_s // step_s), ceil(time_s / step_s))
-            needed[span] = np.maximum(needed[span], busy)
-        for node, more in changes.get(time_s, ()):
-            on[node] += more
-        since_s, busy = time_s, int((on > 0).sum())
-    return Demand(
-        name=f"{instance.name}-{schedule.policy}",
-        start=start,
-        step_s=step_s,
-        needed=tuple(needed.tolist()),
-        total=(nodes,) * steps,
-        description=f"Nodes that {schedule.policy} used on {instance.name}",
-        source=instance.source,
-        licence=instance.licence,
-        citation=instance.citation,
-        made={"instance": schedule.fingerprint, "policy": schedule.policy, "seed": schedule.seed},
-    )

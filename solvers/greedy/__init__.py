@@ -1,7 +1,7 @@
 """Rules that build a plan step by step.
 
-Here stand PowerFlow's marginal steps, climbs over GPU counts, and the list of jobs that rigid
-policies share. Which rule a policy follows is in `ronda.solvers.policies`.
+Here stand climbs over GPU counts, and the list of jobs that rigid policies share. Which rule a
+policy follows is in `ronda.solvers.policies`.
 """
 
 from ronda.solvers.greedy.policy import Clocked

@@ -1,7 +1,7 @@
 """Climbing GPU counts job by job, clocks left aside: Optimus, ElasticFlow-like, Pollux-like.
 
 Jobs climb their `ladders`, in whatever order the policy takes them, while there is room. What
-climbs rows of an option table, clocks included, is `ronda.solvers.greedy.marginal`.
+climbs rows of an option table, clocks included, stands with PowerFlow.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,5 +1,7 @@
-"""A demand series from a CSV file: nodes in use, and how many there are, by time."""
+"""A demand series, nodes in use and how many there are: from a CSV file, or from a schedule."""
 
+from collections import defaultdict
+from math import ceil
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -7,7 +9,9 @@ import numpy as np
 
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
+from ronda.instances.instance import Instance
 from ronda.instances.rules.problem import limits
+from ronda.instances.schedule import Schedule
 from ronda.instances.traces.table import read_columns, refuse, to_number
 from ronda.instances.traces.text import dates
 
@@ -61,4 +65,40 @@ def read_demand(path: str | Path, *, name: str | None = None) -> Demand:
         total=columns["total"],
         forecast=columns.get("forecast", ()),
         active=columns.get("active", ()),
+    )
+
+
+def demand_of(instance: Instance, schedule: Schedule, *, step_s: float = 600.0) -> Demand:
+    """Return the nodes that a schedule used: the most at any time of each step of `step_s` seconds.
+
+    Instances are taken to begin at midnight.
+    """
+    nodes = sum(group.count for group in instance.cluster.node_groups)
+    steps = max(1, ceil(schedule.end_s / step_s))
+    changes: dict[float, list[tuple[int, int]]] = defaultdict(list)
+    for job in schedule.jobs:
+        for segment in job.segments:
+            for node, _ in segment.placement:
+                changes[segment.start_s].append((node, 1))
+                changes[segment.end_s].append((node, -1))
+    needed, on = np.zeros(steps, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
+    since_s, busy = 0.0, 0
+    for time_s in [*sorted(changes), schedule.end_s]:
+        if time_s > since_s:
+            span = slice(int(since_s // step_s), ceil(time_s / step_s))
+            needed[span] = np.maximum(needed[span], busy)
+        for node, more in changes.get(time_s, ()):
+            on[node] += more
+        since_s, busy = time_s, int((on > 0).sum())
+    return Demand(
+        name=f"{instance.name}-{schedule.policy}",
+        start="2020-01-01T00:00:00",
+        step_s=step_s,
+        needed=tuple(needed.tolist()),
+        total=(nodes,) * steps,
+        description=f"Nodes that {schedule.policy} used on {instance.name}",
+        source=instance.source,
+        licence=instance.licence,
+        citation=instance.citation,
+        made={"instance": schedule.fingerprint, "policy": schedule.policy, "seed": schedule.seed},
     )

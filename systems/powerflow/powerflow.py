@@ -1,6 +1,6 @@
 """PowerFlow's greedy, as far as it is known, and the two-price rule: climbs with clocks.
 
-Both climb by the priority of a step (`ronda.solvers.greedy.marginal`), from small and from what
+Both climb by the priority of a step (`ronda.systems.powerflow.marginal`), from small and from what
 runs, take the better end, and place.
 """
 
@@ -23,8 +23,8 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.decision.plan import Choice, Placing, Question, Spent, to_plan, waiting_alone
 from ronda.solvers.greedy.counted import Counted, RowUses, uses
-from ronda.solvers.greedy.marginal import Steps, admitted, climbed, priced, relative, steps_of
 from ronda.solvers.greedy.policy import TimelyPolicy
+from ronda.systems.powerflow.marginal import Steps, admitted, climbed, priced, relative, steps_of
 
 
 @dataclass(frozen=True, slots=True)

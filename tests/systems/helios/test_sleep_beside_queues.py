@@ -5,12 +5,13 @@ from msgspec.structs import replace
 
 from ronda.horizon.driver import run
 from ronda.instances.check.checker import check
-from ronda.instances.demand import Demand, demand_of
+from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import write
 from ronda.instances.instance import Cadence
 from ronda.instances.job import Estimate
 from ronda.solvers.registry import policy
+from ronda.systems.helios.trace import demand_of
 
 TICKS = Cadence(period_s=600.0)
 HOUR_S = 3600.0

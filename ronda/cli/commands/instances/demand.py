@@ -24,10 +24,10 @@ def command(source: str, schedule: Path, out: Path, as_json: bool) -> None:
     """
     from ronda.cli.load import instance, kind_of
     from ronda.cli.output import emit, tell
-    from ronda.instances.demand import demand_of
     from ronda.instances.errors import InputError
     from ronda.instances.files.json import fingerprint, read, write
     from ronda.instances.schedule import Schedule
+    from ronda.systems.helios.trace import demand_of
 
     found, answer = instance(source), read(schedule)
     if not isinstance(answer, Schedule):

@@ -11,7 +11,7 @@ from ronda.formulations.options.build import build
 from ronda.instances import generate
 from ronda.instances.clock import OutOfTimeError, ending
 from ronda.solvers.greedy.counted import Counted, RowUses, uses
-from ronda.solvers.greedy.marginal import admitted, climbed, priced, relative, steps_of
+from ronda.systems.powerflow.marginal import admitted, climbed, priced, relative, steps_of
 
 
 def snapshot_of(round_):
