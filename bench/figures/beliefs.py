@@ -1,83 +1,90 @@
 """The figures of beliefs: what was expected of sizes and speeds, and what came."""
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 
-from ronda.bench.figures.style import (
-    colour,
-    legend_below,
-    marker,
-    new_figure,
-    save,
-    tidy,
-    time_axis,
-)
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, time_axis
 from ronda.instances.arrays import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.models.fits import Predictor
 from ronda.instances.schedule import Forecast, Schedule
 
 
-def draw_beliefs(instance: Instance, schedules: Mapping[str, Schedule], path: Path) -> None:
-    """Draw believed over real sizes and rates over time, and how often sizes are within quantiles.
+def beliefs(instance: Instance, schedules: Mapping[str, Schedule]) -> Chart:
+    """Show believed over real sizes and rates over time, and how often sizes are within quantiles.
 
     Sizes are judged as they were first told, rates as an allocation began.
     """
-    figure = new_figure(11, 3.9)
-    sizes, calibration, rates = figure.subplots(1, 3)
     end_s = max(schedule.end_s for schedule in schedules.values())
-    rows = []
-    for index, (label, schedule) in enumerate(schedules.items()):
-        _ratios(sizes, [f for f in schedule.forecasts if f.what == "size"], label, index)
-        _ratios(rates, [f for f in schedule.forecasts if f.what == "rate"], label, index)
-        shares = np.sort([f.share for f in schedule.forecasts if f.share is not None])
-        _calibration(calibration, shares, index)
-        rows += [
-            (label, f.what, f.time_s, f.job, f.believed, f.real, "" if f.share is None else f.share)
-            for f in schedule.forecasts
+    told = [(label, f) for label, schedule in schedules.items() for f in schedule.forecasts]
+
+    def ratios(what: str) -> Panel:
+        marks = [
+            _ratios([f for f in schedule.forecasts if f.what == what], label, index)
+            for index, (label, schedule) in enumerate(schedules.items())
         ]
-    for axes, title in ((sizes, "believed size / real"), (rates, "believed rate / real")):
-        axes.set_yscale("log")
-        axes.axhline(1.0, color="grey", linewidth=0.8, linestyle=":")
-        axes.set_title(title, fontsize=10, loc="left")
-        time_axis(axes, end_s)
-        tidy(axes)
-    calibration.set_title("calibration of sizes", fontsize=10, loc="left")
-    legend_below(figure, sizes.get_legend_handles_labels()[0])
-    figure.suptitle(f"{instance.name}: beliefs over time", fontsize=11)
-    columns = ("policy", "what", "time_s", "job", "believed", "real", "share")
-    save(figure, path, columns, rows)
+        right = Marks(kind="rule", y=[1.0], colour="grey", dash=":")
+        ratio = Axis("believed / real", "log")
+        return Panel(marks=[*marks, right], x=time_axis(end_s), y=ratio, title=f"{what}s")
 
-
-def _ratios(axes: Axes, forecasts: list[Forecast], label: str, index: int) -> None:
-    time_s = [each.time_s for each in forecasts]
-    ratio = [each.believed / each.real for each in forecasts]
-    shape = marker(index)
-    axes.scatter(time_s, ratio, s=9, alpha=0.6, color=colour(index), marker=shape, label=label)
-
-
-def _calibration(axes: Axes, shares: Floats, index: int) -> Floats:
-    """Draw the share of jobs below each of (n,) probabilities, ascending; return these shares."""
-    level = np.arange(1, len(shares) + 1) / max(len(shares), 1)
-    axes.step(np.append(0.0, shares), np.append(0.0, level), color=colour(index))
-    axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8, linestyle=":")
-    tidy(axes, "believed probability", "share of jobs below")
-    return np.asarray(level)
-
-
-def draw_calibration(predictor: Predictor, path: Path) -> None:
-    """Draw the share of jobs that stayed below each believed probability; a diagonal is right."""
-    shares, of = np.array(predictor.calibration.shares), predictor.calibration
-    figure = new_figure(5, 4.4)
-    axes = figure.subplots()
-    level = _calibration(axes, shares, 0)
-    axes.set_title(
-        f"{predictor.instance}: {of.jobs:,} jobs, rank correlation {of.correlation:.2f} "
-        f"(GPU time {of.service_correlation:.2f})",
-        fontsize=9,
-        loc="left",
+    lines = [_calibration(_shares(s.forecasts), k) for k, s in enumerate(schedules.values())]
+    return Chart(
+        title=f"{instance.name}: beliefs over time",
+        panels=[ratios("size"), calibration(lines, "calibration of sizes"), ratios("rate")],
+        columns=3,
+        inches=(11, 3.9),
+        header=("policy", "what", "time_s", "job", "believed", "real", "share"),
+        rows=(
+            (label, f.what, f.time_s, f.job, f.believed, f.real, "" if f.share is None else f.share)
+            for label, f in told
+        ),
     )
-    save(figure, path, ("believed", "share"), zip(shares.tolist(), level.tolist(), strict=True))
+
+
+def _ratios(told: Sequence[Forecast], label: str, index: int) -> Marks:
+    return Marks(
+        kind="points",
+        x=[each.time_s for each in told],
+        y=[each.believed / each.real for each in told],
+        name=label,
+        colour=index,
+        symbol=index,
+        size=3.5,
+        alpha=0.6,
+        told="%{text}: believed %{y:.3g} times the truth",
+        texts=[each.job for each in told],
+    )
+
+
+def _shares(told: Sequence[Forecast]) -> Floats:
+    return np.sort([each.share for each in told if each.share is not None])
+
+
+def _calibration(shares: Floats, index: int, name: str = "") -> Marks:
+    """Return the share of jobs below each of (n,) believed probabilities, ascending."""
+    level = np.arange(len(shares) + 1) / max(len(shares), 1)
+    x = np.append(0.0, shares)
+    hover = "%{y:.0%} of sizes below the believed %{x:.0%}"
+    return Marks(kind="step", x=x, y=level, name=name, colour=index, told=hover)
+
+
+def calibration(lines: Sequence[Marks], title: str) -> Panel:
+    """Return a panel of calibrations: beliefs on its diagonal are right."""
+    right = Marks(kind="line", x=[0, 1], y=[0, 1], colour="grey", width=0.8, dash=":")
+    x, y = Axis("believed probability", ends=(0, 1)), Axis("share of jobs below", ends=(0, 1.02))
+    return Panel(marks=[*lines, right], x=x, y=y, title=title)
+
+
+def calibration_of(predictor: Predictor) -> Chart:
+    """Show the share of jobs that stayed below each believed probability; a diagonal is right."""
+    found = predictor.calibration
+    line = _calibration(np.array(found.shares), 0)
+    return Chart(
+        title=f"{predictor.instance}: {found.jobs:,} jobs, rank correlation "
+        f"{found.correlation:.2f} (GPU time {found.service_correlation:.2f})",
+        panels=[calibration([line], "")],
+        inches=(5.6, 4.4),
+        header=("believed", "share"),
+        rows=zip(line.x[1:], line.y[1:], strict=True),
+    )

@@ -1,23 +1,17 @@
 """One picture of a comparison: quality against solve time, over all instances and policies."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
 
-from ronda.bench.figures.style import colour, marker, new_figure, save, tidy
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
 from ronda.bench.runs.results import Result
 from ronda.bench.statistics import geometric_mean, paired_ratio, ratio_interval
 from ronda.instances.tables.numbers import percent
 
-MEAN = "geometric mean"
 
-
-def overview(results: Sequence[Result], path: Path) -> None:
-    """Draw how far mean JCTs lie above the clairvoyant bound against the time of a decision.
+def overview(results: Sequence[Result]) -> Chart:
+    """Show how far mean JCTs lie above the clairvoyant bound against the time of a decision.
 
     A small marker is a policy on an instance with its changes, the mean over its runs with its
     interval as in tables; a large one the policy's geometric mean over those that all policies have
@@ -33,43 +27,55 @@ def overview(results: Sequence[Result], path: Path) -> None:
     }
     known = {label: points for label, points in known.items() if points}
     common = [n for n in next(iter(known.values()), ()) if all(n in p for p in known.values())]
-    figure, rows = new_figure(8, 5), []
-    axes = figure.subplots()
+    marks, rows = list[Marks](), list[tuple[object, ...]]()
     for index, (label, points) in enumerate(known.items()):
         x, y, low, high = np.array(list(points.values())).T
-        look: dict[str, Any] = {"color": colour(index), "marker": marker(index), "ls": "none"}
         bars = np.nan_to_num([y - low, high - y])
-        axes.errorbar(x, y, yerr=bars, **look, markersize=4, alpha=0.45, linewidth=1)
+        small = Marks(
+            kind="points",
+            x=x,
+            y=y,
+            y_bars=(bars[0], bars[1]),
+            colour=index,
+            symbol=index,
+            size=4,
+            alpha=0.45,
+        )
+        marks.append(small)
         rows += [
             (label, name, ms, *(end - 1 for end in ends)) for name, (ms, *ends) in points.items()
         ]
         if common:
             ms, ratio = geometric_mean(np.array([points[name][:2] for name in common]), axis=0)
-            told = f"{label}: {percent(ratio - 1, '.0f')} % at {ms:.2g} ms"
-            axes.plot(ms, ratio, **look, markersize=11, alpha=0.85, mec="white", label=told)
-            rows.append((label, MEAN, ms, ratio - 1, "", ""))
+            name = f"{label}: {percent(ratio - 1, '.0f')} % at {ms:.2g} ms"
+            large = Marks(
+                kind="points",
+                x=[ms],
+                y=[ratio],
+                name=name,
+                colour=index,
+                symbol=index,
+                size=11,
+                alpha=0.85,
+            )
+            marks.append(large)
+            rows.append((label, "geometric mean", ms, ratio - 1, "", ""))
     count = len({name for points in known.values() for name in points})
-    _finish(axes, f"Quality against solve time on {count} workloads", legend=bool(common))
-    save(figure, path, ("policy", "workload", "decision_ms", "gap", "low", "high"), rows)
-
-
-def _finish(axes: Axes, title: str, *, legend: bool) -> None:
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.margins(0.08)
-    axes.set_ylim(bottom=0.98)
-    above = FuncFormatter(lambda ratio, _: f"{percent(ratio - 1, '.0f')} %")
-    axes.yaxis.set_major_formatter(above)
-    axes.yaxis.set_minor_formatter(above)
-    axes.tick_params(which="minor", labelsize=7)
-    if legend:
-        axes.legend(fontsize=8, frameon=False, title=MEAN, title_fontsize=8)
-    axes.set_title(title, fontsize=11)
-    tidy(
-        axes,
-        "median time of a decision (ms)",
-        "mean JCT above what no scheduler can beat",
-        grid=True,
+    near = max((float(max(each.y)) for each in marks), default=1.0) < 1.5
+    ratios = (1, *(1.02, 1.05, 1.1) * near, 1.2, 1.5, 2, 3, 4, 6, 8, 11, 21, 51, 101)
+    gap = "mean JCT above what no scheduler can beat"
+    return Chart(
+        title=f"Quality against solve time on {count} workloads; large: geometric mean",
+        panels=[
+            Panel(
+                marks=marks,
+                x=Axis("median time of a decision (ms)", "log"),
+                y=Axis(gap, "log", (0.98, None), {r: f"{(r - 1) * 100:.0f} %" for r in ratios}),
+            )
+        ],
+        inches=(8, 5),
+        header=("policy", "workload", "decision_ms", "gap", "low", "high"),
+        rows=rows,
     )
 
 

@@ -1,7 +1,6 @@
-"""The figures of a run and of a comparison; matplotlib without a display.
+"""The figures of a run and of a comparison.
 
-A run's figures take schedules of one instance by label, a panel or line for each. Every picture
-has its numbers next to it as CSV.
+A run's figures take schedules of one instance by label, a panel or line for each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ronda.bench.figures.beliefs import draw_beliefs
-from ronda.bench.figures.gantt import draw_gantt
-from ronda.bench.figures.style import look, new_figure, save, tidy
-from ronda.bench.figures.usage import gpus_and_watts
+from ronda.bench.figures.beliefs import beliefs
+from ronda.bench.figures.chart import Chart
+from ronda.bench.figures.distribution import distribution, within
+from ronda.bench.figures.draw import save_chart
+from ronda.bench.figures.gantt import gantt
+from ronda.bench.figures.usage import usage
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.results import Result
 from ronda.instances.instance import Instance
@@ -24,40 +25,32 @@ def draw_run(instance: Instance, schedules: Mapping[str, Schedule], folder: Path
 
     Returns the pictures.
     """
-    draw_gantt(instance, schedules, folder / "gantt")
-    gpus_and_watts(instance, schedules, folder / "usage")
-    jct_distribution(instance, schedules, folder / "jct_cdf")
-    names = ["gantt", "usage", "jct_cdf"]
+    charts = {
+        "gantt": gantt(instance, schedules),
+        "usage": usage(instance, schedules),
+        "jct_cdf": completion_times(instance, schedules),
+    }
     if any(schedule.forecasts for schedule in schedules.values()):
-        draw_beliefs(instance, schedules, folder / "beliefs")
-        names.append("beliefs")
-    return [folder / f"{name}.png" for name in names]
+        charts["beliefs"] = beliefs(instance, schedules)
+    return [save_chart(chart, folder / name) for name, chart in charts.items()]
 
 
-def jct_distribution(instance: Instance, schedules: Mapping[str, Schedule], path: Path) -> None:
-    """Draw the share of jobs that completed within a time, one line a policy."""
-    figure = new_figure(7, 4.2)
-    axes = figure.subplots()
-    rows = []
+def completion_times(instance: Instance, schedules: Mapping[str, Schedule]) -> Chart:
+    """Show the share of jobs that completed within a time, one line a policy."""
+    lines, rows = [], list[tuple[str, float, float]]()
     for index, (label, schedule) in enumerate(schedules.items()):
-        jct = np.sort(
-            [o.end_s - o.submit_s for o in schedule.jobs if o.end_s is not None and not o.discarded]
-        )
-        said = f"mean {jct.mean():,.0f} s" if len(jct) else "no job ended"
-        share = np.arange(len(jct) + 1) / max(len(schedule.jobs), 1)
-        jct, share = np.append(jct[:1], jct), share[0 if len(jct) else 1 :]  # rises from 0
-        axes.step(
-            jct, share, where="post", **look(index, len(schedules)), label=f"{label} ({said})"
-        )
-        rows += [(label, *pair) for pair in zip(jct.tolist(), share.tolist(), strict=True)]
-    positive = [row[1] for row in rows if row[1] > 0]
-    if positive and max(positive) > 20 * min(positive):
-        axes.set_xscale("log")
-    axes.set_ylim(0, 1.02)
-    axes.legend(fontsize=8, frameon=False, loc="lower right" if len(schedules) < 5 else "best")
-    axes.set_title(f"{instance.name}: completion times", fontsize=11)
-    tidy(axes, "job completion time (s)", "share of jobs", grid=True)
-    save(figure, path, ("policy", "jct_s", "share"), rows)
+        jct_s = [
+            o.end_s - o.submit_s for o in schedule.jobs if o.end_s is not None and not o.discarded
+        ]
+        said = f"mean {np.mean(jct_s):,.0f} s" if jct_s else "no job ended"
+        lines.append(within(f"{label} ({said})", index, jct_s, len(schedule.jobs)))
+        rows += [(label, x, y) for x, y in zip(lines[-1].x, lines[-1].y, strict=True)]
+    return Chart(
+        title=f"{instance.name}: completion times",
+        panels=[distribution(lines, "job completion time (s)", "share of jobs")],
+        header=("policy", "jct_s", "share"),
+        rows=rows,
+    )
 
 
 def draw_comparison(

@@ -1,76 +1,67 @@
 """The figure of models that share a GPU: throughput and memory by number of models."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
-from matplotlib.axes import Axes
 
-from ronda.bench.figures.style import colour, marker, new_figure, save, tidy
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
+from ronda.instances.arrays import Floats, Ints
 from ronda.instances.models.fits import Fit, Fits, Residual
 from ronda.instances.models.memory import need_gib
 from ronda.instances.models.sharing_time import step_s
-from ronda.instances.profile import AffineTime, Memory, Mode
+from ronda.instances.profile import AffineTime, Mode
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 """In every panel a mode has the same colour."""
 
-HEADER = ("fit", "row", "models", "measured", "fitted", "held_out")
 
-
-def draw_sharing(fits: Fits, path: Path) -> None:
-    """Draw the steps of all models per unit of time, and GiB where measured, by number of models.
+def sharing(fits: Fits) -> Chart:
+    """Show the steps of all models per unit of time, and GiB where measured, by number of models.
 
     A panel for each application and GPU, with one of memory next to it if any was measured; lines
-    are the models, marks the measurements. The figure has no suffix in `path`; its numbers go
-    next to it as CSV.
+    are the models, marks the measurements.
     """
     groups: dict[tuple[str, str], list[Fit]] = {}
     for fit in fits.fits:
         groups.setdefault((fit.application, fit.gpu_type), []).append(fit)
-    both = any(fit.memory is not None for fit in fits.fits)
-    many = len(groups) if both else -(-len(groups) // 2)
-    figure = new_figure(9, 2.6 * many + 0.3)
-    grid = figure.subplots(many, 2, squeeze=False)
-    panels = grid[:, 0] if both else grid.flat
-    for ((application, gpu), own), axes in zip(groups.items(), panels, strict=False):
-        _throughput([fit for fit in own if fit.sharing is not None], axes)
-        axes.set_title(f"{application} on {gpu}", fontsize=9, loc="left")
-    for own, axes in zip(groups.values(), grid[:, 1], strict=False) if both else ():
-        _memory([fit for fit in own if fit.memory is not None], axes)
-    if not both and len(groups) % 2:
-        grid[-1, 1].axis("off")
-    numbers = (
-        (f.name, r.row, r.at["models"], r.measured, r.fitted, r.held_out or "")
-        for f in fits.fits
-        for r in f.residuals
+    memory = any(fit.memory is not None for fit in fits.fits)
+    panels = []
+    for (application, gpu), own in groups.items():
+        panels.append(_throughput(own, f"{application} on {gpu}"))
+        if memory:
+            panels.append(_memory(own))
+    return Chart(
+        title="models that share a GPU",
+        panels=panels,
+        columns=2,
+        inches=(9, 2.6 * (-(-len(panels) // 2)) + 0.6),
+        header=("fit", "row", "models", "measured", "fitted", "held_out"),
+        rows=(
+            (f.name, r.row, r.at["models"], r.measured, r.fitted, r.held_out or "")
+            for f in fits.fits
+            for r in f.residuals
+        ),
     )
-    save(figure, path, HEADER, numbers)
 
 
-def _throughput(fits: list[Fit], axes: Axes) -> None:
-    """Draw k / T(k) of each mode."""
+def _throughput(fits: Sequence[Fit], title: str) -> Panel:
+    """Return k / T(k) of each mode."""
+    marks = []
     for fit in fits:
         if fit.sharing is None:
             continue
-        index = MODES.index(fit.sharing.mode)
         time, (low, high) = fit.sharing.time, fit.measured["models"]
         first = int(low) if isinstance(time, AffineTime) else time.models[0]
         line = np.arange(first, int(high) + 1)
         rate = line / np.array([step_s(time, int(k)) for k in line])
-        axes.plot(line, rate, color=colour(index), linewidth=1.3)
-        models = np.array([r.at["models"] for r in fit.residuals])
-        measured = models / np.array([r.measured for r in fit.residuals])
-        (marks,) = axes.plot(models, measured, marker(index), color=colour(index), markersize=4)
-        marks.set_label(fit.sharing.mode)
-    axes.set_ylim(bottom=0)
-    axes.legend(fontsize=7, frameon=False)
-    tidy(axes, "models on the GPU", "steps per unit of time, all models", grid=True)
+        marks += _marks(fit.sharing.mode, line, rate, fit.residuals, fit.sharing.mode, rates=True)
+    return _panel(marks, "steps per unit of time, all models", title)
 
 
-def _memory(fits: list[Fit], axes: Axes) -> None:
-    """Draw b + k p, and what was measured."""
+def _memory(fits: Sequence[Fit]) -> Panel:
+    """Return b + k p, and what was measured."""
+    marks = []
     for fit in fits:
         if fit.memory is None:
             continue
@@ -79,21 +70,39 @@ def _memory(fits: list[Fit], axes: Axes) -> None:
             ("packed", apart, "processes: k (b + p)"),
             ("fused", [r for r in fit.residuals if r not in apart], "one process: b + k p"),
         )
-        for mode, own, title in kinds:
+        for mode, own, name in kinds:
             if own:
-                _needs(fit.memory, mode, own, title, axes)
-    axes.set_ylim(bottom=0)
-    if fits:
-        axes.legend(fontsize=7, frameon=False)
-    tidy(axes, "models on the GPU", "GiB", grid=True)
+                line = np.array([1, int(max(r.at["models"] for r in own))])
+                needs = np.array([need_gib(fit.memory, mode, int(k)) for k in line])
+                marks += _marks(mode, line, needs, own, name)
+    return _panel(marks, "GiB")
 
 
-def _needs(memory: Memory, mode: Mode, own: Sequence[Residual], title: str, axes: Axes) -> None:
-    """Draw what one mode needs, and its measurements."""
-    index = MODES.index(mode)
-    models = [r.at["models"] for r in own]
-    line = np.array([1, int(max(models))])
-    needs = [need_gib(memory, mode, int(k)) for k in line]
-    axes.plot(line, needs, color=colour(index), linewidth=1.3, label=title)
-    measured = [r.measured for r in own]
-    axes.plot(models, measured, marker(index), color=colour(index), markersize=4)
+def _marks(
+    mode: Mode,
+    line: Ints,
+    model: Floats,
+    own: Sequence[Residual],
+    name: str,
+    *,
+    rates: bool = False,
+) -> list[Marks]:
+    """Return the line of a model, and the measurements, as they are or as models per time."""
+    index, models = MODES.index(mode), np.array([r.at["models"] for r in own])
+    measured = np.array([r.measured for r in own])
+    return [
+        Marks(kind="line", x=line, y=model, colour=index, width=1.3),
+        Marks(
+            kind="points",
+            x=models,
+            y=models / measured if rates else measured,
+            name=name,
+            colour=index,
+            symbol=index,
+            size=4,
+        ),
+    ]
+
+
+def _panel(marks: Sequence[Marks], y: str, title: str = "") -> Panel:
+    return Panel(marks=marks, x=Axis("models on the GPU"), y=Axis(y, ends=(0.0, None)), title=title)

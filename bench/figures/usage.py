@@ -1,73 +1,91 @@
-"""What was used over time, as pictures and as bars of a Gantt chart, and what was wanted."""
+"""GPUs and watts over time against what the cluster has, and the GPUs that jobs want."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
 
 import numpy as np
-from matplotlib.axes import Axes
 
-from ronda.bench.figures.style import (
-    BUDGET,
-    colour,
-    legend_below,
-    new_figure,
-    save,
-    tidy,
-    time_axis,
-)
+from ronda.bench.figures.chart import Axis, Chart, Marks, Numbers, Panel, time_axis
 from ronda.instances.arrays import Floats
-from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
-from ronda.instances.outcome.held_gpus import seats
-from ronda.instances.outcome.usage import Usage, steps, usage_of
+from ronda.instances.outcome.usage import steps, usage_of
 from ronda.instances.schedule import Schedule
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """Neighbouring GPUs of one node that a segment held.
-
-    `lane` is the first of the `lanes` GPUs; `gpus` counts all of the segment's GPUs on all nodes.
-    Of an array there is one bar, with the name of its first job; `jobs` are its members.
-    """
-
-    job: str
-    jobs: int
-    node: int
-    lane: int
-    lanes: int
-    gpus: int
-    start_s: float
-    resume_s: float
-    end_s: float
-
-
-def bars(instance: Instance, schedule: Schedule) -> list[Bar]:
-    """Return what each segment holds on its nodes; which GPUs is a choice for the eye (`seats`)."""
-    return [
-        Bar(
-            seat.jobs[0],
-            len(seat.jobs),
-            seat.node,
-            *stretch,
-            seat.segment.option.gpus,
-            seat.segment.start_s,
-            seat.segment.resume_s,
-            seat.segment.end_s,
-        )
-        for seat in seats(instance.cluster, schedule)
-        for stretch in _stretches(seat.gpus)
-    ]
+def usage(instance: Instance, schedules: Mapping[str, Schedule]) -> Chart:
+    """Show GPUs in use and the cluster's power over time against what it has."""
+    found = {label: usage_of(instance, schedule) for label, schedule in schedules.items()}
+    end_s = max(schedule.end_s for schedule in schedules.values())
+    powered = any(series.watts.any() for series in found.values())
+    most_w = max(float(series.watts.max(initial=0.0)) for series in found.values())
+    panels = []
+    for index, (label, series) in enumerate(found.items()):
+        panels.append(gpus_panel(instance, series.time_s, series.gpus, end_s, index, label))
+        if powered:
+            panels.append(watts_panel(instance, series.time_s, series.watts, end_s, index, most_w))
+    rows = (
+        (label, *values)
+        for label, s in found.items()
+        for values in zip(s.time_s.tolist(), s.gpus.tolist(), s.watts.tolist(), strict=True)
+    )
+    return Chart(
+        title=f"{instance.name}: use over time",
+        panels=panels,
+        columns=1 + powered,
+        inches=(11 if powered else 8, 1.7 * len(found) + 0.9),
+        one_x=True,
+        header=("policy", "time_s", "gpus", "watts"),
+        rows=rows,
+    )
 
 
-def _stretches(lanes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the (first, length) of each run of consecutive numbers in an ascending sequence."""
-    start = 0
-    for k in range(1, len(lanes) + 1):
-        if k == len(lanes) or lanes[k] != lanes[k - 1] + 1:
-            yield lanes[start], k - start
-            start = k
+def gpus_panel(
+    instance: Instance,
+    time_s: Numbers,
+    gpus: Numbers,
+    end_s: float,
+    colour: int = 0,
+    title: str = "",
+    axis: str = "GPUs held",
+) -> Panel:
+    """Return the panel of GPUs over time, with a line at those of the cluster."""
+    limit = Marks(kind="rule", y=[instance.cluster.gpus], name="GPUs of the cluster", colour="ink")
+    used = Marks(kind="area", x=time_s, y=gpus, colour=colour, alpha=0.75, told="%{y:,.0f} GPUs")
+    most = 1.08 * max(instance.cluster.gpus, float(np.max(gpus, initial=0.0)))
+    return Panel(
+        marks=[used, limit],
+        x=time_axis(end_s),
+        y=Axis(axis, ends=(0.0, most)),
+        title=title,
+        grid=False,
+    )
+
+
+def queue_panel(time_s: Numbers, jobs: Numbers, end_s: float) -> Panel:
+    """Return the panel of jobs that wait over time."""
+    waits = Marks(kind="area", x=time_s, y=jobs, colour=4, alpha=0.75, told="%{y:,.0f} jobs wait")
+    return Panel(marks=[waits], x=time_axis(end_s), y=Axis("waiting", ends=(0.0, None)), grid=False)
+
+
+def watts_panel(
+    instance: Instance, time_s: Numbers, watts: Numbers, end_s: float, colour: int, most_w: float
+) -> Panel:
+    """Return the panel of watts over time, with lines at the limits that there are."""
+    marks = [Marks(kind="area", x=time_s, y=watts, colour=colour, alpha=0.75, told="%{y:,.4g} kW")]
+    cap, energy = instance.budget.power_cap_w, instance.budget.energy
+    limits = [most_w]
+    if cap is not None:
+        x, y = (*cap.times_s, end_s), (*cap.values, cap.values[-1])
+        marks.append(Marks(kind="step", x=x, y=y, name="power cap", colour="limit"))
+        limits += y
+    if energy is not None:
+        name, even_w = "energy budget, if spent evenly", energy.sustained_w
+        marks.append(Marks(kind="rule", y=[even_w], name=name, colour="limit", dash="--"))
+        limits.append(even_w)
+    idle_w = instance.cluster.topology.idle_w
+    name = "all nodes awake and idle"
+    marks.append(Marks(kind="rule", y=[idle_w], name=name, width=0.8, dash=":"))
+    power = Axis("power (kW)", ends=(0.0, 1.08 * max(idle_w, *limits)), unit=1e3)
+    return Panel(marks=marks, x=time_axis(end_s), y=power, grid=False)
 
 
 def wanted(instance: Instance) -> tuple[Floats, ...]:
@@ -78,96 +96,14 @@ def wanted(instance: Instance) -> tuple[Floats, ...]:
     return steps(np.concatenate([submit_s, submit_s + run_s]), np.concatenate([gpus, -gpus]))
 
 
-def draw_wanted(instance: Instance, path: Path) -> None:
-    """Draw the GPUs that rigid jobs want over time, and those of the cluster."""
-    if path.suffix not in {".png", ".svg"}:
-        raise InputError(str(path), "another suffix", ".png or .svg")
+def demand(instance: Instance) -> Chart:
+    """Show the GPUs that rigid jobs want over time, and those of the cluster."""
     seconds, gpus = wanted(instance)
-    figure = new_figure(8.0, 3.2)
-    axes = figure.subplots()
-    axes.fill_between(seconds / 86400, gpus, step="post", color=colour(0), alpha=0.5, linewidth=0)
-    axes.axhline(instance.cluster.gpus, color=BUDGET, linewidth=1.2)
-    axes.annotate(
-        f"{instance.cluster.gpus:,} GPUs",
-        (1.0, instance.cluster.gpus),
-        xycoords=("axes fraction", "data"),
-        ha="right",
-        va="bottom",
-        fontsize=8,
-        color=BUDGET,
+    asked = "GPUs wanted, if none waited"
+    return Chart(
+        title=f"{instance.name}: {len(instance.jobs):,} jobs",
+        panels=[gpus_panel(instance, seconds, gpus, float(seconds[-1]), axis=asked)],
+        inches=(8.0, 3.2),
+        header=("time_s", "gpus"),
+        rows=zip(seconds.tolist(), gpus.tolist(), strict=True),
     )
-    axes.set_ylim(0)
-    axes.set_xlim(0, seconds[-1] / 86400)
-    tidy(axes, "days", "GPUs wanted, if none waited")
-    axes.set_title(f"{instance.name}: {len(instance.jobs):,} jobs", fontsize=10)
-    rows = list(zip(seconds.tolist(), gpus.tolist(), strict=True))
-    save(figure, path, ("time_s", "gpus"), rows, svg=path.suffix == ".svg")
-
-
-def gpus_and_watts(instance: Instance, schedules: Mapping[str, Schedule], path: Path) -> None:
-    """Draw GPUs in use and the cluster's power over time against what it has."""
-    found = {label: usage_of(instance, schedule) for label, schedule in schedules.items()}
-    end_s = max(schedule.end_s for schedule in schedules.values())
-    power = any(series.watts.any() for series in found.values())
-    figure = new_figure(11 if power else 8, 1.7 * len(found) + 0.9)
-    panels = figure.subplots(
-        len(found), 2 if power else 1, squeeze=False, sharex=True, sharey="col"
-    )
-    for index, (row, (label, series)) in enumerate(zip(panels, found.items(), strict=True)):
-        _gpu_panel(row[0], instance, series, colour(index))
-        row[0].set_title(label, fontsize=10, loc="left")
-        if power:
-            _watt_panel(row[1], instance, series, colour(index), end_s)
-    for axes in panels[-1]:
-        time_axis(axes, end_s)
-    for axes in panels.flat:
-        tidy(axes)
-    shown = [axes.get_legend_handles_labels()[0] for axes in panels[0]]
-    legend_below(figure, [handle for handles in shown for handle in handles])
-    figure.suptitle(f"{instance.name}: use over time", fontsize=11)
-    rows = (
-        (label, *values)
-        for label, s in found.items()
-        for values in zip(s.time_s.tolist(), s.gpus.tolist(), s.watts.tolist(), strict=True)
-    )
-    save(figure, path, ("policy", "time_s", "gpus", "watts"), rows)
-
-
-def _gpu_panel(axes: Axes, instance: Instance, series: Usage, shade: str) -> None:
-    axes.fill_between(series.time_s, series.gpus, step="post", color=shade, alpha=0.75, linewidth=0)
-    axes.axhline(instance.cluster.gpus, color="black", linewidth=1, label="GPUs of the cluster")
-    axes.set_ylim(0, instance.cluster.gpus * 1.08)
-    axes.set_ylabel("GPUs held", fontsize=9)
-
-
-def _watt_panel(axes: Axes, instance: Instance, series: Usage, shade: str, end_s: float) -> None:
-    kilo = series.watts / 1e3
-    axes.fill_between(series.time_s, kilo, step="post", color=shade, alpha=0.75, linewidth=0)
-    cap, energy = instance.budget.power_cap_w, instance.budget.energy
-    if cap is not None:
-        values = [w / 1e3 for w in cap.values]
-        axes.step(
-            (*cap.times_s, end_s),
-            (*values, values[-1]),
-            where="post",
-            color=BUDGET,
-            linewidth=1.2,
-            label="power cap",
-        )
-    if energy is not None:
-        axes.axhline(
-            energy.sustained_w / 1e3,
-            color=BUDGET,
-            linewidth=1.2,
-            linestyle="--",
-            label="energy budget, if spent evenly",
-        )
-    axes.axhline(
-        instance.cluster.topology.idle_w / 1e3,
-        color="black",
-        linewidth=0.8,
-        linestyle=":",
-        label="all nodes awake and idle",
-    )
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("power (kW)", fontsize=9)

@@ -101,6 +101,12 @@ class Curve:
         return _along([(jct, energy) for energy, jct in reversed(self.envelope())], jct_s)
 
 
+def energy_unit(curves: Iterable[Curve]) -> tuple[float, str]:
+    """Return the joules of the unit in which the energies of curves are shown, and its name."""
+    used_j = [point.energy_j for curve in curves for point in curve.points]
+    return (3.6e9, "MWh") if max(used_j, default=0.0) >= 3.6e9 else (3.6e6, "kWh")
+
+
 def _along(pairs: Pairs, place: float) -> float | None:
     """Return the value at a place of pairs (place, value) in order; None before the first."""
     if not pairs or place < pairs[0][0] * (1.0 - ROUNDING):

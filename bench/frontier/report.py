@@ -11,6 +11,7 @@ from ronda.bench.frontier.curves import (
     at_equal_energy,
     at_equal_jct,
     curves_of,
+    energy_unit,
     levels_of,
     verdicts,
 )
@@ -23,9 +24,6 @@ from ronda.instances.schedule import Schedule
 
 TIE = 1e-6
 """Mean JCTs that differ by less, relatively, rank alike."""
-
-MWH = 3.6e9
-"""Joules of a megawatt-hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +76,7 @@ class Frontier:
         self.shadows = shadows(instance, self.curves, larger, self.worths)
         self.rankings = _rankings(found) if len(found) > 1 else []
         self.failures = [f for each in found.values() for curve in each for f in curve.failures]
-        large = max((point.energy_j for point in points), default=0.0) >= MWH
-        self.unit_j, self.unit = (MWH, "MWh") if large else (MWH / 1e3, "kWh")
+        self.unit_j, self.unit = energy_unit(self.curves)
 
 
 def _worths(

@@ -1,23 +1,22 @@
-"""The charts of all runs, as Plotly's JSON: traces and a layout, with a caption that says all.
-
-A trace has a `policy`, its place among the labels, in place of colours: the script knows those.
-"""
+"""The charts of all runs, each with a caption that says all."""
 
 import tomllib
 from collections.abc import Collection, Iterable, Sequence
-from html import escape
 from math import inf, isfinite, nan
-from typing import Any
 
 import msgspec
 import numpy as np
 
+from ronda.bench.anytime.figure import quality_over_time
 from ronda.bench.anytime.traces import references, traces_of
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
+from ronda.bench.figures.distribution import distribution, within
 from ronda.bench.frontier.bound import Steps
-from ronda.bench.frontier.curves import Curve, curves_of
-from ronda.bench.report.detail import floats
+from ronda.bench.frontier.curves import curves_of
+from ronda.bench.frontier.figure import frontier as energy_frontier
 from ronda.bench.report.folder import Reported, by_label, sound
 from ronda.bench.report.parts import part
+from ronda.bench.report.plotly import Plotly, plotly
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.folder import load_record
 from ronda.bench.runs.results import Result
@@ -34,23 +33,12 @@ from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.round import Round
 
-POINTS = 160
-"""Points of a curve."""
-
-LEAST = 1e-4
-"""Gaps below this are drawn here: a logarithm has no zero."""
-
-KWH = 3.6e6
-"""Joules."""
-
 Samples = dict[tuple[str, str], list[float]]
 """Seconds by workload and label."""
 
-Plotly = dict[str, Any]
 
-
-class Chart(msgspec.Struct):
-    """A chart of a `section`; `choice` says of what, where there are several."""
+class Shown(msgspec.Struct):
+    """A chart of a `section`; `choice` names its workload, where there are several."""
 
     section: str
     choice: str
@@ -59,13 +47,19 @@ class Chart(msgspec.Struct):
     layout: Plotly
 
 
+def _shown(section: str, choice: str, caption: str, chart: Chart | Panel) -> Shown:
+    if isinstance(chart, Panel):
+        chart = Chart(title=choice, panels=[chart])
+    return Shown(section, choice, caption, *plotly(chart))
+
+
 def caption(section: str, name: str = "one", **fields: object) -> str:
     """Return what stands under a chart."""
     text: str = tomllib.loads(part("captions.toml"))[section][name]
     return text.format(**fields)
 
 
-def quality(found: Reported) -> list[Chart]:
+def quality(found: Reported) -> list[Shown]:
     """Return mean JCT against the time of a decision: of all workloads, and of each."""
     made = []
     for name, runs in found.workloads.items():
@@ -80,9 +74,10 @@ def quality(found: Reported) -> list[Chart]:
         seeds = caption("quality", "seeds" if most > 1 else "seed", most=most, varies=varies)
         below, left = caption("quality", "bound") if bound_s else "", _left(runs, shown)
         words = caption("quality", seeds=seeds, bound=below, left=left)
-        traces = [_point(found, label, own) for label, own in groups.items()]
-        axes = _axes("time of a decision (ms)", "mean JCT (s)", log="xy", bound=bound_s)
-        made.append(Chart("quality", name, words, traces, axes))
+        marks = [_point(found, label, own) for label, own in groups.items()]
+        marks += [Marks(kind="rule", y=[bound_s], width=1, dash="--")] * bool(bound_s)
+        x, y = Axis("time of a decision (ms)", "log"), Axis("mean JCT (s)", "log")
+        made.append(_shown("quality", name, words, Panel(marks=marks, x=x, y=y)))
     return [*_all_workloads(found), *made] if len(made) > 1 else made
 
 
@@ -91,7 +86,7 @@ def _left(runs: Iterable[Result], shown: Collection[str]) -> str:
     return caption("quality", "left", labels=left) if left else ""
 
 
-def _point(found: Reported, label: str, runs: Sequence[Result]) -> Plotly:
+def _point(found: Reported, label: str, runs: Sequence[Result]) -> Marks:
     def figures(metric: str) -> Floats:
         return np.array([float(run.metrics.get(metric) or 0.0) for run in runs])
 
@@ -101,13 +96,13 @@ def _point(found: Reported, label: str, runs: Sequence[Result]) -> Plotly:
     drawn = runs[0].variant.resample is not None
     ratio = ratio_interval(ratio_of_means, jct_s, bound_s, drawn=drawn)
     median_ms, p99_ms = (1e3 * figures(name).mean() for name in ("median_solve_s", "p99_solve_s"))
-    return _marker(found, label, median_ms, *bound_s.mean() * np.array(ratio)) | {
-        "error_x": _bars([max(0.0, p99_ms - median_ms)], [0.0]) | {"width": 0},
-        "hovertemplate": "%{y:,.0f} s mean JCT at %{x:.3g} ms a decision",
-    }
+    hover = "%{y:,.0f} s mean JCT at %{x:.3g} ms a decision"
+    right_ms = max(0.0, p99_ms - median_ms)
+    y, low, high = bound_s.mean() * np.array(ratio)
+    return _marker(found, label, hover, median_ms, y, low, high, right_ms)
 
 
-def _all_workloads(found: Reported) -> list[Chart]:
+def _all_workloads(found: Reported) -> list[Shown]:
     """Return geometric means over the workloads that all policies ended, each instance once."""
     labels = [*sound(found.results)]
     if not labels:
@@ -127,15 +122,16 @@ def _all_workloads(found: Reported) -> list[Chart]:
         np.array([geometric_mean(each[units == unit], axis=0) for unit in dict.fromkeys(units)])
         for each in (jct_s[common] / base, np.maximum(solve_s[common], 1e-9))
     )
-    traces = []
+    marks = []
     for k, label in enumerate(labels):
         ratio = ratio_interval(paired_ratio, over[:, k], np.ones(len(over)))
-        trace = _marker(found, label, 1e3 * float(geometric_mean(solve_s[:, k])), *ratio)
-        traces.append(trace | {"hovertemplate": "%{y:.3f} times at %{x:.3g} ms a decision"})
+        at_ms = 1e3 * float(geometric_mean(solve_s[:, k]))
+        hover = "%{y:.3f} times at %{x:.3g} ms a decision"
+        marks.append(_marker(found, label, hover, at_ms, *ratio))
     left = _left(found.results, labels)
     words = caption("quality", "all", count=len(ran), what=what, left=left)
-    axes = _axes("median time of a decision (ms)", f"mean JCT / {short}", log="xy")
-    return [Chart("quality", "all workloads", words, traces, axes)]
+    x, y = Axis("median time of a decision (ms)", "log"), Axis(f"mean JCT / {short}", "log")
+    return [_shown("quality", "all workloads", words, Panel(marks=marks, x=x, y=y))]
 
 
 def _matrix(found: Reported, metric: str, labels: Sequence[str]) -> Floats:
@@ -149,26 +145,27 @@ def _matrix(found: Reported, metric: str, labels: Sequence[str]) -> Floats:
     return made
 
 
-def profiles(found: Reported) -> list[Chart]:
+def profiles(found: Reported) -> list[Shown]:
     """Return the performance profile of mean JCTs, where there are several workloads."""
     jct_s = np.nan_to_num(_matrix(found, "mean_jct_s", found.labels), nan=inf)
     if min(jct_s.shape) < 2 or not np.isfinite(jct_s).any():
         return []
     ratios = over_best(jct_s)
     most = max(1.05, float(ratios[np.isfinite(ratios)].max()))
-    factors = np.geomspace(1.0, most * 1.02, POINTS)
+    factors = np.geomspace(1.0, most * 1.02, 160)
     shares = performance_profile(ratios, factors)
     hover = "%{y:.0%} of workloads within %{x:.3f} times the best"
-    traces = [
-        _line(found, label, factors, shares[:, k], hover) for k, label in enumerate(found.labels)
+    lines = [
+        Marks(kind="step", x=factors, y=share, name=label, colour=k, width=2, told=hover)
+        for k, (label, share) in enumerate(zip(found.labels, shares.T, strict=True))
     ]
-    axes = _axes("times the best mean JCT", "share of workloads", share=True)
-    return [Chart("profiles", "", caption("profiles"), traces, axes)]
+    panel = distribution(lines, "times the best mean JCT", "share of workloads")
+    return [_shown("profiles", "", caption("profiles"), panel)]
 
 
 def distributions(
     found: Reported, section: str, samples: Samples, sizes: dict[tuple[str, str], int]
-) -> list[Chart]:
+) -> list[Shown]:
     """Return the share of jobs, or of decisions, within a time: a chart for each workload.
 
     `sizes` says how many samples there would be if all had ended.
@@ -178,21 +175,19 @@ def distributions(
     x, y, scale, hover = jobs if section == "jct" else each
     made = []
     for name, runs in found.workloads.items():
-        traces = []
-        for label in found.labels:
-            values = scale * np.sort(samples.get((name, label), []))
-            if len(values):
-                at = np.unique(np.linspace(0, len(values) - 1, POINTS).astype(int))
-                share = (at + 1) / sizes[name, label]
-                traces.append(_line(found, label, values[at], share, hover))
-        if traces:
-            pooled = " All runs of a policy count together." * (len(runs) > len(traces))
-            words, axes = caption(section, pooled=pooled), _axes(x, y, log="x", share=True)
-            made.append(Chart(section, name, words, traces, axes))
+        lines = [
+            within(label, k, scale * np.array(values), sizes[name, label], hover)
+            for k, label in enumerate(found.labels)
+            if (values := samples.get((name, label)))
+        ]
+        if lines:
+            pooled = " All runs of a policy count together." * (len(runs) > len(lines))
+            words = caption(section, pooled=pooled)
+            made.append(_shown(section, name, words, distribution(lines, x, y)))
     return made
 
 
-def frontier(found: Reported) -> list[Chart]:
+def frontier(found: Reported) -> list[Shown]:
     """Return mean JCT against energy for each instance of a sweep over budgets."""
     made, names = [], dict.fromkeys(result.instance for result in found.results)
     for name in names:
@@ -201,32 +196,9 @@ def frontier(found: Reported) -> list[Chart]:
         if not curves:
             found.gaps.append(f"{name}: no run kept its energy budget, so there is no frontier")
             continue
-        traces = [trace for curve in curves for trace in _curve(found, curve)]
-        if bound := _bound(found, runs):
-            energy, jct_s = ([pair[k] for pair in bound] for k in (0, 1))
-            line = _line(found, "", np.array(energy) / KWH, jct_s, "%{y:,.0f} s, %{x:,.1f} kWh")
-            line["line"]["dash"] = "dash"
-            traces.append(line | {"name": "no scheduler below"})
-        axes = _axes("energy of the whole run, hosts and idle GPUs included (kWh)", "mean JCT (s)")
-        made.append(Chart("frontier", name, caption("frontier"), traces, axes))
+        chart = energy_frontier(name, curves, _bound(found, runs), found.labels, every=True)
+        made.append(_shown("frontier", name, caption("frontier"), chart))
     return made
-
-
-def _curve(found: Reported, curve: Curve) -> list[Plotly]:
-    """Return the line of a curve's envelope and the markers of its points."""
-    envelope, points = np.array(curve.envelope()), curve.points
-    line = _line(found, curve.label, envelope[:, 0] / KWH, envelope[:, 1], "")
-    line |= {"hoverinfo": "skip", "showlegend": False}
-    del line["line"]
-    at = [p.energy_j / KWH for p in points], [p.mean_jct_s for p in points]
-    markers = _line(found, curve.label, *at, "%{text}: %{y:,.0f} s with %{x:,.1f} kWh") | {
-        "mode": "markers",
-        "marker": {"size": 9},
-        "text": [f"budget ×{p.factor:g}" for p in points],
-        "error_x": _bars([p.energy_half_j / KWH for p in points]),
-        "error_y": _bars([p.mean_jct_half_s for p in points]),
-    }
-    return [trace | {"legendgroup": escape(curve.label)} for trace in (line, markers)]
 
 
 def _bound(found: Reported, runs: Sequence[Result]) -> Steps:
@@ -241,7 +213,7 @@ def _bound(found: Reported, runs: Sequence[Result]) -> Steps:
     return kept.get(loosest.fingerprint, ())
 
 
-def anytime(found: Reported) -> list[Chart]:
+def anytime(found: Reported) -> list[Shown]:
     """Return the primal gap over time, of each round and of all."""
     asked = {run.instance: found.question(run) for run in found.results}
     rounds = {name: question for name, question in asked.items() if isinstance(question, Round)}
@@ -253,60 +225,36 @@ def anytime(found: Reported) -> list[Chart]:
         found.gaps.append(f"no curves of quality over time: {error}")
         return []
     reference, made = references(traces), []
-    own = {name: [t for t in traces if t.round == name] for name in rounds}
-    whole = {f"mean of {len(own)} rounds": traces} if len(own) > 1 and reference else {}
-    own = whole | {name: some for name, some in own.items() if name in reference}
+    own = {name: [t for t in traces if t.round == name] for name in reference}
+    together = [trace for some in own.values() for trace in some]
+    whole = {f"mean of {len(own)} rounds": together} if len(own) > 1 else {}
     limit_s = max((run.time_limit_s or 1.0 for run in known), default=1.0)
-    for name, some in own.items():
-        first_s = min(t.points[0].time_s for t in some if t.points)
-        grid = np.geomspace(first_s / 2, limit_s, POINTS)
-        lines = []
-        for label in found.labels:
-            gaps = [t.at(grid, reference.get(t.round, 0.0)) for t in some if t.label == label]
-            if gaps:
-                mean = np.maximum(np.mean(gaps, axis=0), LEAST)
-                lines.append(_line(found, label, grid, mean, "%{y:.2%} after %{x:.3g} s"))
-        axes = _axes("seconds since entry", "primal gap", log="xy")
-        axes["yaxis"] |= {"tickformat": ".2~%", "range": [-4.1, 0.1]}
-        made.append(Chart("anytime", name, caption("anytime"), lines, axes))
+    for name, some in (whole | own).items():
+        chart = quality_over_time(some, reference, limit_s, found.labels)
+        made.append(_shown("anytime", name, caption("anytime"), chart.panels[0]))
     return made
 
 
-def _trace(found: Reported, label: str, x: Iterable[float], y: Iterable[float]) -> Plotly:
-    """Return the beginning of a trace; without a label it is no policy's."""
-    place = {"policy": found.labels.index(label)} if label else {}
-    return {"type": "scatter", "name": escape(label), "x": floats(x), "y": floats(y)} | place
-
-
-def _marker(found: Reported, label: str, x: float, y: float, low: float, high: float) -> Plotly:
-    """Return a marker, with a vertical bar where its interval is known."""
-    bar = {"error_y": _bars([high - y], [y - low])} if isfinite(low) else {}
-    return _trace(found, label, [x], [y]) | {"mode": "markers", "marker": {"size": 12}} | bar
-
-
-def _line(
-    found: Reported, label: str, x: Iterable[float], y: Iterable[float], hover: str
-) -> Plotly:
-    look = {"mode": "lines", "line": {"shape": "hv"}, "hovertemplate": hover}
-    return _trace(found, label, x, y) | look
-
-
-def _bars(above: Iterable[float], below: Iterable[float] | None = None) -> Plotly:
-    made: Plotly = {"type": "data", "array": floats(above), "thickness": 1}
-    return made if below is None else made | {"symmetric": False, "arrayminus": floats(below)}
-
-
-def _axes(x: str, y: str, *, log: str = "", share: bool = False, bound: float = 0.0) -> Plotly:
-    def axis(title: str, name: str) -> Plotly:
-        return {"title": {"text": title}} | ({"type": "log", "dtick": "D2"} if name in log else {})
-
-    made: Plotly = {"xaxis": axis(x, "x"), "yaxis": axis(y, "y")}
-    if share:
-        made["yaxis"] |= {"tickformat": ".0%", "range": [0, 1.02]}
-    elif "y" not in log:
-        made["yaxis"] |= {"rangemode": "tozero"}
-    if bound:
-        ends = {"x0": 0, "x1": 1, "y0": bound, "y1": bound}
-        line = {"dash": "dash", "width": 1}
-        made["shapes"] = [{"type": "line", "xref": "paper", "line": line} | ends]
-    return made
+def _marker(
+    found: Reported,
+    label: str,
+    told: str,
+    x: float,
+    y: float,
+    low: float,
+    high: float,
+    right: float = 0.0,
+) -> Marks:
+    """Return a marker, with bars where its interval is known and up to `right` of it."""
+    return Marks(
+        kind="points",
+        x=[x],
+        y=[y],
+        x_bars=([0.0], [right]),
+        y_bars=([y - low], [high - y]) if isfinite(low) else None,
+        name=label,
+        colour=found.labels.index(label),
+        symbol=found.labels.index(label),
+        size=8.5,
+        told=told,
+    )

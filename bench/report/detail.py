@@ -1,14 +1,20 @@
-"""A run in few bytes: what it was of, its bars, use, rounds and forecasts, as columns."""
+"""A run in few bytes: its nodes and jobs, bars, rounds and charts over time."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ronda.bench.figures.beliefs import beliefs
+from ronda.bench.figures.chart import Chart, time_axis
+from ronda.bench.figures.gantt import away, bars, gantt_panel
+from ronda.bench.figures.usage import gpus_panel, queue_panel, watts_panel
+from ronda.bench.report.parts import coded, fine, floats, ticks
+from ronda.bench.report.plotly import plotly
 from ronda.instances.arrays import Floats
 from ronda.instances.instance import Instance
-from ronda.instances.outcome.held_gpus import seats
-from ronda.instances.outcome.usage import Usage, queue_of, usage_of
+from ronda.instances.outcome.usage import queue_of, usage_of
 from ronda.instances.plan import gap_between
 from ronda.instances.schedule import RoundRecord, Schedule, Segment
 
@@ -28,10 +34,8 @@ Packed = dict[str, Any]
 
 
 def workload_of(instance: Instance) -> Packed:
-    """Return what runs of an instance share: its nodes, its jobs and its limits."""
+    """Return what runs of an instance share: its nodes and its jobs."""
     groups = [g for g in instance.cluster.node_groups for _ in range(g.count)]
-    cap, energy = instance.budget.power_cap_w, instance.budget.energy
-    faults = instance.faults.outages
     return {
         "nodes": [f"{k} · {group.name}" for k, group in enumerate(groups)],
         "gpus": [group.gpus_per_node for group in groups],
@@ -44,10 +48,6 @@ def workload_of(instance: Instance) -> Packed:
         "user": coded(job.user or "" for job in instance.jobs),
         "name": coded(job.name or "" for job in instance.jobs),
         "deadline": [job.deadline_s for job in instance.jobs],
-        "cap": None if cap is None else [cap.times_s, cap.values],
-        "sustained_w": None if energy is None else energy.sustained_w,
-        "idle_w": instance.cluster.topology.idle_w,
-        "outages": [[out.node, out.start_s, out.end_s] for out in faults],
     }
 
 
@@ -57,14 +57,14 @@ def run_of(instance: Instance, schedule: Schedule) -> Packed:
     numbers = {id(s): k for k, s in enumerate(s for o in schedule.jobs for s in o.segments)}
     held = [(k, s) for k, outcome in enumerate(schedule.jobs) for s in outcome.segments]
     drawn = [
-        (numbers[id(seat.segment)], seat.node, int(lanes[0]), len(lanes))
-        for seat in seats(instance.cluster, schedule)
-        for lanes in np.split(seat.gpus, np.flatnonzero(np.diff(seat.gpus) > 1) + 1)
-        if len(lanes)
+        (numbers[id(bar.segment)], bar.node, bar.lane, bar.lanes)
+        for bar in bars(instance, schedule)
     ]
-    use = usage_of(instance, schedule)
+    axis = time_axis(schedule.end_s)
+    told = {"beliefs": plotly(beliefs(instance, {"": schedule}))} if schedule.forecasts else {}
     return {
         "end_s": schedule.end_s,
+        "time": (axis.unit, axis.title),
         "ends": [fine(outcome.end_s) for outcome in schedule.jobs],
         "fate": [FATES[outcome.state] for outcome in schedule.jobs],
         "segments": _segments(held, tick_s),
@@ -72,49 +72,46 @@ def run_of(instance: Instance, schedule: Schedule) -> Packed:
             name: [bar[k] for bar in drawn]
             for k, name in enumerate(("segment", "node", "lane", "lanes"))
         },
-        "sleeps": [[node, fine(start), fine(end)] for node, start, end in schedule.sleeps],
         "failures": [[fine(f.time_s), f.job, f.node, fine(f.lost_s)] for f in schedule.failures],
-        "use": [
-            _series(time_s, values, schedule.end_s, tick_s)
-            for time_s, values in ((use.time_s, use.gpus), queue_of(schedule), _watts(use))
-        ],
+        "over_time": _over_time(instance, schedule),
         "rounds": _rounds(schedule.rounds, tick_s),
-        "beliefs": _beliefs(instance, schedule, tick_s),
+    } | told
+
+
+def _over_time(instance: Instance, schedule: Schedule) -> Packed:
+    """Return the panels of a run over time, without its bars, and what the page says of them."""
+    use, end_s = usage_of(instance, schedule), schedule.end_s
+    gpus, watts = (thinned(use.time_s, values, end_s) for values in (use.gpus, use.watts))
+    queue = thinned(*queue_of(schedule), end_s)
+    most_w = float(use.watts.max(initial=0.0))
+    high = min(760, max(220, instance.cluster.gpus * 5))
+    panels = [
+        replace(gantt_panel(instance, [away(instance, schedule)], end_s), weight=high),
+        replace(gpus_panel(instance, *gpus, end_s, axis="GPUs"), weight=96),
+        replace(queue_panel(*queue, end_s), weight=96),
+    ]
+    if most_w:
+        panels.append(replace(watts_panel(instance, *watts, end_s, 2, most_w), weight=96))
+    height = sum(panel.weight for panel in panels) + 110
+    traces, layout = plotly(Chart(title="", panels=panels, one_x=True), STEPS + 1)
+    means_s = end_s / STEPS if max(len(use.time_s), len(queue[0])) > STEPS + 1 else 0.0
+    return {
+        "chart": (traces, layout | {"height": height}),
+        "most_w": most_w,
+        "means_s": means_s,
     }
-
-
-def ticks(times: Iterable[float], tick: float) -> Packed:
-    """Return times as whole numbers of ticks, each less the one before."""
-    whole = np.rint(np.fromiter(times, dtype=float) / tick).astype(int)
-    return {"tick": tick, "by": np.diff(whole, prepend=0).tolist()}
-
-
-def coded(words: Iterable[str]) -> Packed:
-    """Return words as the different ones and places among these."""
-    every = list(words)
-    known = {word: k for k, word in enumerate(dict.fromkeys(every))}
-    return {"words": list(known), "at": [known[word] for word in every]}
-
-
-def fine(value: float | None, digits: int = 8) -> float | None:
-    """Return a number with so many digits; None if there is none or it is not finite."""
-    return None if value is None or not np.isfinite(value) else float(f"{value:.{digits}g}")
-
-
-def floats(values: Iterable[float | None]) -> list[float | None]:
-    """Return numbers with five digits."""
-    return [fine(value, 5) for value in values]
 
 
 def thinned(
     time_s: Floats, values: Floats, end_s: float, most: int = STEPS
 ) -> tuple[Floats, Floats]:
-    """Return a step series (T,) with at most so many steps: means over equal stretches."""
-    if len(time_s) <= most:
-        return time_s, values
-    area = np.append(0.0, np.cumsum(values * np.diff(np.append(time_s, end_s))))
-    edges = np.linspace(0.0, end_s, most + 1)
-    return edges[:-1], np.diff(np.interp(edges, np.append(time_s, end_s), area)) * most / end_s
+    """Return a step series (T,) up to the end, of no more steps: means over equal stretches."""
+    times = np.append(time_s, end_s)
+    if len(time_s) > most:
+        area = np.append(0.0, np.cumsum(values * np.diff(times)))
+        edges = np.linspace(0.0, end_s, most + 1)
+        times, values = edges, np.diff(np.interp(edges, times, area)) * most / end_s
+    return times, np.append(values, values[-1:])
 
 
 def _segments(held: Sequence[tuple[int, Segment]], tick_s: float) -> Packed:
@@ -133,21 +130,6 @@ def _segments(held: Sequence[tuple[int, Segment]], tick_s: float) -> Packed:
         "batch": floats(s.option.batch for _, s in held),
         "power": floats(s.option.power_w for _, s in held),
         "array": None if all(alone) else coded(names),
-    }
-
-
-def _watts(use: Usage) -> tuple[Floats, Floats]:
-    return (use.time_s, use.watts) if use.watts.any() else (np.zeros(0), np.zeros(0))
-
-
-def _series(time_s: Floats, values: Floats, end_s: float, tick_s: float) -> Packed:
-    short_s, few = thinned(time_s, values, end_s)
-    most = float(values.max()) if len(values) else 0.0
-    return {
-        "time": ticks(short_s, tick_s),
-        "value": floats(few),
-        "most": most,
-        "means_s": end_s / STEPS if len(few) < len(values) else 0.0,
     }
 
 
@@ -188,18 +170,3 @@ def _gap(record: RoundRecord) -> float | None:
     if record.objective is None or record.bound is None:
         return None
     return fine(gap_between(record.bound, record.objective), 3)
-
-
-def _beliefs(instance: Instance, schedule: Schedule, tick_s: float) -> Packed | None:
-    if not schedule.forecasts:
-        return None
-    place = {job.id: k for k, job in enumerate(instance.jobs)}
-    told = schedule.forecasts
-    return {
-        "size": [each.what == "size" for each in told],
-        "time": ticks((each.time_s for each in told), tick_s),
-        "job": [place[each.job] for each in told],
-        "believed": floats(each.believed for each in told),
-        "real": floats(each.real for each in told),
-        "share": floats(each.share for each in told),
-    }

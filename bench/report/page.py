@@ -10,10 +10,10 @@ from jinja2 import Environment, StrictUndefined
 
 import ronda
 from ronda.bench.report import words
-from ronda.bench.report.charts import Chart, anytime, distributions, frontier, profiles, quality
-from ronda.bench.report.detail import fine, run_of, workload_of
+from ronda.bench.report.charts import Shown, anytime, distributions, frontier, profiles, quality
+from ronda.bench.report.detail import run_of, workload_of
 from ronda.bench.report.folder import Reported, find
-from ronda.bench.report.parts import packed, part, text
+from ronda.bench.report.parts import fine, packed, part, text
 from ronda.bench.runs.results import Result
 from ronda.instances.files.storage import store
 from ronda.instances.instance import Instance
@@ -72,7 +72,7 @@ def page_of(found: Reported, watch: Watch) -> str:
         watch(k / len(found.results), result.title)
         runs.add(result)
     needed, tables = NEEDED[found.kind], found.tables()
-    drawn: dict[str, Callable[[], list[Chart]]] = {
+    drawn: dict[str, Callable[[], list[Shown]]] = {
         "quality": lambda: quality(found),
         "frontier": lambda: frontier(found),
         "anytime": lambda: anytime(found),

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
 from ronda.bench.figures.columns import COLUMNS, METRICS, SEARCHES
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.single import eaten
@@ -276,17 +276,19 @@ def _shown(text: str, ratio: Ratio | None, place: str) -> TableColumn:
     return TableColumn(METRICS[metric], kind)
 
 
-def draw(arranged: Arranged, axes: Sequence[TableColumn], results: Results, path: Path) -> None:
-    """Draw a point for each row: two columns."""
-    from ronda.bench.figures.style import colour, marker, new_figure, save, tidy
-
-    figure, rows = new_figure(5.6, 4.2), []
-    panel = figure.subplots()
+def points(arranged: Arranged, axes: Sequence[TableColumn], results: Results) -> Chart:
+    """Show a point for each row: two columns."""
+    titles = [shown.title(arranged.base) for shown in axes]
+    rows, marks = list[tuple[object, ...]](), list[Marks]()
     for k, line in enumerate(arranged.lines(results)):
         x, y = (line.value(shown).value for shown in axes)
-        panel.plot(x, y, marker(k), color=colour(k), label=", ".join(line.at))
+        name = ", ".join(line.at)
+        marks.append(Marks(kind="points", x=[x], y=[y], name=name, colour=k, symbol=k))
         rows.append((*line.at, x, y))
-    titles = [shown.title(arranged.base) for shown in axes]
-    tidy(panel, *titles, grid=True)
-    panel.legend(fontsize=8, frameon=False)
-    save(figure, path, (*arranged.rows, *titles), rows)
+    return Chart(
+        title=" and ".join(titles),
+        panels=[Panel(marks=marks, x=Axis(titles[0]), y=Axis(titles[1]))],
+        inches=(5.6, 4.2),
+        header=(*arranged.rows, *titles),
+        rows=rows,
+    )

@@ -32,7 +32,6 @@ function span(seconds) {
 
 // ---- looks ----
 const PALETTE = ["#2f7fc1", "#d55e00", "#009e73", "#cc79a7", "#d99a00", "#56b4e9", "#8a63c9", "#7a8793", "#a65628", "#5b8c00"];
-const MARKERS = ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star"];
 const SIZES = ["#f2b134", "#ee9140", "#e5714c", "#d5535f", "#bd4177", "#9c3f8f", "#7a47a3", "#5d54b0", "#4456a8"]; // 1 GPU, 2, 4, ...
 const DASHES = ["solid", "dash", "dot", "dashdot"];
 const colour = (k) => PALETTE[k % PALETTE.length];
@@ -114,11 +113,10 @@ function seen(traces, layout) { // what a chart shows, as rows
 // ---- the charts of all runs ----
 function dressed({ name, policy, ...trace }) {
   const rest = { ...trace, name: innerWidth < 640 ? name.replace(/([^<&]{22,}?[,( /])/g, "$1<br>") : name }; // long names
-  if (policy === undefined) return { ...rest, line: { color: "#8c8c8c", ...rest.line } };
-  const dash = DASHES[Math.floor(policy / PALETTE.length) % DASHES.length];
+  const fill = policy === undefined ? rest.line?.color : colour(policy), dash = DASHES[Math.floor((policy ?? 0) / PALETTE.length) % DASHES.length];
   return {
-    ...rest, marker: { color: colour(policy), symbol: MARKERS[policy % MARKERS.length], ...rest.marker },
-    line: { color: colour(policy), width: 2, dash, ...rest.line },
+    ...rest, marker: { color: fill, ...rest.marker }, line: { color: fill, dash, ...rest.line },
+    ...(rest.fill ? { fillcolor: fill + Math.round(255 * rest.shade).toString(16).padStart(2, "0") } : {}),
   };
 }
 
@@ -184,7 +182,7 @@ async function show(changed) {
   const { segments: s, rounds } = own;
   run = { ...own, of, chosen, start: times(s.start), resume: times(s.resume), end: times(s.end), now: times(rounds.now), submit: times(of.submit) };
   run.base = of.gpus.reduce((sums, gpus) => [...sums, sums.at(-1) + gpus], [0]);
-  [run.unit, run.unitName] = [[86400, "days"], [3600, "hours"], [60, "minutes"], [1, "seconds"]].find(([size]) => own.end_s >= 3 * size) ?? [1, "seconds"];
+  [run.unit, run.timeTitle] = own.time;
   if (other) filters();
   $("round").max = Math.max(0, run.now.length - 1);
   await gantt();
@@ -259,7 +257,7 @@ function about(k, bar) { // the hover text of a bar
 }
 
 async function gantt(from = 0, to = Infinity) {
-  const { of, segments, start, resume, end, bars, base, unit, use } = run;
+  const { segments, start, resume, end, bars, base, unit, over_time } = run;
   const left = matches(), keys = twins(), node = $("f-node").value;
   const shown = new Set(segments.job.flatMap((job, k) => (left[job] ? [keys[k]] : [])));
   let some = bars.segment.map((_, k) => k).filter((k) => end[bars.segment[k]] > from && start[bars.segment[k]] < to);
@@ -283,12 +281,7 @@ async function gantt(from = 0, to = Infinity) {
     hovertext: text && ks.map(text), hovertemplate: text ? "%{hovertext}<extra></extra>" : undefined, hoverinfo: text ? undefined : "skip", customdata: ks, ...more,
   });
   const [begin, resumed, stop] = [start, resume, end].map((column) => (k) => column[bars.segment[k]]);
-  const traces = [];
-  const sleeps = run.sleeps.concat(of.outages);
-  if (sleeps.length)
-    traces.push({ type: "bar", orientation: "h", name: of.outages.length ? "node asleep or out of service" : "node asleep", base: sleeps.map(([, s]) => s / unit),
-      x: sleeps.map(([, s, e]) => (Math.min(e, run.end_s) - s) / unit), y: sleeps.map(([n]) => (base[n] + base[n + 1]) / 2),
-      width: sleeps.map(([n]) => of.gpus[n]), marker: { color: "rgba(120,160,210,.35)" }, hoverinfo: "skip" });
+  const [panels, layout] = over_time.chart, traces = panels.map(dressed);
   if (groups.has("others")) traces.push(bar("filtered out", groups.get("others"), "rgba(140,150,160,.25)", begin, stop));
   for (const name of [...coloured, "more", ...PALETTE]) if (groups.has(name)) {
     const fill = name === "more" ? "#8c8c8c" : name.startsWith("#") ? name : fillOf(name);
@@ -296,38 +289,14 @@ async function gantt(from = 0, to = Infinity) {
   }
   const paused = some.filter((k) => resumed(k) > begin(k) && shown.has(keys[bars.segment[k]]));
   if (paused.length) traces.push(bar("starting or restarting", paused, "rgba(20,24,29,.5)", begin, resumed));
-  const [gpus, waiting, watts] = use, lanes = base.at(-1);
-  const step = (series, axis, name, fill, digits) => ({ type: "scatter", mode: "lines", line: { shape: "hv", width: 1.2, color: fill }, fill: "tozeroy", name, showlegend: false,
-    x: times(series.time).map((t) => t / unit).concat(run.end_s / unit), y: series.value.concat(series.value.at(-1)), yaxis: axis, hovertemplate: `%{y:,.${digits}f} ${name}<extra></extra>` });
-  const limit = (x, y, axis, name, dash) => ({ type: "scatter", mode: "lines", x, y, yaxis: axis, name, line: { shape: "hv", dash, width: 1.4, color: "#c0392b" }, hovertemplate: `${name}: %{y:,.4g}<extra></extra>` });
-  const ends = [0, run.end_s / unit];
-  traces.push(step(gpus, "y2", "GPUs held", colour(0), 0), step(waiting, "y3", "jobs wait", colour(4), 0));
-  traces.push(limit(ends, [lanes, lanes], "y2", "GPUs of the cluster", "dash"));
-  const powered = watts.value.length > 0;
-  if (powered) {
-    traces.push(step(watts, "y4", "W", colour(2), 0));
-    if (of.cap) traces.push(limit(of.cap[0].map((t) => t / unit).concat(run.end_s / unit), of.cap[1].concat(of.cap[1].at(-1)), "y4", "power cap (W)", "solid"));
-    if (of.sustained_w) traces.push(limit(ends, [of.sustained_w, of.sustained_w], "y4", "energy budget, if spent evenly (W)", "dot"));
-  }
-  const panels = powered ? 3 : 2, panel = 96, chart = Math.min(760, Math.max(220, lanes * 5)), height = chart + panels * panel + 110;
-  const whole = chart + panels * panel;
-  const domain = (k) => [(k * panel) / whole, ((k + 0.8) * panel) / whole];
-  const apart = Math.ceil(of.nodes.length / 24);
-  const labels = of.nodes.map((_, k) => k).filter((k) => k % apart === 0);
-  const title = (text) => ({ title: { text, font: { size: 11 }, standoff: 4 }, rangemode: "tozero", nticks: 4 });
-  const layout = {
-    height, barmode: "overlay", bargap: 0, uirevision: run.chosen.workload, legend: { orientation: "h", y: 1.01, yanchor: "bottom", x: 0, font: { size: 11 } },
-    xaxis: { range: ends, title: { text: `time (${run.unitName})` }, anchor: powered ? "y4" : "y3" },
-    yaxis: { range: [lanes, 0], domain: [(panels * panel) / whole, 1], tickvals: labels.map((k) => (base[k] + base[k + 1]) / 2), ticktext: labels.map((k) => safe(of.nodes[k])), title: { text: "node", font: { size: 11 } }, showgrid: false },
-    yaxis2: { ...title("GPUs"), domain: domain(panels - 1) }, yaxis3: { ...title("waiting"), domain: domain(panels - 2) },
-    ...(powered ? { yaxis4: { ...title("watts"), domain: domain(0) } } : {}), shapes: mark(),
-  };
-  await draw($("gantt"), traces, layout, rows);
+  await draw($("gantt"), traces, {
+    ...layout, barmode: "overlay", bargap: 0, uirevision: run.chosen.workload, legend: { orientation: "h", y: 1.01, yanchor: "bottom", x: 0, font: { size: 11 } }, shapes: mark(),
+  }, rows);
   once($("gantt").plot);
   const picked = left.filter(Boolean).length;
   $("run-said").textContent = `${run.chosen.label}: ${picked === left.length ? "all" : `${picked} of`} ${number(left.length, 9)} jobs` +
-    (run.chosen.mean_jct_s ? `, mean JCT ${number(run.chosen.mean_jct_s)} s` : "") + (powered ? `, at most ${number(watts.most / 1000)} kW` : "") + ".";
-  const means = Math.max(...use.map((series) => series.means_s));
+    (run.chosen.mean_jct_s ? `, mean JCT ${number(run.chosen.mean_jct_s)} s` : "") + (over_time.most_w ? `, at most ${number(over_time.most_w / 1000)} kW` : "") + ".";
+  const means = over_time.means_s;
   $("gantt-note").textContent = "A row is a GPU, rows of a node stand together; a bar is a job that holds GPUs there (which GPUs of a node is chosen for the eye: a schedule says how many). " +
     "Drag to zoom, double-click for all of it, hover for details, click a bar for its job. The zoom stays when the policy changes." +
     (all > MOST_BARS ? ` The ${number(MOST_BARS, 9)} longest of ${number(all, 9)} bars in view are drawn; zoom in for the short ones.` : "") +
@@ -405,7 +374,7 @@ async function decisions() {
     group("fallback, or none", every.filter((k) => !over.has(k) && !["optimal", "feasible"].includes(word(rounds.status, k))), colour(4)),
     group("over its time limit", [...over], "#c0392b"),
   ].filter((trace) => trace.x.length);
-  const layout = { height: 260, xaxis: { title: { text: `time (${run.unitName})` } }, yaxis: { type: "log", title: { text: "decision (ms)" } }, uirevision: run.chosen.key, showlegend: true, margin: { l: 66, r: 18, t: 10, b: 46 } };
+  const layout = { height: 260, xaxis: { title: { text: run.timeTitle } }, yaxis: { type: "log", title: { text: "decision (ms)" } }, uirevision: run.chosen.key, showlegend: true, margin: { l: 66, r: 18, t: 10, b: 46 } };
   await draw($("rounds"), traces, layout, roundRows);
   if (!$("rounds").plot.listens) {
     $("rounds").plot.listens = true;
@@ -421,8 +390,8 @@ function roundRows() {
 }
 
 function mark() { // where the chosen round is in the chart of the run
-  const at = run.now[Number($("round").value)];
-  return at === undefined ? [] : [{ type: "line", yref: "paper", x0: at / run.unit, x1: at / run.unit, y0: 0, y1: 1, line: { width: 1, dash: "dot" } }];
+  const at = run.now[Number($("round").value)], shapes = run.over_time.chart[1].shapes;
+  return at === undefined ? shapes : [...shapes, { type: "line", yref: "paper", x0: at / run.unit, x1: at / run.unit, y0: 0, y1: 1, line: { width: 1, dash: "dot" } }];
 }
 
 function round(k) {
@@ -483,22 +452,10 @@ function why(k) {
 }
 
 function beliefs() {
-  const told = run.beliefs;
-  $("beliefs-part").hidden = !told;
-  if (!told) return;
-  const when = times(told.time), every = when.map((_, k) => k);
-  const ratio = (name, ks, fill) => ({ type: "scatter", mode: "markers", name, x: ks.map((k) => when[k] / run.unit), y: ks.map((k) => told.believed[k] / told.real[k]),
-    text: ks.map((k) => safe(run.of.jobs[told.job[k]])), marker: { size: 5, color: fill, opacity: 0.65 }, hovertemplate: "%{text}: believed %{y:.3g} times the truth" });
-  const shares = told.share.filter((share) => share !== null).sort((a, b) => a - b);
-  const level = { type: "scatter", mode: "lines", line: { shape: "hv", color: colour(2) }, name: "sizes below a believed quantile", x: shares, y: shares.map((_, k) => (k + 1) / shares.length), xaxis: "x2", yaxis: "y2", hovertemplate: "%{y:.0%} of sizes below the believed %{x:.0%}" };
-  const even = { type: "scatter", mode: "lines", x: [0, 1], y: [0, 1], xaxis: "x2", yaxis: "y2", line: { dash: "dot", width: 1, color: "#8c8c8c" }, hoverinfo: "skip", showlegend: false };
-  const traces = [ratio("rates", every.filter((k) => !told.size[k]), colour(0)), ratio("sizes", every.filter((k) => told.size[k]), colour(1)), ...(shares.length ? [level, even] : [])].filter((trace) => trace.x.length);
-  const split = shares.length > 0;
-  return draw($("beliefs"), traces, {
-    height: 340, xaxis: { title: { text: `time (${run.unitName})` }, domain: [0, split ? 0.6 : 1] }, yaxis: { type: "log", title: { text: "believed / real" } },
-    ...(split ? { xaxis2: { title: { text: "believed probability" }, domain: [0.7, 1], range: [0, 1] }, yaxis2: { anchor: "x2", title: { text: "share of sizes" }, range: [0, 1.02] } } : {}),
-    shapes: [{ type: "line", xref: "x domain", x0: 0, x1: 1, y0: 1, y1: 1, line: { dash: "dot", width: 1 } }], uirevision: run.chosen.key,
-  });
+  $("beliefs-part").hidden = !run.beliefs;
+  if (!run.beliefs) return;
+  const [traces, layout] = run.beliefs;
+  return draw($("beliefs"), traces.map(dressed), { ...layout, height: 340, showlegend: false, uirevision: run.chosen.key });
 }
 
 // ---- the page ----

@@ -92,12 +92,14 @@ def command(
 
 
 def _draw(found: Sequence[Trace], layout: Layout, limit_s: float) -> None:
-    from ronda.bench.anytime.figure import draw
+    from ronda.bench.anytime.figure import quality_over_time
+    from ronda.bench.figures.draw import save_chart
 
     reference = references(found)
     for name in reference:
         own = [trace for trace in found if trace.round == name]
-        draw(own, reference, limit_s, layout.figures(name))
+        save_chart(quality_over_time(own, reference, limit_s), layout.figures(name))
     if len(reference) > 1:
         known = [trace for trace in found if trace.round in reference]
-        draw(known, reference, limit_s, layout.folder / "figures" / "all rounds")
+        whole = quality_over_time(known, reference, limit_s)
+        save_chart(whole, layout.folder / "figures" / "all rounds")

@@ -7,14 +7,16 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
+from ronda.bench.figures.overview import overview
 from ronda.bench.figures.page import fill_file
+from ronda.bench.figures.ranks import ranks
 from ronda.bench.figures.table import keep_tables, write_tables
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import MAX_SEEDS, RunCase, split_policies
 from ronda.bench.suites.cells import expand
 from ronda.bench.suites.suite import Suite, locate, read
 from ronda.bench.suites.summary import Summary, summary
-from ronda.bench.suites.tables import arrange, draw, usual
+from ronda.bench.suites.tables import arrange, points, usual
 from ronda.cli.command import taught
 from ronda.cli.commands.studies.report import PACKAGES, written
 from ronda.cli.options import into_option, predictor_option, was_given
@@ -125,7 +127,9 @@ def command(
             fill_file(page, part, "\n".join([*(t.markdown() for t in tables), _made_by(results)]))
         figures = figures and can_draw()
         if figures and axes:
-            draw(table, axes, results, out / "figures" / "points")
+            from ronda.bench.figures.draw import save_chart
+
+            save_chart(points(table, axes, results), out / "figures" / "points")
         elif figures and not suite.table:
             _draw(expanded.cases, [*results.values()], runs, together)
         if report:
@@ -149,8 +153,7 @@ def _draw(
     todo: Sequence[RunCase], results: Sequence[Result], runs: How, together: Summary | None
 ) -> None:
     """Draw the figures of each instance as it ran, or of the first that was drawn; those of all."""
-    from ronda.bench.figures.overview import overview
-    from ronda.bench.figures.ranks import draw_ranks
+    from ronda.bench.figures.draw import save_chart
     from ronda.bench.figures.run import draw_comparison
 
     cases = dict[str, RunCase]()
@@ -164,7 +167,8 @@ def _draw(
             assert isinstance(plain, Instance)
             folder = runs.layout.figures(name)
             draw_comparison(case.variant.apply(plain), own, runs.layout, folder)
-    overview(results, runs.out / "figures" / "overview")
+    save_chart(overview(results), runs.out / "figures" / "overview")
     if together is not None and together.tested and together.ranks is not None:
         count = len(together.mean_jct_s)
-        draw_ranks(together.labels, together.ranks, count, runs.out / "figures" / "ranks")
+        chart = ranks(together.labels, together.ranks, count)
+        save_chart(chart, runs.out / "figures" / "ranks")

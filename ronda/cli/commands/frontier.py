@@ -130,9 +130,14 @@ def _reports(
 
 
 def _draw(reports: Sequence[Frontier], runs: How) -> None:
-    from ronda.bench.frontier.figure import draw_frontier, draw_prices
+    from ronda.bench.figures.draw import save_chart
+    from ronda.bench.frontier.figure import frontier, prices
 
     for made in reports:
-        folder = runs.layout.figures(made.instance.name)
-        draw_frontier(made, folder / "frontier")
-        draw_prices(made, folder / "prices")
+        name = made.instance.name
+        folder, labels = runs.layout.figures(name), [curve.label for curve in made.curves]
+        if made.levels:
+            chart = frontier(name, made.curves, made.bound)
+            save_chart(chart, folder / "frontier", svg=True)
+        if made.worths:
+            save_chart(prices(name, labels, made.worths), folder / "prices")

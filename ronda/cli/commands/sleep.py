@@ -98,9 +98,11 @@ def command(
 
 
 def _draw(series: "Demand", lines: "list[ControllerLine]", out: Path) -> None:
-    from ronda.bench.sleeping.figure import draw_days, draw_fan, draw_nodes
+    from ronda.bench.figures.draw import save_chart
+    from ronda.bench.sleeping.figure import by_day, fan, nodes
 
-    draw_nodes(series, lines, out / "nodes")
-    draw_days(series, lines, out / "days")
+    save_chart(nodes(series, lines), out / "nodes")
+    save_chart(by_day(series, lines), out / "days")
     for forecast in [line.control.forecast for line in lines if line.control.forecast][:1]:
-        draw_fan(series, forecast, out / "forecast")
+        if (chart := fan(series, forecast)) is not None:
+            save_chart(chart, out / "forecast")

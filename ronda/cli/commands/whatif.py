@@ -189,9 +189,10 @@ def command(
         write(found.outcomes[-1].round, out / "round.json")
         write(found.outcomes[-1].plan, out / "plan.json")
         if can_draw():
-            from ronda.bench.figures.whatif import draw_whatif
+            from ronda.bench.figures.draw import save_chart
+            from ronda.bench.figures.whatif import whatif as shown
 
-            draw_whatif(source, found, out / "whatif")
+            save_chart(shown(source, found), out / "whatif")
         report = report._replace(told=f"table, picture, round and plan with all changes: {out}")
     return show(report, as_json=as_json)
 

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from ronda.bench.anytime import traces as anytime
-from ronda.bench.anytime.figure import draw
+from ronda.bench.anytime.figure import quality_over_time
 from ronda.bench.anytime.table import as_table, lines
 from ronda.bench.anytime.traces import Point, Trace, plan_value, primal_gap, references, trace_of
+from ronda.bench.figures.draw import save_chart
 from ronda.bench.runs.compare import Comparison, Layout
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.worker import RunLimits
@@ -197,7 +198,7 @@ def test_runs_make_traces_a_table_and_a_figure(small, tmp_path, runs_here):
     made = lines(found, results, 20.0)
     assert [line["label"] for line in made] == ["fifo", "milp"]
     assert as_table(made, 20.0).markdown().count("| fifo |") == 1
-    draw(found, reference, 20.0, tmp_path / "figures" / "small")
+    save_chart(quality_over_time(found, reference, 20.0), tmp_path / "figures" / "small")
     assert (tmp_path / "figures" / "small.png").stat().st_size > 5000
     rows = (tmp_path / "figures" / "small.csv").read_text().splitlines()
     assert len(rows) == 1 + sum(len(t.points) for t in found)

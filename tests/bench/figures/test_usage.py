@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from arrays import Told, array, instance
-from ronda.bench.figures.usage import bars
+from ronda.bench.figures.gantt import bars
 from ronda.horizon.driver import run
 from ronda.instances.files.packaged import load
 from ronda.instances.outcome.usage import queue_of, usage_of
@@ -79,7 +79,9 @@ def test_the_queue_by_hand(by_hand):
 
 def test_lanes_by_hand(two_nodes, by_hand):
     """Every bar starts at the lowest free GPU of its node."""
-    found = [(b.job, b.node, b.lane, b.lanes, b.gpus) for b in bars(two_nodes, by_hand)]
+    found = [
+        (b.job, b.node, b.lane, b.lanes, b.segment.option.gpus) for b in bars(two_nodes, by_hand)
+    ]
     assert found == [("a", 0, 0, 2, 2), ("b", 0, 0, 4, 8), ("b", 1, 0, 4, 8), ("c", 0, 0, 1, 1)]
 
 

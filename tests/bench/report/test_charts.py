@@ -83,7 +83,7 @@ def test_jobs_of_a_failed_run_are_undone(tmp_path):
     """Two of two jobs within 5 s in one run, none of two in the one that failed: a half."""
     shown = found(tmp_path, run("a"), run("a", seed=1, status=Status.OOM))
     (chart,) = distributions(shown, "jct", {("x", "a"): [4.0, 5.0]}, {("x", "a"): 4})
-    assert chart.traces[0]["y"] == [0.25, 0.5]
+    assert chart.traces[0]["y"] == [0.0, 0.25, 0.5]
 
 
 def test_what_is_infinite_is_no_number_to_sort_by():

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.bench.figures.ranks import draw_ranks
+from ronda.bench.figures.draw import save_chart
+from ronda.bench.figures.ranks import ranks
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.specs import RunCase
 from ronda.bench.suites.cells import Cell, Expanded
@@ -88,7 +89,7 @@ def test_enough_instances_are_tested(together, tmp_path):
     found = together(*({"a": [1], "b": [2], "c": [3]} for _ in range(6)))
     assert found.tested
     assert "p = 0.00013 (Friedman); closer than 1.35" in found.table().notes[-1]  # (1 / 3!)^5
-    draw_ranks(found.labels, found.ranks, 6, tmp_path / "ranks")
+    save_chart(ranks(found.labels, found.ranks, 6), tmp_path / "ranks")
     lines = (tmp_path / "ranks.csv").read_text().splitlines()
     assert lines[1].startswith("a,1.0,1.353")
     assert (tmp_path / "ranks.png").stat().st_size > 5000

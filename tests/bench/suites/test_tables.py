@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ronda.bench.figures.columns import COLUMNS, METRICS
+from ronda.bench.figures.draw import save_chart
 from ronda.bench.figures.table import write_tables
 from ronda.bench.runs.resample import Resample
 from ronda.bench.runs.results import Result, Status
@@ -16,7 +17,7 @@ from ronda.bench.runs.variant import UNCHANGED, Variant
 from ronda.bench.suites.cells import Cell, Expanded
 from ronda.bench.suites.rows import Pair, TableColumn, TableRow
 from ronda.bench.suites.suite import Ratio, Suite, TableSpec
-from ronda.bench.suites.tables import arrange, draw, usual
+from ronda.bench.suites.tables import arrange, points, usual
 from ronda.horizon.driver import run
 from ronda.instances import generate
 from ronda.instances.errors import InputError
@@ -463,7 +464,7 @@ def test_a_point_for_each_row(runs, tmp_path):
     """The figure of two columns, its numbers beside it."""
     suite = Suite(ratio=BASE, table=TableSpec(), figure=("jobs", "mean_jct_s/base"))
     arranged, axes = arrange(suite, pairs(runs).expanded)
-    draw(arranged, axes, runs.results, tmp_path / "points")
+    save_chart(points(arranged, axes, runs.results), tmp_path / "points")
     assert (tmp_path / "points.png").stat().st_size > 5_000
     lines = (tmp_path / "points.csv").read_text().splitlines()
     assert lines[0] == "policy,jobs,mean JCT / b"

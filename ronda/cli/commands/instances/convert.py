@@ -319,9 +319,10 @@ def table(
     if keep_map is not None:
         store(keep_map, msgspec.json.format(msgspec.json.encode(columns)) + b"\n")
     if picture is not None:
-        from ronda.bench.figures.usage import draw_wanted
+        from ronda.bench.figures.draw import save_chart
+        from ronda.bench.figures.usage import demand
 
-        draw_wanted(done.instance, picture)
+        save_chart(demand(done.instance), picture.with_suffix(""), svg=picture.suffix == ".svg")
     if not as_json:
         display(done.dropped.table())
         for line in done.words:

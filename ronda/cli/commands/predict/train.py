@@ -59,9 +59,10 @@ def command(
         predictor = train(load_instance(source), alpha=alpha, seed=seed)
     predictors.write(predictor, out)
     if figure is not None:
-        from ronda.bench.figures.beliefs import draw_calibration
+        from ronda.bench.figures.beliefs import calibration_of
+        from ronda.bench.figures.draw import save_chart
 
-        draw_calibration(predictor, figure.with_suffix(""))
+        save_chart(calibration_of(predictor), figure.with_suffix(""))
     judged = {name: getattr(predictor.calibration, name) for name in MEANINGS}
     told = {MEANINGS[name]: f"{value:,.3g}" for name, value in judged.items()}
     fields = {"out": str(out), "checksum": predictor.checksum, **judged}

@@ -135,9 +135,10 @@ def command(
         )
     keep(fits, out)
     if figure is not None:
-        from ronda.bench.figures.fit import draw_fits
+        from ronda.bench.figures.draw import save_chart
+        from ronda.bench.figures.fit import residuals
 
-        draw_fits(fits.fits, figure.with_suffix(""))
+        save_chart(residuals(fits.fits), figure.with_suffix(""))
     tell_fits(fits, out, as_json=as_json)
 
 

@@ -82,7 +82,8 @@ def command(
     fits = fit_sharing(source, model, gpu_type, least=least)
     keep(fits, out)
     if figure is not None:
-        from ronda.bench.figures.sharing import draw_sharing
+        from ronda.bench.figures.draw import save_chart
+        from ronda.bench.figures.sharing import sharing
 
-        draw_sharing(fits, figure.with_suffix(""))
+        save_chart(sharing(fits), figure.with_suffix(""))
     tell_fits(fits, out, laws_table(fits), as_json=as_json)
