@@ -5,12 +5,11 @@ from .horizon.driver import run
 from .horizon.isolated import Isolated
 from .horizon.solve import solve
 from .horizon.warm_up import warm_up
-from .hosts.embedding.changes import Changes, Place
-from .hosts.embedding.decided import DecisionRecord
+from .hosts.embedding.changes import Changes, DecisionRecord, Place
 from .hosts.embedding.embedded import Embedded
+from .hosts.embedding.news import Refusal
 from .hosts.embedding.rates import rates_from
 from .hosts.embedding.records import StepTime
-from .hosts.embedding.refusals import Refusal
 from .hosts.embedding.round import make_round
 from .hosts.embedding.unmeasured import unmeasured_profile
 from .instances.check.checker import check

@@ -1,12 +1,17 @@
-"""What a scheduler has to do after a decision."""
+"""What a scheduler has to do after a decision, and what is told of it: a record and a line."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, Option, same_nodes
-from ronda.instances.plan import Plan
+from ronda.instances.plan import Plan, SolutionStatus, StopReason
+from ronda.instances.round import Round
+
+LOG = logging.getLogger("ronda.embedding")
+logging.getLogger("ronda").addHandler(logging.NullHandler())
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,3 +104,91 @@ def changes(
         asleep=None if plan.asleep is None else tuple(names[node] for node in plan.asleep),
         plan=plan,
     )
+
+
+class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision in numbers.
+
+    Attributes
+    ----------
+    now_s
+        The host's time.
+    jobs, running
+        Live jobs, and those that run from now on.
+    started, stopped, resized, retuned
+        Jobs that change.
+    status, stop, gap
+        Of the plan: what it is, why it came when it did, and how far it may be from the best.
+    cancelled
+        Whether the decision was cancelled.
+    seconds
+        By the clock: ``wait`` for other decisions of the process, ``round`` for making what the
+        policy sees, ``build``, ``solve`` and ``extract`` of the policy, ``check`` with all that
+        guards it, ``carry_out``; and in ``total``.
+    """
+
+    now_s: float
+    jobs: int
+    running: int
+    started: int
+    stopped: int
+    resized: int
+    retuned: int
+    status: SolutionStatus
+    stop: StopReason
+    gap: float | None
+    cancelled: bool
+    seconds: dict[str, float]
+
+
+Hook = Callable[[DecisionRecord], object]
+
+
+def tell(round: Round, changes: Changes, at_s: Sequence[float], hook: Hook | None) -> None:
+    """Log a decision, and hand its record to a hook; what that raises is logged.
+
+    `at_s` is when the wait was over, the round made, the plan there and all done, from entry on; if
+    there was no time to decide, only the first and the last.
+    """
+    plan, record = changes.plan, changes.plan.record
+    waited_s, done_s = at_s[0], at_s[-1]
+    made_s, planned_s = at_s[1:3] if len(at_s) > 2 else (done_s, done_s)
+    policy_s = record.build_s + record.solve_s + record.extract_s
+    found = DecisionRecord(
+        now_s=round.now_s,
+        jobs=len(round.jobs),
+        running=len(plan.allocations),
+        started=len(changes.start),
+        stopped=len(changes.stop),
+        resized=len(changes.resize),
+        retuned=len(changes.retune),
+        status=plan.status,
+        stop=plan.stop,
+        gap=plan.gap,
+        cancelled=changes.cancelled,
+        seconds={
+            "wait": waited_s,
+            "round": made_s - waited_s,
+            "build": record.build_s,
+            "solve": record.solve_s,
+            "extract": record.extract_s,
+            "check": max(0.0, planned_s - made_s - policy_s),
+            "carry_out": done_s - planned_s,
+            "total": done_s,
+        },
+    )
+    LOG.info(
+        "decided at %g s: %d jobs, %d run, %d start, %d stop, %d change; %s, %s, gap %s; %.3f s",
+        *(found.now_s, found.jobs, found.running, found.started, found.stopped),
+        *(found.resized + found.retuned, found.status.value, found.stop.value, found.gap, done_s),
+    )
+    if plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE) and not found.cancelled:
+        why = record.message or "no time was left"
+        LOG.warning("what runs goes on (%s): %s", plan.status.value, why)
+    elif plan.details.conflicts:
+        LOG.warning("limits gave way: %s", record.message)
+    if hook is not None:
+        try:
+            hook(found)
+        except Exception:
+            LOG.exception("on_decision failed; the decision stands")

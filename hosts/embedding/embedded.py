@@ -12,12 +12,10 @@ from msgspec.structs import replace
 
 from ronda.horizon.beliefs import Beliefs
 from ronda.horizon.gate import answer
-from ronda.hosts.embedding.carried import carried_out
-from ronda.hosts.embedding.changes import Changes, changes
-from ronda.hosts.embedding.decided import LOG, Hook, tell
+from ronda.hosts.embedding.changes import LOG, Changes, Hook, changes, tell
 from ronda.hosts.embedding.jobs import UNRATED
-from ronda.hosts.embedding.live import Tracked
-from ronda.hosts.embedding.news import Reader
+from ronda.hosts.embedding.live import Tracked, carried_out
+from ronda.hosts.embedding.news import Reader, Refusal, items
 from ronda.hosts.embedding.nodes import NodeNews, moved, settle, tell_nodes, with_nodes
 from ronda.hosts.embedding.plain import by_name
 from ronda.hosts.embedding.records import (
@@ -30,7 +28,6 @@ from ronda.hosts.embedding.records import (
     names_of,
     settings_of,
 )
-from ronda.hosts.embedding.refusals import Refusal, items
 from ronda.hosts.embedding.round import round_of
 from ronda.instances.arguments import checked, refuse_unfit
 from ronda.instances.base import Index, Positive
@@ -123,7 +120,6 @@ class Embedded:
         self._policy, self._settings = as_policy(policy), settings
         self._on_decision = on_decision
         self._elastic = Capability.ELASTIC in self._policy.capabilities
-        self._reader = Reader(settings, elastic=self._elastic)
         self._cluster = settings.cluster  # without the GPUs that are out of service now
         learns = settings.speeds == "learnt"
         self._beliefs = Beliefs(history=settings.history, alike=self._alike, speeds=learns)
@@ -143,66 +139,67 @@ class Embedded:
         self,
         *,
         now_s: float | None = None,
-        added: object = (),
-        removed: Iterable[str] = (),
-        completed: Iterable[str] | Mapping[str, float] = (),
-        progress: Mapping[str, float] | None = None,
-        measured: object = None,
-        running: Mapping[str, object] | None = None,
-        noise: Mapping[str, float | NoiseScale] | None = None,
-        changed: object = (),
+        power_cap_w: float | None = None,
         profiles: Mapping[str, Profile | None] | None = None,
         cluster: Cluster | None = None,
         node_names: Sequence[str] | None = None,
-        power_cap_w: float | None = None,
-        nodes: Mapping[str, NodeNews] | None = None,
         nodes_added: Mapping[str, str] | None = None,
+        completed: Iterable[str] | Mapping[str, float] = (),
+        removed: Iterable[str] = (),
+        nodes: Mapping[str, NodeNews] | None = None,
+        added: object = (),
+        measured: object = None,
+        changed: object = (),
+        progress: Mapping[str, float] | None = None,
+        running: Mapping[str, object] | None = None,
+        noise: Mapping[str, float | NoiseScale] | None = None,
         errors: Literal["raise", "return"] = "raise",
     ) -> tuple[Refusal, ...]:
         """Tell what has happened since the last decision; all of it counts, or nothing.
 
-        With `errors` "return" each item counts or not, and those that do not are returned.
+        With `errors` "return" each item counts or not, and those that do not are returned. The
+        parameters stand in the order in which what they tell counts.
 
         Parameters
         ----------
         now_s
             The time, in seconds of any clock that does not go back; None: as before.
-        added
-            Rows of jobs, as `make_round` takes them, without their state.
-        removed
-            Jobs that are gone without having completed.
+        power_cap_w
+            Power that the cluster may draw from now on; None: as before (infinite: no limit).
+        profiles
+            More models that jobs share, or other ones under the same names, None of one that no job
+            has any more; what was learnt stays.
+        cluster, node_names
+            Other machines from now on; jobs go on on nodes of the names that they are on.
+        nodes_added
+            Names of new nodes, each with that of the node group whose nodes it is like.
         completed
             Jobs that are complete, or how much work each was (else: what it had done).
-        progress
-            Work that jobs have done in all, in the unit of their rates.
+        removed
+            Jobs that are gone without having completed.
+        nodes
+            What has happened to nodes, by name. ``"lost"``: jobs on it go back to their last
+            checkpoint (`Costs.checkpoint_s`; what `progress` says takes its place) and wait.
+            ``"drained"``: what runs there goes on where it is, and nothing new starts. ``"back"``:
+            it is in service again.
+        added
+            Rows of jobs, as `make_round` takes them, without their state.
         measured
             Rates of jobs from now on, by id or as a frame with a column ``job``; or, by id, the
             `StepTime` of jobs whose models are learnt.
+        changed
+            Rows of live jobs: ``id`` and the fields that are others from now on, ``work``,
+            ``weight``, ``deadline_s`` and limits among them. A job keeps what it has done and what
+            is believed of it. One that runs on what it may not have any more leaves that with the
+            next decision, unless it may not be stopped.
+        progress
+            Work that jobs have done in all, in the unit of their rates.
         running
             What jobs really run on, as nodes; None of one that does not run. Jobs that are not
             named run as was decided.
         noise
             Gradient noise scale of jobs now, in samples (of all batches alike), or by batch. A job
             of a profile with batches keeps its own one until its noise is known.
-        changed
-            Rows of live jobs: ``id`` and the fields that are others from now on, ``work``,
-            ``weight``, ``deadline_s`` and limits among them. A job keeps what it has done and what
-            is believed of it. One that runs on what it may not have any more leaves that with the
-            next decision, unless it may not be stopped.
-        profiles
-            More models that jobs share, or other ones under the same names, None of one that no job
-            has any more; what was learnt stays.
-        cluster, node_names
-            Other machines from now on; jobs go on on nodes of the names that they are on.
-        power_cap_w
-            Power that the cluster may draw from now on; None: as before (infinite: no limit).
-        nodes
-            What has happened to nodes, by name. ``"lost"``: jobs on it go back to their last
-            checkpoint (`Costs.checkpoint_s`; what `progress` says takes its place) and wait.
-            ``"drained"``: what runs there goes on where it is, and nothing new starts. ``"back"``:
-            it is in service again.
-        nodes_added
-            Names of new nodes, each with that of the node group whose nodes it is like.
         errors
             "return": of jobs and nodes each item counts for itself; time, power, models and other
             machines still count together or raise.
@@ -212,24 +209,8 @@ class Embedded:
         InputError
             Names the job and the field or column that is wrong.
         """
-        told: dict[str, Any] = {
-            "now_s": now_s,
-            "profiles": profiles,
-            "cluster": cluster,
-            "node_names": node_names,
-            "power_cap_w": power_cap_w,
-            "nodes_added": nodes_added,
-            "completed": completed,
-            "removed": removed,
-            "nodes": nodes,
-            "added": added,
-            "measured": measured,
-            "changed": changed,
-            "progress": progress,
-            "running": running,
-            "noise": noise,
-        }
-        told = {name: list(v) if isinstance(v, Iterator) else v for name, v in told.items()}
+        told = {k: list(v) if isinstance(v, Iterator) else v for k, v in locals().items()}
+        del told["self"], told["errors"]
         refuse_unfit("errors", errors, Literal["raise", "return"])
         with self._lock:
             try:
@@ -257,26 +238,25 @@ class Embedded:
         """
         before = self._state
         state = replace(before, jobs=dict(before.jobs), alike=dict(before.alike))
-        settings, read = self._settings_with(told), self._reader
-        if settings is not self._settings:
-            read = Reader(settings, elastic=self._elastic)
-        read.clock(state, told.get("now_s"), told.get("power_cap_w"))
-        ended, works = read.complete(state, told.get("completed", ()))
-        ended += read.gone(state, told.get("removed", ()), "removed")
+        settings = self._settings_with(told)
+        read = Reader(state, settings, elastic=self._elastic)
+        read.clock(told.get("now_s"), told.get("power_cap_w"))
+        ended, works = read.complete(told.get("completed", ()))
+        ended += read.gone(told.get("removed", ()), "removed")
         machines = settings.cluster is not self._settings.cluster
         machines |= settings.node_names is not self._settings.node_names
         if machines:
             moved(state, self._settings, settings)
         tell_nodes(state, settings, told.get("nodes"))
-        if read is not self._reader:
-            read.remodel(state)
-        read.add(state, told.get("added", ()))
-        steps = read.measure(state, told.get("measured"))
-        read.change(state, told.get("changed", ()))
-        read.progress(state, told.get("progress"))
-        read.run(state, told.get("running"))
-        read.narrow(state)
-        began = read.noise(state, told.get("noise"))
+        if settings is not self._settings:
+            read.remodel()
+        read.add(told.get("added", ()))
+        steps = read.measure(told.get("measured"))
+        read.change(told.get("changed", ()))
+        read.progress(told.get("progress"))
+        read.run(told.get("running"))
+        read.narrow()
+        began = read.noise(told.get("noise"))
         shown = self._in_service(state, settings)
         self._learn(ended, works)
         old, new = self._settings.profiles, settings.profiles
@@ -295,7 +275,7 @@ class Embedded:
             if self._ledger is not None and of.state.allocation is not None:
                 self._ledger.release(of.state.job.id)
         self._state, self._profiles = state, self._profiles_of(state)
-        self._settings, self._reader, self._cluster = settings, read, shown
+        self._settings, self._cluster = settings, shown
 
     @checked
     def decide(self, deadline_s: Positive | None = None) -> Changes:
@@ -377,11 +357,7 @@ class Embedded:
     @property
     def running(self) -> dict[str, Allocation]:
         """What jobs run on, by id."""
-        return {
-            job: of.state.allocation
-            for job, of in self._state.jobs.items()
-            if of.state.allocation is not None
-        }
+        return self._state.held
 
     def round(self) -> Round:
         """Return the round as policies see it now, beliefs included."""

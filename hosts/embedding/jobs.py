@@ -1,14 +1,14 @@
 """Jobs as a host has them, made into `Job` records; what is wrong is told by job and field."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.prediction.speeds import UNKNOWN
 from ronda.hosts.embedding.plain import plain
-from ronda.hosts.embedding.rates import Host, Tables, tables
+from ronda.hosts.embedding.rates import Tables, tables
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Estimate, Job
@@ -16,6 +16,9 @@ from ronda.instances.profile import Parametric, Profile, Rigid
 from ronda.instances.rules.diagnose import mismatch, nearest, non_finite
 from ronda.instances.rules.jobs import job_problems
 from ronda.instances.rules.problem import as_error, show
+
+if TYPE_CHECKING:
+    from ronda.hosts.embedding.records import Settings
 
 UNTOLD = "speed not known yet"
 """Name of the profile of jobs without rates: the unit of their speed means nothing."""
@@ -47,10 +50,7 @@ class Given(NamedTuple):
 
 
 def given_jobs(
-    rows: Sequence[Mapping[str, Any]],
-    host: Host,
-    profiles: Mapping[str, Profile],
-    told: Mapping[str, Tables] | None = None,
+    rows: Sequence[Mapping[str, Any]], settings: "Settings", told: Mapping[str, Tables]
 ) -> list[Given]:
     """Return jobs from rows with the fields of a `Job` and those of `OWN`.
 
@@ -59,9 +59,9 @@ def given_jobs(
     """
     ids = [str(row.get("id", "")) for row in rows]
     own = {name: row.get("rates") for name, row in zip(ids, rows, strict=True)}
-    speeds = tables(host, own) | dict(told or {})
+    speeds = tables(settings.host, own) | dict(told)
     return [
-        _given(row, place_of(k, row), profiles, speeds.get(name))
+        _given(row, place_of(k, row), settings.profiles, speeds.get(name))
         for k, (row, name) in enumerate(zip(rows, ids, strict=True))
     ]
 
@@ -125,9 +125,7 @@ def _size(row: Mapping[str, Any], place: str) -> Estimate | None:
     return converted(fields, Estimate, place)
 
 
-def shown(
-    given: Given, unrated: Mapping[str, Profile], profiles: Mapping[str, Profile]
-) -> tuple[Job, Profile]:
+def shown(given: Given, settings: "Settings") -> tuple[Job, Profile]:
     """Return a job as policies see it, and its profile.
 
     Of rates of its own: it may have the GPUs that have a row, within the limits of the host. Where
@@ -135,10 +133,10 @@ def shown(
     """
     job, speeds = given.job, given.speeds
     if speeds is None:
-        if job.profile in profiles:
-            return replace(job, estimate=given.size), profiles[job.profile]
+        if job.profile in settings.profiles:
+            return replace(job, estimate=given.size), settings.profiles[job.profile]
         name, own = UNTOLD if given.size is None else SECONDS, {"min_gpus": None, "max_gpus": None}
-        return replace(job, profile=name, **own, estimate=given.size), unrated[name]
+        return replace(job, profile=name, **own, estimate=given.size), settings.unrated[name]
     counts = {n for table in speeds.values() for n in table.gpus} | {job.gpus}
     least = min(counts) if job.min_gpus is None else job.min_gpus
     most = max(counts) if job.max_gpus is None else job.max_gpus

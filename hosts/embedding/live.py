@@ -1,15 +1,27 @@
-"""A job while its host knows it: what was said of it, and its state as policies see it."""
+"""A job while its host knows it: what was said of it, what it runs on, and how plans change it."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
-from ronda.formulations.options.application import pool_shapes, suits
-from ronda.hosts.embedding.held import Placement, held, with_way
+from ronda.formulations.options.application import application, pool_shapes, suits
+from ronda.horizon.journal import change_of
 from ronda.hosts.embedding.jobs import UNRATED, UNTOLD, Given, shown
+from ronda.hosts.embedding.plain import plain
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation, Costs, Job, JobState
-from ronda.instances.profile import Profile
+from ronda.instances.models.sharing import ready_together
+from ronda.instances.plan import Plan
+from ronda.instances.profile import Profile, Rated
+from ronda.instances.rules.problem import show
+
+if TYPE_CHECKING:
+    from ronda.hosts.embedding.records import Settings, State
+
+Placement = tuple[tuple[int, int], ...]
 
 
 class Tracked(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,28 +46,22 @@ class Tracked(msgspec.Struct, frozen=True, kw_only=True):
         return self.profile.name != UNTOLD
 
 
-def tracked(given: Given, unrated: dict[str, Profile], shared: dict[str, Profile]) -> Tracked:
+def tracked(given: Given, settings: "Settings") -> Tracked:
     """Return a job that has just been submitted."""
-    job, profile = shown(given, unrated, shared)
+    job, profile = shown(given, settings)
     state = JobState(job=job, since_s=job.submit_s)
     return Tracked(given=given, done=0.0, state=state, profile=profile)
 
 
-def again(
-    of: Tracked,
-    given: Given,
-    cluster: Cluster,
-    unrated: dict[str, Profile],
-    shared: dict[str, Profile],
-    now_s: float,
-) -> Tracked:
+def again(of: Tracked, given: Given, settings: "Settings", now_s: float) -> Tracked:
     """Return a job as it is described now; what it has done by now was done as it was before.
 
     Without a row for what it runs on, that keeps its rate, and the job may go on so. InputError if
     that rate is not known. Of a job whose speed becomes known, and of which nothing was reported,
     its new rate says what it has done in the seconds that it has run.
     """
-    job, profile = shown(given, unrated, shared)
+    job, profile = shown(given, settings)
+    cluster = settings.cluster
     state, done = of.state, state_done(of, now_s)
     since_s = max(state.since_s, now_s) if state.allocation is not None else state.since_s
     before, rated = state.allocation, of.profile.name not in UNRATED
@@ -165,8 +171,8 @@ def runs_on(
     cluster: Cluster,
     now_s: float,
     *,
-    clock: float,
-    batch: float | None,
+    clock: float = 1.0,
+    batch: float | None = None,
 ) -> Tracked:
     """Return a job that its host says runs on these nodes, since now unless it did so already."""
     now = of.state.allocation
@@ -190,3 +196,140 @@ def runs_on(
         raise InputError(f"running: job {job.id!r}", how, f"{low} to {high}, as it may have")
     state = stopped(of, now_s).state.holding(found, now_s, None)
     return begun(of, replace(state, job=job))
+
+
+def placement_of(
+    given: object, cluster: Cluster, number: Mapping[str, int], place: str
+) -> Placement:
+    """Return a placement from GPUs by node: ``{node: GPUs}``, or a node for each GPU.
+
+    Nodes are names (`number` has their index) or indices.
+    """
+    pairs: Iterable[tuple[Any, Any]]
+    if isinstance(given, Mapping):
+        pairs = given.items()
+    else:
+        several = isinstance(given, Iterable) and not isinstance(given, str)
+        pairs = [(node, 1) for node in (given if several else [given])]  # type: ignore[attr-defined]
+    gpus: dict[int, int] = {}
+    for node, n in (map(plain, pair) for pair in pairs):
+        index = number.get(node, -1) if isinstance(node, str) else node
+        if type(index) is not int or not 0 <= index < len(cluster.topology.node_gpus):
+            raise InputError(f"{place}, nodes", show(node), "a node of the cluster")
+        if type(n) is not int or n < 1:
+            raise InputError(f"{place}, nodes", f"{show(n)} GPUs", "at least 1 on each node")
+        gpus[index] = gpus.get(index, 0) + n
+    pools = {int(cluster.topology.node_pool[node]) for node in gpus}
+    if len(pools) != 1:
+        raise InputError(f"{place}, nodes", show(sorted(gpus)), "nodes of one pool, at least one")
+    return tuple(sorted(gpus.items()))
+
+
+def held(
+    cluster: Cluster,
+    job: Job,
+    profile: Profile,
+    placement: Placement,
+    *,
+    clock: float = 1.0,
+    batch: float | None = None,
+) -> Allocation | None:
+    """Return what a job runs on; None if the profile has no speed for that.
+
+    Its rate is that on these nodes. Without a `batch` it is the job's own, or the smallest of those
+    that may be chosen with which it can run so.
+    """
+    topology = cluster.topology
+    pool = int(topology.node_pool[placement[0][0]])
+    of = application(profile, pool_shapes(cluster)[pool])
+    if of is None:
+        return None
+    gpus = sum(n for _, n in placement)
+    racks = topology.racks_of(node for node, _ in placement)
+    batches = (of.batch(job), *sorted(profile.batches)) if batch is None else (batch,)
+    options = (of.option(gpus, each, None, clock=clock) for each in batches)
+    option = next((each for each in options if each is not None), None)
+    spread = None if option is None else of.spread(option, len(placement), racks)
+    if spread is None:
+        return None
+    allocation = Allocation(option=spread, placement=placement)
+    rate = of.rate_on(allocation, racks, None)
+    return Allocation(option=replace(spread, rate=rate), placement=placement) if rate else None
+
+
+def with_way(profile: Profile, cluster: Cluster, allocation: Allocation, rate: float) -> Profile:
+    """Return a profile of rates with those of what a job runs on, `rate` where it has none.
+
+    That on the fewest nodes stands in for that on more, and the other way round.
+    """
+    option = allocation.option
+    shape = pool_shapes(cluster)[option.pool]
+    kind = shape.pool.gpu_type
+    table = profile.throughput.get(kind.name)
+    known: dict[tuple[int, int, float, float], tuple[float, float]] = {}  # rate and watts
+    if isinstance(table, Rated):
+        ways = zip(table.gpus, table.nodes, table.batch, table.clock, strict=True)
+        watts = table.power_w or (0.0,) * len(table.rate)
+        known = dict(zip(ways, zip(table.rate, watts, strict=True), strict=True))
+    told = isinstance(table, Rated) and table.power_w
+    own = [
+        (option.gpus, nodes, option.batch, option.clock)
+        for nodes in dict.fromkeys((shape.nodes(option.gpus), len(allocation.placement)))
+    ]
+    rate = next((known[way][0] for way in own if way in known), rate)
+    near = min(known, key=lambda way: abs(way[0] - option.gpus), default=own[0])
+    per_gpu_w = max(known[near][1] / near[0] if known else 0.0, kind.idle_w)
+    known = known | {way: (rate, per_gpu_w * option.gpus) for way in own if way not in known}
+    gpus, nodes, batch, clock = zip(*known, strict=True)
+    rates, watts = zip(*known.values(), strict=True)
+    more = Rated(gpus=gpus, nodes=nodes, batch=batch, clock=clock, rate=rates)
+    batches = tuple(sorted({*profile.batches, profile.base_batch, option.batch}))
+    return replace(
+        profile,
+        throughput=profile.throughput | {kind.name: replace(more, power_w=watts) if told else more},
+        batches=batches if len(batches) > 1 else profile.batches,
+    )
+
+
+def carried_out(
+    state: "State", settings: "Settings", held: Mapping[str, Allocation], plan: Plan
+) -> "State":
+    """Return the state once a plan is carried out."""
+    now_s, jobs, wake_s = state.now_s, dict(state.jobs), settings.cluster.topology.wake_s
+    change = change_of(held, plan, state.asleep)
+    ready = {n: state.ready_s[n] for n in state.waking if n not in change.asleep}
+    for node in {*state.asleep} - {*change.asleep}:
+        ready[node] = now_s + float(wake_s[node])
+    for job in change.stopped:
+        jobs[job] = stopped(jobs[job], now_s)
+    begin = dict[str, Allocation]()
+    for job, given in plan.allocations.items():
+        of, before = jobs[job], held.get(job)
+        if job not in change.held:  # goes on: only what is expected of it may have changed
+            jobs[job] = replace(of, state=replace(of.state, allocation=given))
+        elif before is not None and before.narrows_to(given):
+            narrow = of.state.narrowed(given, now_s, of.state.done_at(now_s))
+            jobs[job] = begun(of, narrow)
+        else:
+            begin[job] = given
+    pause_s = {i: _pause_s(jobs[i], a, settings.costs, now_s) for i, a in begin.items()}
+    awake_s = {i: max(ready.get(n, now_s) for n, _ in a.placement) for i, a in begin.items()}
+    together_s = ready_together(begin, {i: awake_s[i] + pause_s[i] for i in begin})
+    for job, given in begin.items():
+        then_s = awake_s[job], together_s.get(given.array, 0.0)
+        of = stopped(jobs[job], now_s)
+        jobs[job] = begun(of, of.state.holding(given, now_s, pause_s[job], *then_s))
+    for job, of in jobs.items():
+        if of.leaves is not None:
+            jobs[job] = replace(of, leaves=None)
+    return replace(state, jobs=jobs, plan=plan, asleep=change.asleep, ready_s=ready)
+
+
+def _pause_s(of: Tracked, given: Allocation, usual: Costs, now_s: float) -> float:
+    """Return the pause of a job that begins; one that leaves what it runs on changes it."""
+    state, costs = of.state, of.state.job.costs or usual
+    if of.leaves is not None and of.leaves.goes_on(given):
+        return state.owed_at(now_s)
+    running = state.allocation is not None or of.leaves is not None
+    pause_s = costs.pause(given.option.gpus, started=state.started, running=running)
+    return pause_s + state.owed_at(now_s)

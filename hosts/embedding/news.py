@@ -1,26 +1,25 @@
 """What a host tells of its jobs, read into the state: refused by name, or taken as a whole."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from ronda.hosts.embedding.held import held, placement_of
 from ronda.hosts.embedding.jobs import (
     UNTOLD,
-    Given,
     converted,
     given_jobs,
     refuse_odd,
     row_of,
     shown,
-    unrated_profiles,
 )
 from ronda.hosts.embedding.live import (
     Tracked,
     again,
+    held,
+    placement_of,
     progressed,
     resized,
     runs_on,
@@ -28,8 +27,8 @@ from ronda.hosts.embedding.live import (
     stopped,
     tracked,
 )
-from ronda.hosts.embedding.plain import amount, by_name, ids_of, plain, rows_of
-from ronda.hosts.embedding.rates import Host, Tables, by_job, tables
+from ronda.hosts.embedding.plain import amount, by_name, ids_of, is_frame, plain, rows_of
+from ronda.hosts.embedding.rates import Tables, by_job, tables
 from ronda.hosts.embedding.records import Settings, State, StepTime
 from ronda.instances.check.sharing import distinct
 from ronda.instances.errors import InputError
@@ -54,28 +53,25 @@ Seen = tuple[tuple[str, str], Way, StepTime]
 class Reader:
     """Reads news into a `State`, which it changes."""
 
-    def __init__(self, settings: Settings, *, elastic: bool = True) -> None:
-        self.settings, self._elastic = settings, elastic
-        self._host = Host(settings.cluster)
-        self._unrated = unrated_profiles(settings.cluster)
-        self._number = {name: k for k, name in enumerate(settings.node_names)}
+    def __init__(self, state: State, settings: Settings, *, elastic: bool = True) -> None:
+        self.state, self.settings, self._elastic = state, settings, elastic
 
-    def clock(self, state: State, now_s: float | None, power_cap_w: float | None) -> None:
+    def clock(self, now_s: float | None, power_cap_w: float | None) -> None:
         """Read the time and the power cap; None: as before."""
         if now_s is not None:
-            expected = f"a time from {state.now_s:g} s on: no clock goes back"
+            expected = f"a time from {self.state.now_s:g} s on: no clock goes back"
             told = amount(now_s, "now_s", expected)
-            if told < state.now_s:
+            if told < self.state.now_s:
                 raise InputError("now_s", f"{told:g}", expected)
-            state.now_s = told
+            self.state.now_s = told
         if isinstance(power_cap_w, float) and power_cap_w == float("inf"):
-            state.power_cap_w = None
+            self.state.power_cap_w = None
         elif power_cap_w is not None:
-            state.power_cap_w = amount(power_cap_w, "power_cap_w")
+            self.state.power_cap_w = amount(power_cap_w, "power_cap_w")
 
-    def remodel(self, state: State) -> None:
+    def remodel(self) -> None:
         """Give jobs the models of now."""
-        for job, of in state.jobs.items():
+        for job, of in self.state.jobs.items():
             profile = self.settings.profiles.get(of.profile.name, of.profile)
             shared = of.profile.name == of.given.job.profile != UNTOLD
             if shared and profile.name not in self.settings.profiles:
@@ -93,111 +89,119 @@ class Reader:
                 ):
                     place = f"profiles: {show(profile.name)}"
                     raise InputError(place, "no speed", f"one for what job {job!r} runs on")
-            state.jobs[job] = replace(of, profile=profile)
+            self.state.jobs[job] = replace(of, profile=profile)
 
-    def gone(self, state: State, jobs: Iterable[str], what: str) -> list[Tracked]:
+    def gone(self, jobs: Iterable[str], what: str) -> list[Tracked]:
         """Take jobs out; return what they were."""
         found = []
         for job in ids_of(jobs, what):
-            found.append(_known(state, job, what))
-            del state.jobs[job]
+            found.append(self._known(job, what))
+            del self.state.jobs[job]
         return found
 
     def complete(
-        self, state: State, completed: Iterable[str] | Mapping[str, float]
+        self, completed: Iterable[str] | Mapping[str, float]
     ) -> tuple[list[Tracked], dict[str, float]]:
         """Take complete jobs out; return what they were, and how much work."""
-        ended = self.gone(state, completed, "completed")
-        works = {of.given.job.id: state_done(of, state.now_s) for of in ended}
+        ended = self.gone(completed, "completed")
+        works = {of.given.job.id: state_done(of, self.state.now_s) for of in ended}
         if isinstance(completed, Mapping):
             for job, told in completed.items():
                 if told is not None:
                     works[job] = amount(told, f"completed: job {job!r}", "work, 0 or more")
         return ended, works
 
-    def narrow(self, state: State) -> None:
+    def narrow(self) -> None:
         """Let arrays that have lost members go on without them."""
-        running = {i: a for i, of in state.jobs.items() if (a := of.state.allocation) is not None}
+        running = {
+            i: a for i, of in self.state.jobs.items() if (a := of.state.allocation) is not None
+        }
         if any(a.array is not None for a in running.values()):
-            jobs = {i: state.jobs[i].state.job for i in running}
-            profiles = {of.profile.name: of.profile for of in state.jobs.values()}
+            jobs = {i: self.state.jobs[i].state.job for i in running}
+            profiles = {of.profile.name: of.profile for of in self.state.jobs.values()}
             for job, given in narrowed(running, jobs, profiles, self.settings.cluster).items():
-                of = state.jobs[job]
-                done = of.state.done_at(state.now_s)
-                state.jobs[job] = replace(of, state=of.state.narrowed(given, state.now_s, done))
+                of = self.state.jobs[job]
+                done = of.state.done_at(self.state.now_s)
+                self.state.jobs[job] = replace(
+                    of, state=of.state.narrowed(given, self.state.now_s, done)
+                )
 
-    def add(self, state: State, added: object, rates: object = None) -> None:
+    def add(self, added: object, rates: object = None) -> None:
         """Add jobs, with the `rates` of all; those without a submission were submitted now."""
         settings = self.settings
-        rows = [{"submit_s": state.now_s} | row for row in rows_of(added, "added")]
-        new, profiles = list[Tracked](), dict(self._unrated)
-        told = tables(self._host, by_job(rates, "rates"))
-        made = given_jobs(rows, self._host, settings.profiles, told)
+        rows = [{"submit_s": self.state.now_s} | row for row in rows_of(added, "added")]
+        new, profiles = list[Tracked](), dict(self.settings.unrated)
+        told = tables(self.settings.host, by_job(rates, "rates"))
+        made = given_jobs(rows, settings, told)
         for k, given in enumerate(made):
             job = given.job
-            if job.id in state.jobs:
+            if job.id in self.state.jobs:
                 raise InputError(f"added: job {job.id!r}", "a live job", "an id that is new")
-            if job.submit_s > state.now_s:
-                expected = f"at most now_s, {state.now_s:g}"
+            if job.submit_s > self.state.now_s:
+                expected = f"at most now_s, {self.state.now_s:g}"
                 raise InputError(f"added: job {job.id!r}, submit_s", f"{job.submit_s:g}", expected)
             if given.speeds is None and job.profile == UNTOLD:
-                given = made[k] = given._replace(speeds=state.alike.get(given.application))
-            of = tracked(given, self._unrated, settings.profiles)
+                given = made[k] = given._replace(speeds=self.state.alike.get(given.application))
+            of = tracked(given, settings)
             profiles[of.profile.name] = of.profile
             new.append(of)
         refuse_odd(made, [of.state.job for of in new], profiles, settings.cluster)
-        state.jobs.update({of.given.job.id: of for of in new})
+        self.state.jobs.update({of.given.job.id: of for of in new})
 
-    def measure(self, state: State, measured: object) -> list[Seen]:
+    def measure(self, measured: object) -> list[Seen]:
         """Read new rates; return the steps that were measured."""
         steps, rates = _steps(measured)
-        for job, speeds in tables(self._host, by_job(rates, "measured")).items():
-            of = _known(state, job, "measured")
-            state.jobs[job] = self._again(state, of.given._replace(speeds=speeds))
-            self._share(state, of.given.application, speeds)
-        return [self._seen(state, job, step) for job, step in steps.items()]
+        for job, speeds in tables(self.settings.host, by_job(rates, "measured")).items():
+            of = self._known(job, "measured")
+            self.state.jobs[job] = again(
+                of, of.given._replace(speeds=speeds), self.settings, self.state.now_s
+            )
+            self._share(of.given.application, speeds)
+        return [self._seen(job, step) for job, step in steps.items()]
 
-    def change(self, state: State, changed: object) -> None:
+    def change(self, changed: object) -> None:
         """Read other fields of live jobs; what is not told stays."""
         settings, told, rows = self.settings, dict[str, Tables](), list[dict[str, Any]]()
         for row in rows_of(changed, "changed"):
-            of = _known(state, row.get("id"), "changed")
+            of = self._known(row.get("id"), "changed")
             if fixed := sorted({"submit_s", "fusible", "rates"} & row.keys()):
                 place = f"changed: job {of.given.job.id!r}"
                 raise InputError(place, f"field {show(fixed[0])}", "fields that may change")
             rows.append(row_of(of.given.job, of.given.application, of.given.size) | row)
             if of.given.speeds is not None and "profile" not in row:
                 told[of.given.job.id] = of.given.speeds
-        given = given_jobs(rows, self._host, settings.profiles, told)
-        pairs = [shown(each, self._unrated, settings.profiles) for each in given]
-        profiles = self._unrated | {profile.name: profile for _, profile in pairs}
+        given = given_jobs(rows, settings, told)
+        pairs = [shown(each, settings) for each in given]
+        profiles = settings.unrated | {profile.name: profile for _, profile in pairs}
         refuse_odd(given, [job for job, _ in pairs], profiles, settings.cluster)
         fields = LIMITS if self._elastic else ("gpus", *ELSEWHERE)
+        now_s, elastic = self.state.now_s, self._elastic
         for each, (job, _) in zip(given, pairs, strict=True):
-            before = state.jobs[job.id].given.job
-            of = state.jobs[job.id] = self._again(state, each)
-            if any(getattr(before, field) != getattr(each.job, field) for field in fields):
-                elastic, cluster = self._elastic, settings.cluster
-                state.jobs[job.id] = resized(of, job, cluster, state.now_s, elastic=elastic)
+            before = self.state.jobs[job.id]
+            of = again(before, each, settings, now_s)
+            if any(getattr(before.given.job, f) != getattr(each.job, f) for f in fields):
+                of = resized(of, job, settings.cluster, now_s, elastic=elastic)
+            self.state.jobs[job.id] = of
 
-    def _again(self, state: State, given: Given) -> Tracked:
-        of, settings = state.jobs[given.job.id], self.settings
-        shared = settings.profiles
-        return again(of, given, settings.cluster, self._unrated, shared, state.now_s)
+    def _known(self, job: object, what: str) -> Tracked:
+        of = self.state.jobs.get(job) if isinstance(job, str) else None
+        if of is None:
+            raise InputError(what, f"job {show(job)}", "a live job: add it first")
+        return of
 
-    def _share(self, state: State, application: str, speeds: Tables) -> None:
+    def _share(self, application: str, speeds: Tables) -> None:
         """Keep the rates of an application for new jobs of it: those of the most GPUs, the last."""
-        before = state.alike.pop(application, None)
+        before = self.state.alike.pop(application, None)
         keeps = before is not None and _widest(before) > _widest(speeds)
-        state.alike[application] = before if before is not None and keeps else speeds
-        if len(state.alike) > REMEMBERED:
-            del state.alike[next(iter(state.alike))]
+        self.state.alike[application] = before if before is not None and keeps else speeds
+        if len(self.state.alike) > REMEMBERED:
+            del self.state.alike[next(iter(self.state.alike))]
 
-    def noise(self, state: State, noise: object) -> list[tuple[Job, NoiseScale]]:
+    def noise(self, noise: object) -> list[tuple[Job, NoiseScale]]:
         """Read the gradient noise of jobs; return that of those of which it was not known."""
         first = []
         for job, told in by_name(noise, "noise").items():
-            of, place = _known(state, job, "noise"), f"noise: job {job!r}"
+            of, place = self._known(job, "noise"), f"noise: job {job!r}"
             if isinstance(told, NoiseScale):
                 scale = converted(msgspec.to_builtins(told), NoiseScale, place)
                 if found := list(noise_problems(scale, "")):
@@ -207,55 +211,56 @@ class Reader:
                 scale = NoiseScale(batches=(of.profile.base_batch,), scale=(number,))
             if of.state.noise is None:
                 first.append((of.state.job, scale))
-            state.jobs[job] = replace(of, state=replace(of.state, noise=scale))
+            self.state.jobs[job] = replace(of, state=replace(of.state, noise=scale))
         return first
 
-    def progress(self, state: State, progress: object) -> None:
+    def progress(self, progress: object) -> None:
         """Read what jobs have done."""
         for job, done in by_name(progress, "progress").items():
-            of = _known(state, job, "progress")
+            of = self._known(job, "progress")
             told = amount(done, f"progress: job {job!r}", "work, 0 or more")
-            state.jobs[job] = progressed(of, told, state.now_s)
+            self.state.jobs[job] = progressed(of, told, self.state.now_s)
 
-    def show(self, state: State, job: str, told: dict[str, Any]) -> None:
+    def show(self, job: str, told: dict[str, Any]) -> None:
         """Read where a job runs, and how it came there, into a state that remembers nothing."""
-        of, place = state.jobs[job], f"job {job!r}"
+        of, place = self.state.jobs[job], f"job {job!r}"
         nodes = told.pop("nodes", None)
         clock = amount(told.pop("clock", 1.0), f"{place}, clock", "above 0, at most 1")
         if nodes is not None:
             cluster = self.settings.cluster
-            placement = placement_of(nodes, cluster, self._number, place)
-            of = runs_on(of, placement, cluster, state.now_s, clock=clock, batch=None)
+            placement = placement_of(nodes, cluster, self.settings.number, place)
+            of = runs_on(of, placement, cluster, self.state.now_s, clock=clock)
             told = {"held_s": 0.0} | told
         if told:
             fields = msgspec.to_builtins(of.state) | {k: plain(v) for k, v in told.items()}
             of = replace(of, state=converted(fields, JobState, place))
-        state.jobs[job] = of
-        self._fit(state)
+        self.state.jobs[job] = of
+        self._fit()
 
-    def run(self, state: State, running: object) -> None:
+    def run(self, running: object) -> None:
         """Read what jobs really run on; all that run must fit their nodes together."""
         cluster = self.settings.cluster
         for job, nodes in by_name(running, "running").items():
-            of, place = _known(state, job, "running"), f"running: job {job!r}"
+            of, place = self._known(job, "running"), f"running: job {job!r}"
             if nodes is None:
-                state.jobs[job] = stopped(of, state.now_s)
+                self.state.jobs[job] = stopped(of, self.state.now_s)
                 continue
-            placement = placement_of(nodes, cluster, self._number, place)
+            placement = placement_of(nodes, cluster, self.settings.number, place)
             for node in (self.settings.node_names[k] for k, _ in placement):
-                if state.service.get(node) == "lost":
+                if self.state.service.get(node) == "lost":
                     raise InputError(place, f"node {show(node)}, which is lost", "it to be back")
             now = of.state.allocation
             clock = 1.0 if now is None else now.option.clock
             batch = None if now is None else now.option.batch
-            state.jobs[job] = runs_on(of, placement, cluster, state.now_s, clock=clock, batch=batch)
-        self._fit(state)
+            self.state.jobs[job] = runs_on(
+                of, placement, cluster, self.state.now_s, clock=clock, batch=batch
+            )
+        self._fit()
 
-    def _fit(self, state: State) -> None:
+    def _fit(self) -> None:
         """Refuse what runs on more GPUs than a node has; nodes in use are awake."""
-        running = [a for of in state.jobs.values() if (a := of.state.allocation) is not None]
         used = Counter[int]()
-        for allocation in distinct(running):
+        for allocation in distinct([*self.state.held.values()]):
             used.update(dict(allocation.placement))
         for node, gpus in used.items():
             room = int(self.settings.cluster.topology.node_gpus[node])
@@ -263,11 +268,11 @@ class Reader:
                 place = f"running: node {self.settings.node_names[node]!r}"
                 expected = f"at most {room}: say of all jobs that moved where they run"
                 raise InputError(place, f"{gpus} GPUs in use", expected)
-        state.asleep = tuple(node for node in state.asleep if node not in used)
+        self.state.asleep = tuple(node for node in self.state.asleep if node not in used)
 
-    def _seen(self, state: State, job: str, step: StepTime) -> Seen:
+    def _seen(self, job: str, step: StepTime) -> Seen:
         """Return what a job measured."""
-        of, place = _known(state, job, "measured"), f"measured: job {job!r}"
+        of, place = self._known(job, "measured"), f"measured: job {job!r}"
         runs = of.state.allocation
         if runs is None:
             raise InputError(place, "a step of a job that does not run", "one that runs")
@@ -289,16 +294,49 @@ def _widest(speeds: Tables) -> int:
     return max(max(table.gpus) for table in speeds.values())
 
 
-def _known(state: State, job: object, what: str) -> Tracked:
-    of = state.jobs.get(job) if isinstance(job, str) else None
-    if of is None:
-        raise InputError(what, f"job {show(job)}", "a live job: add it first")
-    return of
-
-
 def _steps(measured: object) -> tuple[dict[str, StepTime], object]:
     if not isinstance(measured, Mapping):
         return {}, measured
     steps = {job: each for job, each in measured.items() if isinstance(each, StepTime)}
     rest = {job: each for job, each in measured.items() if job not in steps}
     return steps, rest or None
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """An item that an update did not take; all others count.
+
+    Attributes
+    ----------
+    argument
+        The argument of `Embedded.update` that it stood in.
+    item
+        The job's id, or the node's name; "": all of the argument, which cannot be read.
+    message
+        What is wrong with it, in one line: place, what was found, what was expected.
+    """
+
+    argument: str
+    item: str
+    message: str
+
+
+def items(told: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield all that is told of jobs and nodes one by one: its argument, whose it is, and it."""
+    for argument, given in told.items():
+        try:
+            parts = _parts(argument, given)
+        except InputError:  # it cannot be read: who takes it says why
+            parts = [("", given)]
+        for item, part in parts:
+            yield argument, item, part
+
+
+def _parts(argument: str, given: Any) -> list[tuple[str, Any]]:
+    if argument in ("added", "changed"):
+        rows = rows_of(given, argument) if is_frame(given) else ids_of(given, argument)
+        return [(str(r.get("id", "")) if isinstance(r, Mapping) else "", [r]) for r in rows]
+    if argument == "measured":
+        given = by_job(given, argument)
+    if argument in ("removed", "completed") and not isinstance(given, Mapping):
+        return [(str(job), [job]) for job in ids_of(given, argument)]
+    return [(str(name), {name: each}) for name, each in by_name(given, argument).items()]

@@ -6,7 +6,6 @@ from typing import Literal, get_args
 from msgspec.structs import replace
 
 from ronda.horizon.nodes import out_of_service
-from ronda.hosts.embedding.jobs import unrated_profiles
 from ronda.hosts.embedding.live import Tracked, failed, stopped
 from ronda.hosts.embedding.plain import by_name
 from ronda.hosts.embedding.records import Settings, State
@@ -40,7 +39,7 @@ def with_nodes(cluster: Cluster, names: Sequence[str], added: object) -> tuple[C
 
 def tell_nodes(state: State, settings: Settings, told: object) -> None:
     """Read what has happened to nodes: jobs of one that is lost go back to their checkpoint."""
-    number = {name: k for k, name in enumerate(settings.node_names)}
+    number = settings.number
     state.service = dict(state.service)
     for name, word in by_name(told, "nodes").items():
         place = f"nodes: node {show(name)}"
@@ -72,7 +71,7 @@ def settle(state: State, settings: Settings) -> tuple[tuple[int, int], ...]:
     named = enumerate(settings.node_names)
     words = {k: state.service[name] for k, name in named if name in state.service}
     drained = {node for node, word in words.items() if word == "drained"}
-    held = {i: a for i, of in state.jobs.items() if (a := of.state.allocation) is not None}
+    held = state.held
     for job, of in state.jobs.items():
         stays = job in held and any(node in drained for node, _ in held[job].placement)
         free = of.given.job.preemptible and not stays
@@ -95,9 +94,8 @@ def moved(state: State, before: Settings, after: Settings) -> None:
     A job stops that holds a node that is gone, that is too small for what runs on it, or that is of
     another GPU type now; jobs that may be stopped first.
     """
-    number = {name: k for k, name in enumerate(after.node_names)}
-    place = {k: number[name] for k, name in enumerate(before.node_names) if name in number}
-    unrated = unrated_profiles(after.cluster)
+    number, unrated = after.number, after.unrated
+    place = {k: number[name] for name, k in before.number.items() if name in number}
     room = after.cluster.topology.node_gpus.tolist()
     firm_first = sorted(state.jobs.items(), key=lambda item: item[1].state.job.preemptible)
     for job, of in firm_first:

@@ -1,6 +1,7 @@
 """What an embedded ronda is made with and remembers, as records that can be written."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
@@ -8,13 +9,14 @@ from msgspec.structs import replace
 
 from ronda.horizon.beliefs import SavedBeliefs as Believed
 from ronda.hosts.embedding.changes import node_names
+from ronda.hosts.embedding.jobs import unrated_profiles
 from ronda.hosts.embedding.live import Tracked
 from ronda.hosts.embedding.plain import ids_of
-from ronda.hosts.embedding.rates import Tables
+from ronda.hosts.embedding.rates import Host, Tables
 from ronda.instances.base import NonNegative, Positive
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
-from ronda.instances.job import Costs
+from ronda.instances.job import Allocation, Costs
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Profile
 from ronda.instances.rules.cluster import cluster_problems
@@ -47,7 +49,7 @@ class StepTime(msgspec.Struct, frozen=True, kw_only=True):
     local_batch: Positive | None = None
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class Settings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What an `Embedded` is made with, except for the policy."""
 
     cluster: Cluster
@@ -58,6 +60,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     history: bool = True
     speeds: Speeds = "given"
     seed: int = 0
+
+    @cached_property
+    def host(self) -> Host:
+        """What the cluster offers to rates."""
+        return Host(self.cluster)
+
+    @cached_property
+    def unrated(self) -> dict[str, Profile]:
+        """The profiles of jobs without rates, by name."""
+        return unrated_profiles(self.cluster)
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The index of each node, by name."""
+        return {name: k for k, name in enumerate(self.node_names)}
 
 
 class State(msgspec.Struct, kw_only=True):
@@ -75,6 +92,12 @@ class State(msgspec.Struct, kw_only=True):
     asleep: tuple[int, ...] = ()
     ready_s: dict[int, float] = {}
     service: dict[str, Literal["lost", "drained"]] = {}
+
+    @property
+    def held(self) -> dict[str, Allocation]:
+        """What jobs run on, by id."""
+        runs = ((job, of.state.allocation) for job, of in self.jobs.items())
+        return {job: held for job, held in runs if held is not None}
 
     @property
     def waking(self) -> tuple[int, ...]:

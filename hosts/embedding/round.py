@@ -70,14 +70,15 @@ def make_round(
     24
     """
     settings = settings_of(cluster, profiles, costs, node_names or None, length_s=length_s)
-    reader, state = Reader(settings), State(now_s=now_s, power_cap_w=power_cap_w)
+    state = State(now_s=now_s, power_cap_w=power_cap_w)
+    reader = Reader(state, settings)
     rows = rows_of(jobs, "jobs")
     for k, row in enumerate(rows):
         refuse_unknown(row, place_of(k, row), STATE)
-    reader.add(state, [_without_state(row) for row in rows], rates)
+    reader.add([_without_state(row) for row in rows], rates)
     for row in rows:
         told = {key: row[key] for key in STATE if row.get(key) is not None}
-        reader.show(state, str(row["id"]), told)
+        reader.show(str(row["id"]), told)
     known = {of.profile.name: of.profile for of in state.jobs.values()}
     return round_of(settings, state, known, cluster)
 

@@ -11,8 +11,8 @@ import msgspec
 
 from ronda.hosts.embedding.changes import Changes
 from ronda.hosts.embedding.embedded import Embedded
+from ronda.hosts.embedding.news import Refusal
 from ronda.hosts.embedding.records import Speeds, StepTime
-from ronda.hosts.embedding.refusals import Refusal
 from ronda.hosts.serving.allowed import served
 from ronda.instances.base import Index, Positive
 from ronda.instances.clock import Deadline
