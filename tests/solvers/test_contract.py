@@ -23,7 +23,6 @@ def made(request):
 
 
 SHORT = {name: {"generations": 5} for name in ("evolve", "evolve+fused", "genetic")}
-SHORT["ones"] = {"population": 4}
 """Searches that take seconds with their defaults, and keep no more of the contract by that."""
 
 
