@@ -1,1 +1,1 @@
-"""What is solved: clusters, jobs, rounds, plans and schedules; their files, checks and sources."""
+"""The problem and its answers: clusters, jobs, rounds, plans and schedules, files and checks."""

@@ -1,4 +1,4 @@
-"""Arguments of public functions: held to their annotations before any work, and described."""
+"""Arguments of public functions, which are checked against annotations before any work."""
 
 import inspect
 import json
@@ -33,8 +33,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Let a function refuse arguments that its annotations forbid, by an `InputError`.
 
     Numbers are finite and within the bounds of an ``Annotated`` one; numpy's scalars and arrays
-    become plain. What is annotated with a protocol, `object` or `Any` is the function's own
-    business. A text in an ``Annotated`` type says what is expected.
+    become plain. Arguments annotated with a protocol, `object` or `Any` are not checked. A text in
+    an ``Annotated`` type describes the expected value.
     """
     signature = inspect.signature(function)
 
@@ -54,7 +54,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value without numpy, inside of lists and dicts too."""
+    """Return a value with plain numbers and lists in place of those of numpy."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if type(value) in (list, tuple):
@@ -77,14 +77,13 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _is_open(hint: Any) -> bool:
-    """Return whether a hint says nothing that could be looked at: `object`, `Any`, a protocol."""
+    """Return whether a hint is `object`, `Any` or a protocol, which allow anything."""
     if get_origin(hint) in (Union, UnionType):
         return any(map(_is_open, get_args(hint)))
     return hint in (object, Any) or getattr(hint, "_is_protocol", False)
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Return whether a value is what a hint says."""
     kind, inner = get_origin(hint), get_args(hint)
     if isinstance(value, np.generic):
         value = value.item()
@@ -111,7 +110,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _within(value: Any, bound: Any) -> bool:
-    """Return whether a value keeps to a bound; a text is none."""
+    """Return whether a value keeps to a bound; a text is no bound."""
     if not isinstance(bound, msgspec.Meta):
         return True
     low = value > bound.gt if bound.gt is not None else bound.ge is None or value >= bound.ge
@@ -119,7 +118,6 @@ def _within(value: Any, bound: Any) -> bool:
 
 
 def _words(hint: Any) -> str:
-    """Return what a hint expects, in words."""
     kind, inner = get_origin(hint), get_args(hint)
     if kind is Annotated:
         texts = [each for each in inner[1:] if isinstance(each, str)]
@@ -153,7 +151,7 @@ def _bound(bound: msgspec.Meta) -> str:
 
 
 def _found(value: Any) -> str:
-    """Return what was found, in words: the value, or of which kind an object is."""
+    """Return a value, or the kind of an object, in words."""
     if isinstance(value, msgspec.Struct):
         return _article(type(value).__name__.lower())
     if isinstance(value, str | int | float | list | tuple | dict | None):
@@ -168,7 +166,7 @@ def _article(name: str) -> str:
 
 
 def described(thing: Any) -> dict[str, str]:
-    """Return the words of a docstring's section ``Attributes`` or ``Parameters``, by name."""
+    """Return the texts of a docstring's section ``Attributes`` or ``Parameters``, by name."""
     title = "Attributes" if isinstance(thing, type) else "Parameters"
     _, _, section = _docstring(thing).partition(f"\n{title}\n{'-' * len(title)}\n")
     section, _, _ = section.partition("\n\n")

@@ -13,4 +13,4 @@ Rows = NDArray[np.int64]
 """Whole numbers that index the rows of a table."""
 
 Mask = NDArray[np.bool_]
-"""Yes or no for each element."""
+"""A truth value for each element."""

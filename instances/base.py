@@ -1,4 +1,4 @@
-"""What all the file types of ronda have in common: strict, frozen structs and number ranges."""
+"""The base of all file types of ronda: strict, frozen structs and number ranges."""
 
 from typing import Annotated
 
@@ -18,8 +18,8 @@ class Record(
     forbid_unknown_fields=True,
     omit_defaults=True,
 ):
-    """A frozen record of a ronda file: unknown fields are refused when it is read.
+    """A frozen record of a ronda file; reading refuses unknown fields.
 
-    Records that a round has by the thousand are trees without a way back: the garbage collector
-    need not look at them (``gc=False``), which took it up to a tenth of a large decision.
+    Records that a round has by the thousand hold no cycles, so the garbage collector passes them
+    (``gc=False``), which saves up to a tenth of a large decision.
     """

@@ -1,4 +1,4 @@
-"""What a cluster may draw, and what energy costs, over time."""
+"""Power caps, energy budgets and energy prices of a cluster over time."""
 
 from bisect import bisect_right
 from typing import Literal
@@ -7,14 +7,14 @@ from ronda.instances.base import NonNegative, Positive, Record
 
 
 class StepSeries(Record, frozen=True, kw_only=True):
-    """A quantity that holds each value from its time until the next; the last one without end.
+    """A quantity that has each value from its time until the next, and the last one for ever.
 
     Attributes
     ----------
     times_s
-        Ascending, the first one 0.
+        Ascending times, the first one 0.
     values
-        As many as times.
+        The value from each time on.
     """
 
     times_s: tuple[NonNegative, ...]
@@ -36,11 +36,11 @@ class StepSeries(Record, frozen=True, kw_only=True):
 
 
 class EnergyBudget(Record, frozen=True, kw_only=True):
-    """Energy for a horizon: paced across it, and carried over while it is not spent.
+    """The energy for a horizon, paced across it, and carried over while it is not spent.
 
-    How much may have been used by time t depends on the pacing; an overspend is impossible under
-    each of them. After the horizon the budget grows by ``joules / horizon_s`` a second without end,
-    so that every job can end.
+    The energy that may be used by time t depends on the pacing; no pacing allows an overspend.
+    After the horizon the budget grows by ``joules / horizon_s`` a second without end, so that every
+    job can end.
 
     =========  ====================================================================================
     pacing     by time t < horizon_s the cluster may have used
@@ -62,13 +62,13 @@ class EnergyBudget(Record, frozen=True, kw_only=True):
     credit_j
         Energy that may be used before any has accrued.
     window_s
-        How far ahead one round may spend: a round at t gets what will have accrued by
-        ``t + window_s`` and is not spent yet.
+        The time ahead for which one round may spend: a round at t gets the energy that will have
+        accrued by ``t + window_s`` and is not spent yet.
     pacing
         The rule by which the budget is paced across the horizon.
     accrual
-        With the pacing "series": the rate of accrual in any unit; over the horizon it is scaled
-        to `joules`.
+        The rate of accrual with the pacing "series", in any unit; it is scaled so that its sum over
+        the horizon is `joules`.
     """
 
     joules: Positive
@@ -85,7 +85,7 @@ class EnergyBudget(Record, frozen=True, kw_only=True):
 
 
 class Budget(Record, frozen=True, kw_only=True):
-    """Limits on the whole cluster (hosts, idle and busy GPUs, sleeping nodes), and energy's costs.
+    """Limits on the whole cluster (hosts, idle and busy GPUs, sleeping nodes), and energy prices.
 
     Attributes
     ----------
@@ -96,7 +96,8 @@ class Budget(Record, frozen=True, kw_only=True):
     energy_price_per_j
         Price of a joule in any currency, as a step series (0.10 a kWh is 2.78e-8).
     carbon_g_per_j
-        Carbon intensity: grams of CO2 equivalent a joule, as a step series (400 g a kWh: 1.11e-4).
+        Carbon intensity in grams of CO2 equivalent a joule, as a step series (400 g a kWh is
+        1.11e-4).
     """
 
     power_cap_w: StepSeries | None = None
@@ -106,7 +107,7 @@ class Budget(Record, frozen=True, kw_only=True):
 
     @property
     def series(self) -> tuple[StepSeries, ...]:
-        """Everything that changes with time: at each change the driver asks for a decision."""
+        """All step series; at each of their changes the driver asks for a decision."""
         accrual = None if self.energy is None else self.energy.accrual
         found = (self.power_cap_w, accrual, self.energy_price_per_j, self.carbon_g_per_j)
         return tuple(series for series in found if series is not None)

@@ -1,7 +1,7 @@
-"""The clock of a decision: how long it may take, and where building looks whether that is over.
+"""The clock of a decision: its deadline, and the checkpoints at which building stops.
 
-A policy says when building ends (`ending`); what it builds on the way, options, cases, genomes,
-placements, asks at every step of a loop that grows with the jobs (`checkpoint`). Without an end
+A policy says when building ends (`ending`); the code that builds options, cases, genomes and
+placements calls `checkpoint` at every step of a loop that grows with the jobs. Without an end
 nothing happens.
 """
 
@@ -17,14 +17,14 @@ from ronda.instances.arguments import checked
 from ronda.instances.base import Positive
 
 SLOWEST = 20.0
-"""How many seconds may pass for one of a processor on a machine that is taken for busy."""
+"""The most seconds that pass for a processor second on a busy machine."""
 
 
 class Deadline:
-    """The time that one decision may take: building, solving and extraction together.
+    """The time that one decision may take for building, solving and extraction together.
 
-    `limit_s` counts from `started`, ``time.perf_counter()`` at entry (None: now); None: no limit.
-    Nothing is left once `cancelled` is set, whatever the limit.
+    `limit_s` counts from `started`, the ``time.perf_counter()`` at entry, by default now; None is
+    no limit. No time is left once `cancelled` is set.
     """
 
     @checked
@@ -42,12 +42,12 @@ class Deadline:
 
     @classmethod
     def of(cls, limit_s: "Deadline | float | None") -> "Deadline":
-        """Return a deadline as it is given, one of so many seconds from now, or none at all."""
+        """Return a deadline as it is, or one in so many seconds, or one without a limit."""
         return limit_s if isinstance(limit_s, Deadline) else cls(limit_s)
 
     @property
     def end(self) -> float:
-        """When it ends, in ``time.perf_counter()``; infinite without a limit."""
+        """The end in ``time.perf_counter()``, infinite without a limit."""
         return float("inf") if self.limit_s is None else self.started + self.limit_s
 
     def elapsed(self) -> float:
@@ -55,13 +55,13 @@ class Deadline:
         return time.perf_counter() - self.started
 
     def left(self) -> float:
-        """Return the seconds that are left (infinite without a limit, never below 0)."""
+        """Return the seconds left, at least 0, infinite without a limit."""
         if self.cancelled is not None and self.cancelled.is_set():
             return 0.0
         return float("inf") if self.limit_s is None else max(0.0, self.limit_s - self.elapsed())
 
     def sooner(self, seconds: float) -> "Deadline":
-        """Return a deadline of the same entry that ends `seconds` before this one."""
+        """Return a deadline with the same entry that ends `seconds` earlier."""
         if self.limit_s is None:
             return self
         limit_s = max(self.limit_s - seconds, 1e-6)
@@ -70,9 +70,9 @@ class Deadline:
         return sooner
 
     def paced(self, work_s: float) -> float:
-        """Return the seconds that some of a processor take by the clock, as others share it.
+        """Return the seconds by the clock for some of a processor, which others share.
 
-        That is at the pace since this deadline was made, and at most `SLOWEST` times as long.
+        They follow the pace since this deadline was made, and are at most `SLOWEST` times as many.
         """
         clock_s = time.perf_counter() - self._began[0]
         worked_s = process_time() - self._began[1]
@@ -88,7 +88,7 @@ class Deadline:
 
 
 BETWEEN = 128
-"""Short steps between two looks at the clock: a millisecond or so."""
+"""The short steps between two looks at the clock, a millisecond or so."""
 
 Item = TypeVar("Item")
 
@@ -97,7 +97,7 @@ _CANCELLED: ContextVar[Event | None] = ContextVar("ronda.cancelled", default=Non
 
 
 class OutOfTimeError(Exception):
-    """The time of a decision is over; who set the end answers with what there is."""
+    """The time of a decision is over; the caller that set the end answers with the best so far."""
 
 
 def checkpoint() -> None:
@@ -110,7 +110,7 @@ def checkpoint() -> None:
 
 
 def watched(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield items, with a `checkpoint` at every `BETWEEN` of them: for steps that take little."""
+    """Yield items of a loop with short steps, with a `checkpoint` at every `BETWEEN` of them."""
     for i, item in enumerate(items):
         if not i % BETWEEN:
             checkpoint()

@@ -47,7 +47,7 @@ class NodeGroup(Record, frozen=True, kw_only=True):
     gpu_type
         Name of the `GpuType`.
     rack
-        Name of the `Rack` that holds the nodes, or None: all such groups share one unnamed rack.
+        Name of the `Rack` that holds the nodes; groups without one share one unnamed rack.
     partition
         Name of the `Partition` (virtual cluster) that owns the nodes.
     host_idle_w
@@ -154,15 +154,15 @@ class Topology:
 
     @cached_property
     def waking_w(self) -> NDArray[np.float64]:
-        """(N,) watts on top while each node wakes, 0 where waking takes no time; read-only."""
+        """(N,) additional watts of each node while it wakes, 0 if that takes no time; read-only."""
         return _read_only(self.wake_w * (self.wake_s > 0))
 
     def in_service(self, pool: int) -> NDArray[np.bool_]:
-        """(N,) which nodes of a pool have GPUs in service."""
+        """Return (N,) whether nodes are of a pool and have GPUs in service."""
         return np.asarray((self.node_pool == pool) & (self.node_gpus > 0))
 
     def racks_of(self, nodes: Iterable[int]) -> int:
-        """Return how many racks some nodes stand in."""
+        """Return the number of racks of some nodes."""
         return len({int(self.node_rack[node]) for node in nodes})
 
     @property
@@ -190,7 +190,7 @@ class Cluster(Record, frozen=True, kw_only=True, dict=True):
     partitions
         Partitions that node groups and jobs refer to by name; "default" needs no entry.
     out
-        Of a round: pairs (node, GPUs of it that are out of service), by ascending node. A node
+        In a round, pairs (node, GPUs of it that are out of service), by ascending node. A node
         without any other GPU is off and draws nothing.
     """
 
@@ -252,7 +252,7 @@ class Cluster(Record, frozen=True, kw_only=True, dict=True):
 def _in_service(whole: Topology, out: tuple[tuple[int, int], ...]) -> Topology:
     """Return the nodes without the GPUs that are out of service.
 
-    A node that still has others draws the idle power of all as it did; one that has none is off.
+    A node that still has others draws the idle power of all its GPUs; one that has none is off.
     """
     missing = np.zeros_like(whole.node_gpus)
     for node, gpus in out:

@@ -1,4 +1,4 @@
-"""A demand series: how many nodes jobs need, step by step, where jobs themselves are not told."""
+"""A demand series: the number of nodes that jobs need over time, without the jobs."""
 
 from functools import cached_property
 from typing import Any, Literal
@@ -12,30 +12,30 @@ DAY_S = 86_400.0
 
 
 class Demand(Record, frozen=True, kw_only=True, dict=True):
-    """Nodes that jobs need over time, in steps of equal length: what a sleep controller sees.
+    """The nodes that jobs need over time, in steps of equal length: the input of sleep controllers.
 
     Attributes
     ----------
     format
         Version of the file format.
     name
-        What people, catalogues and results call it.
+        The name in catalogues and results.
     start
         Local date and time at which the first step begins, such as ``2020-09-01T00:00:00``.
     step_s
         Length of a step.
     needed
-        Nodes with at least one GPU in use: the most at any time of each step.
+        The most nodes with a GPU in use at any time of each step.
     total
-        Nodes that there are, by step.
+        All nodes, by step.
     forecast
-        What a published forecaster said of `needed`, by step; empty: nothing is published.
+        A published forecast of `needed`, by step; empty if there is none.
     active
-        Nodes that a published controller kept awake, by step; empty: nothing is published.
+        Nodes that a published controller kept awake, by step; empty if there is none.
     description
-        What it is, in a sentence.
+        A description in a sentence.
     source, licence, citation
-        Where it comes from, under which terms it may be used, and what to cite.
+        The source, the terms of use, and the publication to cite.
     reference
         Published or derived values to compare with, by policy and metric.
     made
@@ -59,7 +59,7 @@ class Demand(Record, frozen=True, kw_only=True, dict=True):
 
     @property
     def days(self) -> float:
-        """Its length."""
+        """The length in days."""
         return len(self.needed) * self.step_s / DAY_S
 
     @cached_property

@@ -1,6 +1,6 @@
-"""Errors that a user can act on, and texts from data as they are shown: one line, not too long.
+"""Errors that a user can act on, and texts from data in one line of limited length.
 
-Among them are those of packages that only an extra of ronda brings.
+Among them are errors about packages that only an extra of ronda installs.
 """
 
 from importlib.util import find_spec
@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 
 def printable(text: str) -> str:
-    r"""Return a text whose every character is seen: others as in Python, ``\x1b`` or ``\u202e``.
+    r"""Return a text with invisible characters as in Python, ``\x1b`` or ``\u202e``.
 
     Control characters steer a terminal and end lines; marks of direction let a text be read as
     another one.
@@ -43,11 +43,11 @@ class InputError(RondaError):
     Parameters
     ----------
     place
-        Where: a file, and inside it a JSON path, a row, or the name of an option.
+        A file, and inside it a JSON path, a row, or the name of an option.
     found
-        What stands there.
+        The value at that place.
     expected
-        What should stand there instead, or what to do about it.
+        The expected value, or a remedy.
     """
 
     exit_code = 2
@@ -87,19 +87,19 @@ EXTRAS = MappingProxyType(
 
 
 def installed(package: str) -> bool:
-    """Return whether a package is there, without loading it."""
+    """Return whether a package is installed, without loading it."""
     return find_spec(package) is not None
 
 
 def need(place: str, *packages: str) -> None:
-    """Refuse, before any work, what needs packages that are not there."""
+    """Refuse, before any work, a command that needs packages which are not installed."""
     for package in packages:
         if not installed(package):
             raise _lacking(package, place)
 
 
 def explained(error: ModuleNotFoundError) -> InputError | None:
-    """Return what to say of an import that failed; None if no extra would have brought it."""
+    """Return the error for an import that failed, or None if no extra would have installed it."""
     package = (error.name or "").partition(".")[0]
     return _lacking(package, "this command") if package in EXTRAS else None
 

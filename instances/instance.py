@@ -1,8 +1,7 @@
-"""An instance: a whole horizon to schedule, and what breaks in its course.
+"""An instance: a whole horizon to schedule, with the faults in its course.
 
 Faults are drawn ahead, and only driver and checker read them. A policy sees no more than a
-scheduler would: which GPUs are out of service now (`Cluster.out`), and what has been measured of
-running jobs.
+scheduler would: the GPUs out of service now (`Cluster.out`), and the measurements of running jobs.
 """
 
 from typing import Any, Final, Literal
@@ -15,27 +14,28 @@ from ronda.instances.learning import Sweep
 from ronda.instances.profile import NoiseCurve, Profile
 
 Knowledge = Literal["oracle", "declared", "history", "none"]
-"""What policies know of jobs: their true sizes; the estimates of the instance; sizes and speeds
-that are learnt from jobs that ran; speeds, and how far live jobs have come, alone."""
+"""The knowledge of policies about jobs: true sizes; the estimates of the instance; sizes and speeds
+learnt from earlier jobs; or only learnt speeds and the progress of live jobs."""
 
 DECLARED: Final = "declared"
-"""The knowledge of a run that does not say."""
+"""The default knowledge of a run."""
 
 LEARNT: Final = ("history", "none")
-"""Levels of knowledge at which nobody tells sizes and speeds: they are learnt."""
+"""The levels of knowledge at which sizes or speeds are learnt."""
 
 
 class Cadence(Record, frozen=True, kw_only=True):
-    """When the driver calls the policy.
+    """The times at which the driver calls the policy.
 
     Attributes
     ----------
     period_s
-        Seconds from one call to the next while jobs are live; None: never by the clock.
+        Seconds from one call to the next while jobs are live; None for never by the clock.
     on_event
-        At every submission and completion as well.
+        Whether it is called at every submission and completion.
     on_report
-        Whenever a running trial of a sweep reports its loss, too: at the end of each `Job.epoch`.
+        Whether it is called when a running trial of a sweep reports its loss, at the end of each
+        `Job.epoch`.
     """
 
     period_s: Positive | None = None
@@ -51,11 +51,11 @@ class Outage(Record, frozen=True, kw_only=True):
     node
         Index of the node.
     start_s, end_s
-        From when it is out of service until when.
+        Begin and end of the outage.
     notice_s
-        For how long before it is drained: from then on, GPUs of it that no job holds are out of
-        service, and it is off as soon as none is held; jobs that are left at the start are stopped
-        in good order. None: it fails, and jobs there lose what they did since their last
+        Time before it for which the node is drained: its GPUs that no job holds are out of service,
+        and it is off as soon as none is held; jobs that remain at the start are stopped in good
+        order. None for a failure, at which jobs there lose their progress since the last
         checkpoint.
     """
 
@@ -66,7 +66,7 @@ class Outage(Record, frozen=True, kw_only=True):
 
     @property
     def known_s(self) -> float:
-        """When the scheduler first knows of it."""
+        """The time at which the scheduler first knows of it."""
         return self.start_s if self.notice_s is None else max(0.0, self.start_s - self.notice_s)
 
 
@@ -80,7 +80,7 @@ class Straggler(Record, frozen=True, kw_only=True):
     node
         Index of the node.
     start_s, end_s
-        From when until when.
+        Begin and end of this time.
     speed
         Speed as a fraction of the usual one.
     """
@@ -92,10 +92,10 @@ class Straggler(Record, frozen=True, kw_only=True):
 
 
 class Faults(Record, frozen=True, kw_only=True):
-    """What goes wrong; by default nothing.
+    """The faults of an instance, by default none.
 
-    Jobs fail by themselves at the work that their ``truth.failures`` say, and run faster or slower,
-    hotter or cooler than their profiles by ``truth.throughput`` and ``truth.power``.
+    Jobs fail by themselves at the work in their ``truth.failures``, and differ from the speed and
+    power of their profiles by ``truth.throughput`` and ``truth.power``.
 
     Attributes
     ----------
@@ -104,16 +104,16 @@ class Faults(Record, frozen=True, kw_only=True):
     stragglers
         Slow nodes; those of one node do not overlap.
     silences
-        Pairs (start, end) of times in which nothing is measured: reports of progress are lost.
+        Pairs (start, end) of times in which reports of progress are lost.
     report_s
-        Seconds that a report of progress is late.
+        Seconds by which a report of progress is late.
     decision_s
-        Seconds from the snapshot that a policy is given until its plan takes effect; what can no
-        longer be done by then is left out. At a change of a limit, and when the energy budget would
-        run out, the decision takes effect at once.
+        Seconds from the snapshot for a policy until its plan takes effect; actions that are no
+        longer possible by then are left out. At a change of a limit, and when the energy budget
+        would run out, the decision takes effect at once.
     retries
-        How often a job that fails by itself may start again; the next failure ends it for good.
-        None: without limit.
+        The number of times that a job which fails by itself may start again; the next failure ends
+        it for good. None for no limit.
     """
 
     outages: tuple[Outage, ...] = ()
@@ -132,15 +132,15 @@ class Instance(Record, frozen=True, kw_only=True):
     format
         Version of the file format.
     name
-        What people, catalogues and results call it.
+        The name in catalogues and results.
     description
-        What it is, in a sentence.
+        A description in a sentence.
     source, licence, citation
-        Where it comes from, under which terms it may be used, and what to cite.
+        The source, the terms of use, and the publication to cite.
     cluster
         The machine room.
     jobs
-        In order of submission.
+        The jobs in order of submission.
     profiles
         Applications that jobs refer to, by name.
     curves
@@ -148,11 +148,11 @@ class Instance(Record, frozen=True, kw_only=True):
     budget
         Limits on power and energy.
     costs
-        What starts and restarts cost a job that has no costs of its own.
+        The pauses of starts and restarts, for jobs that have no costs of their own.
     cadence
-        When to decide.
+        The times of decisions.
     faults
-        What breaks.
+        Outages, stragglers and late reports.
     sweeps
         Searches for hyper-parameters whose trials are jobs, by name.
     reference
@@ -180,7 +180,6 @@ class Instance(Record, frozen=True, kw_only=True):
     made: dict[str, Any] = {}
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
         from ronda.instances.tables.documents import instance_table
 
         return instance_table(self).html()

@@ -1,4 +1,4 @@
-"""Jobs: what the user and the scheduler know, what will really happen, and the state in a round."""
+"""Jobs: their submission, their truth, their allocations, and their state in a round."""
 
 from collections.abc import Iterable
 from math import floor, inf
@@ -12,17 +12,17 @@ from ronda.instances.profile import Mode, NoiseScale
 
 
 class Estimate(Record, frozen=True, kw_only=True, gc=False):
-    """What is believed about a job's total work and how surely.
+    """The belief about a job's total work.
 
     Attributes
     ----------
     work
         Expected total work: seconds at the requested size (rigid), else samples at the base batch.
     sd
-        Standard deviation of what the work may be, in the same unit.
+        Standard deviation of the belief, in the same unit.
     quantiles
-        Total work that it stays within with probability (k + 1/2) / n, for k of 0 .. n - 1,
-        ascending; empty: not known.
+        Total work that is not exceeded with probability (k + 1/2) / n, for k from 0 to n - 1,
+        ascending; empty if not known.
     """
 
     work: Positive
@@ -31,7 +31,7 @@ class Estimate(Record, frozen=True, kw_only=True, gc=False):
 
 
 class Truth(Record, frozen=True, kw_only=True, gc=False):
-    """What will happen; only the driver and the clairvoyant bound read it.
+    """The future of a job; only the driver and the clairvoyant bounds read it.
 
     Attributes
     ----------
@@ -40,12 +40,12 @@ class Truth(Record, frozen=True, kw_only=True, gc=False):
     curve
         Name of the `NoiseCurve` in the instance that the job's gradient noise follows, or None.
     learning
-        How its loss develops: by a formula, or as it was logged, the loss before the first epoch
-        first. None: its rounds show no log. It needs the job's `epoch`.
+        The development of its loss, by a formula, or as it was logged from before the first epoch
+        on. None if its rounds show no log. It needs the job's `epoch`.
     throughput, power
-        By how much it is faster, and draws more while it progresses, than its profile says.
+        Factors of its speed, and of its power while it progresses, to those of its profile.
     failures
-        Work, ascending, at which it fails, once each: it goes back to its last checkpoint.
+        Work, ascending, at which it fails once each and goes back to its last checkpoint.
     """
 
     work: Positive
@@ -56,7 +56,7 @@ class Truth(Record, frozen=True, kw_only=True, gc=False):
     failures: tuple[Positive, ...] = ()
 
     def last_work(self, retries: int | None) -> float:
-        """Return the work at which it ends, complete or, after `retries` retries, for good."""
+        """Return the work at which it ends: complete, or by a failure after `retries` retries."""
         ends = retries is not None and retries < len(self.failures)
         return self.failures[retries] if ends and retries is not None else self.work
 
@@ -64,24 +64,24 @@ class Truth(Record, frozen=True, kw_only=True, gc=False):
 class Costs(Record, frozen=True, kw_only=True, gc=False):
     """Seconds that a job holds its GPUs without progress.
 
-    What is left of such a pause when the job is stopped is still owed when it resumes (the Helios
+    The rest of such a pause when the job is stopped is still owed when it resumes (the Helios
     artifact adds the overhead to the remaining time, with the same effect).
 
     Attributes
     ----------
     start_s
-        Before its first progress.
+        Pause before its first progress.
     restart_s
-        After any later change of its allocation, or resumption after preemption.
+        Pause after any later change of its allocation, or resumption after preemption.
     restart_by_gpus
-        Instead of `restart_s`: pairs (up to this many GPUs, seconds), ascending; the last pair
-        also serves larger jobs.
+        Pauses in place of `restart_s`, as pairs (up to this many GPUs, seconds), ascending; the
+        last pair also serves larger jobs.
     scale_s
-        After a change of what a running job holds, if that needs no checkpoint (elastic scaling
-        in place); None: such a change is a restart like any other.
+        Pause after a change of a running job that needs no checkpoint (elastic scaling in place);
+        None if such a change is a restart like any other.
     checkpoint_s
-        Seconds of progress on an allocation from one checkpoint to the next, which is what a
-        failure can cost; a stop in good order saves all. 0: no failure costs progress.
+        Seconds of progress on an allocation from one checkpoint to the next, which a failure can
+        cost; a stop in good order saves all. 0 if no failure costs progress.
     """
 
     start_s: NonNegative = 0.0
@@ -91,7 +91,7 @@ class Costs(Record, frozen=True, kw_only=True, gc=False):
     checkpoint_s: NonNegative = 0.0
 
     def restart(self, gpus: int) -> float:
-        """Return the seconds that a restart on `gpus` GPUs costs."""
+        """Return the pause in seconds for a restart on `gpus` GPUs."""
         for up_to, seconds in self.restart_by_gpus:
             if gpus <= up_to:
                 return seconds
@@ -100,15 +100,14 @@ class Costs(Record, frozen=True, kw_only=True, gc=False):
     def pause(self, gpus: int, *, started: bool = True, running: bool = False) -> float:
         """Return the seconds before a job progresses on `gpus` GPUs that it does not hold yet.
 
-        A job that has not `started` pays its start, one that is `running` until now a change, any
-        other a restart.
+        A job that has not `started` pays its start, a `running` one a change, any other a restart.
         """
         if not started:
             return self.start_s
         return self.scale_s if running and self.scale_s is not None else self.restart(gpus)
 
     def kept_s(self, seconds: float) -> float:
-        """Return the seconds of progress at the last checkpoint, of so many on an allocation."""
+        """Return the seconds of progress up to the last checkpoint, of all on an allocation."""
         every = self.checkpoint_s
         saved = seconds / every if every else inf
         return floor(saved) * every if saved < 2**53 else seconds
@@ -126,39 +125,39 @@ class Job(Record, frozen=True, kw_only=True, gc=False):
     profile
         Name of its `Profile`.
     gpus
-        GPUs that the user asked for; policies for rigid jobs use exactly these.
+        Requested GPUs; policies for rigid jobs use exactly these.
     min_gpus
-        Fewest GPUs that an elastic policy may give; None: `gpus`.
+        Fewest GPUs that an elastic policy may give; None for `gpus`.
     max_gpus
-        Most GPUs that an elastic policy may give; None: `gpus`.
+        Most GPUs that an elastic policy may give; None for `gpus`.
     batch
-        Global batch size that the user chose; None: the profile's base batch.
+        Requested global batch size; None for the profile's base batch.
     epoch
-        Samples in one pass over its training set; None: not known.
+        Samples in one pass over its training set; None if not known.
     partition
         The partition whose nodes it may use.
     gpu_types
-        Names of GPU types it may use; empty: all that its profile knows.
+        Names of GPU types that it may use; empty for all that its profile knows.
     preemptible
         Whether it may be stopped or changed once it runs.
     weight
         Importance in weighted objectives.
     deadline_s
-        When it should be complete, in seconds from the instance's start.
+        Time by which it should be complete, in seconds from the instance's start.
     user
-        Who submitted it.
+        The user who submitted it.
     name
-        What its user called it; jobs of like names are alike.
+        Its name for its user; jobs of like names are alike.
     sweep
-        The search for hyper-parameters whose trial it is: a name in ``sweeps``.
+        The search for hyper-parameters whose trial it is, by its name in ``sweeps``.
     estimate
-        What is believed about its work; None: nothing.
+        The belief about its work; None for none.
     truth
-        What will happen. Every job of an instance needs it; no job of a round may have it.
+        Its future. Every job of an instance needs it; no job of a round may have it.
     costs
-        Instead of the instance's.
+        Its own pauses, in place of those of the instance.
     fusible
-        Fusion class: jobs of one class, profile and batch may share a GPU as one array; None: it
+        Fusion class: jobs of one class, profile and batch may share a GPU as one array; None if it
         runs alone.
     """
 
@@ -195,15 +194,15 @@ class Option(Record, frozen=True, kw_only=True, gc=False):
     gpus
         GPUs.
     span
-        How far the placement may reach: "node", "rack" or "cluster".
+        Reach of the placement: "node", "rack" or "cluster".
     clock
         Clock as a fraction of the maximum.
     batch
         Global batch size.
     width
-        Jobs of the array that it runs in.
+        Number of jobs in its array.
     mode
-        How these share its one GPU; "exclusive" for an array of one.
+        The way in which these share their GPU; "exclusive" for an array of one.
     rate
         Work per second that the scheduler expects.
     power_w
@@ -224,7 +223,7 @@ class Option(Record, frozen=True, kw_only=True, gc=False):
     teardown_s: NonNegative = 0.0
 
     def same_way(self, other: "Option") -> bool:
-        """Return whether a job runs the same way: all but expected rate, power and teardown."""
+        """Return whether both options are equal but for expected rate, power and teardown."""
         return self is other or (
             self.pool == other.pool
             and self.gpus == other.gpus
@@ -237,7 +236,7 @@ class Option(Record, frozen=True, kw_only=True, gc=False):
 
     @property
     def own_gpus(self) -> float:
-        """Its GPUs, in an array its even share of them: what adds up to the GPUs in use."""
+        """Its GPUs, or in an array its even share of them; these add up to the GPUs in use."""
         return self.gpus / self.width
 
 
@@ -247,11 +246,11 @@ class Allocation(Record, frozen=True, kw_only=True, gc=False):
     Attributes
     ----------
     option
-        How the job runs.
+        The option of the job.
     placement
         Pairs (node index, GPUs there). Nodes are numbered from 0, group by group.
     array
-        Name of the array that the job is in; None: it has its GPUs for itself.
+        Name of the array that the job is in; None if it has its GPUs for itself.
     """
 
     option: Option
@@ -259,7 +258,7 @@ class Allocation(Record, frozen=True, kw_only=True, gc=False):
     array: Name | None = None
 
     def goes_on(self, then: "Allocation") -> bool:
-        """Return whether a job goes on as it runs: the same way, on the same nodes."""
+        """Return whether a job goes on with the same option on the same nodes."""
         return (
             self.option.same_way(then.option)
             and self.array == then.array
@@ -267,9 +266,9 @@ class Allocation(Record, frozen=True, kw_only=True, gc=False):
         )
 
     def narrows_to(self, then: "Allocation") -> bool:
-        """Return whether a job goes on in its array while others leave it, which costs no pause.
+        """Return whether a job goes on in its array while others leave it, without a pause.
 
-        Alone, it is in no array any more.
+        The last job is in no array any more.
         """
         one, other = self.option, then.option
         alone = other.width == 1 and other.mode == "exclusive" and then.array is None
@@ -288,12 +287,12 @@ def same_nodes(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], .
 
 
 def used_nodes(allocations: Iterable[Allocation]) -> set[int]:
-    """Return the nodes that allocations are on."""
+    """Return the nodes of allocations."""
     return {node for held in allocations for node, _ in held.placement}
 
 
 class JobState(Record, frozen=True, kw_only=True, gc=False):
-    """A live job in a round. It stays the same object until something about the job changes.
+    """A live job in a round, which stays the same object until the job changes.
 
     Attributes
     ----------
@@ -313,16 +312,16 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
     started
         Whether it has ever run.
     allocation
-        What it runs on; None if it waits.
+        Its current allocation; None if it waits.
     owed_s
-        Of a waiting job: what is left of a pause that a stop cut short.
+        For a waiting job, the rest of a pause that a stop cut short.
     pause_s
-        Of a running job: the pause that its allocation began with, which may have begun only when
-        its nodes were awake; None: all that is left until `since_s` is pause.
+        For a running job, the pause with which its allocation began, perhaps only when its nodes
+        were awake; None if all of the time until `since_s` is pause.
     noise
         Gradient noise scale as measured now, for jobs whose batch may change.
     log
-        Loss and accuracy at the last evaluation; None: not observed, or none yet.
+        Loss and accuracy at the last evaluation; None if not observed, or not yet.
     """
 
     job: Job
@@ -339,13 +338,13 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
     log: TrainingLog | None = None
 
     def rest_at(self, now_s: float) -> float:
-        """Return the seconds from `now_s` until a running job progresses; 0 for one that waits."""
+        """Return the seconds until a running job progresses, 0 for a waiting one."""
         return 0.0 if self.allocation is None else max(0.0, self.since_s - now_s)
 
     def owed_at(self, now_s: float) -> float:
-        """Return what is left at `now_s` of the job's pause, which a change or a stop makes a debt.
+        """Return the rest of the job's pause in seconds, which a change or a stop makes a debt.
 
-        A job that waits for its nodes to wake owes no more than the pause that comes after.
+        A job that waits for its nodes to wake owes no more than the pause after that.
         """
         if self.allocation is None:
             return self.owed_s
@@ -362,13 +361,13 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
         return costs.pause(gpus, started=self.started, running=running) + self.owed_at(now_s)
 
     def gpu_s_at(self, now_s: float) -> float:
-        """Return the GPU-seconds held by `now_s`: of an array, the job's own share."""
+        """Return the GPU-seconds held by `now_s`, in an array the job's own share."""
         if self.allocation is None:
             return self.gpu_s
         return self.gpu_s + self.allocation.option.own_gpus * max(0.0, now_s - self.held_s)
 
     def stopped(self, now_s: float, done: float) -> "JobState":
-        """Return the state of the job once it gives up what it holds, with some work done."""
+        """Return the state of the job after it stops, with some work done."""
         if self.allocation is None:
             return self
         return replace(
@@ -406,7 +405,7 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
         )
 
     def narrowed(self, allocation: Allocation, now_s: float, done: float) -> "JobState":
-        """Return the state of a job that goes on, without a pause, in an array others have left."""
+        """Return the state of a job that goes on in a narrower array, without a pause."""
         return replace(
             self,
             allocation=allocation,
@@ -423,7 +422,7 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
         return self.done + self.allocation.option.rate * max(0.0, now_s - self.since_s)
 
     def remaining_at(self, now_s: float) -> float | None:
-        """Return the expected work left at `now_s`; None if the job's size is not known.
+        """Return the expected work left at `now_s`, or None if the job's size is not known.
 
         A job that outlives its estimate is expected to need a further 1 % of it.
         """

@@ -1,4 +1,4 @@
-"""How a training's loss and accuracy develop, what its log shows, and sweeps, which judge by logs.
+"""Learning curves, the logs of trainings, and sweeps, which judge trials by their logs.
 
 A sweep is a search for hyper-parameters whose trials are jobs.
 """
@@ -7,7 +7,7 @@ from ronda.instances.base import Count, Index, NonNegative, Positive, Record, Sh
 
 
 class LearningCurve(Record, frozen=True, kw_only=True):
-    """How a training's loss and accuracy develop up to its last epoch.
+    """The development of a training's loss and accuracy up to its last epoch.
 
     At the share p of the job's work, with ``g`` falling from 1 to 0::
 
@@ -21,15 +21,15 @@ class LearningCurve(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     initial_loss, final_loss
-        Before the first epoch and after the last one.
+        Loss before the first epoch and after the last one.
     final_accuracy
-        After the last epoch.
+        Accuracy after the last epoch.
     steepness
-        s: how much of the development comes early.
+        s, which is larger if more of the development comes early.
     noise
-        Relative standard deviation of what is logged.
+        Relative standard deviation of logged values.
     seed
-        Of the noise.
+        Seed of the noise.
     """
 
     initial_loss: Positive
@@ -41,24 +41,24 @@ class LearningCurve(Record, frozen=True, kw_only=True):
 
 
 Losses = tuple[NonNegative | None, ...]
-"""Losses of a training that was logged: before its first epoch, and after each. None: diverged."""
+"""The logged losses of a training before its first epoch and after each; None if it diverged."""
 
 
 class TrainingLog(Record, frozen=True, kw_only=True):
-    """What a job's training has logged so far.
+    """The log of a job's training so far.
 
     Attributes
     ----------
     epochs
         Evaluations so far: one each time that the job has done another `Job.epoch` of work.
     initial_loss
-        Before the first epoch.
+        Loss before the first epoch.
     loss
-        At the last evaluation; None: it has diverged.
+        Loss at the last evaluation; None if it has diverged.
     accuracy
-        At the last evaluation; 0 where only losses are logged.
+        Accuracy at the last evaluation; 0 where only losses are logged.
     losses
-        Where only they are logged: that at every evaluation so far.
+        The loss at every evaluation so far, where only losses are logged.
     """
 
     epochs: Count
@@ -74,10 +74,9 @@ class Sweep(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     reports
-        Reports of a trial that runs to its end: one each time that it has done another
-        `Job.epoch` of work.
+        Number of reports of a trial that runs to its end, one per `Job.epoch` of work.
     deadline_s
-        When the search should be over, in seconds from the instance's start.
+        Time by which the search should be over, in seconds from the instance's start.
     """
 
     reports: Count
@@ -90,9 +89,9 @@ class SweepState(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     sweep
-        What its user said of it.
+        The sweep as its user described it.
     ended
-        What trials logged that have ended, complete or not, by job.
+        The logs of trials that have ended, complete or not, by job.
     """
 
     sweep: Sweep

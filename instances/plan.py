@@ -1,4 +1,4 @@
-"""The answer to a round, and how it was found."""
+"""Plans, the answers to rounds, with the records of how they were found."""
 
 from enum import StrEnum
 from math import isfinite
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class StopReason(StrEnum):
-    """Why the solver stopped."""
+    """The reason why the solver stopped."""
 
     COMPLETE = "complete"  # it had nothing more to do (a rule, or a proof)
-    GAP = "gap"  # the gap that was asked for is reached
+    GAP = "gap"  # the requested gap is reached
     TIME_LIMIT = "time_limit"
     NODE_LIMIT = "node_limit"
     GENERATION_LIMIT = "generation_limit"
@@ -29,27 +29,24 @@ class StopReason(StrEnum):
 
 
 class SolutionStatus(StrEnum):
-    """What the solver returned."""
+    """The kind of answer that the solver returned."""
 
-    OPTIMAL = "optimal"  # proven, within the gap that was asked for
+    OPTIMAL = "optimal"  # proven, within the requested gap
     FEASIBLE = "feasible"  # satisfies every constraint
-    FALLBACK = "fallback"  # the solver had nothing: what runs keeps running
+    FALLBACK = "fallback"  # the solver had no answer: running jobs go on
     NONE = "none"
 
 
 NOISE = 1e-14
-"""What rounding leaves of numbers whose sum is 0, as a share of the largest."""
-
-TOLD = 1e-6
-"""Share by which the bound that a solver tells may be off: its own tolerance."""
+"""The rounding error of a sum that is 0, as a share of its largest number."""
 
 
 def closes(bound: float, objective: float, gap: float, scale: float = 0.0) -> bool:
     """Return whether an upper bound proves an objective, to be maximised, within a relative gap.
 
-    That is ``bound - objective <= max(gap most, ROUNDING most, NOISE scale)``, most the larger of
-    both in size. `scale` is the largest of the numbers that they are made from: where the optimum
-    is 0 the bound is what rounding leaves of these. Whatever is called *optimal* is judged here.
+    It is one if ``bound - objective <= max(gap most, ROUNDING most, NOISE scale)``, with most the
+    larger of both in size. `scale` is the largest of the numbers that they are sums of: where the
+    optimum is 0 the bound is a rounding error of these. All plans called *optimal* are judged here.
     """
     if not isfinite(objective) or not isfinite(bound):
         return False
@@ -58,14 +55,14 @@ def closes(bound: float, objective: float, gap: float, scale: float = 0.0) -> bo
 
 
 def believed(told: float, safe: float, known: float | None) -> float:
-    """Return the bound of a search beside a safe one, which holds whoever is wrong.
+    """Return the bound of a search beside a safe one, which always holds.
 
-    What a solver tells counts if it says more than the safe bound does; not if a plan is `known`
-    that is worth more: then all that it tells is in doubt.
+    The bound `told` by a solver counts if it is tighter than the safe one, unless a `known` plan
+    has a greater value: then the solver is in doubt.
     """
     if known is None:
         return min(told, safe)
-    wrong = known - told > TOLD * max(abs(told), abs(known))
+    wrong = known - told > 1e-6 * max(abs(told), abs(known))
     return max(safe if wrong else min(told, safe), known)
 
 
@@ -77,32 +74,32 @@ def gap_between(bound: float, objective: float, scale: float = 0.0) -> float:
 
 
 class SolveRecord(Record, frozen=True, kw_only=True):
-    """What one decision cost; times in seconds by ronda's own clock.
+    """The cost of one decision; times are in seconds by ronda's own clock.
 
     Attributes
     ----------
     seed
         Seed of everything random.
     build_s
-        Making options and model.
+        Time to make options and model.
     solve_s
-        Solving.
+        Time to solve it.
     extract_s
-        Placement and reading the answer.
+        Time to read the answer and place it.
     total_s
-        All of it.
+        Time in all.
     nodes
         Branch-and-bound nodes, or evaluations of a search.
     options
-        Ways to run jobs that were weighed.
+        Number of options of jobs.
     variables, constraints
         Size of the mathematical model.
     incumbents
         Pairs (seconds since entry, objective), ascending in time.
     solver
-        Who solved it.
+        Name of the solver.
     versions
-        Versions of the packages that did, by name.
+        Versions of its packages, by name.
     message
         The solver's own words.
     """
@@ -128,9 +125,9 @@ class Conflict(Record, frozen=True):
     Attributes
     ----------
     constraints
-        Their names in the model.
+        Names of their constraints in the model.
     message
-        Why, in words.
+        The reason in words.
     """
 
     constraints: tuple[str, ...]
@@ -138,21 +135,21 @@ class Conflict(Record, frozen=True):
 
 
 class PlanDetails(Record, frozen=True, kw_only=True):
-    """What a plan says of itself; no policy reads it again.
+    """Details of a plan for users; no policy reads them again.
 
     Attributes
     ----------
     objective
         Name of the objective that was maximised.
     parameters
-        Its parameters that only this round has.
+        Parameters of the objective that only this round has.
     regret
-        By job: what it would lose at the plan's prices with its next best option, in units of the
-        objective; without jobs that have no other.
+        Loss of each job at the plan's prices with its next best option, in units of the objective;
+        jobs without another option are left out.
     unplaced
-        Jobs that were chosen to run and found no room on nodes, and why.
+        Jobs that were chosen to run and found no room on nodes, with the reasons.
     placement_loss
-        Value that was chosen, and is not placed or not as chosen.
+        Value lost by chosen options that are not placed, or not as chosen.
     widened
         Jobs that found no room in one rack, and run in several.
     moved
@@ -160,28 +157,28 @@ class PlanDetails(Record, frozen=True, kw_only=True):
     moved_gpus
         GPUs of these.
     move_loss
-        Value that moves lose, where they are weighed: the objective is net of it.
+        Value lost by moves, where they are weighed; the objective is net of it.
     joint
         Whether racks were chosen with the options.
     node_cuts
         Cuts that placement on nodes added to the choice of options.
     generations
-        Generations that evolution went through.
+        Number of generations of evolution.
     solver_lacks
-        What the solver cannot do or does not tell.
+        Abilities and figures that the solver lacks.
     dual_bound
-        What prices alone prove, rounded outwards: no plan's objective exceeds it, whatever a solver
-        says. None where there are no prices.
+        The bound that prices alone prove, rounded outwards: no plan's objective exceeds it,
+        whatever a solver says. None where there are no prices.
     proven_by
-        Who closes the gap of an optimal plan: ``prices``, which anyone can add up again (then
-        `dual_bound` is within the gap), or a search that is taken at its word: ronda's own,
-        ``labels`` or ``cuts`` (docs/prices.md), or a solver's name.
+        The proof that closes the gap of an optimal plan: ``prices``, which can be added up again
+        (then `dual_bound` is within the gap), or a search that is trusted: ronda's own ``labels``
+        or ``cuts`` (docs/prices.md), or a solver by its name.
     conflicts
-        Limits that gave way to jobs which may not be stopped; if the round is infeasible, also why
-        no plan exists.
+        Limits that gave way to jobs which may not be stopped; if the round is infeasible, also the
+        reasons why no plan exists.
     unpriced
-        Rules of the user's own that the plan just keeps, and of which the prices do not say what
-        they are worth: their bound is above the plan.
+        Rules of the user that the plan just keeps, and whose worth the prices do not show: their
+        bound is above the plan.
     """
 
     objective: str = ""
@@ -211,33 +208,32 @@ class Plan(Record, frozen=True, kw_only=True):
     format
         Version of the file format.
     policy
-        Who decided.
+        Name of the policy that decided.
     stop
-        Why the solver stopped.
+        Reason why the solver stopped.
     status
-        What it returned.
+        Kind of answer that it returned.
     record
-        What the decision cost.
+        Cost of the decision.
     allocations
-        What every job runs on from now on, by job id; a job that is not here waits (or stops).
-        A policy that leaves a running job alone returns the very same `Allocation`.
+        Allocation of every job that runs from now on, by job id; other jobs wait (or stop). A
+        policy that leaves a running job alone returns the same `Allocation` object.
     discarded
         Trials of a sweep that are given up for good.
     asleep
-        Nodes to put, or leave, asleep; None leaves them as they are.
+        Nodes that sleep from now on; None leaves them as they are.
     objective
         Value of the plan, to be maximised; None where the policy has no objective.
     bound
-        What no plan's objective can exceed; None where it is not known.
+        Upper bound on the objective of any plan; None if not known.
     gap
         Relative gap between bound and objective (`gap_between`).
     prices
         Value of one more unit of a resource, by constraint name.
     memory
-        What the policy remembers for its next decision, by kind (`PlanMemory`), as plain JSON
-        values.
+        Memory of the policy for its next decision, by kind (`PlanMemory`), as plain JSON values.
     details
-        What else the plan says of itself.
+        Details of the plan.
     """
 
     format: Literal["ronda/plan/1"] = "ronda/plan/1"
@@ -262,7 +258,7 @@ class Plan(Record, frozen=True, kw_only=True):
         return gap_between(self.bound, self.objective)
 
     def __repr__(self) -> str:
-        """Return what it is in one line; its fields hold the rest."""
+        """Return the plan in one line."""
         worth = {"objective": self.objective, "gap": self.gap}
         told = "".join(f", {name} {x:.6g}" for name, x in worth.items() if x is not None)
         return f"<Plan of {self.policy!r}: {len(self.allocations)} jobs run, {self.status}{told}>"
@@ -274,29 +270,28 @@ class Plan(Record, frozen=True, kw_only=True):
         return plan_frame(self)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
         from ronda.instances.tables.documents import plan_table
 
         return plan_table(self).html()
 
 
 class PlanMemory(Record, frozen=True):
-    """What a policy, or a mechanism that policies share, must know of the last decision.
+    """The memory of the last decision that a policy, or a mechanism of policies, needs.
 
-    A subclass has a `key`, under which it stands in `Plan.memory`, and fields that all have
-    defaults: numbers, texts, lists, dictionaries and records of these.
+    A subclass has a `key`, under which it stands in `Plan.memory`, and fields with defaults:
+    numbers, texts, lists, dictionaries and records of these.
     """
 
     key: ClassVar[str]
 
     @classmethod
     def recall(cls, plan: Plan | None) -> Self:
-        """Return what a plan remembers of this kind; the defaults, if nothing.
+        """Return the memory of this kind in a plan, or the defaults.
 
         Raises
         ------
         InputError
-            If what the plan has under the key is not of this kind.
+            If the memory under the key is not of this kind.
         """
         kept = {} if plan is None else plan.memory.get(cls.key, {})
         try:
@@ -306,5 +301,5 @@ class PlanMemory(Record, frozen=True):
             raise InputError(f"plan: memory.{cls.key}", str(error), expected) from None
 
     def noted(self) -> dict[str, Any]:
-        """Return it as a plan's `memory` has it: plain JSON values under the key."""
+        """Return the entry of a plan's `memory`, plain JSON values under the key."""
         return {self.key: msgspec.to_builtins(self, str_keys=True)}

@@ -1,10 +1,10 @@
-"""How an application behaves: speed, power, statistical efficiency, memory, and sharing a GPU.
+"""The profile of an application: speed, power, statistical efficiency, memory, GPU sharing.
 
-A profile is what the scheduler knows about all jobs of an application. What only the future
-knows (the true work of a job, how its gradient noise will develop) is in `ronda.instances.job`.
+A profile is the scheduler's knowledge about all jobs of an application. The future (the true work
+of a job, the development of its gradient noise) is in `ronda.instances.job`.
 
-An *array* is k models of one class that run on one GPU together, each one step at a time. What its
-numbers follow from is in `ronda.instances.models`.
+An *array* is k models of one class that run on one GPU together, each one step at a time. The
+models behind all numbers are in `ronda.instances.models`.
 """
 
 from typing import Annotated, Literal
@@ -15,7 +15,7 @@ from ronda.instances.base import Count, Name, NonNegative, Positive, Record, Sha
 
 
 class Rigid(Record, frozen=True, kw_only=True, tag_field="kind", tag="rigid"):
-    """A job of a plain trace: a second of work per second at its requested GPUs, else nothing."""
+    """The model of a plain trace: a second of work per second on the requested GPUs only."""
 
 
 class Parametric(Record, frozen=True, kw_only=True, tag_field="kind", tag="parametric"):
@@ -45,11 +45,11 @@ class Parametric(Record, frozen=True, kw_only=True, tag_field="kind", tag="param
     beta_n_s
         Seconds of it for each further GPU.
     alpha_x_s
-        Seconds of synchronisation across racks, two GPUs; None: as across nodes, or at least that.
+        Seconds of synchronisation across racks, two GPUs; by default as across nodes.
     beta_x_s
-        Seconds of it for each further GPU; None: as across nodes, or at least that.
+        Seconds of it for each further GPU; by default as across nodes.
     gamma
-        How far both overlap: 1 not at all; the larger, the more.
+        Overlap of both: none at 1, more the larger it is.
     phi
         Share of T_grad that is bound by the GPU clock.
     """
@@ -67,12 +67,12 @@ class Parametric(Record, frozen=True, kw_only=True, tag_field="kind", tag="param
 
     @property
     def minds_racks(self) -> bool:
-        """Whether it matters if nodes stand in one rack or in several."""
+        """Whether the speed depends on the number of racks."""
         return self.alpha_x_s is not None or self.beta_x_s is not None
 
 
 class Tabular(Record, frozen=True, kw_only=True, tag_field="kind", tag="tabular"):
-    """Measured step times; parallel columns, one row a measurement.
+    """Measured step times as parallel columns, with one row a measurement.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Tabular(Record, frozen=True, kw_only=True, tag_field="kind", tag="tabular"
     local_batch
         Samples per GPU and step.
     step_s
-        Seconds of a whole step. One with k gradient accumulations takes
+        Seconds of a whole step. A step with k gradient accumulations takes
         ``step_s + k (step_s - sync_s)``. Between two measured local batches of the same (gpus,
         nodes) the times are interpolated linearly; nothing is extrapolated.
     sync_s
@@ -101,10 +101,10 @@ class Tabular(Record, frozen=True, kw_only=True, tag_field="kind", tag="tabular"
 
 
 class Rated(Record, frozen=True, kw_only=True, tag_field="kind", tag="rated"):
-    """Rates that another scheduler hands over, as they are; parallel columns, one row a way to run.
+    """Rates that another scheduler hands over, as parallel columns, with one row a configuration.
 
-    What has no row cannot be run, and nothing is interpolated. Such jobs have any number of GPUs
-    that has a row. Only rounds know this model: nobody can tell the truth behind it.
+    A configuration without a row cannot run, and nothing is interpolated. Such jobs have any number
+    of GPUs that has a row. Only rounds have this model, as the truth behind it is unknown.
 
     Attributes
     ----------
@@ -113,13 +113,13 @@ class Rated(Record, frozen=True, kw_only=True, tag_field="kind", tag="rated"):
     nodes
         Number of nodes that they are spread over.
     batch
-        Global batch size: one that the profile offers.
+        Global batch size, one of the profile.
     clock
         Clock as a fraction of the maximum.
     rate
         Work per second, statistical efficiency included.
     power_w
-        Power in watts of all the GPUs together; empty: what they draw idle.
+        Power in watts of all the GPUs together; empty for their idle power.
     """
 
     gpus: tuple[Count, ...]
@@ -141,7 +141,7 @@ class PowerCurve(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     a_w
-        What does not depend on the speed.
+        Power that does not depend on the speed.
     b_w
         Rise with the speed up to `s0`, where the voltage is at its floor.
     c_w
@@ -149,7 +149,7 @@ class PowerCurve(Record, frozen=True, kw_only=True):
     s0
         Relative speed at which the voltage leaves its floor, at most 10.
     sync_w
-        What the GPU draws instead while gradients synchronise; None: no difference.
+        Power while gradients synchronise; None if it does not differ.
     """
 
     a_w: NonNegative
@@ -178,7 +178,7 @@ class Memory(Record, frozen=True, kw_only=True):
 
 
 class NoiseScale(Record, frozen=True, kw_only=True, gc=False):
-    """Gradient noise scale now, by global batch size (linear between entries, constant outside).
+    """The gradient noise scale now, by global batch size (linear between, constant outside).
 
     Statistical efficiency of a sample in a batch B is ``(scale + B0) / (scale + B)`` with the
     base batch B0 (Pollux, OSDI'21, section 3.1; McCandlish et al. 2018).
@@ -186,7 +186,7 @@ class NoiseScale(Record, frozen=True, kw_only=True, gc=False):
     Attributes
     ----------
     batches
-        Ascending: global batch sizes that were measured.
+        Global batch sizes that were measured, ascending.
     scale
         Noise scale at each of them.
     """
@@ -196,12 +196,12 @@ class NoiseScale(Record, frozen=True, kw_only=True, gc=False):
 
 
 class NoiseCurve(Record, frozen=True, kw_only=True):
-    """How a job's gradient noise scale develops: one row of `scale` per stage of its progress.
+    """The development of a job's gradient noise scale, with one row per stage of its progress.
 
     Attributes
     ----------
     until
-        (S,) ascending: work at which each stage ends; the last stage has no end.
+        (S,) work at which each stage ends, ascending; the last stage has no end.
     batches
         (B,) global batch sizes that were measured.
     scale
@@ -214,7 +214,7 @@ class NoiseCurve(Record, frozen=True, kw_only=True):
 
 
 Mode = Literal["exclusive", "turns", "packed", "slices", "fused"]
-"""One model alone; time-sharing; processes side by side (MPS); MIG slices; one fused process."""
+"""One model alone, time-sharing, processes side by side (MPS), MIG slices, or one fused process."""
 
 
 class AffineTime(Record, frozen=True, kw_only=True, tag_field="kind", tag="affine"):
@@ -223,11 +223,11 @@ class AffineTime(Record, frozen=True, kw_only=True, tag_field="kind", tag="affin
     Attributes
     ----------
     alpha_s
-        Seconds that do not depend on k: what the models share.
+        Seconds that do not depend on k, which the models share.
     beta_s
         Seconds of each model.
     floor_s
-        Seconds that even few models take, as they leave the device idle.
+        Least seconds, of few models, which leave the device idle.
     """
 
     alpha_s: NonNegative
@@ -241,7 +241,7 @@ class MeasuredTime(Record, frozen=True, kw_only=True, tag_field="kind", tag="mea
     Attributes
     ----------
     models
-        Ascending: the numbers of models that were measured.
+        Numbers of models that were measured, ascending.
     step_s
         Seconds at each of them.
     """
@@ -251,14 +251,14 @@ class MeasuredTime(Record, frozen=True, kw_only=True, tag_field="kind", tag="mea
 
 
 class Sharing(Record, frozen=True, kw_only=True):
-    """How long a step of k models takes in one mode on one type of GPU.
+    """The time of a step of k models in one mode on one type of GPU.
 
     Attributes
     ----------
     mode
-        How the models share the GPU.
+        The way in which the models share the GPU.
     time
-        Seconds, or whatever unit the measurements had, by k.
+        Seconds by k, or any other unit of time.
     """
 
     mode: Mode
@@ -266,20 +266,20 @@ class Sharing(Record, frozen=True, kw_only=True):
 
 
 class Profile(Record, frozen=True, kw_only=True):
-    """Everything that is known about an application.
+    """The knowledge about an application.
 
     Attributes
     ----------
     name
         Key by which jobs refer to it.
     throughput
-        Speed by name of GPU type; one that is not here cannot run the job.
+        Speed by name of GPU type; other types cannot run the job.
     power
-        Power by name of GPU type; a busy GPU of a type that is not here draws its idle power.
+        Power by name of GPU type; busy GPUs of other types draw their idle power.
     base_batch
         Global batch size B0 at which a unit of work is one sample (efficiency 1).
     batches
-        Global batch sizes that a scheduler may choose; empty: only the job's own.
+        Global batch sizes that a scheduler may choose; empty for the job's own only.
     min_local_batch
         Smallest local batch (samples per GPU and step) that may be chosen.
     max_local_batch
@@ -287,11 +287,11 @@ class Profile(Record, frozen=True, kw_only=True):
     memory
         Memory need, checked against the GPU type when given.
     sharing
-        How jobs of one fusion class share a GPU, by name of GPU type: a curve for each mode, that
-        of "exclusive" among them. Only their ratios count: a job of an array of k goes on at
+        Times of jobs of one fusion class that share a GPU, by name of GPU type: a curve for each
+        mode, with "exclusive" among them. Only their ratios count: a job in an array of k runs at
         ``T(1) / T(k)`` of its speed alone, with T(1) that of "exclusive".
     source
-        Where the numbers come from.
+        Source of the numbers.
     """
 
     name: Name

@@ -1,4 +1,4 @@
-"""A round: a snapshot to decide."""
+"""A round: the snapshot of a cluster for a decision."""
 
 from typing import Literal
 
@@ -10,22 +10,22 @@ from ronda.instances.profile import Profile
 
 
 class Round(Record, frozen=True, kw_only=True):
-    """A snapshot to decide now; holds nothing that the scheduler could not know.
+    """A snapshot for a decision, with all that the scheduler can know and no more.
 
     Attributes
     ----------
     format
         Version of the file format.
     name
-        What people call it.
+        Name of the round.
     source
-        Where it comes from.
+        Source of the round.
     cluster, profiles, costs
         As in an `Instance`.
     now_s
         Time of the decision.
     length_s
-        For how long the decision is expected to stand.
+        Seconds for which the decision is expected to stand.
     waiting
         Live jobs that hold no GPUs, in order of submission.
     running
@@ -35,20 +35,20 @@ class Round(Record, frozen=True, kw_only=True):
     energy_j
         Energy that the cluster may use in the next `window_s` seconds, likewise.
     window_s
-        How far ahead `energy_j` reaches.
+        Seconds ahead that `energy_j` is for.
     banked_j
-        What of `energy_j` may be used at once; the rest comes evenly over the window, and
-        `sustained_w` after it. None: all of it may.
+        Part of `energy_j` that may be used at once; the rest comes evenly over the window, and
+        `sustained_w` after it. None if all of it may.
     sustained_w
         Power that the energy budget can bear indefinitely.
     asleep
         Nodes that sleep now (ascending indices). A plan that wakes one draws its ``wake_w`` for
         ``wake_s`` seconds on top.
     waking
-        Nodes that are still waking, likewise. What they draw on top of their idle power has been
-        taken off `power_cap_w` and `energy_j`, not off the caps of racks.
+        Nodes that are still waking, likewise. Their power on top of idle power has been taken off
+        `power_cap_w` and `energy_j`, not off the caps of racks.
     sweeps
-        Searches for hyper-parameters that live jobs are trials of, by name.
+        Searches for hyper-parameters whose trials are live jobs, by name.
     energy_price_per_j, carbon_g_per_j
         Price and carbon intensity of a joule now; None if the instance has no such series.
     """
@@ -81,7 +81,7 @@ class Round(Record, frozen=True, kw_only=True):
 
     @property
     def held(self) -> dict[str, Allocation]:
-        """What the running jobs hold, by job."""
+        """The allocations of running jobs, by job."""
         return {s.job.id: s.allocation for s in self.running if s.allocation is not None}
 
     @property
@@ -93,7 +93,6 @@ class Round(Record, frozen=True, kw_only=True):
         return mean if self.power_cap_w is None else min(self.power_cap_w, mean)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
         from ronda.instances.tables.documents import round_table
 
         return round_table(self).html()

@@ -1,4 +1,4 @@
-"""The answer to an instance: what ran where and when, and a record of every round."""
+"""Schedules, the answers to instances: segments of all jobs, and a record of every round."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,17 +16,17 @@ class Segment(Record, frozen=True, kw_only=True, array_like=True):
     Attributes
     ----------
     start_s, end_s
-        When it held the GPUs.
+        Time in which it held the GPUs.
     resume_s
-        When progress began (start or restart delay over); ``end_s`` if it never did.
+        Time at which progress began (start or restart delay over); ``end_s`` if it never did.
     done
-        Work that it completed in this segment, but what a failure at its end lost.
+        Work that it completed in this segment, less the loss by a failure at its end.
     option
-        How it ran.
+        Option with which it ran.
     placement
         Pairs (node index, GPUs there).
     array
-        Name of the array that it ran in, which stays as it is for the segment; None: alone.
+        Name of the array that it ran in, which does not change in the segment; None if alone.
     """
 
     start_s: float
@@ -51,13 +51,13 @@ class JobOutcome(Record, frozen=True, kw_only=True):
     id, submit_s
         As in the instance.
     end_s
-        When it was complete, or discarded; None if the run was cut before.
+        Time at which it was complete, or discarded; None if the run was cut before.
     segments
-        When it held GPUs, in order of time.
+        Segments in which it held GPUs, in order of time.
     failed
-        Whether it ended for good by a failure, its work not done.
+        Whether a failure ended it for good, with work left.
     discarded
-        Whether the policy gave it up: a trial of a sweep, its work not done.
+        Whether the policy gave it up, as a trial of a sweep with work left.
     """
 
     id: str
@@ -69,25 +69,25 @@ class JobOutcome(Record, frozen=True, kw_only=True):
 
     @property
     def state(self) -> str:
-        """How it ended: completed, failed, discarded, or unfinished."""
+        """The end of the job: completed, failed, discarded, or unfinished."""
         if self.failed or self.discarded:
             return "failed" if self.failed else "discarded"
         return "unfinished" if self.end_s is None else "completed"
 
 
 class Failure(Record, frozen=True, kw_only=True, array_like=True):
-    """A job that failed: it stopped, and went back to its last checkpoint.
+    """A failure of a job, which stopped and went back to its last checkpoint.
 
     Attributes
     ----------
     time_s, job
-        When which job.
+        Time of the failure, and the job.
     node
-        The node whose failure it was; None: its own.
+        The node that failed; None if the job itself did.
     lost
-        Work to do again.
+        Work lost.
     lost_s
-        Seconds that it took.
+        Seconds that the lost work took.
     """
 
     time_s: float
@@ -98,22 +98,22 @@ class Failure(Record, frozen=True, kw_only=True, array_like=True):
 
 
 class Forecast(Record, frozen=True, kw_only=True, array_like=True):
-    """What was believed of a job before it was seen, and what came.
+    """A belief about a job before it was observed, and the observation.
 
     Attributes
     ----------
     what
-        "size": its work, believed when a size was first told of it, once it is complete; "rate":
-        its work per second on an allocation, believed when that began.
+        "size" for its work, believed when a size was first known, and observed once complete;
+        "rate" for its work per second on an allocation, believed when that began.
     time_s
-        When it was believed.
+        Time of the belief.
     job
-        Its id.
+        Id of the job.
     believed, real
-        Both numbers.
+        Believed and observed number.
     share
-        Of sizes: the probability, as believed, of one that is not larger (half of it for equal
-        ones); of rates None.
+        For sizes, the believed probability of one that is not larger (half for equal ones); None
+        for rates.
     """
 
     what: Literal["size", "rate"]
@@ -125,22 +125,22 @@ class Forecast(Record, frozen=True, kw_only=True, array_like=True):
 
 
 class RoundRecord(Record, frozen=True, kw_only=True, array_like=True):
-    """One decision: when, over what, how good, how long it took.
+    """The record of one decision.
 
     Attributes
     ----------
     now_s
-        When, in the instance's time.
+        Time of the decision.
     waiting
-        Jobs that waited before the decision.
+        Number of jobs that waited before the decision.
     running
-        Jobs that ran before the decision.
+        Number of jobs that ran before the decision.
     started
-        Jobs that the decision started or resumed.
+        Number of jobs that the decision started or resumed.
     stopped
-        Jobs that it stopped.
+        Number of jobs that it stopped.
     changed
-        Jobs that it gave another allocation.
+        Number of jobs that it gave another allocation.
     objective, bound, stop, status
         As in the `Plan`.
     solve_s
@@ -152,16 +152,16 @@ class RoundRecord(Record, frozen=True, kw_only=True, array_like=True):
     power_w
         Power of the cluster after the decision.
     violations
-        Those of the plan that the policy proposed (a plan with any never runs).
+        Violations of the proposed plan (a plan with any never runs).
     prices
-        As in the `Plan`; empty where it has none.
+        As in the `Plan`; empty if it has none.
     slowed_jobs, stopped_jobs
-        Jobs that the driver, not the policy, gave a lower clock or stopped to keep to a limit.
+        Jobs that the driver, not the policy, gave a lower clock or stopped to keep a limit.
     restored_jobs
-        Jobs that it gave back the clock that it had taken from them.
+        Jobs to which the driver gave back their clock.
     pinned_jobs
-        Jobs that it did not let the policy stop or change, as they had lost 250 allocations in a
-        row before they made any progress.
+        Jobs that the driver did not let the policy stop or change, as they had lost 250 allocations
+        in a row before they made any progress.
     conflicts
         Limits that gave way to jobs which may not be stopped, in words.
     """
@@ -190,7 +190,7 @@ class RoundRecord(Record, frozen=True, kw_only=True, array_like=True):
 
 
 class Energy(Record, frozen=True, kw_only=True):
-    """Joules of a whole run by where they went; `total_j` is the integral of cluster power.
+    """The joules of a whole run by use; `total_j` is the integral of cluster power.
 
     Attributes
     ----------
@@ -205,7 +205,7 @@ class Energy(Record, frozen=True, kw_only=True):
     sleep_j
         Sleeping nodes.
     wake_j
-        What waking nodes draw on top of their idle power, which is in the parts above.
+        Power of waking nodes on top of their idle power, which is in the parts above.
     """
 
     busy_j: float = 0.0
@@ -236,27 +236,27 @@ class Schedule(Record, frozen=True, kw_only=True):
     policy
         Name of the policy that decided.
     config
-        Its parameters and the driver's.
+        Parameters of the policy and of the driver.
     seed
         Seed of everything random.
     jobs
-        In the instance's order.
+        Histories of the jobs, in the order of the instance.
     rounds
-        In order of time.
+        Records of all rounds, in order of time.
     sleeps
         Triples (node, start, end) of the times that nodes slept.
     failures
-        What jobs lost by failures, in order of time.
+        Failures of jobs, in order of time.
     forecasts
-        What was believed of jobs, and what came, where it was learnt; in order of its coming.
+        Beliefs about jobs where they were learnt, in the order of the observations.
     energy
-        Where the joules went.
+        Joules by use.
     energy_cost
-        What the joules cost by the instance's price series; None without one.
+        Cost of the joules by the instance's price series; None without one.
     carbon_g
         Grams of CO2 equivalent by the instance's carbon intensity; None without one.
     end_s
-        When the last job ended; energy is counted from 0 to here.
+        Time at which the last job ended; energy is counted from 0 to here.
     versions
         Versions of ronda and of the packages that decided, by name.
     """
@@ -285,7 +285,6 @@ class Schedule(Record, frozen=True, kw_only=True):
         return schedule_frame(self)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
         from ronda.instances.tables.documents import schedule_table
 
         return schedule_table(self).html()

@@ -1,24 +1,24 @@
-"""What the checker reports, and how exactly it compares."""
+"""Violations that the checker reports, and its tolerances."""
 
 from typing import NamedTuple
 
 from ronda.instances.base import Record
 
 ROUNDING = 1e-9
-"""Two numbers are the same up to rounding if they differ by no more than this share of them, or
-of what they are sums and differences of: solvers keep 30 bits of a number, one part in 10^9."""
+"""The share by which numbers that are equal up to rounding may differ, or their summands: solvers
+keep 30 bits of a number, one part in 10^9."""
 
 RELATIVE = 1e-6
-"""Relative tolerance of rates, powers, work and limits."""
+"""The relative tolerance of rates, powers, work and limits."""
 
 ACCOUNTING = 1e-9
-"""Tolerance of the parts of a run's energy, relative to its total."""
+"""The tolerance of the parts of a run's energy, relative to its total."""
 
 SECOND = 1e-6
-"""Tolerance of differences between times, in seconds."""
+"""The tolerance of differences between times, in seconds."""
 
 LONGEST_S = 2.0**33
-"""How long a run may last, some 270 years: up to there floats lie closer than `SECOND`."""
+"""The longest run, some 270 years: up to there floats lie closer than `SECOND`."""
 
 
 class Violation(Record, frozen=True):
@@ -31,7 +31,7 @@ class Violation(Record, frozen=True):
     where
         The job, node, rack or total that it concerns.
     message
-        What stands there and what the rule asks.
+        The value found, and the rule.
     """
 
     code: str
@@ -44,13 +44,13 @@ class Violation(Record, frozen=True):
 
 
 class Fault(NamedTuple):
-    """A violation before it is known whom it concerns."""
+    """A violation without its place."""
 
     code: str
     message: str
 
     def at(self, where: str) -> Violation:
-        """Return this as a violation by `where`: a job, node, rack or total."""
+        """Return the violation at a place: a job, node, rack or total."""
         return Violation(self.code, where, self.message)
 
 

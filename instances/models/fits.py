@@ -1,7 +1,6 @@
-"""What was learnt from data and is kept in files: fits of models, and predictors of job sizes.
+"""Records of fits of models, and of predictors of job sizes, which are kept in files.
 
-Here stand the records. How a model is fitted is `ronda.solvers.fitting`, how a size is predicted
-`ronda.formulations.prediction`.
+Models are fitted in `ronda.solvers.fitting`, sizes predicted in `ronda.formulations.prediction`.
 """
 
 from typing import Literal
@@ -11,10 +10,10 @@ from ronda.instances.profile import Memory, Parametric, PowerCurve, Sharing
 
 
 class FitErrors(Record, frozen=True, kw_only=True):
-    """How far a fit is from its measurements; all errors are relative, 0.01 is 1 %.
+    """The errors of a fit; all are relative, 0.01 is 1 %.
 
     `mape` is the mean and `largest` the largest absolute error of the fitted rows; `held_out_mape`
-    that of the rows that were left out of a fit once and predicted by it (None: there is none).
+    that of the rows that were left out of a fit once and predicted by it (None without any).
     """
 
     rows: Count
@@ -25,7 +24,7 @@ class FitErrors(Record, frozen=True, kw_only=True):
 
     @property
     def ratio(self) -> float | None:
-        """Held-out error over fitted error; None where it has no meaning."""
+        """The ratio of held-out to fitted error, None where it has no meaning."""
         if self.held_out_mape is None or self.mape <= 0.0:
             return None
         return self.held_out_mape / self.mape
@@ -35,8 +34,8 @@ class FitParameter(Record, frozen=True, kw_only=True):
     """One parameter of a fit.
 
     It is ``fitted``, with a standard error from the curvature at the optimum (None: unknown);
-    ``fixed`` from outside or because nothing was measured that could tell; or ``at-bound``: the fit
-    would go beyond what is possible.
+    ``fixed`` from outside, or for lack of measurements that tell it; or ``at-bound``, if the fit
+    would go beyond the possible.
     """
 
     name: Name
@@ -46,7 +45,7 @@ class FitParameter(Record, frozen=True, kw_only=True):
 
 
 class FitRemark(Record, frozen=True, kw_only=True):
-    """A named warning, as ``phi-fixed``: ``docs/fitting.md`` lists the codes."""
+    """A named warning such as ``phi-fixed``; ``docs/fitting.md`` lists the codes."""
 
     code: Name
     message: str
@@ -56,8 +55,8 @@ class Residual(Record, frozen=True, kw_only=True):
     """One measurement and its predictions: seconds per iteration, watts per GPU, or GiB.
 
     `row` is the line in the file, `at` the values of ``gpus``, ``nodes``, ``local_batch``,
-    ``clock``, ``speed`` or ``models``; `held_out` is what a fit without this row says
-    (None: the other rows are too few).
+    ``clock``, ``speed`` or ``models``; `held_out` is the prediction of a fit without this row (None
+    if the other rows are too few).
     """
 
     row: Index
@@ -68,7 +67,7 @@ class Residual(Record, frozen=True, kw_only=True):
 
 
 def batch_suffix(batch: float | None) -> str:
-    """Return what the name of a fit says of its batch size; nothing if it has none."""
+    """Return the suffix for the batch size in the name of a fit, empty if it has none."""
     return f"-b{batch:.12g}" if batch else ""
 
 
@@ -76,9 +75,9 @@ class Fit(Record, frozen=True, kw_only=True):
     """A model of one application on one type of GPU, fitted to measurements.
 
     It holds the model of its kind: `throughput`, `power` (for one `batch` size if the measurements
-    had one), `sharing` of a GPU in one mode, or `memory` by number of models.
-    `measured` has the smallest and the largest value by axis: beyond it the model extrapolates. The
-    packaged fits come without residuals.
+    had one), `sharing` of a GPU in one mode, or `memory` by number of models. `measured` has the
+    smallest and the largest value by axis, beyond which the model extrapolates. The packaged fits
+    come without residuals.
     """
 
     name: Name
@@ -101,11 +100,11 @@ class Fit(Record, frozen=True, kw_only=True):
 
     @property
     def family(self) -> str:
-        """The name without batch size: that of all power curves of an application on a GPU."""
+        """The name without batch size, common to all power curves of an application on a GPU."""
         return self.name.removesuffix(batch_suffix(self.batch))
 
     def __post_init__(self) -> None:
-        """Hold kind and model together."""
+        """Ensure that the fit holds the model of its kind and no other."""
         kinds = ("throughput", "power", "sharing", "memory")
         if [kind for kind in kinds if getattr(self, kind) is not None] != [self.kind]:
             raise ValueError(f"a fit of {self.kind} holds that model and no other")
@@ -119,7 +118,7 @@ class Fits(Record, frozen=True, kw_only=True):
 
 
 class Past(Record, frozen=True, kw_only=True):
-    """A job that is complete, as predictors remember it: who asked for what, and its `work`."""
+    """A complete job as predictors remember it: its user, request and `work`."""
 
     gpus: Count
     work: Positive
@@ -129,22 +128,22 @@ class Past(Record, frozen=True, kw_only=True):
 
 
 class Calibration(Record, frozen=True, kw_only=True):
-    """How right a predictor was on jobs that it was not fitted to.
+    """The accuracy of a predictor on jobs to which it was not fitted.
 
     Attributes
     ----------
     jobs
-        How many there were.
+        Number of jobs.
     correlation
         Spearman's rank correlation of predicted and true work.
     service_correlation
-        Likewise of GPUs times work.
+        Likewise for GPUs times work.
     error
         Mean of ``|log(predicted / true)|``.
     coverage
         Share of jobs whose work is between the believed quantiles of 10 and 90 %.
     shares
-        Of each job, the believed probability of a size that is not larger; ascending.
+        The believed probability of a size that is not larger, for each job; ascending.
     """
 
     jobs: Count
@@ -156,31 +155,31 @@ class Calibration(Record, frozen=True, kw_only=True):
 
 
 class Predictor(Record, frozen=True, kw_only=True):
-    """Believes in sizes of jobs by who asks for what, and by how like jobs went before.
+    """A predictor of job sizes from their users, requests and names, and from earlier jobs.
 
     Attributes
     ----------
     format
         Version of the file format.
     instance, fingerprint
-        What it was trained on.
+        Instance on which it was trained.
     alpha
-        Weight of the rolling estimate against the model's.
+        Weight of the rolling estimate against that of the model.
     users, partitions, names
-        What the model tells apart, by place; of names the most frequent.
+        Words that the model tells apart, by place; among names the most frequent.
     model
         The regression of log work, in LightGBM's text form.
     errors
-        True over predicted work of jobs that were not fitted, by the decade of what was predicted:
-        the last ones.
+        Ratios of true to predicted work of the last jobs that were not fitted, by the decade of the
+        prediction.
     past
-        The last jobs that were complete.
+        The last complete jobs.
     calibration
-        How right it was.
+        Its accuracy.
     versions
-        Of what trained it.
+        Versions of the packages that trained it.
     checksum
-        Of all the rest.
+        Checksum of all other fields.
     """
 
     format: Literal["ronda/predictor/1"] = "ronda/predictor/1"
