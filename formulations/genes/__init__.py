@@ -1,4 +1,4 @@
 """Plans as genomes: a row of the round's separable problem for each job, and the cost of moves.
 
-The search is in `ronda.solvers.genetic`; the genome of ONES, in `ronda.systems.ones`.
+The search is in `ronda.solvers.genetic`.
 """

@@ -1,6 +1,5 @@
 """Genetic search over per-job choices, on DEAP.
 
 Here stand the search (`engine`) and its operators. What an individual means is in
-`ronda.formulations.genes`; the operators of ONES, in `ronda.systems.ones`. Both load DEAP and are
-imported by module path.
+`ronda.formulations.genes`. Both load DEAP and are imported by module path.
 """

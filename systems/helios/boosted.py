@@ -53,12 +53,12 @@ def boosted(
     history: Demand | None = None,
     levels: tuple[float, ...] = LEVELS,
 ) -> DemandForecast:
-    """Foretell quantiles, directly for each step ahead: one model a level, steps ahead a feature.
+    """Foretell quantiles for each step ahead, by one model a level with the steps as a feature.
 
-    Trained every `EVERY_DAYS` on what precedes: the days of the series until then, and a `history`
-    in steps of the same length if there is one. Without history the first two days have no
-    forecast. Features are of the target's time of day and week, and of the last day's needs; all
-    are known at the step of the forecast.
+    The models are trained every `EVERY_DAYS` on the days of the series until then, after those of a
+    `history` in steps of the same length if there is one. Without history the first two days have
+    no forecast. Features are the target's time of day and week and the last day's needs, all of
+    them known at the step of the forecast.
     """
     import lightgbm
 
@@ -86,7 +86,7 @@ def boosted(
 
 
 def _rows(history: Demand, ahead: list[int], target: Target) -> list[Any]:
-    """Return features (N, F) and what came (N,) of every second step with a day before it."""
+    """Return the features (N, F) and the targets (N,) of every second step after the first day."""
     day, needed = steps_of_day(history), history.needed_nodes
     parts = []
     for h in ahead:
@@ -96,7 +96,7 @@ def _rows(history: Demand, ahead: list[int], target: Target) -> list[Any]:
 
 
 def _features(series: Demand, ahead: int) -> Floats:
-    """Return (T, F) what is known at each step of the one `ahead` steps later."""
+    """Return (T, F) the features of the step that is `ahead` steps later, known at each step."""
     import pandas as pd
 
     needed, day = pd.Series(series.needed_nodes.astype(float)), steps_of_day(series)
@@ -125,12 +125,13 @@ def _clock(series: Demand, ahead: int) -> list[Floats]:
 
 
 def leaking(series: Demand) -> Floats:
-    """Return (T,) the forecast of Helios's artifact, which is NOT causal.
+    """Return (T,) the forecast as Helios's artifact makes it, which is NOT causal.
 
-    What it says of a step uses means, medians and deviations of the needs that end an hour before
-    that step, whenever it is asked: for steps further ahead they have not been seen yet. Trained,
-    as there, on what precedes the series; here on its first third, whose forecasts are
-    therefore of what was learnt. Without the artifact's holidays and deadlines of conferences.
+    It foretells a step by means, medians and deviations of the needs until an hour before that
+    step, whenever it is asked: for steps further ahead these have not been seen yet. The artifact
+    trains on the months before the series, this function on its first third, so that forecasts of
+    that third repeat what was learnt. The artifact's holidays and conference deadlines are left
+    out.
     """
     import lightgbm
     import pandas as pd

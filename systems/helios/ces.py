@@ -130,7 +130,7 @@ class Watch:
 
 
 def published(forecast: Ints) -> Forecast:
-    """Return a forecast that is one series, whenever it is asked: as the artifact reads its own."""
+    """Return a forecast that reads one series whenever it is asked, as the artifact does."""
     return lambda t, n: forecast[t : t + n].astype(np.float64)
 
 
@@ -159,12 +159,12 @@ class Ces:
     Attributes
     ----------
     cluster
-        Whose published parameters.
+        The cluster whose published parameters are used.
     forecast
-        The series' own, which is not causal; LightGBM, causal or as leaking as the artifact's; by
-        the time of day; or that all stays as it is.
+        The series' own (published), which is not causal; LightGBM, as leaking as the artifact's, or
+        causal (boosted); by the time of day (seasonal); or no change (last).
     history
-        A demand series that precedes, for ``boosted`` to learn from; a name or a file.
+        An earlier demand series, a name or a file, from which ``boosted`` learns.
     """
 
     cluster: Literal["venus", "earth", "saturn", "uranus", "philly"] = "earth"
@@ -201,14 +201,14 @@ def _medians(needed: Ints, rise: Floats) -> Forecast:
 
 
 class CesPool(Record, frozen=True):
-    """What the controller of a pool remembers; demands in nodes, times in steps.
+    """The memory of a pool's controller, with demands in nodes and times in steps.
 
     Attributes
     ----------
     step
-        That of the last decision.
+        The step of the last decision.
     past, peak, last
-        The demand: the most in each of the steps before, and in this one; after the last decision.
+        The demand: the most in each of the steps before, the most in this one, and the last.
     awake
         Nodes that are awake.
     guard
@@ -224,7 +224,7 @@ class CesPool(Record, frozen=True):
 
 
 class CesMemory(PlanMemory, frozen=True):
-    """What the controllers remember, by pool."""
+    """The memories of the controllers, by pool."""
 
     key: ClassVar[str] = "ces"
 
@@ -244,9 +244,9 @@ class CesQueue(TimelyPolicy):
     Parameters
     ----------
     cluster
-        Whose published parameters.
+        The cluster whose published parameters are used.
     history
-        A demand series (a name or a file) that forecasts follow; empty: all stays as it is.
+        An earlier demand series, a name or a file, that forecasts follow; empty: no change.
         Instances are taken to begin at midnight, as the series does.
     """
 
@@ -257,7 +257,7 @@ class CesQueue(TimelyPolicy):
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
 
     def __post_init__(self) -> None:
-        """Refuse a history that tells nothing."""
+        """Refuse a history from which nothing can be learnt."""
         past(self.history)
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
@@ -278,10 +278,10 @@ class CesQueue(TimelyPolicy):
 def looked(
     known: CesPool, now_s: float, used: int, total: int, rule: CesRule, history: str
 ) -> CesPool:
-    """Return what a pool's controller knows after a look, with `used` nodes in use from now on.
+    """Return the memory of a pool's controller after a look, with `used` nodes in use from now on.
 
-    At the end of each step that is over by now, nodes may go to sleep; those that are missing wake
-    at once.
+    Nodes may have gone to sleep at the end of each step since the last look; those that are missing
+    wake at once.
     """
     step, back = int(now_s // STEP_S), max(WARM_UP, rule.past)
     since = step if known.step is None else known.step

@@ -1,4 +1,4 @@
-"""Controllers of sleep on a demand series: what they decide, and which there are."""
+"""Controllers of sleep on a demand series, by name, and the form of their decisions."""
 
 import importlib
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from ronda.systems.helios.forecasts import DemandForecast
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What a controller does on a series.
+    """The decisions of a controller on a series.
 
     Attributes
     ----------
@@ -23,9 +23,9 @@ class Control:
         (T,) nodes awake.
     knowledge
         ``oracle`` knows the future, ``leaking`` has a forecast that has seen some of it,
-        ``history`` knows what was needed until then, ``none`` what is needed now.
+        ``history`` knows the needs until then, ``none`` the need of now.
     forecast
-        What it was decided by, if it has quantiles.
+        The forecast that was used, if it has quantiles.
     """
 
     active: Ints

@@ -1,8 +1,8 @@
 """Forecasts of how many nodes are needed: quantiles by step ahead, and two simple ones.
 
-A forecast made at step t uses what was needed until t alone: it is causal. What it tells is the
-*rise* above what is needed at t, of a step ahead (``level``) or of the most needed in all steps up
-to it (``peak``): a number of nodes that stays awake is enough until the peak exceeds it.
+A forecast made at step t uses only the needs until t: it is causal. It foretells the *rise* above
+the need at t, of the need at a step ahead (``level``) or of the largest need in all steps up to it
+(``peak``): a number of nodes that stays awake is enough until the peak exceeds it.
 """
 
 from dataclasses import dataclass
@@ -42,21 +42,21 @@ AHEAD = HOURS_AHEAD * round(3600 / STEP_S)
 
 @dataclass(frozen=True, slots=True)
 class DemandForecast:
-    """Quantiles of the rise, whenever they are asked for.
+    """Quantiles of the rise, for each step at which they are asked.
 
     Attributes
     ----------
     target
-        What is foretold.
+        The level or the peak.
     levels
-        Of the L quantiles, ascending.
+        The levels of the L quantiles, ascending.
     ahead
         (H,) steps ahead, ascending.
     rise
-        (T, H, L) nodes above what is needed at the step of the forecast; they ascend with the
-        level, and those of a peak with the steps ahead.
+        (T, H, L) nodes above the need at the step of the forecast; they ascend with the level,
+        and those of a peak with the steps ahead.
     first
-        First step at which enough is known for a forecast.
+        The first step with a forecast.
     """
 
     target: Target
@@ -66,7 +66,7 @@ class DemandForecast:
     first: int
 
     def paths(self, steps: int) -> Floats:
-        """Return (L, T, steps) the rise of 1, 2, ... steps ahead: straight lines in between."""
+        """Return (L, T, steps) the rise of 1, 2, ... steps ahead, by straight lines in between."""
         wanted = np.arange(1, steps + 1)
         after = np.clip(np.searchsorted(self.ahead, wanted), 1, len(self.ahead) - 1)
         before = after - 1
@@ -88,7 +88,7 @@ def steps_ahead(series: Demand) -> Ints:
 
 
 def rises(needed: Ints, ahead: int, target: Target) -> Floats:
-    """Return (T,) what the need became `ahead` steps later; NaN where the series has ended."""
+    """Return (T,) the rise of the need `ahead` steps later; NaN where the series has ended."""
     made = np.full(len(needed), np.nan)
     if ahead < len(needed):
         after = np.lib.stride_tricks.sliding_window_view(needed[1:], ahead)
@@ -98,14 +98,14 @@ def rises(needed: Ints, ahead: int, target: Target) -> Floats:
 
 
 def last_value(series: Demand, target: Target) -> DemandForecast:
-    """Foretell at every level that what is needed stays as it is."""
+    """Foretell at every level that the need stays as it is."""
     ahead = steps_ahead(series)
     rise = np.zeros((len(series.needed), len(ahead), len(LEVELS)))
     return DemandForecast(target, LEVELS, ahead, rise, 0)
 
 
 def seasonal(series: Demand, target: Target) -> DemandForecast:
-    """Foretell the quantiles of what came, on the days before, in this hour and the two around it.
+    """Foretell the quantiles of the rises of the days before, in this hour and the two around it.
 
     It learns once a day, from the third day on.
     """
@@ -119,35 +119,35 @@ def seasonal(series: Demand, target: Target) -> DemandForecast:
 
 
 def daily(series: Demand, target: Target) -> DemandForecast:
-    """Foretell, for each step of any later day, what came at that hour in the whole series."""
+    """Foretell, for each step of any later day, the rises at that hour in the whole series."""
     rise = _of_day(series, target, len(series.needed))
     return ordered(target, LEVELS, steps_ahead(series), rise, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """What is usual by step of the day, and how fast a need that is not returns to it.
+    """The usual need by step of the day, and how fast an unusual one returns to it.
 
     Attributes
     ----------
     need
         (D,) mean need of the hour and the two around it.
     stays
-        (K,) how much of the distance from what is usual is left after 1 .. K steps.
+        (K,) the share of the distance from the usual need that is left after 1 .. K steps.
     """
 
     need: Floats
     stays: Floats
 
     def foretell(self, step: int, needed: float) -> Floats:
-        """Return (K,) the need that is expected of the next steps, where `needed` is needed now."""
+        """Return (K,) the expected need of the next steps, where `needed` is needed now."""
         day = len(self.need)
         later = self.need[(step + 1 + np.arange(len(self.stays))) % day]
         return np.asarray(later + self.stays * (needed - self.need[step % day]))
 
 
 def usual(series: Demand, steps: int) -> Usual:
-    """Learn what is usual from a series of some days: first-order regression of the distances."""
+    """Learn the usual need from a series of some days, by a first-order regression."""
     day, hour = steps_of_day(series), max(1, round(3600 / series.step_s))
     time, needed = np.arange(len(series.needed)) % day, series.needed_nodes
     need = np.empty(day)
@@ -160,9 +160,9 @@ def usual(series: Demand, steps: int) -> Usual:
 
 
 def _of_day(series: Demand, target: Target, now: int) -> Floats:
-    """Return (D, H, L) quantiles of the rise, by step of the day, of what is known by step `now`.
+    """Return (D, H, L) quantiles of the rises known by step `now`, by step of the day.
 
-    Each hour has those of itself and the two around it.
+    Each hour has the rises of itself and of the two around it.
     """
     day, hour = steps_of_day(series), max(1, round(3600 / series.step_s))
     ahead = steps_ahead(series)
@@ -211,7 +211,7 @@ def causal(series: Demand, target: Target, name: str, history: str) -> DemandFor
 def foretold(history: str, step: int, needed: int, nodes: int) -> Floats:
     """Return (K,) the need that is expected in the next steps of a pool of `nodes`.
 
-    The series is scaled to the pool's nodes. Without one all stays as it is.
+    The series is scaled to the pool's nodes. Without a series the need stays as it is.
     """
     learnt = _usual(history)
     if learnt is None:
@@ -228,7 +228,7 @@ def _usual(history: str) -> tuple[Usual, int] | None:
 
 @lru_cache(maxsize=8)
 def daily_paths(history: str, nodes: int) -> tuple[Floats, tuple[float, ...]]:
-    """Return (L, D, K) quantile paths of the peak by step of the day, likewise; their levels."""
+    """Return (L, D, K) quantile paths of the peak by step of the day, scaled so; and levels."""
     series = past(history)
     if series is None:
         return np.zeros((1, 1, AHEAD)), (0.5,)

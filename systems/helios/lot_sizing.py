@@ -1,4 +1,4 @@
-"""How many nodes stay awake, as lot sizing: nodes awake against wake-ups.
+"""Lot sizing: how many nodes stay awake, where nodes awake and wake-ups both cost.
 
     min  sum_t  A_t + price [A_t > A_{t-1}]     with  least_t <= A_t <= most_t
 
@@ -51,13 +51,13 @@ class LotSizing:
     hours
         How far ahead it plans.
     eps, lead
-        Nothing is missing for `lead` steps with probability 1 - eps.
+        No node is missing for `lead` steps with probability 1 - eps.
     keep
-        Steps for which it must pay that a node sleeps before it does.
+        Steps for which sleep must pay before a node goes to sleep.
     forecast
-        LightGBM, by the time of day, or that all stays as it is.
+        LightGBM (boosted), by the time of day (seasonal), or no change (last).
     history
-        A demand series that precedes, for ``boosted`` to learn from; a name or a file.
+        An earlier demand series, a name or a file, from which ``boosted`` learns.
     """
 
     price: Price = 50.0
@@ -90,14 +90,14 @@ class LotSizing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oracle:
-    """The bound of perfect foresight: it knows the future, so nobody can do it.
+    """The bound of perfect foresight, which no controller can reach: it knows the future.
 
     Attributes
     ----------
     price
         What a wake-up costs, in nodes awake for a step.
     lead
-        Steps before it is needed by which a node is awake.
+        Steps by which a node is awake before it is needed.
     """
 
     price: Price = 150.0
@@ -119,7 +119,7 @@ def least_cost(least: Ints, most: Ints, price: float, before: int | None = None)
     Parameters
     ----------
     least, most
-        (T,) what must, and what can, be awake.
+        (T,) the nodes that must be awake, and those that can.
     price
         What a wake-up costs, in nodes awake for a step.
     before
@@ -139,7 +139,7 @@ def least_cost(least: Ints, most: Ints, price: float, before: int | None = None)
 
 
 def _sleeping(value: Floats) -> Floats:
-    """Return, for each number of nodes, the least value of as many or more."""
+    """Return the least value of as many or more nodes, for each number of nodes."""
     return np.minimum.accumulate(value[::-1])[::-1]
 
 
@@ -155,13 +155,13 @@ def _way_back(values: Floats, price: float) -> Ints:
 
 
 def cost(plan: Ints, price: float, before: int | None = None) -> float:
-    """Return what a plan costs, in nodes awake for a step."""
+    """Return the cost of a plan, in nodes awake for a step."""
     first = plan[:1] if before is None else np.array([before])
     return float(plan.sum() + price * (np.diff(np.concatenate([first, plan])) > 0).sum())
 
 
 def _check(least: Ints, most: Ints, price: float) -> None:
-    """Refuse what has no solution."""
+    """Refuse limits that no plan keeps."""
     if len(least) != len(most) or not len(least):
         raise InputError("lot sizing", f"{len(least)} and {len(most)} steps", "as many, and one")
     if (least > most).any():
@@ -172,13 +172,13 @@ def _check(least: Ints, most: Ints, price: float) -> None:
 
 
 def weights(levels: tuple[float, ...]) -> Floats:
-    """Return (L,) the part of the levels 0 to 1 that is nearest to each."""
+    """Return (L,) the part of the levels from 0 to 1 that is nearest to each level."""
     edges = [0.0, *((a + b) / 2 for a, b in pairwise(levels)), 1.0]
     return np.diff(edges)
 
 
 def whole(paths: Floats) -> Ints:
-    """Return paths in whole nodes, as few as are enough."""
+    """Return paths in whole nodes, rounded up."""
     return np.ceil(paths - 1e-6).astype(np.int64)
 
 
@@ -202,9 +202,9 @@ def costs(paths: Ints, part: Floats, price: float) -> Floats:
 
 
 def wanted(needed: Ints, cost: Floats, floor: Ints) -> Ints:
-    """Return the (T,) nodes that cost least by the rows of `cost` (T, X), if free to choose.
+    """Return the (T,) nodes of least cost by the rows of `cost` (T, X).
 
-    They are at least `floor` (T,) above what is needed.
+    They are at least `floor` (T,) above the need.
     """
     above = np.arange(cost.shape[1])
     low = np.minimum(floor, cost.shape[1] - 1)
@@ -212,7 +212,7 @@ def wanted(needed: Ints, cost: Floats, floor: Ints) -> Ints:
 
 
 def roll(needed: Ints, total: Ints, least: Ints, first: int, *, keep: int, buffer: int) -> Ints:
-    """Return the (T,) nodes awake if each step knows how many cost least (T,).
+    """Return the (T,) nodes awake, where each step knows the number (T,) of least cost.
 
     A node that is missing wakes in the step in which it is needed, with as many others as cost
     least. A node goes to sleep if that has cost least for `keep` steps: forecasts differ from step

@@ -1,4 +1,4 @@
-"""What a controller of sleep achieves on a demand series: nodes, changes, waiting, energy."""
+"""The outcome of a controller of sleep on a demand series: nodes, changes, waiting, energy."""
 
 from dataclasses import dataclass
 
@@ -12,21 +12,21 @@ from ronda.systems.helios.ces import WARM_UP
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDraw:
-    """What a node draws without jobs, and how long it takes to wake.
+    """The power of a node without jobs, and the time that it takes to wake.
 
-    No source measured it on Helios: 800 W is what an idle server of eight GPUs is known to draw,
-    five minutes what it takes to boot; cooling is not counted.
+    No source measured them on Helios: idle servers of eight GPUs are known to draw 800 W, and to
+    boot in five minutes; cooling is not counted.
 
     Attributes
     ----------
     idle_w
         Watts of a node awake without jobs.
     sleep_w
-        Watts of one asleep.
+        Watts of a node asleep.
     wake_s
         Seconds that a wake-up takes. Jobs that need the node wait; decisions are the same.
     wake_w
-        Watts of one that wakes.
+        Watts of a node that wakes.
     """
 
     idle_w: float = 800.0
@@ -35,7 +35,7 @@ class NodeDraw:
     wake_w: float = 800.0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Refuse powers and times that cannot be."""
         for name in ("idle_w", "sleep_w", "wake_s", "wake_w"):
             value = getattr(self, name)
             if not 0 <= value < float("inf"):
@@ -49,7 +49,7 @@ class SleepOutcome:
     Attributes
     ----------
     mean_sleeping_nodes
-        Mean of the nodes that are not awake.
+        Mean number of nodes that are not awake.
     wakeups_per_day, nodes_per_wakeup
         Steps with more nodes awake than the one before, and how many more.
     changes_per_day, mean_change_nodes, median_change_nodes
@@ -63,7 +63,7 @@ class SleepOutcome:
     idle_j, asleep_j, wake_j
         Energy of nodes awake without jobs, asleep, and while they wake.
     energy_j, saved_j
-        Their sum, and what is saved of the energy without any sleep.
+        Their sum, and how much less it is than without any sleep.
     """
 
     mean_sleeping_nodes: float
@@ -86,10 +86,10 @@ class SleepOutcome:
 
 
 def outcome(series: Demand, active: Ints, draw: NodeDraw) -> SleepOutcome:
-    """Return what (T,) nodes awake mean for a series.
+    """Return the outcome of (T,) nodes awake for a series.
 
     As in the artifact, changes of the first `WARM_UP` steps are not counted, and nodes wake at
-    once; waiting and energy are with the wake-ups' length.
+    once; waiting and energy count the time that they take to wake.
     """
     needed, total = series.needed_nodes, series.total_nodes
     change = np.diff(active)[WARM_UP - 1 :]
@@ -122,7 +122,7 @@ def outcome(series: Demand, active: Ints, draw: NodeDraw) -> SleepOutcome:
 
 
 def _waiting(needed: Ints, active: Ints, wake_s: float, step_s: float) -> Floats:
-    """Return (T,) node-seconds by step for which nodes are needed that have not woken yet.
+    """Return (T,) the node-seconds of each step for which nodes are needed before they have woken.
 
     Nodes wake from the start of the step in which they become active. What is ready after a time
     is the least number that was active since a wake-up's length before: the nodes woken last go to
@@ -136,7 +136,7 @@ def _waiting(needed: Ints, active: Ints, wake_s: float, step_s: float) -> Floats
 
 
 def _least(active: Ints, back: int) -> Ints:
-    """Return (T,) the least of each step and the `back` before it; the series began as it is."""
+    """Return (T,) the least of each step and the `back` before it, the first one going back."""
     padded = np.concatenate([np.full(back, active[0]), active])
     windows = np.lib.stride_tricks.sliding_window_view(padded, back + 1)
     return np.asarray(windows.min(axis=1))

@@ -15,17 +15,17 @@ from ronda.solvers.policies.rigid.queues import Queued, Service, service
 class Qssf(Queued):
     """Start waiting jobs by expected GPU time, least first, as the QSSF service of Helios does.
 
-    Hu et al. (SC'21): what is believed of a job's run time, times the GPUs that it asked for, ranks
-    the queue of its partition; the first that finds no room blocks. Ties go to fewer GPUs, then to
-    who came first. Jobs of unknown size come last. Whose beliefs these are says the run
-    (``--knowledge``, ``--predictor``).
+    Hu et al. (SC'21): the believed run time of a job, times the GPUs that it asked for, is its
+    place in the queue of its partition; the first job that finds no room blocks. Ties go to fewer
+    GPUs, then to the earlier submission. Jobs of unknown size come last. The run says where beliefs
+    come from (``--knowledge``, ``--predictor``).
 
     Parameters
     ----------
     by
-        What ranks jobs: expected GPU time, expected time, or just GPUs.
+        The key of the order: expected GPU time, expected time, or just GPUs.
     backfill
-        Who passes a job that finds no room, as of `fifo`.
+        The jobs that pass one that finds no room, as for `fifo`.
     """
 
     by: Service = "gpu-time"

@@ -1,4 +1,4 @@
-"""Wake or wait: how many nodes are awake, with what the queue loses by waiting in the same sum."""
+"""Wake or wait: the number of nodes awake, with the waiting of the queue in the same sum."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ FORESEEN = 20
 
 
 class WantedNodes(Record, frozen=True):
-    """How many nodes of a pool were wanted in the last steps since the first."""
+    """The nodes of a pool that were wanted in the last steps, since the first."""
 
     first: int
     wants: dict[int, int] = {}
 
 
 class WantedBefore(PlanMemory, frozen=True):
-    """How many nodes were wanted in the steps before, by pool."""
+    """The nodes that were wanted in the steps before, by pool."""
 
     key: ClassVar[str] = "wanted_nodes"
 
@@ -63,14 +63,14 @@ class WakeOrWait(TimelyPolicy):
     Parameters
     ----------
     price
-        What a wake-up costs, in nodes awake for ten minutes, as of ``ronda sleep --policy
+        The cost of a wake-up, in nodes awake for ten minutes, as for ``ronda sleep --policy
         lot-sizing``.
     delay
-        What a job's waiting costs, in nodes awake for as long.
+        The cost of a job's waiting, in nodes awake for as long.
     keep
-        Steps for which a node stays awake at least, and for which it must pay that it sleeps.
+        Steps for which a node stays awake at least, and for which its sleep must pay.
     history
-        As of `ces-queue`.
+        As for `ces-queue`.
     """
 
     price: Annotated[float, msgspec.Meta(ge=0)] = 100.0
@@ -82,7 +82,7 @@ class WakeOrWait(TimelyPolicy):
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
 
     def __post_init__(self) -> None:
-        """Refuse a history that tells nothing."""
+        """Refuse a history from which nothing can be learnt."""
         past(self.history)
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
@@ -162,14 +162,14 @@ class WakeOrWait(TimelyPolicy):
 
 
 class Waiting:
-    """The waiting of jobs that found no room, next to what runs and what has been `started`."""
+    """The waiting of jobs that found no room, beside running jobs and those just `started`."""
 
     def __init__(self, room: Room, started: Sequence[tuple[JobState, Allocation]]) -> None:
         self._room, self._started = room, started
         self._requested = Requested(room.round)
 
     def by_pool(self, jobs: Sequence[JobState]) -> dict[int, list[JobState]]:
-        """Return the first jobs of each pool, each with the pool that it would rather have."""
+        """Return the first jobs of each pool; each job counts for the pool that it prefers."""
         found: dict[int, list[JobState]] = {}
         for state in jobs:
             for option in requested_options(self._room.round, state)[:1]:
@@ -181,8 +181,8 @@ class Waiting:
     ) -> float:
         """Return the seconds that jobs wait in all, each at most `most_s`, if nodes wake now.
 
-        Each job gets the earliest start that leaves those before it theirs. One that starts on
-        nothing that wakes waits at least as long again as it has: ends are believed, not known.
+        Each job gets the earliest start that leaves those before it theirs. A job that starts on no
+        waking node waits at least as long again as it has: ends are believed, not known.
         """
         now_s = self._room.round.now_s
         wake_s = max((float(self._room.round.cluster.topology.wake_s[n]) for n in woken), default=0)
@@ -202,7 +202,7 @@ class Waiting:
 
 
 def widening(most: int) -> Iterator[int]:
-    """Return 0, 1, 2, 3, 4, 6, 8, 12, ... and `most`: numbers to try of which few are enough."""
+    """Return 0, 1, 2, 3, 4, 6, 8, 12, ... and `most`, the numbers of nodes to try."""
     yield 0
     count, step = 1, 1
     while count < most:
@@ -220,6 +220,6 @@ def _asleep(round: Round) -> list[int]:
 
 @lru_cache(maxsize=8)
 def _cost(history: str, nodes: int, price: float) -> Floats:
-    """Return (D, X) what 0, 1, ... idle nodes awake cost from each step of the day on."""
+    """Return (D, X) the cost of 0, 1, ... idle nodes awake from each step of the day on."""
     paths, levels = daily_paths(history, nodes)
     return costs(whole(paths), weights(levels), price)

@@ -1,7 +1,7 @@
 """Successive halving: of the trials that came to a rung, the best 1 / eta go on.
 
 ASHA asks again with each report, Hyperband once all of a bracket have come to the rung, and
-HyperSched pauses those beyond the percentile that this is.
+HyperSched pauses those above the percentile that this is.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

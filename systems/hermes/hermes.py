@@ -21,7 +21,7 @@ from ronda.systems.hermes.trials import Trial, trials_of
 
 
 class TrialQueues(PlanMemory, frozen=True):
-    """The number of each trial's queue."""
+    """The number of the queue of each trial."""
 
     key: ClassVar[str] = "queues"
 
@@ -34,7 +34,7 @@ class Hermes(Clocked):
 
     Hermes (Son et al., *Electronics* 2021, 10, 350) as far as it is public: a global scheduler
     balances the load, a scheduler on each node gives its GPUs to the jobs that converge fastest,
-    preemption keeps their progress. INFERRED is the rest: a new trial joins the queue with fewest
+    preemption keeps their progress. The rest is INFERRED: a new trial joins the queue with fewest
     trials and stays there; one without a report comes first, so that each is tried once; then the
     slope of the normalised loss (`slope`) decides, ties by submission; a trial whose loss has
     diverged comes last. Trials for several GPUs share no queue: they are taken in order of
@@ -43,7 +43,7 @@ class Hermes(Clocked):
     Parameters
     ----------
     hysteresis
-        By how much of the running slope a waiting one must exceed it.
+        The share of the running trial's slope by which a waiting one must exceed it.
     """
 
     hysteresis: Annotated[float, msgspec.Meta(ge=0)] = 0.1
@@ -104,13 +104,13 @@ class Hermes(Clocked):
 
 
 def _urgency(trial: Trial) -> tuple[bool, float]:
-    """Return by what heads go where watts are scarce: no report first, then the slope."""
+    """Return the order of heads where watts are scarce: those without a report, then by slope."""
     return bool(trial.losses), -slope(trial.losses) if trial.losses else 0.0
 
 
 @lru_cache(maxsize=65536)
 def slope(losses: tuple[float, ...], weight: float = 0.5) -> float:
-    """Return by how much the normalised loss falls per report, exponentially smoothed.
+    """Return the fall of the normalised loss per report, exponentially smoothed.
 
     ``n_k = l_k / max(l_0 .. l_k)``, ``c_k = w (n_{k-1} - n_k) + (1 - w) c_{k-1}``; the first c is
     not smoothed. Minus infinity once the loss has diverged.

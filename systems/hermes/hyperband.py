@@ -20,14 +20,14 @@ from ronda.systems.hermes.trials import LiveSweep, Trial, searches
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """The trials at first, and the reports at which the best 1 / eta of them go on."""
+    """The trials of a bracket, and the reports at which the best 1 / eta of them go on."""
 
     trials: int
     rungs: tuple[int, ...]
 
 
 class Submitted(PlanMemory, frozen=True):
-    """How many trials of its sweep were submitted before each trial, by sweep."""
+    """The number of trials of its sweep that were submitted before each trial, by sweep."""
 
     key: ClassVar[str] = "submitted"
 
@@ -143,7 +143,7 @@ def bracket_of(place: int, all_: Sequence[Bracket]) -> tuple[int, Bracket]:
 def survivors(
     trials: Mapping[str, Losses], live: Collection[str], levels: Sequence[int], eta: int
 ) -> tuple[set[str], set[str]]:
-    """Return which live trials of a bracket must wait at a rung, and which fail there.
+    """Return the live trials of a bracket that must wait at a rung, and those that fail there.
 
     Successive halving: at each rung the best 1 / eta, one at least, of those that came to it go on,
     once all have come. One that has ended before, or diverged, is among the last.

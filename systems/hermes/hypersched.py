@@ -23,7 +23,7 @@ RESIZE_EVERY = 5
 
 
 class Resized(PlanMemory, frozen=True):
-    """How often each trial had reported when it last got another number of GPUs."""
+    """The reports of each trial when it last got another number of GPUs."""
 
     key: ClassVar[str] = "resized"
 
@@ -77,7 +77,7 @@ class HyperSched(Clocked):
         return rest(round, plan, initial)
 
     def _able(self, round: Round, search: LiveSweep, time_left_s: float) -> list[Trial]:
-        """Return the trials that run or may: those that run, paused ones, new ones."""
+        """Return the trials that run or may run: running, paused and new ones."""
         levels = rungs(1, 4, search.sweep.reports)
         cutoffs = {r: cutoff(at(r, search.losses).values(), 4) for r in levels}
         good: list[Trial] = []
@@ -105,7 +105,7 @@ class HyperSched(Clocked):
         left_s: Mapping[str, float],
         resized: Mapping[str, int],
     ) -> dict[str, int]:
-        """Return the trials that are to run on other GPUs than they have, and on how many.
+        """Return the number of GPUs of each trial that is to run on another number than now.
 
         They grow where it is worth it, and shrink where others wait.
         """
@@ -138,7 +138,7 @@ def admits(time_left_s: float, longest_s: float, eta: int, whole_s: float) -> bo
 
 
 def _metric(trial: Trial) -> float:
-    """Return by what trials are in order: their last loss."""
+    """Return the last loss of a trial, by which they are in order."""
     return trial.losses[-1] if trial.losses else inf
 
 

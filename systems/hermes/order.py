@@ -33,7 +33,7 @@ def in_order(
     nodes: Mapping[str, int] = NONE,
     sizes: Mapping[str, int] = NONE,
 ) -> Plan:
-    """Return the plan in which jobs of no sweep, then trials in order, run as far as they can.
+    """Return the plan in which jobs without a sweep, then trials in order, run as far as they fit.
 
     Trials that are not in the order wait unless they may not be stopped. Those that `nodes`
     names start on that node alone; those that `sizes` names run on as many GPUs as it says. Where
@@ -52,7 +52,7 @@ def in_order(
 
 
 def sized(state: JobState, gpus: int | None) -> JobState:
-    """Return a trial as one that asks for other GPUs than it has, or the very same."""
+    """Return a trial that asks for this number of GPUs; the very same if it has them."""
     has = state.job.gpus if state.allocation is None else state.allocation.option.gpus
     if gpus is None or gpus == has:
         return state

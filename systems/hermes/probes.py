@@ -1,8 +1,8 @@
-"""Fused probes: new trials of a fusion class share GPUs, which those leave that fall behind.
+"""Fused probes: new trials of a fusion class share GPUs, and those that fall behind leave.
 
-Whenever an array has reported, its worse half leaves it, which costs those nothing that stay: they
-go on faster. The last one has the GPU for itself. While several share one they are one trial of the
-order, and go before all others.
+Whenever an array has reported, its worse half leaves it. This costs nothing for the trials that
+stay, which go on faster; the last one has the GPU for itself. Trials that share a GPU are one trial
+of the order, and go before all others.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -26,7 +26,7 @@ Chunk = tuple[Sequence[JobState], Home]
 
 
 class ArrayReports(PlanMemory, frozen=True):
-    """How often the trials of an array had reported, by its name."""
+    """The reports of the trials of an array, by its name."""
 
     key: ClassVar[str] = "array_reports"
 
@@ -40,13 +40,13 @@ class Probes:
     Attributes
     ----------
     round, order
-        As policies without arrays know them.
+        The round and the order as policies without arrays know them.
     going
-        What the trials of an array that runs go on with, by its job.
+        The allocations with which the trials of a running array go on, by its job.
     new
         Trials that are to begin as an array, by its job.
     reports
-        How often the trials of arrays that run have reported, by array.
+        The reports of the trials of running arrays, by array.
     """
 
     round: Round
@@ -58,7 +58,7 @@ class Probes:
     def told(self, plan: Plan, others: Set[str]) -> Plan:
         """Return a plan for single jobs as one for the trials of their arrays.
 
-        The names of arrays of `others` are taken.
+        Names in `others` are those of other arrays.
         """
         if not self.going and not self.new:
             return plan
@@ -78,7 +78,7 @@ class Probes:
 
 
 def parted(round: Round, order: Sequence[Trial], initial: Plan | None) -> Probes:
-    """Return an order with its arrays as single trials, without those who leave them.
+    """Return an order with its arrays as single trials, without the trials that leave them.
 
     Those are the worse half, once all have reported since others left; and trials that are not in
     the order. The previous plan, `initial`, knows of earlier reports.
@@ -124,7 +124,7 @@ def _arrays(round: Round, place: Mapping[str, int]) -> dict[str, list[JobState]]
 
 
 def _showing(order: Iterable[Trial], shown: Mapping[str, JobState | None]) -> tuple[Trial, ...]:
-    """Return trials with other states for some, or (None) without them."""
+    """Return the trials with the states `shown` for them, without those that are shown as None."""
     pairs = ((trial, shown.get(trial.name, trial.state)) for trial in order)
     return tuple(replace(trial, state=state) for trial, state in pairs if state is not None)
 
@@ -136,7 +136,7 @@ def _narrowed(round: Round, states: Sequence[JobState]) -> dict[str, Allocation]
 
 
 def _as_one(round: Round, states: Sequence[JobState], held: Mapping[str, Allocation]) -> JobState:
-    """Return an array as its job that is expected to end last; it stays on one GPU."""
+    """Return the job that stands for an array: that which is expected to end last, on one GPU."""
     last = max(states, key=lambda state: state.remaining_at(round.now_s) or 0.0)
     job_id, able = last.job.id, all(state.job.preemptible for state in states)
     alone = whole({job_id: held[job_id], **held})[job_id]
@@ -146,7 +146,7 @@ def _as_one(round: Round, states: Sequence[JobState], held: Mapping[str, Allocat
 
 
 def _having(round: Round, state: JobState, allocation: Allocation | None) -> JobState:
-    """Return a trial as it would be if it had something else from now on, and did not pause."""
+    """Return a trial with another allocation from now on, as if the change took no time."""
     done, since_s = state.done_at(round.now_s), max(round.now_s, state.since_s)
     return msgspec.structs.replace(state, done=done, since_s=since_s, allocation=allocation)
 

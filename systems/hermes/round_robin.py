@@ -1,4 +1,4 @@
-"""Round-robin: every trial gets its turn, all turns as long."""
+"""Round-robin: every trial gets its turn, and all turns are equally long."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,7 +16,7 @@ from ronda.systems.hermes.trials import trials_of
 
 
 class Turns(PlanMemory, frozen=True):
-    """The queue of trials, and how often each running one had reported when its turn began."""
+    """The queue of trials, and the reports of each running one when its turn began."""
 
     key: ClassVar[str] = "turns"
 

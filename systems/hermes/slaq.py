@@ -1,6 +1,6 @@
-"""SLAQ for trials: those whose loss is expected to fall most run next.
+"""SLAQ for trials: the one whose loss is expected to fall most runs next.
 
-A fit to the losses that were reported says how far the next one falls.
+A fit to the reported losses foretells the next one.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ the last fall stands for the next."""
 
 @dataclass(frozen=True)
 class Slaq(Clocked):
-    """Run the trials of which the largest normalised fall of the loss is expected next.
+    """Run the trials whose loss is expected to fall most, normalised, by the next report.
 
     SLAQ (Zhang et al., SoCC 2017) gives cores one by one to the job with the largest marginal fall
     that is expected; for jobs of one GPU that comes to this order (INFERRED). A trial without a
@@ -46,7 +46,7 @@ class Slaq(Clocked):
     takes_turns: ClassVar[bool] = True
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Order trials by what is expected of them."""
+        """Order trials by their expected fall."""
 
         def rank(trial: Trial) -> tuple[bool, float]:
             checkpoint()

@@ -1,4 +1,4 @@
-"""ronda's own policy for searches: trials by what is believed of where they will end.
+"""ronda's own policy for searches: trials in the order of their expected final losses.
 
 A loss is taken to fall on as it has fallen lately, in the logarithm of the reports: by b for each
 unit of log(1 + k), from the middle of its reports to the last. How much of such a fall comes true,
@@ -58,7 +58,7 @@ STEEPEST = 1e6
 
 
 class Final(NamedTuple):
-    """What is believed of the loss that a trial ends at: a normal distribution."""
+    """The believed final loss of a trial: a normal distribution."""
 
     mean: float
     sd: float
@@ -134,7 +134,7 @@ class SweepPolicy(Clocked):
     ) -> Plan:
         """Return the plan that an order makes, with new trials in arrays, and leaders grown.
 
-        Other arrays have `taken` their names.
+        Names in `taken` are those of other arrays.
         """
         probes, clocks = parted(round, order, initial), self.clocks(round)
         plan = in_order(probes.round, probes.order, clocks)
@@ -152,7 +152,7 @@ class SweepPolicy(Clocked):
         return [t for t in able if t.losses or t.runs or not late] or able
 
     def _most(self, round: Round, search: LiveSweep) -> int | None:
-        """Return how many trials may run side by side: ever fewer before a deadline; None: all."""
+        """Return the most trials side by side, which become fewer before a deadline; None: all."""
         used = _used(round, search)
         if used < TRYING:
             return self.beside or None
@@ -172,7 +172,7 @@ class SweepPolicy(Clocked):
 
 
 class Evidence(NamedTuple):
-    """What a trial shows of rho: sums over its falls, each over its step in log(1 + k)."""
+    """The evidence of a trial about rho: sums over its falls, each over its step in log(1 + k)."""
 
     xx: float = 0.0
     xy: float = 0.0
@@ -193,7 +193,7 @@ class Posterior:
         self.rho_variance = self.variance / (xx + prior)
 
     def final(self, losses: tuple[float, ...], reports: int) -> Final:
-        """Return where a trial will end after `reports` reports; infinite once it has diverged."""
+        """Return the belief in the loss after `reports` reports; infinite once it has diverged."""
         if losses[-1] == inf:
             return Final(inf, 0.0)
         ahead = max(0.0, log1p(reports) - log1p(len(losses) - 1))
@@ -205,7 +205,7 @@ class Posterior:
 
 
 def trend(losses: tuple[float, ...]) -> float:
-    """Return b: by how much a loss has fallen lately per unit of log(1 + k), 0 if it has risen."""
+    """Return b, the recent fall of a loss per unit of log(1 + k); 0 if it has risen."""
     last = len(losses) - 1
     middle = last // 2
     fall = losses[middle] - losses[last]
@@ -214,7 +214,7 @@ def trend(losses: tuple[float, ...]) -> float:
 
 @lru_cache(maxsize=65536)
 def evidence(losses: tuple[float, ...]) -> Evidence:
-    """Return what at least three losses show of rho; nothing after a trial has diverged."""
+    """Return the evidence of at least three losses; nothing counts after a trial has diverged."""
     xx = xy = yy = 0.0
     steps = 0
     for k in range(2, len(losses)):
@@ -232,7 +232,7 @@ def evidence(losses: tuple[float, ...]) -> Evidence:
 
 
 def grown(round: Round, order: Sequence[Trial], plan: Plan) -> dict[str, int]:
-    """Return the trials that come to their end sooner on GPUs that nobody waits for, and how many.
+    """Return the numbers of GPUs on which trials end sooner, where no job waits for these GPUs.
 
     The first in the order are the first to grow; none shrinks.
     """
@@ -283,7 +283,7 @@ def _used(round: Round, search: LiveSweep) -> float:
 
 
 def _rank(trial: Trial, finals: Mapping[str, Final], least: float) -> tuple[bool, float]:
-    """Return by what trials are ordered: no report yet, then the expected final loss."""
+    """Return the order of trials: those without a report, then by the expected final loss."""
     if not trial.losses:
         return False, -float(trial.runs)
     mean = finals[trial.name].mean

@@ -1,4 +1,4 @@
-"""Trials as policies look at them: apart from ordinary jobs, with the losses reported so far."""
+"""Trials apart from ordinary jobs, with the losses that they have reported so far."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ MOST_DRAWN = 256
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A live trial: its job's state, its sweep, and its losses, that before the first epoch first.
+    """A live trial: its job's state, its sweep, and its losses, beginning before the first epoch.
 
     A loss is infinite where it has diverged; before the first report there is none at all.
     """
@@ -31,7 +31,7 @@ class Trial:
 
     @property
     def reports(self) -> int:
-        """How often it has reported."""
+        """The number of its reports."""
         return max(0, len(self.losses) - 1)
 
     @property
@@ -55,10 +55,10 @@ def trials_of(round: Round) -> list[Trial]:
 
 @per_record(maxsize=65536)
 def reported(log: TrainingLog) -> tuple[float, ...]:
-    """Return all losses of a log, that before the first epoch first; infinite where diverged.
+    """Return all losses of a log, beginning before the first epoch; infinite where diverged.
 
-    Of a log that has the last loss alone, as one with accuracies, those between are taken to lie on
-    a straight line; it counts as `MOST_DRAWN` reports at most.
+    A log that has only the last loss, as one with accuracies, counts as a straight line of
+    `MOST_DRAWN` reports at most.
     """
     if log.losses:
         return (log.initial_loss, *(inf if loss is None else loss for loss in log.losses))

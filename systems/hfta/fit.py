@@ -1,8 +1,8 @@
 """From measurements of models that share a GPU to curves of time and memory.
 
 A CSV table becomes checked numbers by application and GPU, these become curves: linear least
-squares on relative errors, nothing negative. What holds no law (fewer than three numbers of models,
-or a line that is far off) stays a table.
+squares on relative errors, nothing negative. Times that follow no law (fewer than three numbers of
+models, or a line that is far off) stay a table.
 """
 
 from collections.abc import Iterator
@@ -120,7 +120,7 @@ def read_sharing(
 
 
 def _names(path: str | Path, frame: pd.DataFrame, model: str, gpu_type: str) -> None:
-    """Complete the names of applications and GPUs in place; refuse an unknown mode."""
+    """Fill in the names of applications and GPUs, in place; refuse an unknown mode."""
     headers = frame.attrs["headers"]
     known = frame["mode"].isin(MODES).to_numpy()
     refuse(path, frame, ~known, "mode", f"one of {', '.join(MODES)}", headers["mode"])
@@ -209,7 +209,7 @@ def _alone(table: SharedGpu, alone_s: float) -> Fit:
 
 
 def _curve(table: SharedGpu, mode: Mode, rows: pd.DataFrame, least: int) -> Fit:
-    """Return the fit of one mode's times: a line from `least` models on, or all as measured."""
+    """Return the fit of one mode's times: a line from `least` models on, or just the times."""
     alone_s = table.alone_s if mode in SIDE_BY_SIDE else None
     lined = rows[rows.models >= least]
     if lined.models.nunique() < WIDTHS:
@@ -235,7 +235,7 @@ def _curve(table: SharedGpu, mode: Mode, rows: pd.DataFrame, least: int) -> Fit:
 
 
 def _measured(mode: Mode, rows: pd.DataFrame, alone_s: float | None) -> Sharing:
-    """Return the times as they are; one process side by side with none is the model alone."""
+    """Return the times as they are; a process with no other beside it is the model alone."""
     known = rows.groupby("models").step_s.mean()
     if alone_s is not None:
         known[1] = alone_s
@@ -384,7 +384,7 @@ def alone_of(fits: Fits) -> dict[tuple[str, str], float]:
 def best_speed_up(fits: Fits, fit: Fit) -> tuple[int, float] | None:
     """Return the measured number of models at which a mode gains most over serial, and the gain.
 
-    None for memory, and where nobody measured a model alone.
+    None for memory, and where no model was measured alone.
     """
     alone = alone_of(fits).get((fit.application, fit.gpu_type))
     if alone is None or fit.sharing is None:

@@ -19,11 +19,11 @@ from ronda.systems.hfta.jointly import Jointly
 
 @dataclass(frozen=True, kw_only=True)
 class Fused(TimelyPolicy):
-    """The members of each fusion class are one elastic job, which the base policy plans.
+    """Plan the members of each fusion class as one elastic job, by the base policy.
 
-    It decides on how many GPUs a class is, at which clock and under which budget, with all other
-    jobs; the members are cut into arrays of even widths, in the fastest mode of each. Arrays go on
-    narrower as members end, and new members join them.
+    The base decides the GPUs and the clock of a class together with all other jobs, under the same
+    budget; the members are cut into arrays of even widths, in the fastest mode of each. Arrays go
+    on narrower as members end, and new members join them.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Fused(TimelyPolicy):
     gather: NonNegative = 1.0
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Plan the classes as the base does, and tell it to their members."""
+        """Plan the classes as the base does, and return the plan for their members."""
         joint = Jointly(round, self.gather)
         before = None if initial is None else replace(initial, allocations=joint.round.held)
         base: TimelyPolicy = super()  # type: ignore[assignment]

@@ -25,10 +25,10 @@ FUSED: Mode = "fused"
 
 @dataclass(frozen=True)
 class Hfht(TimelyPolicy):
-    """Start jobs in order of submission, those of a class as arrays of as many as fit a GPU.
+    """Start jobs in order of submission, those of a class in arrays as wide as a GPU holds.
 
     An array starts when its first job is the first of the queue, with those of its class that have
-    been submitted by then. Nothing that runs is stopped, and nobody joins an array.
+    been submitted by then. No running job is stopped, and none joins an array.
     """
 
     name: ClassVar[str] = "hfht"
@@ -54,7 +54,7 @@ class Hfht(TimelyPolicy):
 
 
 def _queue(round: Round) -> list[tuple[tuple[JobState, ...], Home | None]]:
-    """Return the waiting jobs in order, those of a class by arrays, with where these are at home.
+    """Return the waiting jobs in order, those of a class in arrays, with the home of these.
 
     Arrays are as wide as fit a GPU of the first pool in which the jobs may be fused.
     """

@@ -1,10 +1,10 @@
-"""A round in which each fusion class is one elastic job, and its plan told to the members.
+"""A round in which each fusion class is one elastic job, and its plan for the members.
 
 The members of a class that run or wait are one job that may have 1, 2, … GPUs. On n of them it has
-the rate and watts of the arrays that its members would then be in (`regroup`), its work is what all
-have left, its weight that of all, and a change pauses all of it: fewer members may pause in truth,
-but told of these alone a policy changes too much (docs/fusion.md). An array that is in another pool
-than most, at another clock, or may not be stopped, is no part of it, but a job of its own.
+the rate and watts of the arrays in which its members would then be (`regroup`), its work and its
+weight are the sums of theirs, and a change pauses the whole of it: in truth fewer members may
+pause, but a policy that knows only of these changes too much (docs/fusion.md). An array that is in
+another pool than most, at another clock, or may not be stopped, is a job of its own.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ Array = tuple[Allocation, tuple[JobState, ...]]
 
 
 class Jointly:
-    """A round with its classes as single jobs.
+    """A round in which each fusion class is a single job.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ class Jointly:
 
 
 class ClassWay(NamedTuple):
-    """A class on some GPUs at a clock: its work per second, and watts of all of them.
+    """A class on some GPUs at a clock, with its work per second and the watts of all GPUs.
 
-    At another clock other passes may be the fastest, so no formula has what its members have.
+    At another clock other passes may be the fastest, so no formula gives the sum of its members.
     """
 
     gpus: int
@@ -84,7 +84,7 @@ class ClassWay(NamedTuple):
 
 
 class ClassCurve(NamedTuple):
-    """A class in a pool: all its ways."""
+    """All the ways of a class in a pool."""
 
     gpu_type: str
     node_gpus: int
@@ -94,7 +94,7 @@ class ClassCurve(NamedTuple):
 
 @lru_cache(maxsize=512)
 def _application(name: str, curves: tuple[ClassCurve, ...]) -> Profile:
-    """Return an application with these curves, wherever its GPUs are."""
+    """Return an application with these curves, whatever the placement of its GPUs."""
     throughput: dict[str, Rated] = {}
     for own in curves:
         rows = [
@@ -126,7 +126,7 @@ class _Class:
         self.pause_s = (self.members[0].job.costs or round.costs).pause(1, running=True)
 
     def _cut(self, home: Home, kept: list[list[JobState]], gpus: int) -> list[OnGpu[JobState]]:
-        """Return the members on each of some GPUs, on the first of which `kept` arrays are.
+        """Return the members on each of some GPUs; `kept` arrays are on the first of them.
 
         Jobs that wait join an array only if they have waited long enough for its pause.
         """
@@ -153,7 +153,7 @@ class _Class:
         return _application(self.group.key, tuple(curves))
 
     def _curve(self, home: Home) -> ClassCurve:
-        """Return how fast it is, and what it draws, at each clock of a pool."""
+        """Return its speed and its watts at each clock of a pool."""
         pool, ways = home.of.shape.pool, list[ClassWay]()
         known = dict[Home, list[tuple[int, float]]]()
         for clock in pool.gpu_type.clocks:
@@ -166,7 +166,7 @@ class _Class:
         return ClassCurve(pool.gpu_type.name, pool.gpus_per_node, pool.nodes, tuple(ways))
 
     def _speeds(self, home: Home) -> list[tuple[int, float]]:
-        """Return the numbers of GPUs that are offered in a pool, and the speed over one alone."""
+        """Return the numbers of GPUs to choose from in a pool, and speeds over one model alone."""
         arrays = self.arrays if home.of.shape.index == self.home.of.shape.index else []
         kept = [list(members) for _, members in arrays if len(members) <= len(home.ways)]
         found = []
@@ -176,7 +176,7 @@ class _Class:
         return found
 
     def _counts(self, home: Home) -> list[int]:
-        """Return the numbers of GPUs that are offered: the pool's ladder, what it needs and has."""
+        """Return the numbers of GPUs to choose from: the pool's ladder, its need, and its own."""
         most = min(len(self.members), home.of.shape.pool.gpus)
         full = -(-len(self.members) // home.best)
         extra = {full, most, len(self.arrays)} & {*range(1, most + 1)}
@@ -221,7 +221,7 @@ class _Class:
         )
 
     def _costs(self, job: Job) -> Costs:
-        """Return what pauses cost the class: those of arrays, which are of one GPU each."""
+        """Return the costs of the class, which are those of its arrays on one GPU each."""
         own = job.costs or self.round.costs
         return replace(own, restart_s=self.pause_s, restart_by_gpus=(), scale_s=None)
 
@@ -244,7 +244,7 @@ class _Class:
         return Allocation(option=option, placement=tuple(sorted(nodes.items())))
 
     def told(self, given: Allocation, taken: set[str]) -> dict[str, Allocation]:
-        """Return what its members hold if the class holds this."""
+        """Return the allocations of its members if the class has this one."""
         clock = given.option.clock
         home = self.group.homes[given.option.pool].at(clock)
         slots = dict(given.placement)

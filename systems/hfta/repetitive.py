@@ -1,8 +1,8 @@
-"""Repetitive jobs in a trace: what hyper-parameter tuning and repeated trials look like.
+"""Repetitive jobs in a trace, as hyper-parameter tuning and repeated trials submit them.
 
-HFTA (MLSys 2021) finds in a cluster's log that most GPU-hours are of jobs that run one program side
-by side in different configurations. A log tells of them by: the same user and virtual cluster, the
-same number of GPUs, submissions in bursts, and names that are nearly the same.
+HFTA (MLSys 2021) finds that jobs which run one program side by side in different configurations
+take most GPU-hours of a cluster. In its log they have the same user and virtual cluster, the same
+number of GPUs, submissions in bursts, and names that are nearly the same.
 """
 
 import difflib
@@ -35,7 +35,7 @@ reading (MLSys 2023).
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:
-    """What makes jobs one group.
+    """The conditions on which jobs form a group.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ def repetitive(jobs: pd.DataFrame, rule: Burst = DEFAULT) -> pd.Series:
 
 
 def alike(name: str, other: str, least: float) -> bool:
-    """Return whether two names are nearly the same, whatever their numbers; unknown ones are."""
+    """Return whether two names are nearly the same but for their numbers; unknown names are."""
     if not name or not other:
         return True
     name, other = _NUMBER.sub("0", name), _NUMBER.sub("0", other)

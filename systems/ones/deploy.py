@@ -1,8 +1,8 @@
-"""When ONES deploys a genome, and what a deployment does to limits (artifact).
+"""The rule by which ONES deploys a genome, and its effect on the limits (artifact).
 
-A job whose GPUs are all free starts immediately. All else waits until every running job that would
-be changed has completed an epoch since it was last placed; then the whole genome is deployed. GPUs
-of a node are interchangeable: only another number of them on a node is a change. The limits on
+A job whose GPUs are all free starts at once. Everything else waits until every running job that
+would change has completed an epoch since it was last placed; then the whole genome is deployed.
+GPUs of a node are interchangeable: only another number of them on a node is a change. The limits on
 power, which ONES itself does not know, are kept.
 """
 
@@ -29,7 +29,7 @@ Allocations = dict[str, Allocation]
 
 
 def update(problem: Subproblem, genome: Ints, found: list[Candidate]) -> tuple[Ints, bool]:
-    """Return the genome to run from now on, and whether it is the whole of the new (best) one."""
+    """Return the genome to run from now on, and whether it is the new (best) one as a whole."""
     target = problem.placements(genome)
     if all(
         each.epochs - each.known.placed >= EPOCHS
@@ -48,11 +48,11 @@ def update(problem: Subproblem, genome: Ints, found: list[Candidate]) -> tuple[I
 def account(
     problem: Subproblem, genome: Ints, found: list[Candidate], memory: OnesMemory, *, whole: bool
 ) -> OnesMemory:
-    """Return the memory with what a deployment does.
+    """Return the memory after a deployment.
 
-    A change of a running job ends its epoch early: its speed is noted. At every deployment of a
-    `whole` genome that changes anything, the limits of jobs that wait to be resumed and are left
-    out are halved.
+    A change ends a running job's epoch early, and its speed is noted. A deployment of a `whole`
+    genome that changes anything halves the limits of the jobs that wait to be resumed and are left
+    out.
     """
     jobs, speeds = {each.job.id: each.known for each in found}, dict[str, Speeds]()
     target, changes = problem.placements(genome), False
@@ -78,10 +78,10 @@ def account(
 def affordable(
     round: Round, problem: Subproblem, genome: Ints, others: Allocations
 ) -> tuple[Ints, Allocations]:
-    """Return the (C,) genome to run, and what its jobs run on, next to `others`.
+    """Return the (C,) genome that can run beside `others`, and the allocations of its jobs.
 
-    If the genome's power is more than the round allows, what runs goes on and only such jobs start
-    of which there is power enough, in the genome's order. Jobs that are not worth a start on their
+    If the genome draws more power than the round allows, running jobs go on, and others start in
+    the genome's order as long as the power is enough. Jobs that are not worth a start on their
     nodes are left out.
     """
     genome, wanted = _possible(round, problem, genome)
@@ -128,7 +128,7 @@ def _possible(round: Round, problem: Subproblem, genome: Ints) -> tuple[Ints, Al
 
 
 def _in_one_rack(round: Round, problem: Subproblem, genome: Ints, gpus: int) -> Iterator[Placement]:
-    """Yield where a genome has idle GPUs in each rack with enough, on as few nodes as possible."""
+    """Yield the idle GPUs of a genome in each rack that has enough, on as few nodes as possible."""
     nodes, free = np.unique(problem.node[genome == IDLE], return_counts=True)
     rack = round.cluster.topology.node_rack[nodes]
     for own in (np.flatnonzero(rack == each) for each in np.unique(rack)):

@@ -20,7 +20,7 @@ def counts(genomes: Ints, jobs: int) -> Ints:
 
 
 def ranks(genomes: Ints) -> Ints:
-    """Return (P, C) how many genes of the same job lie to the left of each gene."""
+    """Return (P, C) the number of genes of the same job to the left of each gene."""
     order = np.argsort(genomes, axis=1, kind="stable")
     ordered = np.take_along_axis(genomes, order, axis=1)
     place = np.broadcast_to(np.arange(genomes.shape[1]), genomes.shape)
@@ -33,7 +33,7 @@ def ranks(genomes: Ints) -> Ints:
 
 
 def _limited(genomes: Ints, limit: Ints) -> Ints:
-    """Return genomes with at most ``limit`` (J,) genes of each job: the leftmost ones are kept."""
+    """Return genomes in which each job keeps its leftmost genes, ``limit`` (J,) at most."""
     most = np.append(limit, 0)  # the last entry is that of IDLE, which is -1
     return np.where(ranks(genomes) < most[genomes], genomes, IDLE)
 
@@ -44,17 +44,17 @@ def refresh(genomes: Ints, ones_max: Ints) -> Ints:
 
 
 def crossover(first: Ints, second: Ints, swap: Mask, ones_max: Ints) -> Ints:
-    """Return (2Q, C) children of (Q, C) pairs by uniform crossover: all first ones, then the rest.
+    """Return (2Q, C) children of (Q, C) pairs by uniform crossover, all first children first.
 
-    They exchange the genes of `swap` (Q, C). A job keeps its leftmost ``ones_max`` (J,) genes. A
-    job that never ran has 0: it comes back when the child is padded.
+    Parents exchange the genes of `swap` (Q, C). A job keeps its leftmost ``ones_max`` (J,) genes; a
+    job that never ran keeps none, and comes back when the child is padded.
     """
     children = (np.where(swap, second, first), np.where(swap, first, second))
     return _limited(np.concatenate(children), ones_max)
 
 
 def mutate(genomes: Ints, removed: Mask) -> Ints:
-    """Return genomes without the jobs that are ``removed`` (P, J) from each: all or no genes."""
+    """Return genomes (P, C) from which jobs are ``removed`` (P, J), with all of their genes."""
     gone = np.append(removed, np.zeros((len(genomes), 1), dtype=bool), axis=1)
     return np.where(np.take_along_axis(gone, genomes, axis=1), IDLE, genomes)
 
@@ -68,7 +68,7 @@ def pad(
     train_max: Ints,
     start: Ints,
 ) -> Ints:
-    """Return (P, J) allocations that leave no GPU idle that a job may use (work conservation).
+    """Return (P, J) allocations in which no GPU stays idle that a job may use (work conservation).
 
     Three passes, each until all GPUs are used: `new` jobs that have none get `start` (J,), first
     come first; `executed` jobs, shortest remaining time first, up to ``ones_max`` (J,); the same up

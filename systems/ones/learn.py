@@ -1,4 +1,4 @@
-"""The predictor of progress online: kept as weights, trained again as finished jobs come in.
+"""The online training of the predictor of progress, which is repeated as jobs finish.
 
 The artifact first trains it on 590 rows of 20 jobs (traces/job_history.csv), not in our data. The
 packaged ``ones-history`` stands in: 20 jobs of the ONES workload, each trained alone at its base
@@ -22,7 +22,7 @@ from ronda.systems.ones.progress import ProgressPredictor, features
 
 
 def trained(memory: OnesMemory, refit: float, deadline: Deadline) -> Trained:
-    """Return the training that serves this tick, and the next ones.
+    """Return the trained predictor for this tick and the next ones.
 
     The predictor is trained from scratch once the share `refit` has been added to the jobs that it
     was trained on (the 20 of ``ones-history`` among them); 0: whenever a job ends. If there is no
@@ -47,7 +47,7 @@ def trained(memory: OnesMemory, refit: float, deadline: Deadline) -> Trained:
 
 
 def predictor(kept: Trained) -> ProgressPredictor:
-    """Return a predictor as it was trained."""
+    """Return the predictor of a training."""
     return ProgressPredictor(*map(np.array, (kept.weights, kept.shift, kept.scale)))
 
 
@@ -73,7 +73,7 @@ def history() -> tuple[Floats, Floats]:
 def finished_rows(
     dataset_size: float, logs: Sequence[TrainingLog]
 ) -> tuple[list[list[float]], list[float]]:
-    """Return what a finished job's logs after each epoch teach: features, and progress.
+    """Return the features and the progress (N,) that a finished job's logs show after each epoch.
 
     One row after each epoch but the last, whose progress is 1 (the artifact leaves it out too).
     """

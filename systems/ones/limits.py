@@ -44,10 +44,10 @@ def halved(limit: int, least: int = 1) -> int:
 
 @dataclass(slots=True)
 class Candidate:
-    """A job of a subproblem for the length of a tick: how far it is, and its least and most GPUs.
+    """A job of a subproblem during a tick, with its progress and its least and most GPUs.
 
-    `epochs` are those completed; `start` is what it begins with; `target` is ones_max, the GPUs
-    that it may keep or come back to. Its limit grows in what is `known` of it.
+    `epochs` are completed; `start` GPUs are those that it begins with; `target` is ones_max, the
+    GPUs that it may keep or come back to. Its limit grows in the memory `known`.
     """
 
     job: OnesJob
@@ -59,17 +59,17 @@ class Candidate:
 
     @property
     def executed(self) -> bool:
-        """Whether it has been executed for long enough to be predicted, scaled and stopped."""
+        """Whether it has run for long enough to be predicted, scaled and stopped."""
         return self.epochs >= EXECUTED
 
     @property
     def new(self) -> bool:
-        """Whether it waits and has not been executed for long enough."""
+        """Whether it waits and has not run for long enough."""
         return self.job.gpus == 0 and not self.executed
 
 
 def candidates(problem: Subproblem, known: Mapping[str, JobMemory]) -> list[Candidate]:
-    """Return the candidates of a subproblem; limits have grown, the dominant job's target shrinks.
+    """Return the candidates of a subproblem, with grown limits and a smaller dominant job.
 
     A running job grows once it has completed two epochs since it was last scaled. The largest such
     job is scaled down if it has half of the GPUs and ran for longer than the median.

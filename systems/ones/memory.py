@@ -1,4 +1,4 @@
-"""What ONES remembers of each live job from tick to tick, and how it brings it up to date."""
+"""The memory of ONES: its knowledge of each live job from tick to tick."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -40,7 +40,7 @@ class JobMemory(Record, frozen=True, array_like=True):
 
 
 class FinishedLog(Record, frozen=True, array_like=True):
-    """The log of a job that ended: features after each epoch, and the progress that these were."""
+    """The log of a job that ended: features after each epoch, and its progress then."""
 
     rows: list[list[float]]
     done: list[float]
@@ -67,7 +67,7 @@ Speeds = dict[int, list[float]]
 
 
 class OnesMemory(PlanMemory, frozen=True):
-    """What is carried from tick to tick, written at `now_s`.
+    """The memory that is carried from tick to tick, written at `now_s`.
 
     `ended` counts the jobs that ended with a log. By job id: live `jobs`; their `speeds`; `rows`,
     features of the predictor after each epoch, and samples; `past`, of the jobs that ended, in this
@@ -124,14 +124,14 @@ class OnesMemory(PlanMemory, frozen=True):
         )
 
     def _log(self, job_id: str) -> FinishedLog | None:
-        """Return what the log of a job that is gone teaches; None if nothing."""
+        """Return the log of a job that is gone, to learn from; None if it shows nothing."""
         rows, total = self.rows.get(job_id, []), self.jobs[job_id].samples
         shares = [samples / total for *_, samples in rows if samples < total]
         return FinishedLog([row[:-1] for row in rows[: len(shares)]], shares) if shares else None
 
 
 def noted(known: Speeds, gpus: int, samples_per_s: float) -> Speeds:
-    """Return speeds with that of an epoch more, or of the part that a change of GPUs ended."""
+    """Return speeds with that of one more epoch, or of the part that a change of GPUs ended."""
     return known | {gpus: [*known.get(gpus, ()), samples_per_s][-MEASUREMENTS:]}
 
 
@@ -146,7 +146,7 @@ def _done(job: OnesJob, now_s: float) -> float:
 def seen(job: OnesJob, samples: float) -> list[float]:
     """Return a live job's features.
 
-    A job whose losses are not observed has the same constants for them as all such jobs.
+    Jobs whose losses are not observed have the same constants in their place.
     """
     log = job.state.log
     if log is None:

@@ -1,4 +1,4 @@
-"""ONES as a policy: one tick, from a round to a plan."""
+"""The policy `ones`: one tick, from a round to a plan."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -64,7 +64,7 @@ class Ones(TimelyPolicy):
     def _decide(
         self, round: Round, last: OnesMemory, deadline: Deadline, rng: Generator
     ) -> tuple[dict[str, Allocation], OnesMemory]:
-        """Return what runs from now on, decided pool by pool, and what is remembered."""
+        """Return the allocations from now on, decided pool by pool, and the memory."""
         problems = list(subproblems(round, last.deployed))
         memory = last.at(round.now_s, {job.id: job for each in problems for job in each.jobs})
         training = trained(memory, self.refit, deadline)
@@ -98,7 +98,7 @@ class Ones(TimelyPolicy):
 def _renumbered(problem: Subproblem, known: Population | None) -> Ints | None:
     """Return the last population with this tick's job numbers; jobs that ended leave gaps.
 
-    None if there is none, or if it is of another number of GPUs.
+    None if there is none, or if it has another number of GPUs.
     """
     if known is None or len(known.genomes[0]) != len(problem.node):
         return None

@@ -1,6 +1,6 @@
-"""Training progress as a Beta posterior, predicted from what a job's log says.
+"""Training progress as a Beta posterior that is predicted from a job's log.
 
-ONES takes the share of its training that a job has behind it as ``rho ~ Beta(a, b)``, with ``a``
+ONES takes the share of its training that a job has completed as ``rho ~ Beta(a, b)``, with ``a``
 the epochs done and ``b``, about the epochs to come, predicted by a small network from the log:
 E[rho] = a / (a + b). Features, network and likelihood are those of the artifact (src/monitor.py);
 L-BFGS takes the place of its Adam, and features are standardised.
@@ -79,7 +79,7 @@ def checked(rows: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BetaProgress:
-    """What is believed of jobs' progress: independently, rho_j ~ Beta(a_j, b_j), (J,) each."""
+    """The believed progress of jobs, which are independent: rho_j ~ Beta(a_j, b_j), (J,) each."""
 
     a: Floats
     b: Floats
@@ -89,7 +89,7 @@ class BetaProgress:
         return self.a / (self.a + self.b)
 
     def work_left(self, rng: Generator) -> Floats:
-        """Draw (J,) 1/rho - 1: the work to come per work done.
+        """Draw (J,) 1/rho - 1, the work to come per work done.
 
         SRUF is linear in this factor. The artifact draws it once a tick, a Thompson-like
         exploration.
@@ -139,7 +139,7 @@ class ProgressPredictor:
         return cls(found.x, shift, scale)
 
     def predict(self, rows: ArrayLike) -> BetaProgress:
-        """Return the posterior of jobs with (J, 5) features; InputError for those out of range."""
+        """Return the posterior for (J, 5) features of jobs; InputError for those out of range."""
         x = checked(rows)
         _, out = _forward(self.weights, (x - self.shift) / self.scale)
         return BetaProgress(x[:, EPOCHS], 1.0 + np.maximum(out, 0))
@@ -153,7 +153,7 @@ def _parts(weights: Floats) -> list[Floats]:
 
 
 def _forward(weights: Floats, x: Floats) -> tuple[Floats, Floats]:
-    """Return the hidden units (J, H) and what comes out (J,), before the ReLU.
+    """Return the hidden units (J, H) and the output (J,) before the ReLU.
 
     `einsum` and not BLAS, whose sums depend on the number of its threads.
     """

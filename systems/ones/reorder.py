@@ -1,4 +1,4 @@
-"""From an allocation back to a genome: each job packed, as few GPUs changing hands as possible.
+"""From an allocation to a genome with each job packed, in which few GPUs change hands.
 
 The dynamic programme of the artifact (src/scheduler.py, "approximate Levenshtein distance")::
 
@@ -55,17 +55,17 @@ def reorder(allocations: Ints, deployed: Ints) -> Ints:
 
 @lru_cache(maxsize=4)
 def _remembered(deployed: bytes) -> dict[bytes, Ints]:
-    """Return the genomes made so far for a deployed one; most of a population stays the same."""
+    """Return the genomes made so far for a deployed genome; most of a population stays the same."""
     return {}
 
 
 def moves(genomes: Ints, deployed: Ints) -> Ints:
-    """Return (P,) how many genes go from one job to another."""
+    """Return (P,) the number of genes that go from one job to another."""
     return np.asarray(((deployed != IDLE) & (genomes != IDLE) & (genomes != deployed)).sum(axis=1))
 
 
 def in_order(allocations: Ints, deployed: Ints) -> Ints:
-    """Return (P, C) genomes packed from the left: the deployed genome's order, then by number."""
+    """Return (P, C) genomes packed from the left: in the deployed order, then by number."""
     jobs, capacity = allocations.shape[1], len(deployed)
     first = np.full(jobs, capacity)
     held, at = np.unique(deployed[deployed != IDLE], return_index=True)

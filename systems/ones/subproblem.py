@@ -1,4 +1,4 @@
-"""The part of a round that one genome of ONES decides: free GPUs of a pool, and jobs for them."""
+"""The part of a round that one genome decides: free GPUs of a pool, and jobs for them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -44,12 +44,12 @@ class OnesJob:
 
     @property
     def held(self) -> Placement:
-        """Return where it runs, by node; empty if it waits."""
+        """Return its GPUs by node; empty if it waits."""
         return () if self.state.allocation is None else _sorted(self.state.allocation.placement)
 
     @property
     def _scales(self) -> bool:
-        """Whether its batch may follow the GPUs: not if the noise of its gradients is unknown."""
+        """Whether its batch may follow the GPUs; it may not if the gradient noise is unknown."""
         return self.state.noise is not None and bool(self.of.profile.batches)
 
     def batch(self, gpus: int) -> float:
@@ -70,7 +70,7 @@ class OnesJob:
         return self.of.measured(option.gpus, len(held.placement), option.batch)[0]
 
     def worth(self, batch: float) -> float:
-        """Return the work that a sample is in such a batch (its statistical efficiency)."""
+        """Return the work of a sample in such a batch (its statistical efficiency)."""
         return self.of.worth(self.state.noise, batch)
 
     @cached_property
@@ -87,7 +87,7 @@ class OnesJob:
 
     @cached_property
     def epoch(self) -> float:
-        """Return D, the samples of an epoch; an assumption (`EPOCHS`) where the job tells none."""
+        """Return D, the samples of an epoch, by an assumption (`EPOCHS`) if the job tells none."""
         job = self.state.job
         if job.epoch is not None:
             return job.epoch
@@ -97,7 +97,7 @@ class OnesJob:
         return EPOCH_S * (self.samples_per_s(size) if size else 1.0)
 
     def on(self, round: Round, placement: Placement) -> Allocation | None:
-        """Return what it runs on at a placement: the very same object if it is there already.
+        """Return its allocation at a placement, the very same object if it is there already.
 
         None where it is not worth a start on these nodes.
         """
@@ -149,7 +149,7 @@ class Subproblem:
     deployed: Ints
 
     def placements(self, genome: Ints) -> dict[int, Placement]:
-        """Return by job number, in order of the genome, how many GPUs it has on which nodes."""
+        """Return the GPUs of each job by node, by job number in the order of the genome."""
         found: dict[int, dict[int, int]] = {}
         for job, node in zip(genome.tolist(), self.node.tolist(), strict=True):
             if job != IDLE:
@@ -194,7 +194,7 @@ def subproblems(round: Round, last: dict[int, list[list[str]]]) -> Iterator[Subp
 
 
 def _in_pool(round: Round, state: JobState) -> OnesJob | None:
-    """Return a job in the pool where it runs, or else the first that suits it; None if none."""
+    """Return a job in the pool where it runs, else in the first that suits it; None without one."""
     if state.allocation is not None:
         of = application_of(round, state, state.allocation.option.pool)
         return None if of is None else OnesJob(state, of)
@@ -203,7 +203,7 @@ def _in_pool(round: Round, state: JobState) -> OnesJob | None:
 
 
 def _wake(round: Round, nodes: Ints, free: Ints, jobs: Sequence[OnesJob]) -> None:
-    """Let jobs of a pool have sleeping ones of its `nodes` if too few GPUs are `free` (N,)."""
+    """Let jobs of a pool use its sleeping `nodes` if too few GPUs are `free` (N,)."""
     left = sum(job.gpus or job.state.job.gpus for job in jobs) - int(free[nodes].sum())
     for node in sorted(set(round.asleep).intersection(nodes.tolist())):
         if left <= 0:
@@ -213,7 +213,7 @@ def _wake(round: Round, nodes: Ints, free: Ints, jobs: Sequence[OnesJob]) -> Non
 
 
 def _deployed(node: Ints, jobs: Sequence[OnesJob], last: list[list[str]]) -> Ints:
-    """Return the genome that runs: in the order of the last one wherever a node still agrees."""
+    """Return the genome that runs, in the order of the last one wherever a node still agrees."""
     number = {job.id: j for j, job in enumerate(jobs)}
     holds: dict[int, dict[int, int]] = {}
     for j, job in enumerate(jobs):

@@ -1,4 +1,4 @@
-"""A tick of ONES: what is expected of every job, and one generation of the search.
+"""A tick of ONES: the expected speed and work of every job, and one generation of the search.
 
 Speed is known only for the numbers of GPUs that a job has run on. Others are read off straight
 lines through these points and ``X(0) = 0``: a job that has run on one size is expected to scale
@@ -26,7 +26,7 @@ SLOWEST = 1e-3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tick:
-    """What a generation is made with. J jobs, C GPUs.
+    """The inputs of a generation, for J jobs and C GPUs.
 
     `deployed` (C,) runs now. By job: `ones_max` and `train_max`, the GPUs that it may keep, and R
     (at least `start` for jobs that may run at all); `start`, what it begins with, 1 in ONES;
@@ -54,7 +54,7 @@ def tick_of(
     predictor: ProgressPredictor,
     rng: Generator,
 ) -> Tick:
-    """Return what a generation needs; the progress of each executed job is sampled once."""
+    """Return the inputs of a generation; the progress of each executed job is sampled once."""
     capacity, gpus = len(problem.node), np.arange(len(problem.node) + 1)
     executed = [j for j, each in enumerate(found) if each.executed]
     weights = np.zeros((len(found), capacity + 1))
@@ -87,7 +87,7 @@ def _integers(numbers: Iterable[int]) -> Ints:
 
 
 def _speeds(of: Candidate, memory: OnesMemory, most: int) -> Floats:
-    """Return (most + 1,) the speeds that are expected of a job."""
+    """Return (most + 1,) the expected speeds of a job."""
     known = memory.speeds.get(of.job.id)
     if known:
         return speeds(known, most)
@@ -99,7 +99,7 @@ def _speeds(of: Candidate, memory: OnesMemory, most: int) -> Floats:
 def speeds(measured: Mapping[int, Sequence[float]], most: int) -> Floats:
     """Return (most + 1,) the samples per second expected on 0, 1, ... `most` GPUs.
 
-    `measured` has those of the epochs on each number of GPUs; at least one.
+    `measured` has the speeds of the last epochs on each number of GPUs, at least one.
     """
     size = np.array([0, *sorted(measured)], dtype=float)
     mean = np.array([0.0, *(np.mean(measured[c]) for c in sorted(measured))])
@@ -112,7 +112,7 @@ def speeds(measured: Mapping[int, Sequence[float]], most: int) -> Floats:
 
 
 def first_population(tick: Tick, size: int, rng: Generator) -> Ints:
-    """Return the first population: what runs, and new jobs in random order on the GPUs left.
+    """Return the first population: running jobs, and new ones in random order on the GPUs left.
 
     With nothing deployed this is the artifact's rule: a random permutation of the new jobs.
     """

@@ -74,7 +74,7 @@ def ones_workload(
     Parameters
     ----------
     jobs
-        In all.
+        Their number.
     seed
         Same seed, same jobs.
     nodes

@@ -58,7 +58,7 @@ _ALEXNET_TARGET = 0.25
 
 
 def profile(model: str, task: str, batch: float, growth: float) -> Profile:
-    """Return the profile of a model-task pair: a batch for each number of GPUs up to max_lr."""
+    """Return the profile of a model-task pair, with batches by GPUs up to max_lr."""
     relative, compute, parameters = _RELATIVES.get((model, task), (model, 1.0, 1.0))
     measured = structs.replace(MODELS[_FIT_OF[relative]], phi=1.0)
     shares = dict.fromkeys(("alpha_r_s", "beta_r_s", "alpha_n_s", "beta_n_s"), parameters)
@@ -85,7 +85,7 @@ def noise(task: str) -> NoiseCurve:
 
 
 def learning(model: str, task: str, rng: np.random.Generator) -> LearningCurve:
-    """Return a job's learning curve, its shape drawn: no two runs of a model look the same."""
+    """Return a job's learning curve with a drawn shape: no two runs of a model are alike."""
     initial = _INITIAL_LOSS.get(task, math.log(2))
     target = _ALEXNET_TARGET if model == "alexnet" else _TARGET[task]
     return LearningCurve(
@@ -99,7 +99,7 @@ def learning(model: str, task: str, rng: np.random.Generator) -> LearningCurve:
 
 
 def costs(model: str, task: str) -> Costs:
-    """Return what it costs to scale a job in place, and to resume it from a checkpoint."""
+    """Return the costs of scaling a job in place and of resuming it from a checkpoint."""
     relative = _RELATIVES.get((model, task), (model,))[0]
     return Costs(restart_s=_RESTART_S, scale_s=_SCALE_S[relative])
 

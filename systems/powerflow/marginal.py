@@ -1,8 +1,8 @@
-"""Marginal greedy: give the next GPUs or clock level to the job that gains most by it.
+"""The marginal greedy: the next GPUs or clock level go to the job that gains most by them.
 
 Each job starts small and climbs: twice the GPUs, or the next clock level. A step that does not fit
-is struck out, and the job tries its other one, until a step of a job that ends the sooner for it
-leaves joules of the energy window.
+is struck out, and the job tries its other one, until a step by which a job ends sooner leaves
+joules of the energy window.
 """
 
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ def steps_of(table: OptionTable, left_s: Floats, energy_j: Floats) -> Steps:
 
 
 def _at_an_end(table: OptionTable) -> Mask:
-    """Return (K,) whether a row has the fewest or the most GPUs of its job's."""
+    """Return (K,) whether a row has the fewest or the most GPUs of its job."""
     least, most = np.full(len(table.jobs), np.iinfo(np.int64).max), np.zeros(len(table.jobs))
     np.minimum.at(least, table.job, table.gpus)
     np.maximum.at(most, table.job, table.gpus)
@@ -101,7 +101,7 @@ def _starts(table: OptionTable, rows: Rows, left_s: Floats, energy_j: Floats) ->
 
 
 def relative(up: Rows, left_s: Floats, energy_j: Floats) -> Floats:
-    """Return (2, K) what each step is worth by PowerFlow's rule.
+    """Return (2, K) the worth of each step by PowerFlow's rule.
 
     ``(dJCT / JCT) / (dE / E)``: the share of the job's time that the step saves for each share by
     which it raises the job's energy; infinite for a step that costs no energy, and -infinite for
@@ -114,7 +114,7 @@ def relative(up: Rows, left_s: Floats, energy_j: Floats) -> Floats:
 
 
 def priced(up: Rows, values: Floats, cost: Floats) -> Floats:
-    """Return (2, K) what each step is worth by the two-price rule: gain in value over cost.
+    """Return (2, K) the worth of each step by the two-price rule: its gain in value over its cost.
 
     With the cost of a row ``watts / budget + GPUs / cluster`` that is
     ``dJCT / (dE / E_bud + dn / N)`` if values are seconds of JCT saved.
@@ -130,7 +130,7 @@ def _worth(up: Rows, gain: Floats, more: Floats) -> Floats:
 
 
 def admitted(left: Counted, uses: RowUses, queue: Rows) -> Rows:
-    """Return the rows of a queue for which there is room, each in its turn, and take them."""
+    """Take the rows of a queue for which there is room, each in its turn, and return them."""
     fit: Mask = np.array(
         [left.take(*_of(uses, row)) for row in watched(queue.tolist())], dtype=bool
     )
@@ -144,7 +144,7 @@ def _of(uses: RowUses, row: int) -> tuple[int, int, list[float]]:
 def climbed(left: Counted, uses: RowUses, start: Rows, up: Rows, worth: Floats) -> Rows:
     """Return (J,) the rows to which jobs climb from `start` (-1: not admitted, stays out).
 
-    `left` is what those at the start leave, whose rows take what `uses` says. `up` and `worth`
+    `left` is what the rows at the start leave; rows use as much as `uses` says. `up` and `worth`
     (2, K) are the rows that steps lead to, and their priority (-infinite: never).
     """
     now, worth = start.copy(), np.where(up >= 0, worth, -np.inf)

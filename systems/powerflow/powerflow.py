@@ -41,7 +41,7 @@ class MarginalCase:
 
 @dataclass(frozen=True, kw_only=True)
 class MarginalGreedy(TimelyPolicy):
-    """Admit jobs at their smallest option, climb by priority, place, and power off what is empty.
+    """Admit jobs at their smallest option, climb by priority, place, and power empty nodes off.
 
     Jobs climb twice, from their smallest options and from what they run on; the plan is the climb
     whose options are worth more, what stops and restarts lose counted.
@@ -82,7 +82,7 @@ class MarginalGreedy(TimelyPolicy):
         return waiting_alone(to_plan(question, choice, deadline))
 
     def question(self, round: Round, deadline: Deadline, seed: int) -> Question:
-        """Build all options of a round, dominated ones too, and what they are worth."""
+        """Build all options of a round, dominated ones too, and their worth."""
         table = build(round, prune=False, mind_power=False)
         seen = outlook_of(round, table, self.objective, self.parameters)
         return Question(
@@ -137,8 +137,8 @@ class PowerflowPrices(MarginalGreedy):
     Parameters
     ----------
     objective
-        What options are worth (`ronda.formulations.objectives.by_name.values`): dJCT is the
-        difference of it. ``snapshot`` is just the seconds that a step saves.
+        The worth of options (`ronda.formulations.objectives.by_name.values`), whose difference is
+        dJCT. ``snapshot`` is just the seconds that a step saves.
     parameters
         The objective's, by name.
     """
@@ -167,7 +167,7 @@ class PowerflowPrices(MarginalGreedy):
 def _climbed(case: MarginalCase, worth: Floats) -> Rows:
     """Return (J,) the better of two climbs by its values: from small, and from what runs.
 
-    A climb from small alone ends elsewhere for small reasons, and every job that it changes
+    A climb only from small options ends elsewhere for small reasons, and every job that it changes
     restarts.
     """
     steps = case.steps

@@ -1,4 +1,4 @@
-"""Policies that choose clocks under an energy budget: PowerFlow, milp-energy, Zeus.
+"""Policies that save energy: milp-energy, BASE+zeus, race-to-idle.
 
 A policy is found by its name (`ronda.solvers.registry`). Models of power are in
 `ronda.instances.models`, the power of nodes in `ronda.formulations.watts`.

@@ -1,5 +1,4 @@
 """Published systems that carry more than a rule from round to round: Gavel, Shockwave.
 
-A policy is found by its name (`ronda.solvers.registry`). ONES has a room of its own,
-`ronda.systems.ones`.
+A policy is found by its name (`ronda.solvers.registry`).
 """
