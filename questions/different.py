@@ -25,7 +25,7 @@ from ronda.instances.check.checker import check
 from ronda.instances.clock import OutOfTimeError
 from ronda.instances.plan import Plan, StopReason
 from ronda.solvers.decision.by_milp import solved
-from ronda.solvers.decision.plan import Placing, Question, nobody, taken, to_plan
+from ronda.solvers.decision.plan import Question, nobody, taken, to_plan
 from ronda.solvers.exact.linear_form import form_of
 from ronda.solvers.prices.dual import Search
 
@@ -64,7 +64,7 @@ def best_plans(question: Question, search: Search, number: int, within: float) -
             bound=max(bound, worth),
             scale=case.scale,
             incumbents=((deadline.elapsed(), worth),),
-            placing=Placing(fill=False),
+            fill=False,
         ).judged(search.gap)
         try:
             plan = to_plan(question, choice, deadline)

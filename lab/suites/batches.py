@@ -38,7 +38,8 @@ class Fastest:
         question = made.question(round, deadline, seed, initial)
         table = only_fastest(build(round, prune=False, mind_power=True))
         worth = values(round, table, question.objective, **question.parameters)
-        return made.answer(replace(question, table=table, values=worth), deadline, initial)
+        asked = replace(question, table=table, values=worth)
+        return made.decide(round, deadline=deadline, seed=seed, initial=initial, asked=asked)
 
 
 def only_fastest(table: OptionTable) -> OptionTable:

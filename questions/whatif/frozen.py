@@ -89,7 +89,7 @@ class Frozen(TimelyPolicy):
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Decide a round."""
         asked = self.question(round, deadline, seed, initial)
-        return self.made.answer(asked, deadline, initial)
+        return self.made.decide(round, deadline=deadline, seed=seed, initial=initial, asked=asked)
 
     def question(
         self,

@@ -17,7 +17,7 @@ from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.violation import ROUNDING
 from ronda.solvers.decision.by_positions import chosen_on_nodes
 from ronda.solvers.decision.by_prices import allocate_by_prices
-from ronda.solvers.decision.plan import Choice, Placing, Question
+from ronda.solvers.decision.plan import Choice, Question
 from ronda.solvers.exact.model_file import load_solution
 from ronda.solvers.prices.dual import Search
 
@@ -57,15 +57,15 @@ def allocate_by_file(
     else:
         chosen = chosen_rows(model)
         worth = question.table.worth(question.values, chosen)
-        best = replace(best, chosen=chosen, placing=Placing(fill=False))
+        best = replace(best, chosen=chosen, fill=False)
     return replace(
         best,
         objective=worth,
         bound=max(best.bound, worth),
         stop=StopReason.COMPLETE,
         incumbents=((search.deadline.elapsed(), worth),),
-        spent=replace(
-            best.spent,
+        record=replace(
+            best.record,
             solver="file",
             message=f"read from {os.fspath(path)}{_otherwise(said, worth)}",
         ),

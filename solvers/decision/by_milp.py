@@ -10,6 +10,7 @@ D less the least loss left out.
 import math
 import sys
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,14 @@ from ronda.formulations.allocation.separable import (
     normalise,
     random_parts,
 )
-from ronda.formulations.options.table import OptionTable, rows_of, running_rows
+from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts import awake_for
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.clock import Deadline, OutOfTimeError
-from ronda.instances.plan import Plan, SolutionStatus, StopReason, believed
+from ronda.instances.plan import SolutionStatus, SolveRecord, StopReason, believed
 from ronda.instances.round import Round
-from ronda.solvers.decision.metered import metered
-from ronda.solvers.decision.plan import Choice, Question, Spent, filled, nobody, reserve_s
+from ronda.solvers.decision.metered import Metered
+from ronda.solvers.decision.plan import Choice, Question, filled, later, nobody, reserve_s
 from ronda.solvers.exact.backends import SOLVERS
 from ronda.solvers.exact.highs import PRECISION
 from ronda.solvers.exact.linear_form import Effort, LinearForm, Outcome, form_of
@@ -49,14 +50,6 @@ IMPORT_S = 0.5
 """Seconds to import a solver's package, and Pyomo to reach others by, once in a process."""
 
 
-def decide(question: Question, search: Search, initial: Plan | None) -> Choice:
-    """Choose for a question, from what runs and what was planned last; or by random parts."""
-    starts = [running_rows(question.table)]
-    if initial is not None:
-        starts.append(rows_of(question.table, initial))
-    return allocate(question.round, question.table, question.values, search, starts)
-
-
 def search_of(question: Question, gap: float, deadline: Deadline, **fields: Any) -> Search:
     """Return how a question is searched by models, with more fields of the search."""
     kept_s = reserve_s(question.table)
@@ -71,32 +64,30 @@ def allocate(
     `starts` are (J,) choices to start from, besides the greedy one.
     """
     case = make_case(round, table, values)
-    conflicts = shortages(case)
-    if conflicts:
+    if conflicts := shortages(case):
         return nobody(table, StopReason.INFEASIBLE, search, conflicts)
-    return metered(case, lambda case: _allocated(case, values, search, starts), search)
-
-
-def _allocated(case: Case, values: Floats, search: Search, starts: Sequence[Rows]) -> Choice:
-    """Choose among the options of a case."""
-    problem = separable(case)
-    answer = first_answer(problem, search)
-    if search.parts > 1:
+    cases = Metered(case, search)
+    for case in cases:
+        problem = separable(case)
+        answer = first_answer(problem, search)
         best = filled(case, problem, answer, search)
-        return judged(_by_shares(case, problem, values, best, search), search.gap)
-    best = _started(case, values, filled(case, problem, answer, search), starts)
-    if not (best.incumbents and best.closed(0.0)):
-        prices = answer.dual.prices
-        losses = Jobs(problem).option_losses(prices)
-        try:
-            # A limit of the user's own would be one of each part.
-            if parts := [] if case.table.own else independent(problem):
-                best = _apart(case, values, best, prices, losses, parts, search)
-            else:
-                best = _searched(case, values, best, losses, search)
-        except OutOfTimeError:
-            best = replace(best, stop=StopReason.TIME_LIMIT)
-    return judged(best, search.gap)
+        if search.parts > 1:
+            cases.choice = judged(_by_shares(case, problem, values, best, search), search.gap)
+            continue
+        best = _started(case, values, best, starts)
+        if not (best.incumbents and best.closed(0.0)):
+            prices = answer.dual.prices
+            losses = Jobs(problem).option_losses(prices)
+            try:
+                # A limit of the user's own would be one of each part.
+                if parts := [] if case.table.own else independent(problem):
+                    best = _apart(case, values, best, prices, losses, parts, search)
+                else:
+                    best = _searched(case, values, best, losses, search)
+            except OutOfTimeError:
+                best = replace(best, stop=StopReason.TIME_LIMIT)
+        cases.choice = judged(best, search.gap)
+    return cases.choice
 
 
 def _by_shares(
@@ -119,14 +110,14 @@ def _by_shares(
         runs = taken >= 0
         chosen[part.jobs[runs]] = case.rows[part.options[taken[runs]]]
     worth, when = case.table.worth(values, chosen), search.deadline.elapsed()
-    spent = replace(best.spent, solver=search.solver, message=f"{len(parts)} random parts")
+    record = replace(best.record, solver=search.solver, message=f"{len(parts)} random parts")
     return replace(
         best,
         chosen=chosen,
         objective=worth,
         incumbents=((when, worth),),
         stop=StopReason.COMPLETE,
-        spent=spent,
+        record=record,
     )
 
 
@@ -147,7 +138,8 @@ def _apart(
         worth = float(values[chosen[chosen >= 0]].sum())
         dual = bound_at(part.problem, prices[part.resources])
         bound = max(dual, worth)
-        own = replace(best, chosen=chosen, objective=worth, bound=bound, dual=dual, spent=Spent())
+        own = replace(best, chosen=chosen, objective=worth, bound=bound, dual=dual)
+        own = replace(own, record=SolveRecord())
         if not part.jobs.size:  # nobody is no bad choice
             return replace(own, incumbents=best.incumbents or ((0.0, 0.0),))
         if best.incumbents and own.closed(0.0):
@@ -161,7 +153,7 @@ def _together(whole: Choice, parts: Sequence[Choice], search: Search) -> Choice:
     """Return the choice of all parts of a whole; that of one without an answer if there is any."""
     for part in parts:
         if not part.incumbents:
-            return replace(part, spent=whole.spent + part.spent)
+            return replace(part, record=later(whole.record, part.record))
     stops = [part.stop for part in parts if part.stop is not StopReason.COMPLETE]
     objective, bound = sum(part.objective for part in parts), sum(part.bound for part in parts)
     incumbents = whole.incumbents
@@ -178,7 +170,7 @@ def _together(whole: Choice, parts: Sequence[Choice], search: Search) -> Choice:
         incumbents=incumbents,
         stop=StopReason.TIME_LIMIT if StopReason.TIME_LIMIT in stops else [*stops, whole.stop][0],
         details=max((part.details for part in parts), key=lambda said: len(said.solver_lacks)),
-        spent=sum((part.spent for part in parts), whole.spent),
+        record=reduce(later, (part.record for part in parts), whole.record),
     )
 
 
@@ -196,7 +188,7 @@ def _started(case: Case, values: Floats, greedy: Choice, starts: Sequence[Rows])
                 chosen=chosen,
                 objective=worth,
                 bound=max(best.bound, worth),
-                incumbents=((greedy.spent.build_s, worth),),
+                incumbents=((greedy.record.build_s, worth),),
             )
     return best
 
@@ -208,10 +200,10 @@ def judged(choice: Choice, gap: float) -> Choice:
     choice = choice.judged(gap)
     if choice.status is SolutionStatus.FEASIBLE:
         return choice
-    spent, stop = choice.spent, StopReason.COMPLETE if choice.closed(0.0) else StopReason.GAP
+    record, stop = choice.record, StopReason.COMPLETE if choice.closed(0.0) else StopReason.GAP
     if choice.stop is StopReason.TIME_LIMIT:  # a search that had nothing left to find
-        spent = replace(spent, message="the bound that prices prove is met")
-    return replace(choice, stop=stop, spent=spent)
+        record = replace(record, message="the bound that prices prove is met")
+    return replace(choice, stop=stop, record=record)
 
 
 def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: Search) -> Choice:
@@ -224,16 +216,45 @@ def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: 
         why = "no time for a MILP"
         if _import_s(search):
             why += ", as packages would be loaded first (ronda.warm_up does it before time counts)"
-        message = "; ".join(filter(None, (best.spent.message, why)))
-        spent = replace(best.spent, message=message)
-        return replace(best, stop=StopReason.TIME_LIMIT, spent=spent)
+        message = "; ".join(filter(None, (best.record.message, why)))
+        record = replace(best.record, message=message)
+        return replace(best, stop=StopReason.TIME_LIMIT, record=record)
     chosen = np.isin(case.rows, best.chosen)  # so that the incumbent is in it
     matter, left_out = _core(losses, affordable)
-    dual = best.bound
-    best = _improved(restrict(case, matter | chosen), values, best, dual - left_out, search)
-    if np.isfinite(left_out) and not best.closed(search.gap):
-        return replace(best, stop=StopReason.TIME_LIMIT, conflicts=())
-    return best
+    core, elsewhere = restrict(case, matter | chosen), best.bound - left_out
+
+    began = search.deadline.elapsed()
+    problem, _ = normalise(separable(core, both_limits=True))
+    form = form_of(problem, [state.job.id for state in core.table.jobs])
+    start = point_of(core, best.chosen)
+    outcome, done = solved(form, start, len(core.rows), best, search, began)
+    known = best.objective if best.incumbents else None
+    if outcome.stop is StopReason.INFEASIBLE and known is None:
+        from ronda.solvers.exact.infeasible import conflicts
+
+        found = conflicts(form, search.deadline)
+        done = replace(done, conflicts=tuple(found or ()))
+    elif outcome.bound is not None:
+        # Plans with an option that was left out are worth `elsewhere` at most.
+        told = max(told_by(outcome.bound, core), elsewhere)
+        done = replace(done, bound=believed(told, best.bound, known))
+    if outcome.x is not None:
+        rows, _ = problem.answer(outcome.x)
+        rows[rows >= 0] = core.rows[rows[rows >= 0]]
+        worth = core.table.worth(values, rows)
+        if known is None or worth > known:
+            newer = [(when, each * core.unit) for when, each in outcome.incumbents]
+            better = [pair for pair in newer if known is None or pair[1] > known]
+            done = replace(
+                done,
+                chosen=rows,
+                objective=worth,
+                bound=max(done.bound, worth),
+                incumbents=(*best.incumbents, *better) or ((search.deadline.elapsed(), worth),),
+            )
+    if np.isfinite(left_out) and not done.closed(search.gap):
+        return replace(done, stop=StopReason.TIME_LIMIT, conflicts=())
+    return done
 
 
 def _affordable(options: int, search: Search) -> int:
@@ -286,15 +307,17 @@ def solved(
         best,
         stop=StopReason.COMPLETE if stop is StopReason.GAP else stop,
         proof=search.solver,
-        spent=best.spent
-        + Spent(
-            build_s=deadline.elapsed() - began - outcome.solve_s,
-            solve_s=outcome.solve_s,
-            variables=outcome.variables,
-            constraints=outcome.constraints,
-            nodes=outcome.nodes,
-            solver=search.solver,
-            message=message,
+        record=later(
+            best.record,
+            SolveRecord(
+                build_s=deadline.elapsed() - began - outcome.solve_s,
+                solve_s=outcome.solve_s,
+                variables=outcome.variables,
+                constraints=outcome.constraints,
+                nodes=outcome.nodes,
+                solver=search.solver,
+                message=message,
+            ),
         ),
         details=replace(best.details, solver_lacks=tuple(solver.lacks)),
     )
@@ -318,40 +341,3 @@ def told_by(bound: float, case: Case) -> float:
     values = np.abs(case.value)
     tiny = bound < SMALL and (values < SMALL * case.unit).any(where=values > 0)
     return (bound + (PRECISION if tiny else 0.0)) * case.unit
-
-
-def _improved(core: Case, values: Floats, best: Choice, elsewhere: float, search: Search) -> Choice:
-    """Solve the MILP over some options; plans outside it are worth `elsewhere` at most."""
-    deadline = search.deadline
-    began = deadline.elapsed()
-    problem, _ = normalise(separable(core, both_limits=True))
-    form = form_of(problem, [state.job.id for state in core.table.jobs])
-    start = point_of(core, best.chosen)
-    outcome, done = solved(form, start, len(core.rows), best, search, began)
-    if outcome.stop is StopReason.INFEASIBLE and not best.incumbents:
-        from ronda.solvers.exact.infeasible import conflicts
-
-        return replace(done, conflicts=tuple(conflicts(form, deadline) or ()))
-    if outcome.bound is not None:
-        known = best.objective if best.incumbents else None
-        told = max(told_by(outcome.bound, core), elsewhere)
-        done = replace(done, bound=believed(told, best.bound, known))
-    if outcome.x is None:
-        return done
-    chosen, _ = problem.answer(outcome.x)
-    chosen[chosen >= 0] = core.rows[chosen[chosen >= 0]]
-    objective = core.table.worth(values, chosen)
-    if best.incumbents and objective <= best.objective:
-        return done
-    newer = [(when, worth * core.unit) for when, worth in outcome.incumbents]
-    return replace(
-        done,
-        chosen=chosen,
-        objective=objective,
-        bound=max(done.bound, objective),
-        incumbents=(
-            *best.incumbents,
-            *(pair for pair in newer if not best.incumbents or pair[1] > best.objective),
-        )
-        or ((deadline.elapsed(), objective),),
-    )

@@ -13,14 +13,13 @@ ones the one that moves least is taken.
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.allocation.model_data import Case, Fidelity, make_case
+from ronda.formulations.allocation.model_data import Fidelity, make_case
 from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.objectives.switching_cost import loss_of_moves
@@ -32,16 +31,15 @@ from ronda.instances.job import used_nodes
 from ronda.instances.plan import Plan, StopReason, believed
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_milp import IMPORT_S, judged, solved, told_by
-from ronda.solvers.decision.metered import metered
+from ronda.solvers.decision.metered import Metered
 from ronda.solvers.decision.plan import (
     Choice,
-    Placing,
     Question,
     filled,
     nobody,
     price_of_a_watt,
 )
-from ronda.solvers.decision.realise import Realised, realise, realise_on
+from ronda.solvers.decision.realise import realise, realise_on
 from ronda.solvers.prices.dual import Jobs, Search, bound_at
 from ronda.solvers.prices.engine import Answer, first_answer
 
@@ -51,16 +49,6 @@ that are made of them at most."""
 
 AGAIN = 200
 """Ways up to which options are chosen again with nodes: a fifth of a second on one core."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Jobs on nodes, and what that is worth: less what its moves and its nodes in use cost."""
-
-    chosen: Rows
-    realised: Realised
-    worth: float
-    moves: float | None  # value lost by moves; None: it does not count
 
 
 SECONDS_PER_WAY = 1e-3
@@ -104,34 +92,38 @@ class _Exact:
         kept |= case.table.must_run[case.job]
         return np.flatnonzero(kept), float(losses[~kept].min(initial=np.inf))
 
-    def placed(self, chosen: Rows, on: Mapping[str, Placement] | None = None) -> _Found:
-        """Return a choice on nodes; None: where the quick placement puts it."""
+    def placed(
+        self, choice: Choice, chosen: Rows, on: Mapping[str, Placement] | None = None
+    ) -> Choice:
+        """Return a choice with other rows, on nodes; None: where the quick placement puts them.
+
+        It is worth less what its moves, and its nodes in use, cost.
+        """
         round, table, values = self.round, self.table, self.values
         if on is None:
             placed = realise(round, table, values, chosen, watt_value=0.0)
         else:
             placed = realise_on(round, table, values, chosen, on, watt_value=self.watt_value)
-        plan = Plan(allocations=placed.allocations)
-        chosen = rows_of(table, plan)
+        chosen = rows_of(table, Plan(allocations=placed.allocations))
         if table.rack is not None:
             placed = placed._replace(objective=table.worth(values, chosen))
-        if self.ways.ties is not None:
-            return _Found(chosen, placed, placed.objective, None)
-        rows = chosen[chosen >= 0]
-        moves = loss_of_moves(round, table, values, rows, placed.moved)
-        nodes = used_nodes(placed.allocations.values())
-        worth = placed.objective - moves - len(nodes) * self.ways.node_price
-        return _Found(chosen, placed, worth, moves)
+        worth, moves = placed.objective, 0.0
+        if self.ways.ties is None:  # moves count
+            rows, nodes = chosen[chosen >= 0], used_nodes(placed.allocations.values())
+            moves = loss_of_moves(round, table, values, rows, placed.moved)
+            worth = worth - moves - len(nodes) * self.ways.node_price
+        details = replace(choice.details, move_loss=moves)
+        return replace(choice, chosen=chosen, objective=worth, realised=placed, details=details)
 
-    def kept(self, found: _Found) -> bool:
+    def kept(self, choice: Choice) -> bool:
         """Return whether what was placed without a look at racks keeps rules that see them."""
-        rows, own = found.chosen[found.chosen >= 0], self.table.own
-        if self.table.rack is None or own is None:
+        rows, own = choice.chosen[choice.chosen >= 0], self.table.own
+        if self.table.rack is None or own is None or choice.realised is None:
             return True
-        return len(rows) == len(found.realised.allocations) and not own.broken(rows).any()
+        return len(rows) == len(choice.realised.allocations) and not own.broken(rows).any()
 
-    def read(self, model: Any) -> _Found:
-        """Return the choice of a solved model, on its nodes."""
+    def read(self, model: Any, choice: Choice) -> Choice:
+        """Return a choice with what a solved model chooses, on its nodes."""
         # Pyomo takes a quarter of a second to import.
         from ronda.formulations.positions.model import chosen_ways
         from ronda.formulations.positions.solution import placements
@@ -139,7 +131,7 @@ class _Exact:
         case, picked = model.ways.case, chosen_ways(model)
         chosen = np.full(len(self.table.jobs), -1, dtype=np.int64)
         chosen[case.job[picked]] = case.rows[picked]
-        return self.placed(chosen, placements(model))
+        return self.placed(choice, chosen, placements(model))
 
 
 def allocate_on_nodes(round: Round, table: OptionTable, values: Floats, search: Search) -> Choice:
@@ -148,30 +140,30 @@ def allocate_on_nodes(round: Round, table: OptionTable, values: Floats, search: 
     The choice's objective is what the options are worth less what moves lose and what nodes in use
     cost (`Ways.node_price`), in its ``details`` the former (``move_loss``).
     """
-    case = make_case(round, table, values, Fidelity.NODES)
-    conflicts = shortages(case)
-    if conflicts:
+    whole = make_case(round, table, values, Fidelity.NODES)
+    if conflicts := shortages(whole):
         return nobody(table, StopReason.INFEASIBLE, search, conflicts)
-    return metered(case, lambda case: _allocated(case, values, search), search)
-
-
-def _allocated(case: Case, values: Floats, search: Search) -> Choice:
-    """Choose among the options of a case, and their nodes."""
-    run = _Exact(case.round, case.table, values, ways(case), search)
-    problem = separable(run.ways.case)
-    answer = first_answer(problem, search)
-    first = filled(run.ways.case, problem, answer, search)
-    best = run.placed(first.chosen)
-    choice = replace(first, objective=-np.inf, incumbents=())
-    if run.kept(best):
-        choice = _better(first, best, first.bound)
-    if choice.closed(search.gap):
-        return judged(choice, search.gap)
-    if not run.has_time(min(CORE, len(run.ways.stay))):
-        return judged(replace(choice, stop=StopReason.TIME_LIMIT), search.gap)
-    if len(run.ways.stay) <= WHOLE or case.racks:
-        return judged(_improved(run, choice, np.arange(len(run.ways.stay)), -np.inf), search.gap)
-    return judged(_decomposed(run, choice, problem, answer), search.gap)
+    cases = Metered(whole, search)
+    for case in cases:
+        run = _Exact(case.round, case.table, values, ways(case), search)
+        problem = separable(run.ways.case)
+        answer = first_answer(problem, search)
+        first = filled(run.ways.case, problem, answer, search)
+        choice = run.placed(first, first.chosen)
+        if run.kept(choice):
+            choice = replace(choice, bound=max(first.bound, choice.objective))
+        else:
+            choice = replace(first, objective=-np.inf, incumbents=())
+        if choice.closed(search.gap):
+            pass
+        elif not run.has_time(min(CORE, len(run.ways.stay))):
+            choice = replace(choice, stop=StopReason.TIME_LIMIT)
+        elif len(run.ways.stay) <= WHOLE or case.racks:
+            choice = _improved(run, choice, np.arange(len(run.ways.stay)), -np.inf)
+        else:
+            choice = _decomposed(run, choice, problem, answer)
+        cases.choice = judged(choice, search.gap)
+    return cases.choice
 
 
 def again_on_nodes(question: Question, choice: Choice, plan: Plan, search: Search) -> Choice | None:
@@ -181,16 +173,17 @@ def again_on_nodes(question: Question, choice: Choice, plan: Plan, search: Searc
     them. None without time, where too many ways must be in it, or where the choice was made for
     nodes that wake, yield or draw in a way that the model does not know.
     """
-    how = choice.placing
-    special = how.worth is not None or how.awake is not None or how.yielding or how.watt_value
-    if special or plan.objective is None or choice.stop is StopReason.TIME_LIMIT:
+    waits = choice.worth is not None or choice.awake is not None
+    if waits or choice.yielding or choice.watt_value or choice.stop is StopReason.TIME_LIMIT:
+        return None
+    if plan.objective is None:
         return None
     round, table, values = question.round, question.table, question.values
     known = replace(choice, chosen=rows_of(table, plan), objective=plan.objective)
     ties, closer = search.gap / 2 * abs(plan.objective), with_fields(search, gap=search.gap / 2)
     watt_value = price_of_a_watt(round, choice.prices)
-
-    def again(case: Case) -> Choice:
+    cases = Metered(make_case(round, table, values, Fidelity.NODES), search)
+    for case in cases:
         found = ways(case, ties)
         problem = separable(found.case)
         prices = np.array([choice.prices.get(name, 0.0) for name in problem.names])
@@ -198,31 +191,19 @@ def again_on_nodes(question: Question, choice: Choice, plan: Plan, search: Searc
         run = _Exact(round, table, values, found, closer, watt_value)
         kept, least = run.core(known, losses, dual, AGAIN)
         if len(kept) > 2 * AGAIN or not run.has_time(len(kept)):
-            return known
-        return _improved(run, known, kept, dual - least)
-
-    case = make_case(round, table, values, Fidelity.NODES)
-    found = metered(case, again, search)
-    better = found.placing.realised is not None
-    return judged(found, search.gap) if better or found.bound < choice.bound else None
+            cases.choice = known
+        else:
+            cases.choice = _improved(run, known, kept, dual - least)
+    again = cases.choice
+    better = again.realised is not None
+    return judged(again, search.gap) if better or again.bound < choice.bound else None
 
 
 def chosen_on_nodes(question: Question, model: Any, best: Choice, search: Search) -> Choice:
     """Return what a solved exact model of a round chooses, under the bound of another choice."""
     run = _Exact(question.round, question.table, question.values, model.ways, search)
-    return _better(best, run.read(model), best.bound)
-
-
-def _better(choice: Choice, best: _Found, bound: float) -> Choice:
-    """Return the choice of a better plan under a bound."""
-    return replace(
-        choice,
-        chosen=best.chosen,
-        objective=best.worth,
-        bound=max(bound, best.worth),
-        placing=Placing(realised=best.realised),
-        details=replace(choice.details, move_loss=best.moves or 0.0),
-    )
+    choice = run.read(model, best)
+    return replace(choice, bound=max(best.bound, choice.objective))
 
 
 def _decomposed(run: _Exact, choice: Choice, problem: Separable, answer: Answer) -> Choice:
@@ -277,8 +258,8 @@ def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choi
     if outcome.x is None:
         return replace(done, bound=max(bound, done.objective))
     load(form, outcome.x)
-    found = run.read(model)
-    if choice.incumbents and found.worth <= choice.objective:
+    found = run.read(model, done)
+    if choice.incumbents and found.objective <= choice.objective:
         return replace(done, bound=max(bound, done.objective))
-    when = deadline.elapsed()
-    return replace(_better(done, found, bound), incumbents=(*done.incumbents, (when, found.worth)))
+    incumbents = (*done.incumbents, (deadline.elapsed(), found.objective))
+    return replace(found, bound=max(bound, found.objective), incumbents=incumbents)

@@ -21,10 +21,10 @@ from ronda.formulations.allocation.waking import Ready, begin, with_waking
 from ronda.formulations.options.table import RACK, OptionTable
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.clock import OutOfTimeError
-from ronda.instances.plan import PlanMemory, SolutionStatus, StopReason, gap_between
+from ronda.instances.plan import PlanMemory, SolutionStatus, SolveRecord, StopReason, gap_between
 from ronda.instances.round import Round
-from ronda.solvers.decision.metered import metered
-from ronda.solvers.decision.plan import Choice, Placing, Spent, nobody, taken
+from ronda.solvers.decision.metered import Metered
+from ronda.solvers.decision.plan import Choice, nobody, taken
 from ronda.solvers.prices.core import ALONE, CORES, LABELS
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import Answer, solve_separable
@@ -78,20 +78,16 @@ def allocate_by_prices(
     conflicts = shortages(case)
     if conflicts:
         return nobody(table, StopReason.INFEASIBLE, search, conflicts)
-    loose = metered(case, lambda case: _choose(case, values, search), search)
+    loose = _choose(case, values, search)
     joint = joint and ready is None and bool(np.count_nonzero(table.span == RACK))
     if not joint or loose.status is SolutionStatus.NONE:
         return loose
     racks = first_fit(round.cluster.topology, table, loose.chosen)
     if racks is not None:
-        return replace(
-            loose,
-            placing=replace(loose.placing, racks=racks),
-            details=replace(loose.details, joint=True),
-        )
+        return replace(loose, racks=racks, details=replace(loose.details, joint=True))
     try:
         case = make_case(round, table, values, Fidelity.RACKS, awake=awake)
-        tied = metered(case, lambda case: _choose(case, values, search), search)
+        tied = _choose(case, values, search)
     except OutOfTimeError:
         return loose
     if tied.status is SolutionStatus.NONE:  # no time
@@ -105,45 +101,49 @@ def allocate_by_prices(
     return tied.judged(search.gap)
 
 
-def _choose(case: Case, values: Floats, search: Search) -> Choice:
+def _choose(whole: Case, values: Floats, search: Search) -> Choice:
     """Choose by the price engine among the options, and racks, of a case."""
-    problem, deadline = separable(case), search.deadline
-    carried = _carried(problem, search.start, case.round.window_s)
-    build_s = deadline.elapsed()
-    sooner = deadline.sooner(search.reserve_s)
-    answer = solve_separable(problem, with_fields(search, start=carried, deadline=sooner))
-    if answer.chosen is None or answer.objective is None:
-        return _without(case, answer, search)
-    if answer.stop is StopReason.TIME_LIMIT and gap_between(answer.bound, answer.objective) > POOR:
-        return nobody(case.table, answer.stop, search)
-    begun = None if case.waking is None else begin(case, values, answer.chosen)
-    return Choice(
-        chosen=taken(answer.chosen, case.rows) if begun is None else begun.chosen,
-        objective=answer.objective,
-        bound=answer.bound,
-        dual=answer.dual.bound,
-        proof=PROOFS[answer.search],
-        prices=problem.named(answer.dual.prices),
-        stop=answer.stop,
-        scale=case.scale,
-        incumbents=((deadline.elapsed(), answer.objective),),
-        memory=LastGap(answer.dual_gap or 0.0).noted(),
-        regret=partial(_regrets, case, problem, answer),
-        spent=Spent(
-            build_s=build_s,
-            solve_s=deadline.elapsed() - build_s,
-            variables=answer.columns,
-            constraints=len(problem.names),
-            nodes=answer.nodes,
-            solver="prices",
-            message=_words(problem, answer, carried, search),
-        ),
-        placing=Placing(
+    cases, deadline = Metered(whole, search), search.deadline
+    for case in cases:
+        problem = separable(case)
+        carried = _carried(problem, search.start, case.round.window_s)
+        build_s = deadline.elapsed()
+        sooner = deadline.sooner(search.reserve_s)
+        answer = solve_separable(problem, with_fields(search, start=carried, deadline=sooner))
+        if answer.chosen is None or answer.objective is None:
+            cases.choice = _without(case, answer, search)
+            continue
+        gap = gap_between(answer.bound, answer.objective)
+        if answer.stop is StopReason.TIME_LIMIT and gap > POOR:
+            cases.choice = nobody(case.table, answer.stop, search)
+            continue
+        begun = None if case.waking is None else begin(case, values, answer.chosen)
+        cases.choice = Choice(
+            chosen=taken(answer.chosen, case.rows) if begun is None else begun.chosen,
+            objective=answer.objective,
+            bound=answer.bound,
+            dual=answer.dual.bound,
+            proof=PROOFS[answer.search],
+            prices=problem.named(answer.dual.prices),
+            stop=answer.stop,
+            scale=case.scale,
+            incumbents=((deadline.elapsed(), answer.objective),),
+            memory=LastGap(answer.dual_gap or 0.0).noted(),
+            regret=partial(_regrets, case, problem, answer),
+            record=SolveRecord(
+                build_s=build_s,
+                solve_s=deadline.elapsed() - build_s,
+                variables=answer.columns,
+                constraints=len(problem.names),
+                nodes=answer.nodes,
+                solver="prices",
+                message=_words(problem, answer, carried, search),
+            ),
             racks=taken(answer.chosen, case.rack) if case.joint else None,
             worth=None if begun is None else begun.worth,
             awake=None if begun is None else begun.awake,
-        ),
-    ).judged(search.gap)
+        ).judged(search.gap)
+    return cases.choice
 
 
 def _regrets(case: Case, problem: Separable, answer: Answer, got: Rows) -> list[float]:

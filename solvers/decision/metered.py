@@ -7,7 +7,7 @@ uses most above the budget gets a row, and the choice is made again, until none 
 what the checker asks, no more: every bound on the way holds.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace as with_fields
 
 from msgspec.structs import replace
@@ -20,24 +20,36 @@ from ronda.solvers.decision.plan import Choice
 from ronda.solvers.prices.dual import Search
 
 
-def metered(case: Case, solve: Callable[[Case], Choice], search: Search) -> Choice:
-    """Return a choice for a case that keeps the energy budget at all times, if there is time.
+class Metered:
+    """The cases of a round, with rows for ever more times, until a choice keeps its energy budget.
 
-    What runs now shows where to begin. A choice that overspends loses jobs when it is placed.
+    Who iterates sets `choice` for each case, and finds there in the end one for the whole round. A
+    choice that still overspends, for lack of time, loses jobs when it is placed.
     """
-    if not case.times_s or case.round.banked_j == 0:
-        return solve(case)
-    running, bound = running_rows(case.table), float("inf")
-    case = with_fields(case, times_s=tightest_by(case, running[running >= 0])[:1])
-    while True:
-        choice = solve(case)
-        if choice.status is SolutionStatus.NONE:
-            return choice
-        bound = min(bound, choice.bound)
-        placed = choice.placing.realised
-        asleep = None if placed is None else placed.asleep
-        time_s, kept = tightest_by(case, choice.chosen[choice.chosen >= 0], asleep)
-        stopped = choice.stop is StopReason.TIME_LIMIT or search.deadline.over()
-        if kept or time_s in case.times_s or stopped:
-            return replace(choice, bound=max(bound, choice.objective))
-        case = with_fields(case, times_s=tuple(sorted({*case.times_s, time_s})))
+
+    choice: Choice
+
+    def __init__(self, case: Case, search: Search) -> None:
+        self._case, self._search = case, search
+
+    def __iter__(self) -> Iterator[Case]:
+        """Yield cases; what runs now shows where to begin."""
+        case, bound = self._case, float("inf")
+        if not case.times_s or case.round.banked_j == 0:
+            yield case
+            return
+        running = running_rows(case.table)
+        case = with_fields(case, times_s=tightest_by(case, running[running >= 0])[:1])
+        while True:
+            yield case
+            choice = self.choice
+            if choice.status is SolutionStatus.NONE:
+                return
+            bound = min(bound, choice.bound)
+            asleep = None if choice.realised is None else choice.realised.asleep
+            time_s, kept = tightest_by(case, choice.chosen[choice.chosen >= 0], asleep)
+            stopped = choice.stop is StopReason.TIME_LIMIT or self._search.deadline.over()
+            if kept or time_s in case.times_s or stopped:
+                self.choice = replace(choice, bound=max(bound, choice.objective))
+                return
+            case = with_fields(case, times_s=tuple(sorted({*case.times_s, time_s})))

@@ -179,40 +179,18 @@ def _late_s(deadline: Deadline, table: OptionTable) -> float:
     return late_s if behind_s < 0 else behind_s + GARBAGE_S + 2 * reserve_s(table)
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """What it took to find a choice, and who found it; the words are those of the last search."""
-
-    build_s: float = 0.0  # for prices and models
-    solve_s: float = 0.0  # in the solver
-    variables: int = 0  # of the largest MILP
-    constraints: int = 0
-    nodes: int = 0  # search-tree nodes of all MILPs
-    solver: str = ""
-    message: str = ""  # in the solver's own words
-
-    def __add__(self, more: "Spent") -> "Spent":
-        """Return what this and a later search took together."""
-        return Spent(
-            build_s=self.build_s + more.build_s,
-            solve_s=self.solve_s + more.solve_s,
-            variables=max(self.variables, more.variables),
-            constraints=max(self.constraints, more.constraints),
-            nodes=self.nodes + more.nodes,
-            solver=more.solver or self.solver,
-            message=more.message or self.message,
-        )
-
-
-class Placing(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """How a choice goes on nodes: what its options alone do not say."""
-
-    yielding: tuple[str, ...] = ()  # running jobs that give up their nodes first
-    racks: Rows | None = None  # (J,) rack of each job's option, -1 for any
-    watt_value: float = 0.0  # least worth of a watt less, if energy has no price
-    worth: Floats | None = None  # (K,) worth of options that may wait; None: the question's values
-    awake: tuple[int, ...] | None = None  # (P,) least nodes awake; None: those jobs need
-    realised: Realised | None = None  # on nodes already; None: `to_plan` places the choice
-    fill: bool = True  # what was not chosen runs where there is room
+def later(before: SolveRecord, more: SolveRecord) -> SolveRecord:
+    """Return the cost of two searches, one after the other; the words are those of the last."""
+    return msgspec.structs.replace(
+        before,
+        build_s=before.build_s + more.build_s,
+        solve_s=before.solve_s + more.solve_s,
+        variables=max(before.variables, more.variables),
+        constraints=max(before.constraints, more.constraints),
+        nodes=before.nodes + more.nodes,
+        solver=more.solver or before.solver,
+        message=more.message or before.message,
+    )
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -236,8 +214,16 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     conflicts: tuple[Conflict, ...] = ()
     memory: dict[str, Any] = {}  # what the plan remembers of the choice
     details: PlanDetails = PlanDetails()  # what else it says
-    spent: Spent = Spent()
-    placing: Placing = Placing()
+    record: SolveRecord = SolveRecord()  # the cost of finding it, for prices and models
+
+    # How it goes on nodes, which its options alone do not say.
+    yielding: tuple[str, ...] = ()  # running jobs that give up their nodes first
+    racks: Rows | None = None  # (J,) rack of each job's option, -1 for any
+    watt_value: float = 0.0  # least worth of a watt less, if energy has no price
+    worth: Floats | None = None  # (K,) worth of options that may wait; None: the question's values
+    awake: tuple[int, ...] | None = None  # (P,) least nodes awake; None: those jobs need
+    realised: Realised | None = None  # on nodes already; None: `to_plan` places the choice
+    fill: bool = True  # what was not chosen runs where there is room
 
     def closed(self, gap: float) -> bool:
         """Return whether the bound proves the gap."""
@@ -260,7 +246,7 @@ def nobody(
         stop=stop,
         status=SolutionStatus.NONE,
         conflicts=tuple(conflicts or ()),
-        spent=Spent(build_s=search.deadline.elapsed(), solver="prices"),
+        record=SolveRecord(build_s=search.deadline.elapsed(), solver="prices"),
     )
 
 
@@ -278,7 +264,9 @@ def filled(case: Case, problem: Separable, answer: "Answer", search: "Search") -
         dual=answer.dual.bound,
         prices=problem.named(answer.dual.prices),
         incumbents=() if answer.chosen is None else ((elapsed, objective),),
-        spent=Spent(build_s=elapsed, solver="prices", message="greedy choice at the dual prices"),
+        record=SolveRecord(
+            build_s=elapsed, solver="prices", message="greedy choice at the dual prices"
+        ),
     )
 
 
@@ -305,19 +293,19 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
     details = question.describe(choice.details)
     if choice.status is SolutionStatus.NONE:
         return _fallback(question, choice, deadline, details)
-    began, how = deadline.elapsed(), choice.placing
+    began = deadline.elapsed()
     with ending(deadline.end + _late_s(deadline, question.table)):
-        placed = how.realised or realise(
+        placed = choice.realised or realise(
             question.round,
             question.table,
-            question.values if how.worth is None else how.worth,
+            question.values if choice.worth is None else choice.worth,
             choice.chosen,
-            watt_value=max(how.watt_value, price_of_a_watt(question.round, choice.prices)),
-            yielding=how.yielding,
-            racks=how.racks,
-            fill=how.fill,
+            watt_value=max(choice.watt_value, price_of_a_watt(question.round, choice.prices)),
+            yielding=choice.yielding,
+            racks=choice.racks,
+            fill=choice.fill,
         )
-    worth = placed.objective if how.realised is None else choice.objective
+    worth = placed.objective if choice.realised is None else choice.objective
     short = worth < choice.objective - ROUNDING * max(abs(worth), choice.scale)  # on nodes
     regret = details.regret
     if choice.regret is not None:
@@ -399,7 +387,7 @@ def waiting_alone(plan: Plan) -> Plan:
 
 def _on_nodes(question: Question, choice: Choice, plan: Plan, deadline: Deadline) -> Plan:
     """Return the better plan of a choice with nodes, or the same plan under that choice's bound."""
-    if choice.placing.realised is not None:
+    if choice.realised is not None:
         return _remembering(to_plan(question, choice, deadline), plan)
     return msgspec.structs.replace(
         plan,
@@ -437,21 +425,16 @@ def _record(
     question: Question, choice: Choice, extract_s: float, deadline: Deadline
 ) -> SolveRecord:
     """Return what the decision cost."""
-    known, spent = versions(), choice.spent
-    return SolveRecord(
+    known = versions()
+    return msgspec.structs.replace(
+        choice.record,
         seed=question.seed,
-        build_s=max(question.options_s, spent.build_s),
-        solve_s=spent.solve_s,
+        build_s=max(question.options_s, choice.record.build_s),
         extract_s=extract_s,
         total_s=deadline.elapsed(),
-        nodes=spent.nodes,
         options=len(question.table),
-        variables=spent.variables,
-        constraints=spent.constraints,
         incumbents=choice.incumbents,
-        solver=spent.solver,
         versions={package: known[package] for package in question.packages},
-        message=spent.message,
     )
 
 
@@ -489,9 +472,47 @@ class Optimising(TimelyPolicy):
         """Whether options and nodes are chosen together from the start."""
         return False
 
-    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Decide a round."""
-        return self.answer(self.question(round, deadline, seed, initial), deadline, initial)
+    def decide(
+        self,
+        round: Round,
+        *,
+        deadline: Deadline,
+        seed: int,
+        initial: Plan | None,
+        asked: Question | None = None,
+    ) -> Plan:
+        """Choose among the options of a round, and place the choice.
+
+        `asked` is another question of it than the policy's own. Where something found no room on
+        nodes, it is chosen again without that, if time allows it: with the nodes (`on_nodes`), or
+        else without what found no room.
+        """
+        question = asked or self.question(round, deadline, seed, initial)
+        choice = self.choose(question, deadline, initial)
+        plan = to_plan(question, choice, deadline)
+        best, once_s = (question, choice, plan), deadline.elapsed()
+        if closes(choice.bound, plan.objective or 0.0, self.gap, choice.scale):
+            if plan.status is SolutionStatus.FEASIBLE:  # placed for less, and still near enough
+                plan = msgspec.structs.replace(plan, status=SolutionStatus.OPTIMAL)
+            return self._attested(question, choice, plan, initial)
+        again = None if many(question) else self.on_nodes(question, choice, plan, deadline)
+        if again is not None:
+            best = question, again, _on_nodes(question, again, plan, deadline)
+        for _ in range(CHOICES if again is None or not again.closed(self.gap) else 0):
+            fewer = _without_unplaced(question, choice, plan)
+            if fewer is None or deadline.left() <= 2 * once_s:
+                break
+            again = self.choose(fewer, deadline, initial)
+            if again.status is SolutionStatus.NONE:
+                break
+            again = msgspec.structs.replace(again, bound=best[1].bound, dual=best[1].dual).judged(
+                self.gap
+            )
+            question, choice, plan = fewer, again, to_plan(fewer, again, deadline)
+            if (plan.objective or 0.0) >= (best[2].objective or 0.0):
+                best = question, choice, _remembering(plan, best[2])
+        question, choice, plan = best
+        return self._attested(question, choice, waiting_alone(plan), initial)
 
     def question(
         self, round: Round, deadline: Deadline, seed: int, initial: Plan | None = None
@@ -510,38 +531,6 @@ class Optimising(TimelyPolicy):
             extra=rules_of(self),
         )
 
-    def answer(self, question: Question, deadline: Deadline, initial: Plan | None) -> Plan:
-        """Choose among the options of a question, and place the choice.
-
-        Where something found no room on nodes, it is chosen again without that, if time allows it:
-        with the nodes (`on_nodes`), or else without what found no room.
-        """
-        choice = self._chosen(question, deadline, initial)
-        plan = to_plan(question, choice, deadline)
-        best, once_s = (question, choice, plan), deadline.elapsed()
-        if closes(choice.bound, plan.objective or 0.0, self.gap, choice.scale):
-            if plan.status is SolutionStatus.FEASIBLE:  # placed for less, and still near enough
-                plan = msgspec.structs.replace(plan, status=SolutionStatus.OPTIMAL)
-            return self._attested(question, choice, plan, initial)
-        again = None if many(question) else self.on_nodes(question, choice, plan, deadline)
-        if again is not None:
-            best = question, again, _on_nodes(question, again, plan, deadline)
-        for _ in range(CHOICES if again is None or not again.closed(self.gap) else 0):
-            fewer = _without_unplaced(question, choice, plan)
-            if fewer is None or deadline.left() <= 2 * once_s:
-                break
-            again = self._chosen(fewer, deadline, initial)
-            if again.status is SolutionStatus.NONE:
-                break
-            again = msgspec.structs.replace(again, bound=best[1].bound, dual=best[1].dual).judged(
-                self.gap
-            )
-            question, choice, plan = fewer, again, to_plan(fewer, again, deadline)
-            if (plan.objective or 0.0) >= (best[2].objective or 0.0):
-                best = question, choice, _remembering(plan, best[2])
-        question, choice, plan = best
-        return self._attested(question, choice, waiting_alone(plan), initial)
-
     def _attested(
         self, question: Question, choice: Choice, plan: Plan, initial: Plan | None
     ) -> Plan:
@@ -555,18 +544,19 @@ class Optimising(TimelyPolicy):
         details = msgspec.structs.replace(plan.details, dual_bound=known, proven_by=by)
         return msgspec.structs.replace(plan, details=details)
 
-    def _chosen(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
+    def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose; many limits of the user's own come in as choices without them break them.
 
         What is best without some limits, and breaks none, is best with all. NONE if time is over.
         """
         table, own = question.table, question.table.own
         if own is None or not many(question):
-            return self.choose(question, deadline, initial)
+            return self.allocate(question, deadline, initial)
         kept = np.zeros(len(own.names), dtype=bool)
         while True:
-            asked = msgspec.structs.replace(table, own=own.only(kept))
-            choice = self.choose(msgspec.structs.replace(question, table=asked), deadline, initial)
+            some = msgspec.structs.replace(table, own=own.only(kept))
+            asked = msgspec.structs.replace(question, table=some)
+            choice = self.allocate(asked, deadline, initial)
             over = own.excess(choice.chosen[choice.chosen >= 0]) / np.abs(own.use).max(
                 axis=1, initial=1e-9
             )
@@ -591,5 +581,5 @@ class Optimising(TimelyPolicy):
         return None
 
     @abstractmethod
-    def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
+    def allocate(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose every job's option."""

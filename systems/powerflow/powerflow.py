@@ -18,10 +18,10 @@ from ronda.formulations.options.build import build
 from ronda.formulations.options.table import running_rows
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.clock import Deadline
-from ronda.instances.plan import Plan
+from ronda.instances.plan import Plan, SolveRecord
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.decision.plan import Choice, Placing, Question, Spent, to_plan, waiting_alone
+from ronda.solvers.decision.plan import Choice, Question, to_plan, waiting_alone
 from ronda.solvers.greedy.counted import Counted, RowUses, uses
 from ronda.solvers.greedy.policy import TimelyPolicy
 from ronda.systems.powerflow.marginal import Steps, admitted, climbed, priced, relative, steps_of
@@ -74,11 +74,10 @@ class MarginalGreedy(TimelyPolicy):
         steps = steps_of(table, seen.left_s, energy_j)
         case = MarginalCase(seen, values, energy_j, Counted.of(round), uses(round, table), steps)
         chosen = _climbed(case, self.worth(case))
-        spent = Spent(solve_s=deadline.elapsed() - question.options_s, solver="greedy")
+        record = SolveRecord(solve_s=deadline.elapsed() - question.options_s, solver="greedy")
         # What nobody can use yet is saved for those that wait.
         watt_value = worth_of_a_watt(table, values, chosen) or float(len(round.waiting))
-        placing = Placing(watt_value=watt_value)
-        choice = Choice(chosen=chosen, spent=spent, placing=placing)
+        choice = Choice(chosen=chosen, record=record, watt_value=watt_value)
         return waiting_alone(to_plan(question, choice, deadline))
 
     def question(self, round: Round, deadline: Deadline, seed: int) -> Question:

@@ -1,7 +1,7 @@
 """The exact policy for clusters with an energy budget."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -79,17 +79,17 @@ class MilpEnergy(Priced):
         Where more nodes are awake than pay for themselves, choose again among these, with hosts
         that cost nothing.
         """
-        choice = self.allocate(question, deadline, initial)
-        earned = question.values if choice.placing.worth is None else choice.placing.worth
+        choice = super().choose(question, deadline, initial)
+        earned = question.values if choice.worth is None else choice.worth
         watt = worth_of_a_watt(question.table, earned, choice.chosen)
-        choice = placed(choice, watt_value=self.parameters.get("thrift", 0.0) * watt)
+        choice = replace(choice, watt_value=self.parameters.get("thrift", 0.0) * watt)
         if choice.status is SolutionStatus.NONE or not may_sleep(question.round):
             return choice
         stands = standing(question.round, needed(question, choice), initial)
         if stands.left_s > 0 and "hosts" in self.parameters:
             choice = self._with_standing(question, stands, deadline, initial) or choice
-        choice = placed(choice, awake=stands.awake)
-        return replace(choice, memory=choice.memory | SurplusNodes(stands.since).noted())
+        memory = choice.memory | SurplusNodes(stands.since).noted()
+        return replace(choice, awake=stands.awake, memory=memory)
 
     def _with_standing(
         self, question: Question, stands: Standing, deadline: Deadline, initial: Plan | None
@@ -110,8 +110,8 @@ class MilpEnergy(Priced):
             return None
         if choice.status is SolutionStatus.NONE:
             return None
-        if choice.placing.worth is None:
-            choice = placed(choice, worth=worth)
+        if choice.worth is None:
+            choice = replace(choice, worth=worth)
         return replace(choice, details=replace(choice.details, parameters=parameters))
 
     def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
@@ -120,7 +120,7 @@ class MilpEnergy(Priced):
         if not may_sleep(round):
             return plan
         nodes = len(round.cluster.topology.node_pool)
-        least = choice.placing.awake or [0] * len(round.cluster.topology.pools)
+        least = choice.awake or [0] * len(round.cluster.topology.pools)
         asleep = stand_by(round, plan, least, {}, np.zeros(nodes))
         sleeping = set(round.asleep if asleep is None else asleep)
         woken = set(round.asleep) - sleeping
@@ -131,15 +131,10 @@ class MilpEnergy(Priced):
         return replace(plan, asleep=asleep, memory=plan.memory | known.noted())
 
 
-def placed(choice: Choice, **how: Any) -> Choice:
-    """Return a choice that goes on nodes in another way."""
-    return replace(choice, placing=replace(choice.placing, **how))
-
-
 def needed(question: Question, choice: Choice) -> list[int]:
     """Return how many nodes of each pool (P,) a choice keeps awake."""
-    if choice.placing.awake is not None:
-        return list(choice.placing.awake)
+    if choice.awake is not None:
+        return list(choice.awake)
     classes = node_classes(question.round)
     rows = choice.chosen[choice.chosen >= 0]
     return nodes_for(classes, gpus_by_pool(question.table, rows))

@@ -20,15 +20,20 @@ from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.errors import InputError
-from ronda.instances.plan import Plan, PlanDetails, SolutionStatus, StopReason, closes
+from ronda.instances.plan import (
+    Plan,
+    PlanDetails,
+    SolutionStatus,
+    SolveRecord,
+    StopReason,
+    closes,
+)
 from ronda.solvers import stopping
-from ronda.solvers.decision.metered import metered
+from ronda.solvers.decision.metered import Metered
 from ronda.solvers.decision.plan import (
     Choice,
     Optimising,
-    Placing,
     Question,
-    Spent,
     filled,
     nobody,
     price_of_a_watt,
@@ -79,44 +84,32 @@ class Evolving(Optimising):
         """The engine's parameters."""
         return EvolutionSettings(population=self.population, priced=self.seeded)
 
-    def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
-        """Choose by evolution."""
-        search = Search(deadline=deadline, seed=question.seed)
-        case = make_case(question.round, question.table, question.values)
-        conflicts = shortages(case)
-        if conflicts:
-            return nobody(question.table, StopReason.INFEASIBLE, search, conflicts)
-
-        def choose(case: Case) -> Choice:
-            return self._allocated(case, question, deadline, initial)
-
-        return metered(case, choose, search)
-
-    def _allocated(
-        self, case: Case, question: Question, deadline: Deadline, initial: Plan | None
-    ) -> Choice:
-        """Choose among the options of a case."""
+    def allocate(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
+        """Choose by evolution, or a start that is proven good enough."""
         kept_s = reserve_s(question.table)
         search = Search(deadline=deadline, seed=question.seed, reserve_s=kept_s)
-        problem = separable(case)
-        priced = first_answer(problem, search)
-        greedy = filled(case, problem, priced, search)
-        prices = priced.dual.prices if self.seeded else even_prices(problem)
-        try:
-            with ending(deadline.end - kept_s):
-                task = self.task(question, case, genes(case, problem, prices), greedy, initial)
-                return self._evolved(task, priced, deadline)
-        except OutOfTimeError:
-            return replace(greedy, stop=StopReason.TIME_LIMIT)
-
-    def _evolved(self, task: Task, priced: Answer, deadline: Deadline) -> Choice:
-        """Return the best start if it is proven good enough, else what the search finds."""
-        worth = task.genes.worth(np.array(task.starts))
-        best = int(worth.argmax())
-        made = replace(task.greedy, objective=float(worth[best]))
-        if made.closed(self.gap) or not len(task.genes.free):
-            return self._without_search(task, task.starts[best], priced)
-        return self._searched(task, deadline)
+        whole = make_case(question.round, question.table, question.values)
+        if conflicts := shortages(whole):
+            return nobody(question.table, StopReason.INFEASIBLE, search, conflicts)
+        cases = Metered(whole, search)
+        for case in cases:
+            problem = separable(case)
+            priced = first_answer(problem, search)
+            greedy = filled(case, problem, priced, search)
+            prices = priced.dual.prices if self.seeded else even_prices(problem)
+            try:
+                with ending(deadline.end - kept_s):
+                    task = self.task(question, case, genes(case, problem, prices), greedy, initial)
+                    worth = task.genes.worth(np.array(task.starts))
+                    best = int(worth.argmax())
+                    good = replace(greedy, objective=float(worth[best])).closed(self.gap)
+                    if good or not len(task.genes.free):
+                        cases.choice = self._without_search(task, task.starts[best], priced)
+                    else:
+                        cases.choice = self._searched(task, deadline)
+            except OutOfTimeError:
+                cases.choice = replace(greedy, stop=StopReason.TIME_LIMIT)
+        return cases.choice
 
     def task(
         self,
@@ -146,13 +139,13 @@ class Evolving(Optimising):
         from ronda.solvers.decision.by_positions import again_on_nodes
 
         search = search_of(question, self.gap, deadline)
-        again = again_on_nodes(question, replace(choice, placing=Placing()), plan, search)
-        if again is None or again.placing.realised is None:
+        again = again_on_nodes(question, replace(choice, yielding=()), plan, search)
+        if again is None or again.realised is None:
             return again
         lost = [
             self.moves_lose(question, rows, moved)
             for rows, moved in (
-                (again.chosen, again.placing.realised.moved),
+                (again.chosen, again.realised.moved),
                 (rows_of(question.table, plan), plan.details.moved),
             )
         ]
@@ -195,7 +188,7 @@ class Evolving(Optimising):
             stop=found.stop,
             incumbents=found.incumbents,
             details=PlanDetails(generations=found.generations),
-            spent=Spent(
+            record=SolveRecord(
                 build_s=began,
                 solve_s=deadline.elapsed() - began,
                 variables=len(task.genes.free),
@@ -203,7 +196,7 @@ class Evolving(Optimising):
                 solver="deap",
                 message=f"{found.generations} generations",
             ),
-            placing=Placing(yielding=yielding),
+            yielding=yielding,
         ).judged(self.gap)
 
     def _without_search(self, task: Task, start: Rows, priced: Answer) -> Choice:

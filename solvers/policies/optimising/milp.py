@@ -6,12 +6,13 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
+from ronda.formulations.options.table import rows_of, running_rows
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import OPTIMISING, Capability
-from ronda.solvers.decision.by_milp import decide, search_of
+from ronda.solvers.decision.by_milp import allocate, search_of
 from ronda.solvers.decision.by_positions import again_on_nodes, allocate_on_nodes
 from ronda.solvers.decision.plan import AGGREGATE, Choice, Optimising, Question
 from ronda.solvers.exact.backends import CP_SAT, MIP, bare, find
@@ -30,9 +31,16 @@ class Modelled(Optimising):
 
     parts = 1  # a parameter of `milp`
 
-    def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
+    def allocate(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose by the model, from what runs and what was planned last."""
-        return decide(question, self.search(question, deadline), initial)
+        round, table, values = question.round, question.table, question.values
+        search = self.search(question, deadline)
+        if self.exact:
+            return allocate_on_nodes(round, table, values, search)
+        starts = [running_rows(table)]
+        if initial is not None:
+            starts.append(rows_of(table, initial))
+        return allocate(round, table, values, search, starts)
 
     def search(self, question: Question, deadline: Deadline) -> Search:
         """Return how a question is searched."""
@@ -104,13 +112,6 @@ class Milp(Modelled):
         asked = super().question(round, deadline, seed, initial)
         used = dict.fromkeys((*asked.packages, *MIP[self.solver].packages))
         return replace(asked, packages=tuple(used))
-
-    def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
-        """Choose by MILP, options alone or with their nodes."""
-        if not self.exact:
-            return super().choose(question, deadline, initial)
-        search = self.search(question, deadline)
-        return allocate_on_nodes(question.round, question.table, question.values, search)
 
     def search(self, question: Question, deadline: Deadline) -> Search:
         """Return how a question is searched."""

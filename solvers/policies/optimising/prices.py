@@ -49,10 +49,6 @@ class Priced(Optimising):
 
         return again_on_nodes(question, choice, plan, search_of(question, self.gap, deadline))
 
-    def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
-        """Choose by prices, beginning with those of the last plan."""
-        return self.allocate(question, deadline, initial)
-
     def allocate(
         self,
         question: Question,
@@ -60,7 +56,10 @@ class Priced(Optimising):
         initial: Plan | None,
         awake: tuple[int, ...] | None = None,
     ) -> Choice:
-        """Choose by prices with at most `awake` (P,) nodes of each pool awake; None: all."""
+        """Choose by prices, beginning with those of the last plan.
+
+        At most `awake` (P,) nodes of each pool are awake; None: all.
+        """
         return allocate_by_prices(
             question.round,
             question.table,

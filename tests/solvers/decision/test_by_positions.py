@@ -48,8 +48,8 @@ def test_equal_to_brute_force(seed):
     assert choice.objective == pytest.approx(best, abs=1e-7)
     assert choice.bound == pytest.approx(best, abs=1e-6)
     assert (choice.details.move_loss > 0) == (seed in MOVES)
-    allocations = choice.placing.realised.allocations
-    broken = check(round_, Plan(allocations=allocations, asleep=choice.placing.realised.asleep))
+    allocations = choice.realised.allocations
+    broken = check(round_, Plan(allocations=allocations, asleep=choice.realised.asleep))
     # Options of a tiny round that run say nothing true of rate and power.
     assert [v for v in broken if v.code not in ("rate", "option-power")] == []
 
@@ -103,7 +103,7 @@ def test_an_option_within_a_rack_has_all_its_nodes_there(blocked, span):
     table = build(round_)
     values = np.where(table.span == RACK, 2.0, 1.0)
     choice = allocate_on_nodes(round_, table, values, Search(gap=0.0))
-    assert choice.placing.realised.allocations["w"].option.span == span
+    assert choice.realised.allocations["w"].option.span == span
 
 
 def test_nodes_that_hinder_are_named():
@@ -165,7 +165,7 @@ def exact(round_):
     """Return what runs of jobs that are worth 1 each; a move loses 6 s of 600: 0.01."""
     table = build(round_)
     search = Search(gap=0.0)
-    return allocate_on_nodes(round_, table, np.ones(len(table)), search).placing.realised
+    return allocate_on_nodes(round_, table, np.ones(len(table)), search).realised
 
 
 def quick(round_):

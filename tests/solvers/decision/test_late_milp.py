@@ -49,7 +49,7 @@ def test_packages_that_are_not_loaded_take_the_time_and_that_is_said(monkeypatch
     search = Search(gap=0, deadline=Deadline(0.4), solver="scip")
     choice = allocate(round_, table, values(round_, table), search)
     assert choice.incumbents
-    assert "ronda.warm_up does it before time counts" in choice.spent.message
+    assert "ronda.warm_up does it before time counts" in choice.record.message
 
 
 def test_a_proven_plan_does_not_say_that_its_time_was_up():
@@ -57,8 +57,8 @@ def test_a_proven_plan_does_not_say_that_its_time_was_up():
     round_ = generate.round(12, None, "tight", 7)
     table = build(round_)
     choice = allocate(round_, table, values(round_, table), Search(gap=1e-3, deadline=Deadline()))
-    words = replace(choice.spent, message="Time limit reached")
-    cut = replace(choice, stop=StopReason.TIME_LIMIT, spent=words)
-    assert judged(cut, 1e-3).spent.message == "the bound that prices prove is met"
+    words = replace(choice.record, message="Time limit reached")
+    cut = replace(choice, stop=StopReason.TIME_LIMIT, record=words)
+    assert judged(cut, 1e-3).record.message == "the bound that prices prove is met"
     unproven = judged(replace(cut, bound=2 * choice.objective), 1e-3)
-    assert (unproven.stop, unproven.spent.message) == (cut.stop, "Time limit reached")
+    assert (unproven.stop, unproven.record.message) == (cut.stop, "Time limit reached")

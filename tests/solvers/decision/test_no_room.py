@@ -125,7 +125,7 @@ def test_no_more_jobs_move_than_a_better_plan_needs(policy):
     question = asked.question(round_, Deadline(), 0)
     choice = asked.choose(question, Deadline(), None)
     again = again_on_nodes(question, choice, Plan(objective=1.0), Search())
-    allocations = again.placing.realised.allocations
+    allocations = again.realised.allocations
     assert len(allocations) == 7
     stay = [s.job.id for s in jobs if s.allocation.placement == allocations[s.job.id].placement]
     assert len(stay) == 5

@@ -96,7 +96,7 @@ def test_parts_without_time_for_a_milp_keep_the_fill(monkeypatch):
     assert choice.objective == pytest.approx(fill.objective)
     assert np.count_nonzero(choice.chosen >= 0) == np.count_nonzero(fill.chosen >= 0)
     assert choice.bound == pytest.approx(max(fill.bound, fill.objective))
-    assert "no time for a MILP" in choice.spent.message
+    assert "no time for a MILP" in choice.record.message
 
 
 @pytest.mark.parametrize("name", ["prices", "milp"])
