@@ -74,28 +74,70 @@ def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
     search = search or Search()
     if not search.gap:
         raise InputError("gap", "0", "a share above 0 and below 1")
-    return _apart(problem, search, _solved)
+    if parts := _parts(problem):
+        answers = by_parts(parts, search, lambda part, s: solve_separable(part.problem, s))
+        return _together(problem, parts, answers)
+    ready = _priced(problem, search)
+    own, jobs, dual = ready.problem, ready.jobs, ready.dual
+    search = _closing(search, jobs)
+    tree = WholeBlocks(own, jobs, dual, search)
+    with ending(search.deadline.end):
+        try:
+            stop = tree.run()
+        except OutOfTimeError:
+            stop = StopReason.TIME_LIMIT
+        chosen, blocks = tree.chosen, tree.blocks
+        if stop is StopReason.TIME_LIMIT:
+            with suppress(OutOfTimeError):
+                if chosen is not None:
+                    checkpoint()
+                chosen, blocks = _best_of(own, (chosen, blocks), _filled(own, jobs, dual))
+    found = Answer(
+        chosen=chosen,
+        blocks=blocks,
+        objective=None,
+        bound=tree.bound,
+        dual=dual,
+        stop=stop,
+        search=tree.decided_by,
+        cores=tree.cores,
+        columns=tree.columns,
+        nodes=tree.nodes,
+    )
+    return _in_units(found, problem, ready)
 
 
 def first_answer(problem: Separable, search: Search | None = None) -> Answer:
     """Fill a separable problem at the prices of its dual, and search no further."""
     search = search or Search()
-    return _apart(
-        problem, replace(search, deadline=search.deadline.sooner(search.reserve_s)), _first
+    return _first(problem, replace(search, deadline=search.deadline.sooner(search.reserve_s)))
+
+
+def _first(problem: Separable, search: Search) -> Answer:
+    """Fill a problem at the prices of its dual."""
+    if parts := _parts(problem):
+        answers = by_parts(parts, search, lambda part, s: _first(part.problem, s))
+        return _together(problem, parts, answers)
+    ready = _priced(problem, search)
+    dual = ready.dual
+    with ending(_closing(search, ready.jobs).deadline.end):
+        chosen, blocks = _filled(ready.problem, ready.jobs, dual)
+    found = Answer(
+        chosen=chosen,
+        blocks=blocks,
+        objective=None,
+        bound=dual.bound,
+        dual=dual,
+        stop=StopReason.GAP,
     )
+    return _in_units(found, problem, ready)
 
 
-def _apart(
-    problem: Separable, search: Search, solve: Callable[[Separable, Search], Answer]
-) -> Answer:
-    """Answer a problem as a whole, or its parts."""
+def _parts(problem: Separable) -> list[Part]:
+    """Return the parts of a problem that share nothing that can bind; none of one in one piece."""
     checkpoint()
     problem.validate()
-    parts = independent(problem)
-    if not parts:
-        return solve(problem, search)
-    answers = by_parts(parts, search, lambda part, search: solve(part.problem, search))
-    return _together(problem, parts, answers)
+    return independent(problem)
 
 
 Found = TypeVar("Found")
@@ -152,55 +194,6 @@ def _together(problem: Separable, parts: Sequence[Part], answers: Sequence[Answe
         nodes=sum(answer.nodes for answer in answers),
         parts=len(parts),
     )
-
-
-def _solved(problem: Separable, search: Search) -> Answer:
-    """Solve a problem to a certified gap."""
-    ready = _priced(problem, search)
-    own, jobs, dual = ready.problem, ready.jobs, ready.dual
-    search = _closing(search, jobs)
-    tree = WholeBlocks(own, jobs, dual, search)
-    with ending(search.deadline.end):
-        try:
-            stop = tree.run()
-        except OutOfTimeError:
-            stop = StopReason.TIME_LIMIT
-        chosen, blocks = tree.chosen, tree.blocks
-        if stop is StopReason.TIME_LIMIT:
-            with suppress(OutOfTimeError):
-                if chosen is not None:
-                    checkpoint()
-                chosen, blocks = _best_of(own, (chosen, blocks), _filled(own, jobs, dual))
-    found = Answer(
-        chosen=chosen,
-        blocks=blocks,
-        objective=None,
-        bound=tree.bound,
-        dual=dual,
-        stop=stop,
-        search=tree.decided_by,
-        cores=tree.cores,
-        columns=tree.columns,
-        nodes=tree.nodes,
-    )
-    return _in_units(found, problem, ready)
-
-
-def _first(problem: Separable, search: Search) -> Answer:
-    """Fill a problem at the prices of its dual."""
-    ready = _priced(problem, search)
-    dual = ready.dual
-    with ending(_closing(search, ready.jobs).deadline.end):
-        chosen, blocks = _filled(ready.problem, ready.jobs, dual)
-    found = Answer(
-        chosen=chosen,
-        blocks=blocks,
-        objective=None,
-        bound=dual.bound,
-        dual=dual,
-        stop=StopReason.GAP,
-    )
-    return _in_units(found, problem, ready)
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,8 +343,23 @@ class WholeBlocks:
                 blocks = part.dual.blocks.copy()
                 blocks[block] = self._asked(part, block)
                 part = replace(part, dual=replace(part.dual, blocks=blocks))
-            stop, bound = self._search(part)
-            closed = max(closed, bound)
+            core = CoreSearch(
+                part.problem,
+                self.jobs,
+                part.dual,
+                self.search if part.number == 1 else replace(self.search, within=0.0),
+                known=self.objective - part.offset,
+                offset=part.offset,
+            )
+            stop = core.run()
+            self.cores += core.cores
+            self.columns = max(self.columns, core.columns)
+            self.nodes += core.nodes
+            if core.chosen is not None and core.blocks is not None:
+                self.chosen, self.blocks = core.chosen, core.blocks + part.low
+                self.objective, self.decided_by = core.objective + part.offset, core.decided_by
+            if stop is not StopReason.INFEASIBLE:
+                closed = max(closed, core.bound + part.offset)
             if stop is StopReason.TIME_LIMIT:
                 rest = max((-p.key for p in self._parts), default=-np.inf)
                 self.bound = max(closed, rest)
@@ -413,25 +421,3 @@ class WholeBlocks:
         dual = price(problem, self.jobs, self.search, known=part.dual.replies)
         dual = replace(dual, bound=min(dual.bound, -part.key - offset))
         self._add(problem, dual, part.low + least, offset)
-
-    def _search(self, part: _Part) -> tuple[StopReason, float]:
-        """Search a part; returns why that stopped and the part's bound."""
-        first = part.number == 1
-        core = CoreSearch(
-            part.problem,
-            self.jobs,
-            part.dual,
-            self.search if first else replace(self.search, within=0.0),
-            known=self.objective - part.offset,
-            offset=part.offset,
-        )
-        stop = core.run()
-        self.cores += core.cores
-        self.columns = max(self.columns, core.columns)
-        self.nodes += core.nodes
-        if core.chosen is not None and core.blocks is not None:
-            self.chosen, self.blocks = core.chosen, core.blocks + part.low
-            self.objective, self.decided_by = core.objective + part.offset, core.decided_by
-        if stop is StopReason.INFEASIBLE:
-            return stop, -np.inf
-        return stop, core.bound + part.offset
