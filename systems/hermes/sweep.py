@@ -41,12 +41,6 @@ from ronda.systems.hermes.order import (
 from ronda.systems.hermes.probes import fused, parted
 from ronda.systems.hermes.trials import LiveSweep, Trial, searches
 
-RHO, TRUST = 0.0, 5.0
-"""Mean of rho before anything is seen, and how many falls that counts as."""
-
-LEAST_ERROR = 0.1
-"""The least s that is believed: most trials fall smoothly or not at all, but some begin late."""
-
 MOST = 1.5
 """The largest rho that is believed."""
 
@@ -186,10 +180,11 @@ class Posterior:
     def __init__(self, trials: Iterable[tuple[float, ...]]) -> None:
         found = [evidence(losses) for losses in trials if len(losses) > 2] or [Evidence()]
         xx, xy, yy, steps = (sum(column) for column in zip(*found, strict=True))
-        prior = TRUST * xx / steps if xx else 1.0
-        self.rho = min(MOST, max(0.0, (xy + prior * RHO) / (xx + prior)))
+        prior = 5.0 * xx / steps if xx else 1.0  # a rho of 0, believed as much as five falls
+        self.rho = min(MOST, max(0.0, xy / (xx + prior)))
         error = yy - 2 * self.rho * xy + self.rho**2 * xx
-        self.variance = max(LEAST_ERROR**2, error / max(1, steps))
+        # Most trials fall smoothly or not at all, but some begin late: s is 0.1 at least.
+        self.variance = max(0.1**2, error / max(1, steps))
         self.rho_variance = self.variance / (xx + prior)
 
     def final(self, losses: tuple[float, ...], reports: int) -> Final:
