@@ -1,4 +1,4 @@
-"""Check of successive plans that looks only at what changed."""
+"""The incremental check of successive plans, which examines only changes."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -32,17 +32,17 @@ from ronda.instances.round import Round
 from ronda.instances.violation import Violation
 
 RESUM_AFTER = 4096
-"""Changes after which sums of watts are made again, so that rounding cannot pile up."""
+"""The changes after which sums of watts are made again, so that rounding cannot pile up."""
 
 
 class Ledger:
-    """Checks each plan of a run against the last one that was accepted.
+    """Checks each plan of a run against the last accepted one.
 
-    It finds what `ronda.instances.check.checker.check` finds, but allocations that are the very
-    objects that it accepted before are not examined again. Its books are right as long as every
-    plan that is applied is accepted, accepted plans had no violation (but "must-run", when a driver
-    has to shed load), and completed jobs are released. When the round shows another number of
-    running jobs than the books, or another cluster object, the plan is checked from scratch.
+    It finds the violations of `ronda.instances.check.checker.check`, but does not examine
+    allocation objects again that it accepted before. Its books are right as long as every plan that
+    is applied is accepted, accepted plans had no violation (but "must-run", when a driver has to
+    shed load), and completed jobs are released. When the round has another number of running jobs
+    than the books, or another cluster object, the plan is checked from scratch.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -63,7 +63,7 @@ class Ledger:
         self._examiner: Examiner | None = None
 
     def check(self, round: Round, plan: Plan) -> list[Violation]:
-        """Return every rule that a plan breaks.
+        """Return every violation by a plan.
 
         The jobs that run in the round are those of the accepted plan less those released.
         """
@@ -108,7 +108,7 @@ class Ledger:
         return changed, list(held.keys() - given.keys())
 
     def _enter(self, allocation: Allocation, sign: int) -> None:
-        """Add an allocation to the sums, or take it off."""
+        """Add an allocation to the sums, or subtract it."""
         for node, change in self._taken([(allocation, sign)]).items():
             self._used[node] += change
         if allocation.array is not None:
@@ -126,7 +126,7 @@ class Ledger:
             self._extra_w[k] += sign * extra_w(allocation, self._idle_w, mask)
 
     def _taken(self, entries: Iterable[tuple[Allocation, int]]) -> dict[int, int]:
-        """Return by how much the GPUs in use on nodes change; an array counts once."""
+        """Return the changes of GPUs in use on nodes; an array counts once."""
         taken: dict[int, int] = {}
         members: dict[object, int] = {}
         for allocation, sign in entries:
@@ -140,14 +140,14 @@ class Ledger:
         return taken
 
     def _base(self, asleep: tuple[int, ...]) -> list[float]:
-        """Return the watts without jobs of the cluster and of every rack with a cap."""
+        """Return the idle watts of the cluster and of every rack with a cap."""
         base = base_w(self.cluster, asleep)
         return [float(base.sum()), *(float(base[mask].sum()) for _, _, mask in self._racks)]
 
     def _nodes(
         self, plan: Plan, changed: list[str], gone: list[str], asleep: tuple[int, ...]
     ) -> list[Violation]:
-        """Return the nodes that have too few GPUs, or sleep, under the plan."""
+        """Return the violations by nodes with too few GPUs, or asleep, under the plan."""
         taken = self._taken(self._entries(plan, changed, gone))
         used = {k: self._used[k] + more for k, more in taken.items() if 0 <= k < len(self._gpus)}
         found = [
@@ -168,7 +168,7 @@ class Ledger:
     def _power(
         self, round: Round, plan: Plan, changed: list[str], gone: list[str]
     ) -> list[Violation]:
-        """Return the caps and budgets that the plan's power breaks."""
+        """Return the violations of caps and budgets by the plan's power."""
         if not self._racks and round.power_cap_w is None and round.energy_j is None:
             return []
         asleep = asleep_after(round, plan)
@@ -191,7 +191,7 @@ class Ledger:
     def _entries(
         self, plan: Plan, changed: list[str], gone: list[str]
     ) -> list[tuple[Allocation, int]]:
-        """Return what the plan takes off the books (-1) and adds (1)."""
+        """Return the allocations that the plan removes (-1) and adds (1)."""
         off = [(self._held[i], -1) for i in chain(changed, gone) if i in self._held]
         return off + [(plan.allocations[i], 1) for i in changed]
 
