@@ -1,7 +1,7 @@
 """The check of a plan against its round, from scratch."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,7 +53,7 @@ def avoidable(round: Round, plan: Plan) -> list[Violation]:
     if alone is None:
         return _power(draws, round)
     least = _draws(replace(round, asleep=()), alone, alone.asleep or ())
-    over_j = max([0.0, *(j - may for _, j, _, may in _uses(round, *least[:3]))])
+    over_j = max([0.0, *(j - may for _, j, _, may in uses(round, *least[:3]))])
     cap_w, energy_j, bank_j = round.power_cap_w, round.energy_j, round.banked_j
     borne = replace(
         round,
@@ -84,7 +84,7 @@ class _Draws(NamedTuple):
 
     watts: float
     wake: NDArray[np.float64]
-    ends: list[tuple[float, float]]
+    ends: NDArray[np.float64]
     racks: list[tuple[str, float, float]]  # name, cap, watts
 
 
@@ -113,7 +113,8 @@ def _draws(round: Round, plan: Plan, asleep: tuple[int, ...]) -> _Draws:
         (rack, cap_w, watts(mask) + float((wake + still)[mask].sum()))
         for rack, cap_w, mask in capped_racks(round.cluster)
     ]
-    return _Draws(watts(everything), wake, ending(round, plan, idle_w), racks)
+    ends = ending(round, round.jobs, plan, idle_w)
+    return _Draws(watts(everything), wake, ends, racks)
 
 
 def allocation_violations(
@@ -266,29 +267,26 @@ def _is_below(name: str | None, ancestor: str, parents: dict[str, str | None]) -
     return False
 
 
-def ending(round: Round, plan: Plan, idle_w: Sequence[float]) -> list[tuple[float, float]]:
-    """Return pairs (seconds, watts) of the jobs that are expected to end inside the energy window.
+def ending(
+    round: Round, states: Iterable[JobState], plan: Plan, idle_w: Sequence[float]
+) -> NDArray[np.float64]:
+    """Return (k, 2) seconds and watts of those jobs that are expected to end inside the window.
 
     The watts are those that a job adds to its idle GPUs, for as long as it progresses.
     """
-    if round.energy_j is None:
-        return []
-    everywhere, found = [True] * len(idle_w), []
-    for state in round.jobs:
+    everywhere, found = [True] * len(idle_w), list[tuple[float, float]]()
+    for state in states if round.energy_j is not None else ():
         given, work = plan.allocations.get(state.job.id), state.remaining_at(round.now_s)
         if given is None or work is None or not given.option.rate > 0:
             continue
         seconds = work / given.option.rate + given.option.teardown_s
         if seconds < round.window_s:
             found.append((seconds, extra_w(given, idle_w, everywhere)))
-    return sorted(found)
+    return np.array(found, dtype=np.float64).reshape(-1, 2)
 
 
 def cluster_violations(
-    round: Round,
-    watts: float,
-    waking: NDArray[np.float64],
-    ends: Sequence[tuple[float, float]] = (),
+    round: Round, watts: float, waking: NDArray[np.float64], ends: NDArray[np.float64]
 ) -> list[Violation]:
     """Compare the cluster's power with the round's power cap and energy.
 
@@ -299,45 +297,37 @@ def cluster_violations(
     cap_w, at_first = round.power_cap_w, watts + float(waking.sum())
     if cap_w is not None and exceeds(at_first, cap_w):
         found.append(Violation("power", "cluster", f"draws {at_first:.6g} W of {cap_w:.6g} W"))
-    return found + _overspent(round, watts, waking, ends)
-
-
-def _overspent(
-    round: Round, watts: float, waking: NDArray[np.float64], ends: Sequence[tuple[float, float]]
-) -> list[Violation]:
-    """Return the first time of the energy window at which the use exceeds the supply.
-
-    The use bends only when a job ends or a node is awake, the supply nowhere.
-    """
-    for t, joules, wake_j, allowed_j in _uses(round, watts, waking, ends):
-        if exceeds(joules, allowed_j):
+    for t, joules, wake_j, allowed_j in uses(round, watts, waking, ends):
+        if exceeds(joules, allowed_j):  # the first time of the window at which it does
             waking_too = f", {wake_j:.6g} J of it to wake," if wake_j else ""
             message = f"uses {joules:.6g} J{waking_too} of {allowed_j:.6g} J in {t:g} s"
-            return [Violation("energy", "cluster", message)]
-    return []
+            return [*found, Violation("energy", "cluster", message)]
+    return found
 
 
-def _uses(
-    round: Round, watts: float, waking: NDArray[np.float64], ends: Sequence[tuple[float, float]]
-) -> Iterator[tuple[float, float, float, float]]:
-    """Yield times of the window with the joules used by then, those to wake, and those allowed."""
+def uses(
+    round: Round, watts: float, waking: NDArray[np.float64], ends: NDArray[np.float64]
+) -> list[list[float]]:
+    """Return times of the window with the joules used by then, those to wake, and those allowed.
+
+    The use bends only when a job ends or a node is awake, the supply nowhere: no time in between is
+    worse. Arguments as of `cluster_violations`.
+    """
     energy_j, window_s = round.energy_j, round.window_s
     if energy_j is None:
-        return
+        return []
     wake_s = np.minimum(round.cluster.topology.wake_s, window_s)[waking > 0]
-    waking = waking[waking > 0]
     at_once = energy_j if round.banked_j is None else round.banked_j
-    ended_j = ended_w = 0.0  # by the jobs that have ended, and what they drew
-    times = sorted({*(s for s, _ in ends), *wake_s.tolist(), window_s} - {0.0})
-    coming = iter([*ends, (np.inf, 0.0)])
-    end_s, end_w = next(coming)
-    for t in times:
-        while end_s < t:
-            ended_j, ended_w = ended_j + end_w * end_s, ended_w + end_w
-            end_s, end_w = next(coming)
-        wake_j = float(waking @ np.minimum(wake_s, t))
-        joules = (watts - ended_w) * t + ended_j + wake_j
-        yield t, joules, wake_j, at_once + (energy_j - at_once) * t / window_s
+    end_s, end_w = ends[ends[:, 0].argsort(kind="stable")].T
+    times = np.unique(np.concatenate([end_s, wake_s, [window_s]]))
+    times = times[times > 0]
+    ended = np.searchsorted(end_s, times, side="left")
+    ended_w, ended_j = (np.append(0.0, np.cumsum(w))[ended] for w in (end_w, end_w * end_s))
+    wake_j = np.minimum(wake_s, times[:, None]) @ waking[waking > 0]
+    joules = (watts - ended_w) * times + ended_j + wake_j
+    allowed_j = at_once + (energy_j - at_once) * times / window_s
+    found: list[list[float]] = np.stack([times, joules, wake_j, allowed_j], axis=1).tolist()
+    return found
 
 
 def rack_violations(rack: str, cap_w: float, watts: float) -> list[Violation]:
