@@ -38,7 +38,7 @@ from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING, Violation
 
 AUDITED_AFTER = 1024
-"""Checks after which the books are made again from all that is held, and compared."""
+"""Accepted plans after which the books are made again from all that is held, and compared."""
 
 NO_JOB = (inf, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 """The row of `ExpectedEnds` without a job."""
@@ -55,8 +55,8 @@ class Ledger:
     shed load), and completed jobs are released. When the round has another number of running jobs
     than the books, or another cluster object, the plan is checked from scratch.
 
-    A check costs what changes. Once in `AUDITED_AFTER` checks the books are compared with what all
-    allocations add up to; it is a RondaError if they differ by more than rounding.
+    A check costs what changes. Once in `AUDITED_AFTER` accepted plans the books are compared with
+    the sums over all that is held; `accept` raises RondaError if they differ by more than rounding.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -74,7 +74,7 @@ class Ledger:
         self._asleep: tuple[int, ...] = ()
         self._base_w = self._base(())
         self._expected = ExpectedEnds(self._idle_w)
-        self._checks = 0
+        self._accepted, self._entered_w = 0, 0.0  # since the books were compared
         self._examiner: Examiner | None = None
 
     def check(self, round: Round, plan: Plan) -> list[Violation]:
@@ -88,9 +88,6 @@ class Ledger:
         if examiner is None or examiner.profiles is not round.profiles:
             examiner = self._examiner = Examiner(self.cluster, round.profiles)
         self._expected.see(round, self._held)
-        self._checks += 1
-        if self._checks % AUDITED_AFTER == 0:
-            self._audit()
         changed, gone = self._difference(plan)
         live = self._expected.live
         states = {i: live[i] for i in (*changed, *gone, *plan.discarded) if i in live}
@@ -108,6 +105,9 @@ class Ledger:
 
     def accept(self, plan: Plan) -> None:
         """Enter a plan that is applied into the books."""
+        self._accepted += 1
+        if self._accepted >= AUDITED_AFTER and self._expected.seen is not None:
+            self._audit()
         changed, gone = self._difference(plan)
         for job_id in (*changed, *gone):
             if job_id in self._held:
@@ -126,17 +126,16 @@ class Ledger:
         """Make the books again from all that is held, compare, and go on with the new sums."""
         anew = Ledger(self.cluster)
         anew.accept(Plan(allocations=self._held))
-        size_w = self._base_w[0] + sum(a.option.power_w for a in self._held.values())
         apart_w = max(abs(a - b) for a, b in zip(self._extra_w, anew._extra_w, strict=True))
         differs = {
             "GPUs in use": self._used != anew._used,
             "arrays": self._members != anew._members,
-            "watts": apart_w > ROUNDING * size_w,
+            "watts": apart_w > ROUNDING * (self._entered_w + anew._entered_w),
             "expected ends": not self._expected.is_right(self._held),
         }
         if wrong := [name for name, yes in differs.items() if yes]:
             raise RondaError(f"a defect: the checker's books are wrong on {', '.join(wrong)}")
-        self._extra_w = anew._extra_w
+        self._extra_w, self._entered_w, self._accepted = anew._extra_w, 0.0, 0
 
     def _difference(self, plan: Plan) -> tuple[list[str], list[str]]:
         held, given = self._held, plan.allocations
@@ -154,7 +153,9 @@ class Ledger:
                 del self._members[place]
         self._expected.seen = None
         for k, mask in enumerate(self._masks):
-            self._extra_w[k] += sign * extra_w(allocation, self._idle_w, mask)
+            watts = extra_w(allocation, self._idle_w, mask)
+            self._extra_w[k] += sign * watts
+            self._entered_w += abs(watts)
 
     def _taken(self, entries: Iterable[tuple[Allocation, int]]) -> dict[int, int]:
         """Return the changes of GPUs in use on nodes; an array counts once."""
