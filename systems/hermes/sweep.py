@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, erfc, floor, hypot, inf, log1p, sqrt
+from operator import itemgetter
 from typing import Annotated, ClassVar, NamedTuple
 
 import msgspec
@@ -117,8 +118,10 @@ class SweepPolicy(Clocked):
             able = self._able(round, search, frozenset(lost))
             ranks = [(_rank(t, finals, search.least), t) for t in able]
             tried = all(trial.losses for trial in able)
-            ranked += sorted(ranks, key=_rank_of)[: self._most(round, search) if tried else None]
-        ranked.sort(key=_rank_of)
+            ranked += sorted(ranks, key=itemgetter(0))[
+                : self._most(round, search) if tried else None
+            ]
+        ranked.sort(key=itemgetter(0))
         plan = self._filled(round, [trial for _, trial in ranked], initial, seen.names)
         plan = replace(plan, policy=self.name, discarded=tuple(discarded))
         return seen.told(rest(round, plan, initial))
@@ -283,7 +286,3 @@ def _rank(trial: Trial, finals: Mapping[str, Final], least: float) -> tuple[bool
         return False, -float(trial.runs)
     mean = finals[trial.name].mean
     return True, mean / least if 0 < least < inf else mean
-
-
-def _rank_of(pair: tuple[tuple[bool, float], Trial]) -> tuple[bool, float]:
-    return pair[0]
