@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ronda.instances.errors import InputError, printable
+from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
 from ronda.instances.tables.table import Report, Table
@@ -67,7 +67,7 @@ class Explainer:
         for found in why:
             ruled = any(option.rule_cost for option in found.options)
             rows = [_row(option, ruled=ruled) for option in found.options]
-            parts += ["\n".join(map(printable, sentences(found))), Table.of("", rows, left=(0, 1))]
+            parts += [*sentences(found), Table.of("", rows, left=(0, 1))]
         return report._replace(fields={**report.fields, "explanation": why}, parts=parts)
 
 

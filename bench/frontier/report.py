@@ -1,10 +1,11 @@
 """What a sweep says about an instance: curves, equal energy, targets, shadow prices, rankings."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
-from ronda.bench.frontier.bound import Steps
+from ronda.bench.frontier.bound import Steps, kept_steps
 from ronda.bench.frontier.curves import (
     COMPARATORS,
     Curve,
@@ -16,9 +17,10 @@ from ronda.bench.frontier.curves import (
     verdicts,
 )
 from ronda.bench.frontier.shadow import Worth, shadows, worth
+from ronda.bench.frontier.sweep import belonging
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.results import Result
-from ronda.bench.runs.variant import Variant
+from ronda.bench.runs.variant import Variant, reference_w
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
 
@@ -77,6 +79,28 @@ class Frontier:
         self.rankings = _rankings(found) if len(found) > 1 else []
         self.failures = [f for each in found.values() for curve in each for f in curve.failures]
         self.unit_j, self.unit = energy_unit(self.curves)
+
+
+def frontiers(
+    instances: Mapping[str, Instance],
+    there: Sequence[Result],
+    asked: Sequence[Result],
+    layout: Layout,
+    comparators: Collection[str],
+    progress: Callable[[str, float], None],
+) -> list[Frontier]:
+    """Return what the runs of a folder say of each instance, and the bound of each, which is kept.
+
+    Of the runs that are `there` those count that belong to the ones `asked` for.
+    """
+    made = []
+    for name, instance in instances.items():
+        own = belonging(instance, there, asked)
+        most_w = max((result.variant.sustained_w or 0.0 for result in own), default=0.0)
+        changed = Variant(sustained_w=most_w).apply(instance)
+        bound = kept_steps(changed, layout.folder / "bounds.json", partial(progress, name))
+        made.append(Frontier(instance, reference_w(instance), own, layout, bound, comparators))
+    return made
 
 
 def _worths(

@@ -46,7 +46,7 @@ class RunLimits:
 
 @dataclass(slots=True)
 class Ending:
-    """The end of a run: its status, message and metrics, its time and memory."""
+    """How a process ended, and what it said."""
 
     status: Status = Status.ERROR
     message: str = ""

@@ -16,8 +16,7 @@ from ronda.bench.runs.specs import split_policies
 from ronda.bench.runs.worker import RunLimits
 from ronda.bench.suites.cells import expand
 from ronda.bench.suites.suite import Suite
-from ronda.bench.suites.summary import summary
-from ronda.bench.suites.tables import usual
+from ronda.bench.suites.summary import comparison_report
 from ronda.instances.arguments import checked
 from ronda.instances.base import Count, Index, Positive
 from ronda.instances.errors import InputError
@@ -111,14 +110,12 @@ def compare(
             expanded = expand(suite, folder)
             limits = RunLimits(timeout_s, memory_mib)
             done = Comparison(folder, limits, jobs or os.cpu_count() or 1).run(expanded.cases)
-            results = {result.key: result for result in done}
-            found = usual(expanded, results)
-            tables = [each.table(results) for each in found]
-            together = summary(found, results)
-            tables += [together.table()] if together is not None else []
-            write_tables(tables, folder)
+            told, _ = comparison_report(None, expanded, {result.key: result for result in done})
+            write_tables(told.tables, folder)
             write_runs(done, folder, parquet=False)
-    rows = [
-        {"instance": each.title} | row for each in found for row in each.about(results)["policies"]
-    ]
-    return Compared(tuple(tables), tuple(rows), tuple(records(done)))
+    rows = (
+        {"instance": each["instance"]} | row
+        for each in told.fields["instances"]
+        for row in each["policies"]
+    )
+    return Compared(tuple(told.tables), tuple(rows), tuple(records(done)))

@@ -12,7 +12,7 @@ from ronda.bench.figures.columns import METRICS
 from ronda.bench.runs.results import Result
 from ronda.bench.statistics import Interval, paired_ratio, ratio_interval
 from ronda.instances.arrays import Floats
-from ronda.instances.tables.table import Best, Table
+from ronda.instances.tables.table import Best, Report, Table
 
 JUDGED = ("mean_jct_s", "p99_jct_s", "makespan_s", "energy_j", "median_solve_s")
 """The figures that are compared: of each, less is better."""
@@ -88,6 +88,25 @@ class Difference:
         verdicts = [each.verdict for *_, changes in self.rows for each in changes.values()]
         return bool(self.new) or "worse" in verdicts
 
+    def report(self) -> Report:
+        """Return how runs were made, which fail now or no more, and the figures."""
+        rows = [
+            {"instance": name, "policy": policy, "pairs": pairs}
+            | {each: c.ratio._asdict() | {"verdict": c.verdict} for each, c in changes.items()}
+            for name, policy, pairs, changes in self.rows
+        ]
+        fields = {name: getattr(self, name) for name in ("how", "new", "gone", "worse")}
+        verdicts = [each.verdict for *_, changes in self.rows for each in changes.values()]
+        parts: list[str | Table] = [
+            *self.how,
+            *(f"fails now: {title}" for title in self.new),
+            *(f"fails no more: {title}" for title in self.gone),
+            self.table(),
+            f"{verdicts.count('worse')} figures are worse and {verdicts.count('better')} better "
+            f"beyond noise; {len(self.new)} runs fail now that did not",
+        ]
+        return Report(fields | {"rows": rows}, parts, code=int(self.worse))
+
     def table(self) -> Table:
         """Return the figures."""
         rows = (
@@ -103,16 +122,6 @@ class Difference:
             f"of {judged} intervals, {judged / 20:.2g} would leave 1 out by chance",
         )
         return Table.of("", rows, notes)
-
-    def fields(self) -> dict[str, Any]:
-        """Return it for programs."""
-        rows = [
-            {"instance": name, "policy": policy, "pairs": pairs}
-            | {each: c.ratio._asdict() | {"verdict": c.verdict} for each, c in changes.items()}
-            for name, policy, pairs, changes in self.rows
-        ]
-        words = {name: getattr(self, name) for name in ("how", "new", "gone")}
-        return words | {"worse": self.worse, "rows": rows}
 
 
 def difference(before: Sequence[Result], after: Sequence[Result]) -> Difference:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isinf, nan
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,12 @@ from ronda.bench.statistics import (
     ratio_interval,
     shifted_mean,
 )
+from ronda.bench.suites.cells import Expanded
 from ronda.bench.suites.rows import TableColumn
-from ronda.bench.suites.tables import Arranged, Results
+from ronda.bench.suites.tables import Arranged, Results, usual
 from ronda.instances.arrays import Floats
 from ronda.instances.tables.numbers import seconds
-from ronda.instances.tables.table import Numbered, Table
+from ronda.instances.tables.table import Numbered, Report, Table
 
 RATIO = TableColumn(METRICS["mean_jct_s"], "interval")
 
@@ -111,3 +113,18 @@ def summary(found: Sequence[Arranged], results: Results) -> Summary | None:
     values = np.array([geometric_mean(np.array(own), axis=0) for own in named.values()])
     failed = tuple(int(count) for count in np.isinf(values).sum(axis=0))
     return Summary(tuple(labels), values, failed)
+
+
+def comparison_report(
+    arranged: Arranged | None, expanded: Expanded, results: Results
+) -> tuple[Report, Summary | None]:
+    """Return the table that a suite arranges, or the usual ones and that of all together."""
+    if arranged is not None:
+        return Report({"rows": arranged.fields(results)}, [arranged.table(results)]), None
+    found = usual(expanded, results)
+    fields: dict[str, Any] = {"instances": [each.about(results) for each in found]}
+    tables, together = [each.table(results) for each in found], summary(found, results)
+    if together is not None:
+        tables.append(together.table())
+        fields["together"] = [dict(row) for row in tables[-1].records]
+    return Report(fields, tables), together

@@ -146,15 +146,13 @@ class Table:
 class Report(NamedTuple):
     """What a command found: its fields for programs; for people, sentences and tables.
 
-    `told` is a line at the end, however long; `notes` are warnings, a line each; with `code` the
-    process ends.
+    A sentence is one line; `notes` are warnings, a line each. With `code` the process ends.
     """
 
     fields: Mapping[str, Any]
     parts: Sequence[str | Table]
     notes: Sequence[str] = ()
     code: int = 0
-    told: str = ""
 
     @property
     def tables(self) -> list[Table]:

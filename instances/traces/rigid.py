@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import structs
 
+from ronda.instances.base import Name, NonNegative, Positive
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
@@ -44,6 +47,37 @@ A100_NODE = Machine(
 T4_NODE = Machine(
     gpu=GpuType(name="T4", memory_gib=16.0, idle_w=10.0), gpus=4, busy_w=70.0, host_idle_w=150.0
 )
+
+MACHINES = {"v100": V100_NODE, "p100": P100_NODE, "a100": A100_NODE, "t4": T4_NODE}
+
+
+class _Card(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A GPU, and its host without GPUs, that has no name in `MACHINES`."""
+
+    name: Name
+    memory_gib: Positive
+    idle_w: NonNegative
+    busy_w: NonNegative
+    host_idle_w: NonNegative
+
+
+def read_machine(text: str) -> Machine | None:
+    """Read a node from a name in `MACHINES`, or ``name=H100,memory_gib=80,...``; None if neither.
+
+    The fields besides are ``idle_w``, ``busy_w`` and ``host_idle_w``.
+    """
+    if text in MACHINES:
+        return MACHINES[text]
+    pairs = dict(part.strip().partition("=")[::2] for part in text.split(","))
+    try:
+        card = msgspec.convert(pairs, type=_Card, strict=False)
+    except msgspec.ValidationError:
+        return None
+    if not (isfinite(card.memory_gib + card.host_idle_w) and card.idle_w <= card.busy_w < inf):
+        return None
+    gpu = GpuType(name=card.name, memory_gib=card.memory_gib, idle_w=card.idle_w)
+    return Machine(gpu=gpu, gpus=8, busy_w=card.busy_w, host_idle_w=card.host_idle_w)
+
 
 # What a preempted job loses when it resumes, by its GPUs: Helios's SRTF (artifact of SC'21).
 HELIOS_COSTS = Costs(restart_by_gpus=((1, 7.0), (8, 30.0), (9, 60.0)))

@@ -3,13 +3,16 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ronda.cli.output import emit, tell
+from ronda.cli.output import show
 from ronda.instances.demand import Demand
-from ronda.instances.errors import InputError
+from ronda.instances.errors import InputError, printable
 from ronda.instances.files.json import fingerprint, read, write
 from ronda.instances.files.packaged import document, load
+from ronda.instances.files.storage import label
 from ronda.instances.instance import Instance
 from ronda.instances.round import Round
+from ronda.instances.schedule import Schedule
+from ronda.instances.tables.table import Report
 
 if TYPE_CHECKING:
     from ronda.solvers.as_one import AsOne
@@ -57,6 +60,17 @@ def instance(source: str) -> Instance:
     return _of(source, subject(source), Instance, hint)
 
 
+def schedule_of(path: Path, source: str, instance: Instance) -> Schedule:
+    """Return the schedule of an instance, which is called `source`; refuse one of another."""
+    found = read(path)
+    if not isinstance(found, Schedule):
+        raise InputError(label(path), kind_of(found), f"a schedule of {source}")
+    if found.fingerprint != fingerprint(instance):
+        other = f"a schedule of another instance ({printable(found.instance)})"
+        raise InputError(label(path), other, f"one of {source} as it is")
+    return found
+
+
 def _of(source: str, found: object, kind: type[T], expected: str) -> T:
     if isinstance(found, kind):
         return found
@@ -76,12 +90,10 @@ def written(made: Subject, out: Path, *, as_json: bool, **more: Any) -> None:
         size = {"steps": len(made.needed), "nodes": max(made.total)}
     else:
         size = {"jobs": len(made.jobs), "gpus": made.cluster.gpus}
-    if as_json:
-        fields = {"out": str(out), "name": made.name, "kind": type(made).__name__.lower()}
-        emit(fields | size | {"fingerprint": fingerprint(made)} | more)
-    else:
-        words = " on ".join(f"{n:,} {what.replace('gpus', 'GPUs')}" for what, n in size.items())
-        tell(f"{out}: {kind_of(made)} of {words}")
+    fields = {"out": str(out), "name": made.name, "kind": type(made).__name__.lower()}
+    fields |= size | {"fingerprint": fingerprint(made)} | more
+    words = " on ".join(f"{n:,} {what.replace('gpus', 'GPUs')}" for what, n in size.items())
+    show(Report(fields, [f"{out}: {kind_of(made)} of {words}"]), as_json=as_json)
 
 
 def milp_question(round: Round, spec: str, extra: str = "") -> tuple["AsOne", "Question", "Milp"]:

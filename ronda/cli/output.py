@@ -43,15 +43,13 @@ def show(report: Report, *, as_json: bool) -> int:
         emit(report.fields)
     else:
         display(*report.parts)
-        if report.told:
-            tell(report.told)
     for each in report.notes:
         note(each)
     return report.code
 
 
 def display(*parts: Any) -> None:
-    """Print tables on stdout, as wide as the terminal; into a file, without blanks at line ends."""
+    """Print tables on stdout, as wide as the terminal; sentences in a file stay whole lines."""
     screen = console()
     shown = [piece for part in parts for piece in _pieces(part, screen.width)]
     if screen.is_terminal:
@@ -60,7 +58,7 @@ def display(*parts: Any) -> None:
         return
     with screen.capture() as captured:
         for piece in shown:
-            screen.print(piece)
+            screen.print(piece, soft_wrap=isinstance(piece, str))
     for line in captured.get().splitlines():
         click.echo(line.rstrip())
 
@@ -72,7 +70,7 @@ def _pieces(part: Any, width: int) -> list[Any]:
     from rich.text import Text
 
     if isinstance(part, str):
-        return list(map(printable, part.split("\n")))
+        return [printable(part)]
     if not isinstance(part, Table):
         return [part]
     if part.left == (0,) and part.width() > width and len(part.rows) < len(part.header):

@@ -30,10 +30,10 @@ from ronda.cli.options import (
     time_limit_option,
     timeout_option,
 )
-from ronda.cli.output import display, emit, note, tell
+from ronda.cli.output import note, show
 from ronda.cli.progress import Bars
 from ronda.instances.errors import InterruptedRunError
-from ronda.instances.tables.table import Table
+from ronda.instances.tables.table import Report
 
 if TYPE_CHECKING:
     from dask.distributed import Client
@@ -130,32 +130,33 @@ class How:
         write_runs(found, self.out, parquet=self.parquet)
         return found
 
-    def tell(
-        self,
-        results: Sequence[Result],
-        tables: Iterable[Table],
-        more: dict[str, Any],
-        *,
-        as_json: bool,
-    ) -> int:
-        """Print what came out, `more` for programs or tables for people; returns the exit code."""
-        if as_json:
-            counts = Counter(str(result.status) for result in results)
-            fields = {"out": str(self.out), "results": str(self.layout.results)}
-            emit(fields | {"runs": len(results), "statuses": counts} | more)
-        else:
-            display(*tables)
-            note_failures(results)
-            what = "results, plans" if self.answer == "plan" else "results"
-            tell(f"{what}, table and figures: {self.out}")
-        return 1 if failed(results) else 0
+    def tell(self, results: Sequence[Result], report: Report, *, as_json: bool) -> int:
+        """Print what came out of runs, and which of them did not end well; return the exit code."""
+        counts = Counter(str(result.status) for result in results)
+        fields = {
+            "out": str(self.out),
+            "results": str(self.layout.results),
+            "runs": len(results),
+            "statuses": counts,
+            **report.fields,
+        }
+        what = "results, plans" if self.answer == "plan" else "results"
+        return show(
+            Report(
+                fields,
+                [*report.parts, f"{what}, table and figures: {self.out}"],
+                notes=() if as_json else [*failures(results)],
+                code=1 if failed(results) else 0,
+            ),
+            as_json=as_json,
+        )
 
 
-def note_failures(results: Iterable[Result]) -> None:
-    """Tell on stderr which runs did not end well, and why."""
+def failures(results: Iterable[Result]) -> Iterator[str]:
+    """Yield which runs did not end well, and why."""
     for result in results:
         if result.message:
-            note(f"{result.status}: {result.title}: {result.message}")
+            yield f"{result.status}: {result.title}: {result.message}"
         elif result.metrics.get("violations"):
             told = f"it breaks {result.metrics['violations']} rules"
-            note(f"{result.title}: {result.metrics.get('wrong', told)}")
+            yield f"{result.title}: {result.metrics.get('wrong', told)}"

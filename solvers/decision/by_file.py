@@ -6,13 +6,16 @@ model, too: that gives options no more, and asks for nodes besides.
 
 import dataclasses
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.model_data import Fidelity, make_case
 from ronda.formulations.allocation.pyomo_model import build, chosen_rows
+from ronda.formulations.allocation.rows import UNNAMED
 from ronda.formulations.positions.variables import ways
+from ronda.instances.errors import printable
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.instances.violation import ROUNDING
 from ronda.solvers.decision.by_positions import chosen_on_nodes
@@ -36,6 +39,24 @@ def model_of(question: Question, *, exact: bool) -> Any:
 
     case = make_case(question.round, question.table, question.values, Fidelity.NODES)
     return build_exact(ways(case), units_of_its_own=False)
+
+
+def meanings(model: Any, *, exact: bool) -> Iterator[str]:
+    """Yield what each variable x of the model of a question stands for, line by line."""
+    if not exact:
+        yield "x(job,pool,GPUs,clock,batch) = 1: the job gets that option, at most one of its own."
+        return
+    case, stays = model.ways.case, model.ways.stay
+    table, racks = case.table, case.round.cluster.topology.racks
+    yield "x(i) = 1: the job gets way i, at most one of its own; others cut nodes for it."
+    yield "x(i): job, pool, GPUs, clock, batch, the rack if tied to it, if it stays"
+    for i, (row, job) in enumerate(zip(case.rows, case.job, strict=True)):
+        words = [printable(table.jobs[job].job.id), str(table.pool[row]), str(table.gpus[row])]
+        words += [f"{table.clock[row]:g}", f"{table.batch[row]:g}"]
+        if case.rack[i] >= 0:
+            words.append(printable(racks[case.rack[i]] or UNNAMED))
+        words += ["stays"] * bool(stays[i])
+        yield f"x({i}): {', '.join(words)}"
 
 
 def allocate_by_file(

@@ -60,6 +60,9 @@ LOOK_BACK = 64
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
+RAN = Filters(min_duration_s=1e-9)
+"""Jobs that ran at all."""
+
 
 def repetitive(jobs: pd.DataFrame, rule: Burst = DEFAULT) -> pd.Series:
     """Return the group of every job, by index; -1 for jobs that are in none.
@@ -107,7 +110,7 @@ def read_repetitive(path: str | Path, rule: Burst = DEFAULT) -> pd.DataFrame:
 
     The columns are the canonical ones and ``group``.
     """
-    jobs = trace_rows("helios", path, filters=Filters(min_duration_s=1e-9))
+    jobs = trace_rows("helios", path, filters=RAN)
     jobs["group"] = repetitive(jobs, rule)
     return jobs
 
@@ -148,4 +151,4 @@ def sweeps_report(source: str, jobs: pd.DataFrame) -> Report:
     ]
     told = "{repetitive:,} of {jobs:,} jobs are repetitive, in {groups:,} groups".format(**counts)
     table = Table.of("", rows, left=(0, 1))
-    return Report({**counts, "shares": named}, [table], notes, told=f"{source}: {told}")
+    return Report({**counts, "shares": named}, [table, f"{source}: {told}"], notes)

@@ -27,6 +27,7 @@ from ronda.cli.options import (
 from ronda.cli.output import can_draw
 from ronda.cli.runs import How
 from ronda.formulations.objectives.by_name import minds_power
+from ronda.instances.tables.table import Report
 
 
 @taught(
@@ -83,12 +84,8 @@ def command(
         keep_tables([table], runs.out)
         if references(found) and can_draw():
             _draw(found, runs.layout, time_limit)
-    more = {
-        "references": references(found),
-        "times_s": times(time_limit),
-        "policies": made,
-    }
-    return runs.tell(results, [table], more, as_json=as_json)
+    fields = {"references": references(found), "times_s": times(time_limit), "policies": made}
+    return runs.tell(results, Report(fields, [table]), as_json=as_json)
 
 
 def _draw(found: Sequence[Trace], layout: Layout, limit_s: float) -> None:

@@ -15,8 +15,8 @@ from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import MAX_SEEDS, RunCase, split_policies
 from ronda.bench.suites.cells import expand
 from ronda.bench.suites.suite import Suite, locate, read
-from ronda.bench.suites.summary import Summary, summary
-from ronda.bench.suites.tables import arrange, points, usual
+from ronda.bench.suites.summary import Summary, comparison_report
+from ronda.bench.suites.tables import arrange, points
 from ronda.cli.command import taught
 from ronda.cli.commands.studies.report import PACKAGES, written
 from ronda.cli.options import into_option, predictor_option, was_given
@@ -117,14 +117,12 @@ def command(
     with runs.ready("comparison") as run:
         expanded.keep()
         results = {result.key: result for result in run(expanded.cases)}
-        found = [table] if suite.table else usual(expanded, results)
-        tables = [each.table(results) for each in found]
-        together = None if suite.table else summary(found, results)
-        tables += [together.table()] if together is not None else []
-        write_tables(tables, out)
-        keep_tables(tables, out)
+        told, together = comparison_report(table if suite.table else None, expanded, results)
+        write_tables(told.tables, out)
+        keep_tables(told.tables, out)
+        text = "\n".join([*(each.markdown() for each in told.tables), _made_by(results)])
         for page in into:
-            fill_file(page, part, "\n".join([*(t.markdown() for t in tables), _made_by(results)]))
+            fill_file(page, part, text)
         figures = figures and can_draw()
         if figures and axes:
             from ronda.bench.figures.draw import save_chart
@@ -134,13 +132,7 @@ def command(
             _draw(expanded.cases, [*results.values()], runs, together)
         if report:
             note(f"report: {written(out)}")
-    if suite.table:
-        more = {"rows": table.fields(results)}
-    else:
-        more = {"instances": [each.about(results) for each in found]}
-        if together is not None:
-            more["together"] = [dict(row) for row in together.table().records]
-    return runs.tell([*results.values()], tables, more, as_json=as_json)
+    return runs.tell([*results.values()], told, as_json=as_json)
 
 
 def _made_by(results: Mapping[str, Result]) -> str:

@@ -40,8 +40,9 @@ def command(
     """
     from ronda.cli.load import milp_question
     from ronda.cli.load import round_ as load_round
-    from ronda.cli.output import emit, tell
+    from ronda.cli.output import show
     from ronda.instances.clock import Deadline
+    from ronda.instances.tables.table import Report
 
     deadline = Deadline(time_limit, started=entered)
     round_ = load_round(source)
@@ -60,14 +61,11 @@ def command(
         form = form_of(problem, [state.job.id for state in case.table.jobs])
         found = conflicts(form, deadline)
     feasible = None if found is None else not found
-    if as_json:
-        named = [{"constraints": c.constraints, "message": c.message} for c in found or ()]
-        emit({"round": round_.name, "feasible": feasible, "conflicts": named})
-        return CODES[feasible]
+    named = [{"constraints": c.constraints, "message": c.message} for c in found or ()]
+    fields = {"round": round_.name, "feasible": feasible, "conflicts": named}
+    words = [f"{', '.join(conflict.constraints)}: {conflict.message}" for conflict in found or ()]
     if feasible is None:
-        tell(f"{source}: not known in time: no plan was found, and no conflict")
+        words = [f"{source}: not known in time: no plan was found, and no conflict"]
     elif feasible:
-        tell(f"{source}: feasible: some plan keeps every limit")
-    for conflict in found or ():
-        tell(f"{', '.join(conflict.constraints)}: {conflict.message}")
-    return CODES[feasible]
+        words = [f"{source}: feasible: some plan keeps every limit"]
+    return show(Report(fields, words, code=CODES[feasible]), as_json=as_json)

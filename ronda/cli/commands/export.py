@@ -1,13 +1,13 @@
 """``ronda export``: a round's model for any other solver, a schedule for other tools."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
-from ronda.cli.load import kind_of, milp_question
+from ronda.cli.load import milp_question, schedule_of
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
     TARGET,
@@ -18,15 +18,11 @@ from ronda.cli.options import (
     was_given,
     with_option,
 )
-from ronda.cli.output import emit, tell
+from ronda.cli.output import show
 from ronda.instances.check.checker import check
 from ronda.instances.errors import InputError, printable
-from ronda.instances.files.json import fingerprint, read
 from ronda.instances.files.storage import label
-from ronda.instances.schedule import Schedule
-
-if TYPE_CHECKING:
-    from ronda.formulations.positions.variables import Ways
+from ronda.instances.tables.table import Report
 
 
 @taught(
@@ -93,10 +89,8 @@ def command(
                 raise InputError(words, "a schedule, which is decided", "a ROUND alone")
         fields = _schedule(source, answer, name, out)
         counts = "jobs", "allocations"
-    if as_json:
-        emit(fields)
-    else:
-        tell(f"{out}: {', '.join(f'{fields[each]:,} {each}' for each in counts)}")
+    words = f"{out}: {', '.join(f'{fields[each]:,} {each}' for each in counts)}"
+    show(Report(fields, [words]), as_json=as_json)
 
 
 def _schedule(source: str, answer: Path, name: str | None, out: Path) -> dict[str, Any]:
@@ -107,12 +101,8 @@ def _schedule(source: str, answer: Path, name: str | None, out: Path) -> dict[st
     file = answer / "schedule.json.zst" if answer.is_dir() else answer
     if not file.exists() and file != answer:
         raise InputError(label(answer), "a folder without a schedule", "one of `ronda run --out`")
-    instance, schedule = load_instance(source), read(file)
-    if not isinstance(schedule, Schedule):
-        raise InputError(label(file), kind_of(schedule), f"a schedule of {source}")
-    if schedule.fingerprint != fingerprint(instance):
-        found = f"a schedule of another instance ({printable(schedule.instance)})"
-        raise InputError(label(file), found, f"one of {source} as it is")
+    instance = load_instance(source)
+    schedule = schedule_of(file, source, instance)
     if broken := check(instance, schedule):
         found = f"a schedule that breaks {len(broken)} rules: {broken[0]}"
         raise InputError(label(file), found, "one that keeps them all")
@@ -128,46 +118,21 @@ def _model(source: str, policy: str, extra: str, out: Path) -> dict[str, Any]:
         raise InputError(label(out), "another suffix", "the name of an .mps or .lp file")
     round_ = load_round(source)
 
-    from ronda.solvers.decision.by_file import model_of
+    from ronda.solvers.decision.by_file import meanings, model_of
     from ronda.solvers.exact.model_file import export
 
     _, question, milp = milp_question(round_, policy, extra)
     model = model_of(question, exact=milp.exact)
-    names = _ways(model.ways) if milp.exact else [OPTIONS]
-    export(model, out, [*_head(round_.name, policy, out), *names])
+    sense = "Minimise minus" if out.suffix == ".mps" else "Maximise"
+    head = (
+        f"ronda: round {printable(round_.name)}, policy {printable(policy)}",
+        f"{sense} the objective that `ronda solve` reports for this round.",
+        "Rows are in GPUs, watts (beyond what is drawn with nothing running) and joules.",
+    )
+    export(model, out, [*head, *meanings(model, exact=milp.exact)])
     return {
         "out": str(out),
         "round": round_.name,
         "variables": model.nvariables(),
         "constraints": model.nconstraints(),
     }
-
-
-OPTIONS = "x(job,pool,GPUs,clock,batch) = 1: the job gets that option, at most one of its own."
-
-
-def _head(round: str, policy: str, out: Path) -> list[str]:
-    sense = "Minimise minus" if out.suffix == ".mps" else "Maximise"
-    return [
-        f"ronda: round {printable(round)}, policy {printable(policy)}",
-        f"{sense} the objective that `ronda solve` reports for this round.",
-        "Rows are in GPUs, watts (beyond what is drawn with nothing running) and joules.",
-    ]
-
-
-def _ways(found: "Ways") -> list[str]:
-    """Return what each x of the exact model stands for."""
-    from ronda.formulations.allocation.rows import UNNAMED
-
-    case = found.case
-    table, racks = case.table, case.round.cluster.topology.racks
-    head = "x(i) = 1: the job gets way i, at most one of its own; others cut nodes for it."
-    made = [head, "x(i): job, pool, GPUs, clock, batch, the rack if tied to it, if it stays"]
-    for i, (row, job, stays) in enumerate(zip(case.rows, case.job, found.stay, strict=True)):
-        words = [printable(table.jobs[job].job.id), str(table.pool[row]), str(table.gpus[row])]
-        words += [f"{table.clock[row]:g}", f"{table.batch[row]:g}"]
-        if case.rack[i] >= 0:
-            words.append(printable(racks[case.rack[i]] or UNNAMED))
-        words += ["stays"] * bool(stays)
-        made.append(f"x({i}): {', '.join(words)}")
-    return made

@@ -1,26 +1,23 @@
 """``ronda frontier``: how low a mean JCT each policy reaches with how much energy."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from ronda.bench.figures.table import keep_tables, write_tables
-from ronda.bench.frontier.bound import kept_steps
 from ronda.bench.frontier.curves import COMPARATORS
-from ronda.bench.frontier.report import Frontier
+from ronda.bench.frontier.report import Frontier, frontiers
 from ronda.bench.frontier.sweep import (
-    belonging,
     parse_budgets,
     parse_changes,
     parse_comparators,
     sweep,
 )
 from ronda.bench.frontier.tables import frontier_report
-from ronda.bench.runs.results import Result, results_of
+from ronda.bench.runs.results import results_of
 from ronda.bench.runs.single import metered
 from ronda.bench.runs.specs import split_policies
-from ronda.bench.runs.variant import Variant, reference_w
 from ronda.bench.suites.cells import expand
 from ronda.cli.command import taught
 from ronda.cli.options import PolicyName
@@ -28,7 +25,8 @@ from ronda.cli.output import can_draw
 from ronda.cli.progress import Bars
 from ronda.cli.runs import How, horizon_options
 from ronda.instances.errors import InputError
-from ronda.instances.instance import Instance, Knowledge
+from ronda.instances.instance import Knowledge
+from ronda.instances.tables.table import Report
 
 
 @taught(
@@ -99,34 +97,24 @@ def command(
     with runs.ready("frontier") as run:
         todo.keep()
         results = run(todo.cases)
-        reports = _reports((each for each, _ in todo.named.values()), results, runs, against)
+        instances = {each.name: each for each, _ in todo.named.values()}
+        with Bars() as bars:
+            reports = frontiers(
+                instances,
+                results_of(runs.out).all(),
+                results,
+                runs.layout,
+                against,
+                progress=lambda name, share: bars.update(f"bound of {name}", share),
+            )
         told = [frontier_report(made) for made in reports]
         drawn = [table for each in told for table in each.tables]
         write_tables(drawn, runs.out, [failure for made in reports for failure in made.failures])
         keep_tables(drawn, runs.out)
         if figures and can_draw():
             _draw(reports, runs)
-    more = {"instances": [each.fields for each in told]}
-    return runs.tell(results, drawn, more, as_json=as_json)
-
-
-def _reports(
-    instances: Iterable[Instance], asked: Sequence[Result], runs: How, against: frozenset[str]
-) -> list[Frontier]:
-    made = []
-    there = results_of(runs.out).all()
-    with Bars() as bars:
-        for name, instance in {each.name: each for each in instances}.items():
-            own = belonging(instance, there, asked)
-            most_w = max((result.variant.sustained_w or 0.0 for result in own), default=0.0)
-            bound = kept_steps(
-                Variant(sustained_w=most_w).apply(instance),
-                runs.out / "bounds.json",
-                lambda share, name=name: bars.update(f"bound of {name}", share),  # type: ignore[misc]
-            )
-            full_w = reference_w(instance)
-            made.append(Frontier(instance, full_w, own, runs.layout, bound, against))
-    return made
+    report = Report({"instances": [each.fields for each in told]}, drawn)
+    return runs.tell(results, report, as_json=as_json)
 
 
 def _draw(reports: Sequence[Frontier], runs: How) -> None:

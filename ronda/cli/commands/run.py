@@ -21,13 +21,13 @@ from ronda.cli.options import (
     seed_option,
     time_limit_option,
 )
-from ronda.cli.output import can_draw, display, emit, note, tell
+from ronda.cli.output import can_draw, show
 from ronda.cli.progress import bar
 from ronda.instances.errors import InterruptedRunError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import Instance, Knowledge
 from ronda.instances.schedule import Schedule
-from ronda.instances.tables.table import Table
+from ronda.instances.tables.table import Report, Table
 
 
 @taught(
@@ -93,17 +93,12 @@ def command(
         predictor=predictor,
     )
     measured = _measured(instance, case, out, isolated, figures=figures)
-    for each in measured.wrong:
-        note(f"violation: {each}")
-    for each in measured.gave:
-        note(f"warning: {each}")
-    if as_json:
-        emit(measured.metrics)
-    else:
-        _show(measured.metrics)
-        if out is not None:
-            tell(f"schedule, metrics and figures: {out}")
-    return 1 if measured.metrics["violations"] else 0
+    notes = [f"violation: {each}" for each in measured.wrong]
+    notes += [f"warning: {each}" for each in measured.gave]
+    kept = [] if out is None else [f"schedule, metrics and figures: {out}"]
+    code = 1 if measured.metrics["violations"] else 0
+    parts = [*_parts(measured.metrics), *kept]
+    return show(Report(measured.metrics, parts, notes, code), as_json=as_json)
 
 
 def _measured(
@@ -126,14 +121,12 @@ def _measured(
             raise InterruptedRunError(f"interrupted; the same command goes on from {out}") from None
 
 
-def _show(metrics: dict[str, Any]) -> None:
+def _parts(metrics: dict[str, Any]) -> list[str | Table]:
     names = ("instance", "policy", "seed", "jobs")
     facts = {name: v if isinstance(v := metrics[name], str) else f"{v:,}" for name in names}
     bound = ["bound_mean_jct_s"] * bool(metrics["bound_mean_jct_s"])
     last = ("size_error", "size_coverage", "rate_error", *bound, "violations", "wall_s")
     shown = (*COLUMNS, *SEARCHES, *(METRICS[key] for key in last))
     facts |= {c.title: c.write(metrics[c.key]) for c in shown if c.key in metrics}
-    display(Table.facts(facts, numbers=True))
     shares = {metrics["policy"]: [metrics.get("restart_share") or 0.0]}
-    for line in (*metrics.get("notes", ()), *eaten(shares)):
-        tell(line)
+    return [Table.facts(facts, numbers=True), *metrics.get("notes", ()), *eaten(shares)]

@@ -193,7 +193,8 @@ def command(
             from ronda.bench.figures.whatif import whatif as shown
 
             save_chart(shown(source, found), out / "whatif")
-        report = report._replace(told=f"table, picture, round and plan with all changes: {out}")
+        words = f"table, picture, round and plan with all changes: {out}"
+        report = report._replace(parts=[*report.parts, words])
     return show(report, as_json=as_json)
 
 

@@ -24,7 +24,7 @@ PLACEMENTS = ("nodes", "exact", AGGREGATE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByModel(Optimising):
+class Modelled(Optimising):
     """Solve the allocation model (docs/formulations.md) of a round for an objective."""
 
     packages: ClassVar[tuple[str, ...]] = ("numpy", "pyomo", "highspy")
@@ -48,7 +48,7 @@ class ByModel(Optimising):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Milp(ByModel):
+class Milp(Modelled):
     """Give every job the option that the round's best plan gives it, by mixed-integer programming.
 
     The allocation model (docs/formulations.md) is solved to a proven gap, or as far as the time
@@ -128,7 +128,7 @@ class Milp(ByModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CpSat(ByModel):
+class CpSat(Modelled):
     """Give every job the option that the round's best plan gives it, by constraint programming.
 
     The same model as `milp`, in whole numbers (`ronda.solvers.exact.cp_sat`), solved by OR-Tools'
@@ -163,7 +163,7 @@ class CpSat(ByModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SiaLike(ByModel):
+class SiaLike(Modelled):
     """Give every job the GPU type and count for which the sum of goodputs^power is best.
 
     After Sia (Jayaram Subramanya et al., SOSP 2023), as its artifact has it: goodput over the least

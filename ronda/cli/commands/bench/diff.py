@@ -8,7 +8,7 @@ from ronda.bench.runs.results import results_in
 from ronda.bench.suites.diff import difference
 from ronda.cli.command import taught
 from ronda.cli.options import FOLDER, json_option
-from ronda.cli.output import display, emit, tell
+from ronda.cli.output import show
 
 
 @taught("diff", "ronda bench diff results-0.1 results-0.2")
@@ -21,19 +21,4 @@ def command(before: Path, after: Path, as_json: bool) -> int:
     Runs of the same instance, changes, policy and seed are pairs. The exit code is 1 if a run fails
     that did not, or a figure is worse beyond noise; docs/statistics.md says when that is.
     """
-    found = difference(results_in(before), results_in(after))
-    if as_json:
-        emit(found.fields())
-        return int(found.worse)
-    for line in found.how:
-        tell(line)
-    for words, titles in (("fails now", found.new), ("fails no more", found.gone)):
-        for title in titles:
-            tell(f"{words}: {title}")
-    if found.rows:
-        display(found.table())
-    beyond = [c.verdict for *_, changes in found.rows for c in changes.values()]
-    worse, better = beyond.count("worse"), beyond.count("better")
-    fail = f"{len(found.new)} runs fail now that did not"
-    tell(f"{worse} figures are worse and {better} better beyond noise; {fail}")
-    return int(found.worse)
+    return show(difference(results_in(before), results_in(after)).report(), as_json=as_json)

@@ -5,7 +5,7 @@ import click
 from ronda.cli.command import taught
 from ronda.cli.load import kind_of, question, subject
 from ronda.cli.options import Source, json_option
-from ronda.cli.output import emit, tell
+from ronda.cli.output import show
 from ronda.instances.check.checker import check
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import fingerprint, read
@@ -14,6 +14,7 @@ from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
+from ronda.instances.tables.table import Report
 
 
 @taught(
@@ -39,15 +40,15 @@ def command(source: str, answer: str | None, as_json: bool) -> int:
         found = subject(source)
         violations = [str(violation) for violation in _check(found, source, answer)]
         said = f"{answer}: keeps every rule of {source}"
-    if as_json:
-        kind = type(found).__name__.lower()
-        fields = {"file": source, "kind": kind, "fingerprint": fingerprint(found)}
-        emit(fields | {"answer": answer, "violations": violations})
-    else:
-        for violation in violations:
-            tell(violation)
-        tell(f"{len(violations)} violations" if violations else said)
-    return 1 if violations else 0
+    fields = {
+        "file": source,
+        "kind": type(found).__name__.lower(),
+        "fingerprint": fingerprint(found),
+        "answer": answer,
+        "violations": violations,
+    }
+    words = [*violations, f"{len(violations)} violations" if violations else said]
+    return show(Report(fields, words, code=1 if violations else 0), as_json=as_json)
 
 
 def _check(found: object, source: str, answer: str) -> list[object]:

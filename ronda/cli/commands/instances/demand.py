@@ -22,22 +22,16 @@ def command(source: str, schedule: Path, out: Path, as_json: bool) -> None:
     Such a series is the HISTORY of policies that let nodes sleep, and what `ronda sleep` decides
     on.
     """
-    from ronda.cli.load import instance, kind_of
-    from ronda.cli.output import emit, tell
-    from ronda.instances.errors import InputError
-    from ronda.instances.files.json import fingerprint, read, write
-    from ronda.instances.schedule import Schedule
+    from ronda.cli.load import instance, schedule_of
+    from ronda.cli.output import show
+    from ronda.instances.files.json import write
+    from ronda.instances.tables.table import Report
     from ronda.systems.helios.trace import demand_of
 
-    found, answer = instance(source), read(schedule)
-    if not isinstance(answer, Schedule):
-        raise InputError(str(schedule), kind_of(answer), f"a schedule of {source}")
-    if answer.fingerprint != fingerprint(found):
-        raise InputError(str(schedule), "a schedule of another instance", f"one of {source}")
-    made = demand_of(found, answer)
+    found = instance(source)
+    made = demand_of(found, schedule_of(schedule, source, found))
     write(made, out)
-    most, mean = max(made.needed), made.needed_nodes.mean()
-    if as_json:
-        emit({"out": str(out), "steps": len(made.needed), "most": most, "mean": float(mean)})
-        return
-    tell(f"{out}: {made.days:.1f} days, {mean:.1f} of {made.total[0]} nodes needed, at most {most}")
+    most, mean = max(made.needed), float(made.needed_nodes.mean())
+    fields = {"out": str(out), "steps": len(made.needed), "most": most, "mean": mean}
+    told = f"{made.days:.1f} days, {mean:.1f} of {made.total[0]} nodes needed, at most {most}"
+    show(Report(fields, [f"{out}: {told}"]), as_json=as_json)

@@ -66,5 +66,5 @@ def command(
     judged = {name: getattr(predictor.calibration, name) for name in MEANINGS}
     told = {MEANINGS[name]: f"{value:,.3g}" for name, value in judged.items()}
     fields = {"out": str(out), "checksum": predictor.checksum, **judged}
-    said = f"{out}: a predictor of sizes"
-    return show(Report(fields, [Table.facts(told, numbers=True)], told=said), as_json=as_json)
+    table = Table.facts(told, numbers=True)
+    return show(Report(fields, [table, f"{out}: a predictor of sizes"]), as_json=as_json)

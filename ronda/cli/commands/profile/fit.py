@@ -154,6 +154,5 @@ def tell_fits(fits: Fits, out: Path, *tables: Table, as_json: bool) -> None:
     notes = [f"warning: {names[0]}{more[text]}: {text}" for text, names in warned.items()]
     many = f"{len(fits.fits)} {'fit' if len(fits.fits) == 1 else 'fits'}"
     fields = {"out": str(out), "fits": fits.fits}
-    parts = [errors_table(fits.fits), *tables]
-    report = Report(fields, parts, () if as_json else notes, told=f"{out}: {many}")
-    show(report, as_json=as_json)
+    report = Report(fields, [errors_table(fits.fits), *tables, f"{out}: {many}"], notes)
+    show(report._replace(notes=()) if as_json else report, as_json=as_json)

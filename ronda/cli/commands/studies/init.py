@@ -6,11 +6,12 @@ import click
 
 from ronda.cli.command import taught
 from ronda.cli.options import FOLDER, json_option, seed_option
-from ronda.cli.output import emit, tell
+from ronda.cli.output import show
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import write
 from ronda.instances.files.storage import label, store
+from ronda.instances.tables.table import Report
 
 SUITE = """\
 # What is compared; every field is described in docs/suites.md.
@@ -89,7 +90,6 @@ def command(out: Path, seed: int, as_json: bool) -> None:
     write(generate.horizon(12, 16, "balanced", seed), out / "instance.json")
     for name, text in FILES.items():
         store(out / name, text.encode())
-    if as_json:
-        emit({"out": str(out), "files": ["instance.json", *FILES]})
-    else:
-        tell(f"{out}: {', '.join(['instance.json', *FILES])}; next: make -C {out}")
+    files = ["instance.json", *FILES]
+    words = f"{out}: {', '.join(files)}; next: make -C {out}"
+    show(Report({"out": str(out), "files": files}, [words]), as_json=as_json)

@@ -6,9 +6,10 @@ import click
 
 from ronda.cli.command import taught
 from ronda.cli.options import json_option
-from ronda.cli.output import emit, tell
+from ronda.cli.output import show
 from ronda.cli.progress import Bars
 from ronda.instances.errors import need
+from ronda.instances.tables.table import Report
 
 PACKAGES = ("itables", "jinja2", "plotly")
 """What a page needs."""
@@ -28,11 +29,8 @@ def command(folder: Path, as_json: bool) -> int:
     by round, and how all of it was made; what is missing is named in it.
     """
     page = written(folder)
-    if as_json:
-        emit({"page": str(page), "bytes": page.stat().st_size})
-    else:
-        tell(f"report: {page}")
-    return 0
+    fields = {"page": str(page), "bytes": page.stat().st_size}
+    return show(Report(fields, [f"report: {page}"]), as_json=as_json)
 
 
 def written(folder: Path) -> Path:

@@ -14,8 +14,9 @@ from ronda.bench.runs.folder import claim as hold
 from ronda.bench.suites.suite import PACKAGED
 from ronda.cli.command import taught
 from ronda.cli.options import into_option, jobs_option, json_option, out_option
-from ronda.cli.output import display, emit, note
+from ronda.cli.output import note, show
 from ronda.instances.files.storage import label, load, store
+from ronda.instances.tables.table import Report
 
 LAST = PACKAGED.parent / "reproduced.json"
 """The figures of the last run of each claim, as they come with the package."""
@@ -78,11 +79,10 @@ def command(
         store(record, msgspec.json.format(msgspec.json.encode(figures)) + b"\n")
     for page in into:
         fill_file(page, PART, "\n".join(t.markdown() for t in tables_of(known, figures)))
-    if as_json:
-        emit({"out": str(out), "claims": [_fields(c, figures.get(c.name)) for c in wanted]})
-    else:
-        short = listed and not names
-        display(*([a_line_each(wanted, figures)] if short else tables_of(wanted, figures)))
+    fields = {"out": str(out), "claims": [_fields(c, figures.get(c.name)) for c in wanted]}
+    short = listed and not names
+    tables = [a_line_each(wanted, figures)] if short else [*tables_of(wanted, figures)]
+    show(Report(fields, tables), as_json=as_json)
 
 
 def _measured(asked: list[Claim], out: Path, jobs: int) -> dict[str, Figure]:
