@@ -19,15 +19,14 @@ from typing import ClassVar
 import numpy as np
 from msgspec.structs import replace
 
+from ronda.formulations.holdings import held_under
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.watts import (
     capped,
     extra_gpu_w,
-    extra_w,
     idle_w,
     left_w,
     may_sleep,
-    seconds_left,
     wakes,
 )
 from ronda.instances.arrays import Floats
@@ -116,9 +115,10 @@ def stand_by(
     t, racks = round.cluster.topology, _racks(round, plan)
     spare_w = spare_of(round, plan)
     asleep, now = set(plan.asleep), set(round.asleep)
-    awake_w, waking_w, missing = t.awake_w, t.waking_w, list(needed)
-    for node in set(range(len(t.node_pool))) - asleep:
-        missing[int(t.node_pool[node])] -= 1
+    awake_w, waking_w = t.awake_w, t.waking_w
+    awake = np.ones(len(t.node_pool), dtype=bool)
+    awake[list(asleep)] = False
+    missing = needed - np.bincount(t.node_pool[awake], minlength=len(t.pools))
 
     def take(node: int) -> bool:
         """Let a node be awake if there is power for it."""
@@ -133,7 +133,7 @@ def stand_by(
         asleep.remove(node)
         return True
 
-    for node in sorted(asleep, key=lambda n: (n in now, n)):
+    for node in sorted(asleep, key=lambda n: (n in now, n)) if (missing > 0).any() else ():
         pool = int(t.node_pool[node])
         if missing[pool] > 0 and take(node):
             missing[pool] -= 1
@@ -158,12 +158,10 @@ def _racks(round: Round, plan: Plan) -> RackPower | None:
 
 def spare_of(round: Round, plan: Plan) -> float:
     """Return the watts that a plan leaves of the round's limits; infinite without limits."""
-    states = {state.job.id: state for state in round.jobs}
-    options = {job: allocation.option for job, allocation in plan.allocations.items()}
-    watts = np.array([extra_w(round, option) for option in options.values()])
-    seconds = np.array([seconds_left(round, states[job], o) for job, o in options.items()])
+    held = held_under(round, plan)
     wake_w, wake_s = wakes(round, plan.asleep)
-    watts, seconds = np.append(watts, wake_w), np.append(seconds, wake_s)
+    watts = np.append(held.watts, wake_w)
+    seconds = np.append(held.seconds_left(round.now_s), wake_s)
     return left_w(round, idle_w(round, plan.asleep), watts, seconds)
 
 
@@ -178,8 +176,9 @@ def rest(round: Round, plan: Plan, initial: Plan | None) -> Plan:
     resting, since = replace(plan, asleep=unused(round, plan)), IdleNodes.recall(initial).since_s
     none = [0] * len(round.cluster.topology.pools)
     asleep = stand_by(round, resting, none, since, break_even_s(round))
-    used, now_s = used_nodes(plan.allocations.values()), round.now_s
-    idle = sorted(set(range(len(round.cluster.topology.node_pool))) - used - set(asleep or ()))
+    used, now_s = held_under(round, plan).used, round.now_s
+    nodes = range(len(round.cluster.topology.node_pool))
+    idle = sorted({*nodes}.difference(used, asleep or ()))
     still = IdleNodes({node: since.get(node, now_s) for node in idle})
     return replace(plan, asleep=asleep, memory=plan.memory | still.noted())
 
@@ -196,9 +195,8 @@ def woken(round: Round, plan: Plan) -> Plan:
 def unused(round: Round, plan: Plan) -> tuple[int, ...]:
     """Return the nodes without a job that sleep now, or would save watts asleep."""
     topology = round.cluster.topology
-    used = used_nodes(plan.allocations.values())
     able = {*np.flatnonzero(topology.awake_w > topology.sleep_w).tolist(), *round.asleep}
-    return tuple(sorted(able - used))
+    return tuple(sorted(able.difference(held_under(round, plan).used)))
 
 
 def used_by_pool(round: Round, used: Collection[int]) -> list[tuple[int, int, str]]:

@@ -249,7 +249,7 @@ class Driver:
             return float("inf")
         often = state.queue.waiting and self.cadence.period_s is None
         look_s = state.now_s + (window_s / LOOKS if often else window_s)
-        spent_s = state.spent_s()
+        spent_s = state.spending.lasts_until_s(state.now_s)
         return min(look_s, spent_s) if spent_s > state.now_s + state.instant_s else look_s
 
     def _to_answer(self, due: bool) -> Round | None:
@@ -352,7 +352,7 @@ class Driver:
             solve_s=cleared.solve_s,
             overhead_s=time.perf_counter() - began - cleared.solve_s,
             overrun=self.time_limit_s is not None and cleared.solve_s > self.time_limit_s,
-            power_w=state.nodes.watts,
+            power_w=state.nodes.meter.watts,
             violations=cleared.faults,
             prices=plan.prices,
             slowed_jobs=cleared.slowed,
@@ -396,7 +396,7 @@ class Driver:
 
     def _schedule(self) -> Schedule:
         state = self.state
-        jobs = state.close()
+        jobs, cost, carbon = state.close(), state.spending.cost, state.spending.carbon
         return Schedule(
             instance=self.instance.name,
             fingerprint=self.fingerprint,
@@ -409,8 +409,8 @@ class Driver:
             failures=tuple(state.failures),
             forecasts=() if state.beliefs is None else tuple(state.beliefs.forecasts),
             energy=state.nodes.meter.total(state.now_s),
-            energy_cost=None if state.cost is None else state.cost.total,
-            carbon_g=None if state.carbon is None else state.carbon.total,
+            energy_cost=None if cost is None else cost.total,
+            carbon_g=None if carbon is None else carbon.total,
             end_s=state.now_s,
             versions=versions(),
         )

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from ronda.instances.budget import StepSeries
 from ronda.instances.cluster import Topology
 from ronda.instances.job import Option
@@ -9,7 +11,16 @@ from ronda.instances.schedule import Energy, Segment
 
 
 class Meter:
-    """Joules used so far, kept per finished segment and sleep; open ones are added on reading."""
+    """Watts drawn now and joules used so far.
+
+    The joules are kept by finished segment and sleep; open ones are added on reading, those of
+    jobs in the order of submission.
+
+    Attributes
+    ----------
+    watts
+        What all nodes draw, with their jobs, once every pause and wake-up is over.
+    """
 
     def __init__(self, topology: Topology) -> None:
         self._idle_w = [pool.gpu_type.idle_w for pool in topology.pools]
@@ -19,13 +30,26 @@ class Meter:
         self._node_gpus_w: list[float] = (topology.node_gpus * topology.gpu_idle_w).tolist()
         self._all_host_w = float(sum(self._host_w))
         self._all_gpus_w = float(sum(self._node_gpus_w))
-        self.awake_w = self._all_host_w + self._all_gpus_w  # all nodes awake, all GPUs idle
+        self.watts = self.awake_w = self._all_host_w + self._all_gpus_w  # all GPUs idle
+        self._open = np.zeros((3, 0))  # of each job: its place, watts beyond idle, progress since
         self.busy_j = self.paused_j = self.held_idle_j = 0.0
         self.slept_host_j = self.slept_gpus_j = self.sleep_j = self.wake_j = 0.0
 
-    def segment(self, segment: Segment, power: float = 1.0) -> None:
-        """Account for a finished segment of a job that draws `power` times what is expected."""
+    def begin(self, place: int, option: Option, since_s: float, power: float = 1.0) -> None:
+        """Begin a segment of a job that progresses, and draws `power` times its watts, `since_s`.
+
+        `place` is that of the job in the order of submission.
+        """
+        watts = self._extra_w(option, power)
+        at = self._open[0].searchsorted(place)
+        self._open = np.insert(self._open, at, (place, watts, since_s), axis=1)
+        self.watts += watts
+
+    def end(self, place: int, segment: Segment, power: float = 1.0) -> None:
+        """End the segment that began at a place."""
         option = segment.option
+        self._open = np.delete(self._open, self._open[0].searchsorted(place), axis=1)
+        self.watts -= self._extra_w(option, power)
         idle_w = option.own_gpus * self._idle_w[option.pool]
         self.busy_j += power * option.power_w * (segment.end_s - segment.resume_s)
         self.paused_j += idle_w * (segment.resume_s - segment.start_s)
@@ -46,7 +70,7 @@ class Meter:
         """Account for a wake-up of a node that lasted `seconds`."""
         self.wake_j += self.wake_w[node] * seconds
 
-    def extra_w(self, option: Option, power: float = 1.0) -> float:
+    def _extra_w(self, option: Option, power: float) -> float:
         """Return what a progressing job adds to the power of its idle GPUs."""
         return power * option.power_w - option.own_gpus * self._idle_w[option.pool]
 
@@ -61,20 +85,19 @@ class Meter:
     def used_j(
         self,
         now_s: float,
-        running: Iterable[tuple[float, float]],
-        sleeping: Iterable[tuple[int, float]],
+        sleeping: Iterable[tuple[int, float]] = (),
         waking: Iterable[tuple[int, float, float]] = (),
         off: Iterable[tuple[int, float]] = (),
     ) -> float:
-        """Return the joules that the cluster has used by `now_s`.
+        """Return the joules that the cluster has used by `now_s`, up to which nothing changes.
 
-        `running` are pairs (watts that a job adds to its idle GPUs, when it began to progress),
-        `sleeping` and `off` pairs (node, since when), `waking` triples (node, since when, when it
-        is awake).
+        `sleeping` and `off` are pairs (node, since when), `waking` triples (node, since when, when
+        it is awake).
         """
         closed = self.busy_j + self.paused_j - self.held_idle_j
         closed += self.sleep_j - self.slept_host_j - self.slept_gpus_j
-        extra = sum(watts * max(0.0, now_s - since) for watts, since in running)
+        _, watts, since_s = self._open
+        extra = np.append(0.0, watts * np.maximum(0.0, now_s - since_s)).cumsum()[-1]
         saved = sum(self.saved_w(node) * (now_s - since) for node, since in sleeping)
         saved += sum(self.idle_w(node) * (now_s - since) for node, since in off)
         woken = sum(self.wake_w[k] * (min(now_s, ready) - since) for k, since, ready in waking)

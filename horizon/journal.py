@@ -10,6 +10,8 @@ What a plan remembers is written as a difference to what the last one did: 0 for
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import compress, filterfalse
+from operator import is_not
 from pathlib import Path
 from typing import IO, Any
 
@@ -50,9 +52,10 @@ class Change(Record, frozen=True, kw_only=True):
 def change_of(held: Mapping[str, Allocation], plan: Plan, asleep: Iterable[int]) -> Change:
     """Return what a plan changes of what jobs hold and which nodes are asleep."""
     new, rest = plan.allocations, asleep if plan.asleep is None else plan.asleep
+    others = compress(new.items(), map(is_not, new.values(), map(held.get, new)))
     return Change(
-        held={i: a for i, a in new.items() if i not in held or not held[i].goes_on(a)},
-        stopped=tuple(i for i in held if i not in new),
+        held={i: a for i, a in others if i not in held or not held[i].goes_on(a)},
+        stopped=tuple(filterfalse(new.__contains__, held)),
         asleep=tuple(sorted(rest)),
     )
 

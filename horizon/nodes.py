@@ -1,6 +1,6 @@
 """The nodes as the driver sees them: which sleep, wake up or are off, and what they draw."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ronda.horizon.energy import Meter
 from ronda.instances.cluster import Topology
@@ -23,8 +23,8 @@ class NodeStates:
         When each node could run jobs, for the last time that it woke or went off.
     sleeps
         Sleeps that are over: node, start and end.
-    watts
-        What all nodes draw, with their jobs, once every pause and wake-up is over.
+    meter
+        What they have used, and draw now.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -35,7 +35,6 @@ class NodeStates:
         self.draining: set[int] = set()
         self.ready_s = [0.0] * len(topology.node_gpus)
         self.sleeps: list[tuple[int, float, float]] = []
-        self.watts = self.meter.awake_w
         self._wake_s: list[float] = topology.wake_s.tolist()
         self._gpus: list[int] = topology.node_gpus.tolist()
 
@@ -56,7 +55,7 @@ class NodeStates:
             if node in self.waking:
                 self._end_waking(node, now_s)
             self.asleep[node] = now_s
-            self.watts -= self.meter.saved_w(node)
+            self.meter.watts -= self.meter.saved_w(node)
 
     def go_off(self, node: int, now_s: float) -> None:
         """Let a node without jobs draw nothing."""
@@ -66,12 +65,12 @@ class NodeStates:
             self._end_waking(node, now_s)
         self.ready_s[node] = now_s
         self.off[node] = now_s
-        self.watts -= self.meter.idle_w(node)
+        self.meter.watts -= self.meter.idle_w(node)
 
     def come_back(self, node: int, now_s: float) -> None:
         """Let a node that was off draw power, and run jobs, again."""
         self.meter.off(node, self.off.pop(node), now_s)
-        self.watts += self.meter.idle_w(node)
+        self.meter.watts += self.meter.idle_w(node)
 
     def close(self, now_s: float) -> None:
         """End sleeps, wake-ups and times off that are open."""
@@ -84,7 +83,7 @@ class NodeStates:
 
     def _end_sleep(self, node: int, now_s: float) -> None:
         since_s = self.asleep.pop(node)
-        self.watts += self.meter.saved_w(node)
+        self.meter.watts += self.meter.saved_w(node)
         if now_s > since_s:
             self.meter.sleep(node, since_s, now_s)
             self.sleeps.append((node, since_s, now_s))
@@ -112,10 +111,10 @@ class NodeStates:
             for node, (_, ready_s) in self.waking.items()
         )
 
-    def used_j(self, time_s: float, running: Iterable[tuple[float, float]]) -> float:
-        """Return the energy used by a time; `running` as in `Meter.used_j`."""
+    def used_j(self, time_s: float) -> float:
+        """Return the energy used by a time from now on up to the next event."""
         waking = [(node, *times) for node, times in self.waking.items()]
-        return self.meter.used_j(time_s, running, self.asleep.items(), waking, self.off.items())
+        return self.meter.used_j(time_s, self.asleep.items(), waking, self.off.items())
 
 
 def out_of_service(

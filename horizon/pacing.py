@@ -14,9 +14,12 @@ jobs", which is 3-competitive for flow time plus energy on one speed-scaled proc
 and Pruhs, SODA 2009), scaled so that the budget lasts. A round never gets more than B.
 """
 
-from typing import NamedTuple
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 from ronda.formulations.watts import least_node_w
+from ronda.horizon.energy import Tally
+from ronda.horizon.nodes import NodeStates
 from ronda.instances.instance import Instance
 from ronda.instances.outcome.accrual import accrual
 from ronda.instances.violation import RELATIVE
@@ -79,3 +82,57 @@ class Pacer:
         mean = self._job_seconds / now_s if now_s > 0 else live
         ratio = live / mean if mean > 0 else 1.0
         return self._reserved_w + max(0.0, left_j) / max(left_s, energy.window_s) * ratio
+
+
+class Spending:
+    """What a run has used of power and energy, and what a round may use.
+
+    Attributes
+    ----------
+    weight
+        The exact sum of the weights of the live jobs.
+    cost, carbon
+        What the energy used costs, and emits; None if the instance does not say.
+    """
+
+    def __init__(self, instance: Instance, nodes: NodeStates) -> None:
+        budget = instance.budget
+        price, carbon = budget.energy_price_per_j, budget.carbon_g_per_j
+        self.weight = Fraction(0)
+        self.cost = None if price is None else Tally(price)
+        self.carbon = None if carbon is None else Tally(carbon)
+        self._nodes, self._cap = nodes, budget.power_cap_w
+        self._pacer = None if budget.energy is None else Pacer(instance)
+
+    def advance(self, now_s: float) -> None:
+        """Account for the time up to an event, before anything changes by it."""
+        if self._pacer is not None:
+            self._pacer.advance(now_s, float(self.weight))
+        for tally in (self.cost, self.carbon):
+            if tally is not None:
+                for time_s in tally.changes(now_s):
+                    tally.advance(time_s, self._nodes.used_j(time_s))
+
+    def limits(self, now_s: float, ahead_s: float) -> dict[str, Any]:
+        """Return the fields of a `Round` that limit what it may draw and use some time ahead."""
+        then_s, found = now_s + ahead_s, dict[str, float]()
+        for name, tally in (("energy_price_per_j", self.cost), ("carbon_g_per_j", self.carbon)):
+            if tally is not None:
+                found[name] = tally.series.at(now_s)
+        if self._cap is not None:
+            found["power_cap_w"] = max(0.0, self._cap.at(then_s) - self._nodes.waking_w())
+        if self._pacer is not None:
+            used_j = self._bound_j(now_s) + self._nodes.meter.watts * ahead_s
+            found |= self._pacer.spending(then_s, used_j, float(self.weight))._asdict()
+            found["window_s"] = self._pacer.energy.window_s
+        return found
+
+    def lasts_until_s(self, now_s: float) -> float:
+        """Return when what runs now would use up the energy budget, if nothing ended before."""
+        if self._pacer is None:
+            return float("inf")
+        return self._pacer.lasts_until_s(now_s, self._bound_j(now_s), self._nodes.meter.watts)
+
+    def _bound_j(self, now_s: float) -> float:
+        """Return the energy that has been used, or is bound to be by nodes that wake up."""
+        return self._nodes.used_j(now_s) + self._nodes.owed_j(now_s)

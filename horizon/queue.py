@@ -2,17 +2,21 @@
 
 import heapq
 from itertools import count
+from typing import TypeVar
 
 from ronda.horizon.live import LiveJob
-from ronda.instances.job import JobState
+from ronda.instances.job import Allocation, JobState
+
+Item = TypeVar("Item")
 
 
 class Queue:
-    """States of live jobs by id; `waiting` and `running` are always in order."""
+    """States of live jobs by id; `waiting`, `running` and `held` are always in order."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, JobState] = {}
         self._running: dict[str, JobState] = {}
+        self._held: dict[str, Allocation] = {}
         self._place: dict[str, int] = {}  # in the order of submission
         self._mixed = False
 
@@ -28,6 +32,12 @@ class Queue:
         self._sort()
         return self._running
 
+    @property
+    def held(self) -> dict[str, Allocation]:
+        """What the running jobs hold."""
+        self._sort()
+        return self._held
+
     def submit(self, job_id: str, place: int, state: JobState) -> None:
         """Let a new job wait, behind all others."""
         self._place[job_id] = place
@@ -38,26 +48,29 @@ class Queue:
         if self._waiting.pop(job_id, None) is not None and self._running:
             last = next(reversed(self._running))
             self._mixed |= self._place[last] > self._place[job_id]
-        self._running[job_id] = state
+        if state.allocation is None:
+            raise ValueError(f"job {job_id!r} runs on nothing")
+        self._running[job_id], self._held[job_id] = state, state.allocation
 
     def wait(self, job_id: str, state: JobState) -> None:
         """Let a running job wait."""
-        del self._running[job_id]
+        del self._running[job_id], self._held[job_id]
         self._waiting[job_id] = state
         self._mixed = True
 
     def leave(self, job_id: str) -> None:
         """Forget a job that has ended."""
-        del (self._waiting if job_id in self._waiting else self._running)[job_id]
-        del self._place[job_id]
+        for jobs in (self._waiting, self._running, self._held, self._place):
+            jobs.pop(job_id, None)
 
     def _sort(self) -> None:
         if self._mixed:
-            for jobs in (self._waiting, self._running):
-                ordered = sorted(jobs.items(), key=lambda item: self._place[item[0]])
-                jobs.clear()
-                jobs.update(ordered)
+            self._waiting, self._running = map(self._ordered, (self._waiting, self._running))
+            self._held = self._ordered(self._held)
             self._mixed = False
+
+    def _ordered(self, jobs: dict[str, Item]) -> dict[str, Item]:
+        return {job_id: jobs[job_id] for job_id in sorted(jobs, key=self._place.__getitem__)}
 
 
 class Ends:

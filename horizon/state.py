@@ -2,17 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
-from ronda.horizon.energy import Tally
 from ronda.horizon.faults import Event, FaultState
 from ronda.horizon.journal import Change, change_of
 from ronda.horizon.live import LiveJob, TrueRates
 from ronda.horizon.nodes import NodeStates
-from ronda.horizon.pacing import Pacer
+from ronda.horizon.pacing import Spending
 from ronda.horizon.queue import Ends, Queue
 from ronda.instances.check.checker import Ledger
 from ronda.instances.errors import InputError, RondaError
@@ -53,11 +53,7 @@ class ClusterState:
         self.submitted = 0
         self.ledger = Ledger(instance.cluster)
         self.rates = TrueRates(instance)
-        budget = instance.budget
-        self.pacer = None if budget.energy is None else Pacer(instance)
-        price, carbon = budget.energy_price_per_j, budget.carbon_g_per_j
-        self.cost = None if price is None else Tally(price)
-        self.carbon = None if carbon is None else Tally(carbon)
+        self.spending = Spending(instance, self.nodes)
         self.ends = Ends()
         self.pinned: dict[str, None] = {}  # jobs that may not be stopped until they progress
         self._racks_are_capped = any(rack.power_cap_w for rack in instance.cluster.racks)
@@ -86,12 +82,7 @@ class ClusterState:
         Returns how many jobs completed and were submitted, and how often something broke or came
         back that changes what can run.
         """
-        if self.pacer is not None:
-            self.pacer.advance(now_s, self._live())
-        for tally in (self.cost, self.carbon):
-            if tally is not None:
-                for time_s in tally.changes(now_s):
-                    tally.advance(time_s, self.used_j(time_s))
+        self.spending.advance(now_s)
         self.now_s = now_s
         self.nodes.advance(now_s)
         completed = 0
@@ -106,6 +97,7 @@ class ClusterState:
             job = self.instance.jobs[self.submitted]
             live = LiveJob.submit(self.submitted, job, self.instance, self.knowledge)
             self.lives[live.job.id] = live
+            self.spending.weight += Fraction(job.weight)
             self.queue.submit(live.job.id, live.index, live.state)
             sweep = live.job.sweep
             if sweep is not None and sweep not in self.sweeps:
@@ -137,6 +129,7 @@ class ClusterState:
         """Note a job that has ended in some way; what its trial of a sweep logged is kept."""
         self.queue.leave(live.job.id)
         del self.lives[live.job.id]
+        self.spending.weight -= Fraction(live.job.weight)
         if self.beliefs is not None:
             ended = outcome.failed or outcome.discarded
             self.beliefs.end(live.job, None if ended else live.work)
@@ -178,13 +171,11 @@ class ClusterState:
         observed, pinned = job_id in self._observed, job_id in self.pinned
         speed = self.world.speed_of(allocation)
         self._close(live, live.narrow(self.now_s, allocation, self.rates, speed))
-        self.nodes.watts += self.nodes.meter.extra_w(allocation.option, live.truth.power)
-        self.queue.run(job_id, live.state)
+        self._enter(live, allocation)
         if observed:
             self._observed[job_id] = None
         if pinned:
             self.pinned[job_id] = None
-        self.ends.expect(live)
 
     def _happen(self, event: Event) -> bool:
         """Carry out what happens to a node; return whether it changes what can run."""
@@ -244,15 +235,7 @@ class ClusterState:
             if self.lives[job_id].unpin(self.now_s):
                 del self.pinned[job_id]
                 self.queue.run(job_id, self.lives[job_id].state)
-        instance, budget = self.instance, self.instance.budget
-        cap = budget.power_cap_w
-        then_s = self.now_s + ahead_s
-        cap_w = None if cap is None else cap.at(then_s)
-        energy_j = sustained_w = banked_j = None
-        if self.pacer is not None:
-            bound_j = self._bound_j() + self.nodes.watts * ahead_s
-            spending = self.pacer.spending(then_s, bound_j, self._live())
-            energy_j, sustained_w, banked_j = spending
+        instance = self.instance
         seen = Round(
             name=instance.name,
             now_s=self.now_s,
@@ -262,16 +245,10 @@ class ClusterState:
             waiting=tuple(self.queue.waiting.values()),
             running=tuple(self.queue.running.values()),
             costs=instance.costs,
-            power_cap_w=None if cap_w is None else max(0.0, cap_w - self.nodes.waking_w()),
-            energy_j=energy_j,
-            window_s=3600.0 if self.pacer is None else self.pacer.energy.window_s,
-            banked_j=banked_j,
-            sustained_w=sustained_w,
             asleep=tuple(sorted(self.nodes.asleep)),
             waking=tuple(sorted(self.nodes.waking)),
             sweeps=dict(self.sweeps),
-            energy_price_per_j=None if self.cost is None else self.cost.series.at(self.now_s),
-            carbon_g_per_j=None if self.carbon is None else self.carbon.series.at(self.now_s),
+            **self.spending.limits(self.now_s, ahead_s),
         )
         return seen if self.beliefs is None else self.beliefs.believe(seen)
 
@@ -306,27 +283,18 @@ class ClusterState:
         if not live.segments:
             beliefs.begin(live.job, live.state.noise)
 
-    def _bound_j(self) -> float:
-        return self.used_j(self.now_s) + self.nodes.owed_j(self.now_s)
-
-    def spent_s(self) -> float:
-        """Return when what runs now would use up the energy budget, if nothing ended before."""
-        if self.pacer is None:
-            return float("inf")
-        return self.pacer.lasts_until_s(self.now_s, self._bound_j(), self.nodes.watts)
-
     def limit_events(self) -> list[float]:
         """Return when idle nodes may begin to break a limit: it changes, or the budget is spent."""
         if self.next_submit_s() == float("inf"):
             return []
         changes = (series.next_change(self.now_s) for series in self.instance.budget.series)
-        spent_s = self.spent_s()
+        spent_s = self.spending.lasts_until_s(self.now_s)
         late = [spent_s] if spent_s > self.now_s + self.instant_s else []
         return [*(change for change in changes if change is not None), *late]
 
     def must_rest(self) -> bool:
         """Return whether a limit is broken now, or begins to be, if idle nodes stay awake."""
-        if self.spent_s() <= self.now_s + self.instant_s:
+        if self.spending.lasts_until_s(self.now_s) <= self.now_s + self.instant_s:
             return True
         if self.instance.budget.power_cap_w is None and not self._racks_are_capped:
             return False
@@ -337,22 +305,9 @@ class ClusterState:
         """Seconds from now that count as now."""
         return SECOND * max(1.0, self.now_s)
 
-    def _live(self) -> float:
-        return sum(live.job.weight for live in self.lives.values())
-
-    def used_j(self, time_s: float) -> float:
-        """Return the energy used by a time from now on up to the next event."""
-        running = []
-        for job_id in self.queue.running:
-            live = self.lives[job_id]
-            held = live.state.allocation
-            assert held is not None
-            running.append((self.nodes.meter.extra_w(held.option, live.truth.power), live.resume_s))
-        return self.nodes.used_j(time_s, running)
-
     def held(self) -> dict[str, Allocation]:
         """Return what every running job holds."""
-        return {i: s.allocation for i, s in self.queue.running.items() if s.allocation is not None}
+        return dict(self.queue.held)
 
     def difference(self, plan: Plan) -> Change:
         """Return what a plan changes."""
@@ -405,12 +360,16 @@ class ClusterState:
         live.hold(self.now_s, allocation, self.rates, ready_s, costs, speed, together_s)
         if live.pinned:
             self.pinned[job_id] = None
-        self.queue.run(job_id, live.state)
-        self.nodes.watts += self.nodes.meter.extra_w(allocation.option, live.truth.power)
-        self.ends.expect(live)
+        self._enter(live, allocation)
         uneven = live.truth.throughput != 1.0 or self.world.faults.stragglers or live.watched
         if live.curve is not None or live.learning is not None or uneven:
             self._observed[job_id] = None
+
+    def _enter(self, live: LiveJob, allocation: Allocation) -> None:
+        """Enter a job's new segment in the queue, on the meter, and among those that will end."""
+        self.queue.run(live.job.id, live.state)
+        self.nodes.meter.begin(live.index, allocation.option, live.resume_s, live.truth.power)
+        self.ends.expect(live)
 
     def _as_drawn(self, job: Job, allocation: Allocation) -> Allocation:
         """Return an allocation with the watts of its profile, whatever the plan believed."""
@@ -423,12 +382,11 @@ class ClusterState:
         return msgspec.structs.replace(allocation, option=option)
 
     def _close(self, live: LiveJob, segment: Segment) -> None:
-        """Enter a job's finished segment on the meter."""
+        """Enter a job's finished segment on the meter, and what its array has lost."""
         if segment.array is not None:
             self._left.add(segment.array)
         self.pinned.pop(live.job.id, None)
-        self.nodes.meter.segment(segment, live.truth.power)
-        self.nodes.watts -= self.nodes.meter.extra_w(segment.option, live.truth.power)
+        self.nodes.meter.end(live.index, segment, live.truth.power)
         self._observed.pop(live.job.id, None)
 
     def close(self) -> tuple[JobOutcome, ...]:

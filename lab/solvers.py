@@ -27,7 +27,8 @@ import numpy as np
 import pandas as pd
 
 from lab.harness import Folder, limit, markdown, numbers, seeds, study, words
-from ronda.bench.figures.style import legend_below, look, new_figure, save, tidy
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, thinner
+from ronda.bench.figures.draw import save_chart
 from ronda.bench.statistics import over_best, paired_ratio, performance_profile
 from ronda.formulations.allocation.model_data import make_case
 from ronda.formulations.allocation.rows import separable
@@ -162,24 +163,22 @@ def _cells(own: Floats, prices: pd.Series | None, limit_s: float) -> list[str]:
 
 def draw(lines: pd.DataFrame, folder: Folder, limit_s: float) -> None:
     """Draw the performance profile of each gap."""
-    figure = new_figure(9.6, 3.4)
     factors = np.geomspace(1.0, 1e3, 400)
-    rows = []
-    panels = figure.subplots(1, len(GAPS), sharey=True)
-    for axes, gap in zip(panels, GAPS, strict=True):
-        found = times(lines, gap, limit_s)
+    panels, rows = [], []
+    for gap in GAPS:
+        found, lines_of = times(lines, gap, limit_s), []
         part = performance_profile(over_best(found.to_numpy(dtype=float)), factors)
         for index, solver in enumerate(name for name in COMPARED if name in found):
             curve = part[:, found.columns.get_loc(solver)]
-            axes.step(factors, curve, where="post", label=solver, **look(index, len(COMPARED)))
+            width = thinner(index, len(COMPARED))
+            lines_of.append(Marks("step", factors, curve, solver, index, width=width))
             rows += [(gap, solver, f"{x:.4g}", y) for x, y in zip(factors, curve, strict=True)]
-        axes.set_xscale("log")
-        axes.set_ylim(0, 1.02)
-        axes.set_title(f"within {gap:g} of the bound ({len(found)} rounds)", fontsize=10)
-        first = axes is panels[0]
-        tidy(axes, "time over the fastest", "share of rounds" if first else "", grid=True)
-    legend_below(figure, panels[0].get_legend_handles_labels()[0], columns=6)
-    save(figure, folder.path / "solvers", ("gap", "solver", "factor", "share"), rows)
+        title = f"within {gap:g} of the bound ({len(found)} rounds)"
+        x, y = Axis("time over the fastest", "log"), Axis("share of rounds", ends=(0, 1.02))
+        panels.append(Panel(lines_of, x, y, title))
+    header = ("gap", "solver", "factor", "share")
+    chart = Chart("solvers", panels, len(panels), (9.6, 3.6), header=header, rows=rows)
+    save_chart(chart, folder.path / "solvers")
 
 
 def compare(

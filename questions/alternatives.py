@@ -18,7 +18,7 @@ from ronda.instances.tables.table import Report, Table
 from ronda.solvers.as_one import seen_by
 from ronda.solvers.contract import Policy
 from ronda.solvers.exact.backends import Writer, logged
-from ronda.solvers.policies.optimising.milp import Modelled
+from ronda.solvers.policies.optimising.milp import ByModel
 from ronda.solvers.registry import as_policy
 
 ABLE = ("milp", "cp-sat", "sia-like")
@@ -74,7 +74,7 @@ def alternatives_valid(
     """Return alternatives as `alternatives`; of a round that was validated when it was read."""
     from ronda.questions.different import best_plans
 
-    if not isinstance(made, Modelled) or made.name not in ABLE:
+    if not isinstance(made, ByModel) or made.name not in ABLE:
         raise InputError("alternatives", f"policy {made.name}", " or ".join(ABLE))
     if made.exact or made.parts > 1:
         raise InputError("alternatives", "placement=exact or parts", "one model of options")

@@ -14,9 +14,11 @@ commands and traces as entry points in the groups ``ronda.policies``, ``ronda.co
 
 import importlib
 import pkgutil
+import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
+from operator import attrgetter
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
@@ -38,7 +40,7 @@ class Plugin(NamedTuple):
         """Import it; InputError at a place if it is other people's and cannot be imported."""
         module, _, attribute = self.target.partition(":")
         try:
-            return getattr(importlib.import_module(module), attribute)
+            return attrgetter(attribute)(importlib.import_module(module))
         except (Exception, SystemExit) as error:
             if self.ours:
                 raise
@@ -67,13 +69,17 @@ def _packages() -> Iterator[ModuleType]:
 
 def known(kind: Kind) -> dict[str, Plugin]:
     """Return all that is declared, by name: ronda's own first, then other people's."""
+    return declared(kind) | _others(kind, tuple(sys.path))
+
+
+@cache
+def _others(kind: Kind, _path: tuple[str, ...]) -> dict[str, Plugin]:
+    """Return what the packages installed along a path declare, but for names of ronda's own."""
     from importlib.metadata import entry_points  # which takes a while, and most calls need not
 
-    others = {
-        point.name: Plugin(point.value, f"From {point.module}.", ours=False)
-        for point in sorted(entry_points(group=f"ronda.{kind}"))
-    }
-    return declared(kind) | {n: each for n, each in others.items() if n not in declared(kind)}
+    points = sorted(entry_points(group=f"ronda.{kind}"))
+    others = {each.name: Plugin(each.value, f"From {each.module}.", ours=False) for each in points}
+    return {name: each for name, each in others.items() if name not in declared(kind)}
 
 
 def find(kind: Kind, name: str) -> Plugin | None:

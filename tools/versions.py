@@ -33,11 +33,11 @@ PART = "versions"
 FILE = "versions.json"
 
 FIGURES = ("mean_jct_s", TIMED)
-"""What is kept of a run: of each, less is better."""
+"""The figures that are kept of a run: less is better."""
 
 
 class VersionRun(Record, frozen=True, kw_only=True):
-    """A run: of which workload, seed and limits, and its figures, or in words why it failed."""
+    """A run: its workload, seed and limits, and its figures, or in words why it failed."""
 
     fingerprint: str
     seed: Index
@@ -49,7 +49,7 @@ class VersionRun(Record, frozen=True, kw_only=True):
 
     @property
     def of(self) -> tuple[Any, ...]:
-        """What a run of another version must be of, to be held against it."""
+        """The subject of the run: runs of two versions with the same one are compared."""
         return self.fingerprint, self.seed, self.time_limit_s, self.period_s
 
 
@@ -67,7 +67,7 @@ class VersionRecord(Record, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What there is one record of; by it they are sorted, versions by their numbers."""
+        """The subject of a record, by which they are sorted; versions by their numbers."""
         release, rest = re.findall(r"^([\d.]*)(.*)", self.version)[0]
         order = [int(digits) for digits in release.split(".") if digits], not rest, rest
         return self.instance, self.policy, self.knowledge, order
@@ -102,7 +102,7 @@ class VersionHistory(Record, frozen=True, kw_only=True):
 
 
 def load(folder: Path) -> VersionHistory:
-    """Return what a folder keeps."""
+    """Return the history in a folder."""
     path = folder / FILE
     return files.parse(storage.load(path), storage.label(path), VersionHistory)
 
@@ -160,7 +160,7 @@ class JudgedRecord(NamedTuple):
     newly: int
 
     def text(self, figure: str) -> str:
-        """Return what stands in the table of a figure."""
+        """Return the cell of the table of a figure."""
         own, write = self.record.figures(figure), METRICS[figure].write
         spread = f" ± {write(float(np.std(own, ddof=1)))}" if len(own) > 1 else ""
         parts = [f"{write(float(np.mean(own)))}{spread}"] if own else []
@@ -226,7 +226,7 @@ def tables_of(found: Sequence[JudgedRecord]) -> list[Table]:
 
 
 def _regressions(found: Sequence[JudgedRecord], figure: str, versions: Sequence[str]) -> list[str]:
-    """Name what is worse, or say that nothing is, or that nothing can be."""
+    """Name the regressions, or say that there are none, or can be none."""
     if len(versions) < 2:
         return [f"{v} is the only version measured: nothing to compare with" for v in versions]
     worse = [each for each in found if each.worse(figure)]

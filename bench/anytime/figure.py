@@ -35,14 +35,14 @@ def quality_over_time(
             shown, mean = np.maximum(gaps, LEAST), np.maximum(gaps.mean(axis=0), LEAST)
             if len(own) > 1 and len(rounds) == 1 and not targets:
                 low, high = shown.min(axis=0), shown.max(axis=0)
-                band = Marks(kind="area", x=grid, y=high, y_end=low, colour=index, alpha=0.12)
+                band = Marks("area", grid, high, y_end=low, colour=index, alpha=0.12)
                 made.append(band)
             line = Marks(
-                kind="step",
-                x=grid,
-                y=reached(gaps) if targets else mean,
-                name=label,
-                colour=index,
+                "step",
+                grid,
+                reached(gaps) if targets else mean,
+                label,
+                index,
                 width=thinner(index, len(order)),
                 told=told,
             )
@@ -53,20 +53,20 @@ def quality_over_time(
     share = Axis("share of targets", ends=(-0.02, 1.02), percent=True)
     searched = Axis("evaluations (search-tree nodes of milp and prices)", "log", ends[True])
     return Chart(
-        title=rounds[0] if len(rounds) == 1 else f"mean of {len(rounds)} rounds",
-        panels=[
+        rounds[0] if len(rounds) == 1 else f"mean of {len(rounds)} rounds",
+        [
             Panel(
-                marks=lines("%{y:.2%} after %{x:.3g} s", evaluations=False),
-                x=Axis("seconds since entry", "log", ends[False]),
-                y=gap,
-                title="gap to the best known bound",
+                lines("%{y:.2%} after %{x:.3g} s", evaluations=False),
+                Axis("seconds since entry", "log", ends[False]),
+                gap,
+                "gap to the best known bound",
             ),
-            Panel(marks=lines("%{y:.2%}", evaluations=True), x=searched, y=gap),
+            Panel(lines("%{y:.2%}", evaluations=True), searched, gap),
             Panel(
-                marks=lines("%{y:.0%}", evaluations=True, targets=True),
-                x=searched,
-                y=share,
-                title=f"{len(TARGETS)} gaps from 79 to 0.01 % reached",
+                lines("%{y:.0%}", evaluations=True, targets=True),
+                searched,
+                share,
+                f"{len(TARGETS)} gaps from 79 to 0.01 % reached",
             ),
         ],
         columns=3,

@@ -24,14 +24,14 @@ def beliefs(instance: Instance, schedules: Mapping[str, Schedule]) -> Chart:
             _ratios([f for f in schedule.forecasts if f.what == what], label, index)
             for index, (label, schedule) in enumerate(schedules.items())
         ]
-        right = Marks(kind="rule", y=[1.0], colour="grey", dash=":")
+        right = Marks("rule", y=[1.0], colour="grey", dash=":")
         ratio = Axis("believed / real", "log")
-        return Panel(marks=[*marks, right], x=time_axis(end_s), y=ratio, title=f"{what}s")
+        return Panel([*marks, right], time_axis(end_s), ratio, f"{what}s")
 
     lines = [_calibration(_shares(s.forecasts), k) for k, s in enumerate(schedules.values())]
     return Chart(
-        title=f"{instance.name}: beliefs over time",
-        panels=[ratios("size"), calibration(lines, "calibration of sizes"), ratios("rate")],
+        f"{instance.name}: beliefs over time",
+        [ratios("size"), calibration(lines, "calibration of sizes"), ratios("rate")],
         columns=3,
         inches=(11, 3.9),
         header=("policy", "what", "time_s", "job", "believed", "real", "share"),
@@ -44,11 +44,11 @@ def beliefs(instance: Instance, schedules: Mapping[str, Schedule]) -> Chart:
 
 def _ratios(told: Sequence[Forecast], label: str, index: int) -> Marks:
     return Marks(
-        kind="points",
-        x=[each.time_s for each in told],
-        y=[each.believed / each.real for each in told],
-        name=label,
-        colour=index,
+        "points",
+        [each.time_s for each in told],
+        [each.believed / each.real for each in told],
+        label,
+        index,
         symbol=index,
         size=3.5,
         alpha=0.6,
@@ -66,25 +66,26 @@ def _calibration(shares: Floats, index: int, name: str = "") -> Marks:
     level = np.arange(len(shares) + 1) / max(len(shares), 1)
     x = np.append(0.0, shares)
     hover = "%{y:.0%} of sizes below the believed %{x:.0%}"
-    return Marks(kind="step", x=x, y=level, name=name, colour=index, told=hover)
+    return Marks("step", x, level, name, index, told=hover)
 
 
 def calibration(lines: Sequence[Marks], title: str) -> Panel:
     """Return a panel of calibrations: beliefs on its diagonal are right."""
-    right = Marks(kind="line", x=[0, 1], y=[0, 1], colour="grey", width=0.8, dash=":")
+    right = Marks("line", [0, 1], [0, 1], colour="grey", width=0.8, dash=":")
     x, y = Axis("believed probability", ends=(0, 1)), Axis("share of jobs below", ends=(0, 1.02))
-    return Panel(marks=[*lines, right], x=x, y=y, title=title)
+    return Panel([*lines, right], x, y, title)
 
 
 def calibration_of(predictor: Predictor) -> Chart:
     """Show the share of jobs that stayed below each believed probability; a diagonal is right."""
     found = predictor.calibration
     line = _calibration(np.array(found.shares), 0)
+    said = f"rank correlation {found.correlation:.2f} (GPU time {found.service_correlation:.2f})"
+    rows = zip(line.x[1:], line.y[1:], strict=True)
     return Chart(
-        title=f"{predictor.instance}: {found.jobs:,} jobs, rank correlation "
-        f"{found.correlation:.2f} (GPU time {found.service_correlation:.2f})",
-        panels=[calibration([line], "")],
+        f"{predictor.instance}: {found.jobs:,} jobs, {said}",
+        [calibration([line], "")],
         inches=(5.6, 4.4),
         header=("believed", "share"),
-        rows=zip(line.x[1:], line.y[1:], strict=True),
+        rows=rows,
     )

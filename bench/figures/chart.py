@@ -1,7 +1,7 @@
 """A picture said once: what it shows, whether a file or the page draws it.
 
-Nothing here knows a library that draws: `ronda.bench.figures.style` makes files of a chart with
-matplotlib, `ronda.bench.report.plotly` a chart of the page.
+Nothing here knows a library that draws: `ronda.bench.figures.draw` makes files of a chart,
+`ronda.bench.report.plotly` what the page draws.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ def named(names: Iterable[str], title: str = "") -> Axis:
     return Axis(title, ticks=dict(enumerate(names)), down=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Marks:
     """Data that are drawn alike.
 
@@ -65,10 +65,10 @@ class Marks:
     kind: Literal["line", "step", "area", "band", "points", "boxes", "rule"]
     x: Numbers = ()
     y: Numbers = ()
-    x_end: Numbers = ()
-    y_end: Numbers = ()
     name: str = ""
     colour: int | str = "ink"
+    x_end: Numbers = ()
+    y_end: Numbers = ()
     alpha: float = 1.0
     width: float = 1.2
     dash: str = "-"
@@ -82,7 +82,7 @@ class Marks:
     texts: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Panel:
     """Marks on a pair of axes; later ones lie above.
 
@@ -98,7 +98,7 @@ class Panel:
     weight: float = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Chart:
     """A picture of panels, row by row, and its numbers: a header and rows.
 

@@ -12,7 +12,7 @@ def within(name: str, index: int, values: Numbers, count: int, told: str = "") -
     x = np.sort(np.asarray(values, dtype=float))
     share = np.arange(len(x) + 1) / max(count, 1)
     x, share = np.append(x[:1], x), share[0 if len(x) else 1 :]
-    return Marks(kind="step", x=x, y=share, name=name, colour=index, width=2.0, told=told)
+    return Marks("step", x, share, name, index, width=2.0, told=told)
 
 
 def distribution(lines: Sequence[Marks], x: str, y: str) -> Panel:
@@ -20,4 +20,4 @@ def distribution(lines: Sequence[Marks], x: str, y: str) -> Panel:
     positive = [value for line in lines for value in line.x if value > 0]
     scale = "log" if positive and max(positive) > 20 * min(positive) else "linear"
     share = Axis(y, ends=(0.0, 1.02), percent=True)
-    return Panel(marks=lines, x=Axis(x, scale), y=share)
+    return Panel(lines, Axis(x, scale), share)

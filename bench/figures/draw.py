@@ -1,22 +1,33 @@
 """Files of a chart: its picture by matplotlib, without a display, and its numbers as CSV."""
 
-from collections.abc import Callable
+import csv
+import io
+import warnings
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from ronda.bench.figures.chart import Axis, Chart, Marks, Numbers, Panel
-from ronda.bench.figures.style import MARKERS, colour, legend_below, line, new_figure, save, tidy
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
 from ronda.instances.arrays import Floats
+from ronda.instances.errors import printable
+from ronda.instances.files.storage import store
 
+# Okabe and Ito's palette, which people with colour-blindness can tell apart
+# (https://jfly.uni-koeln.de/color/).
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
+LINES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 SHADES = {"ink": "black", "grey": "#8C8C8C", "limit": "#B00020"}
 
 
@@ -56,7 +67,7 @@ def drawn(chart: Chart) -> Figure:
 
 def _draw(axes: Axes, marks: Marks, panel: Panel, order: float) -> Any:
     """Draw marks; returns what stands for them in the legend."""
-    shade = shade_of(marks.colour)
+    shade = colour(marks.colour)
     x, x_end, y, y_end = (
         np.asarray(values, dtype=float) / axis.unit
         for axis, pair in ((panel.x, (marks.x, marks.x_end)), (panel.y, (marks.y, marks.y_end)))
@@ -83,11 +94,15 @@ def _draw(axes: Axes, marks: Marks, panel: Panel, order: float) -> Any:
         base = y_end if len(y_end) else 0.0
         return axes.fill_between(x, y, base, step=step, color=shade, linewidth=0, **look)
     alone, symbol = marks.kind == "points", marks.symbol
+    y_bars, x_bars = (
+        None if lengths is None else np.nan_to_num(np.array(lengths, dtype=float)) / axis.unit
+        for lengths, axis in ((marks.y_bars, panel.y), (marks.x_bars, panel.x))
+    )
     return axes.errorbar(
         x,
         y,
-        _bars(marks.y_bars, panel.y.unit),
-        _bars(marks.x_bars, panel.x.unit),
+        y_bars,
+        x_bars,
         **lines | {"linestyle": "none" if alone else dash},
         **look,
         drawstyle="steps-post" if marks.kind == "step" else "default",
@@ -98,25 +113,13 @@ def _draw(axes: Axes, marks: Marks, panel: Panel, order: float) -> Any:
     )
 
 
-def shade_of(colour_of: int | str) -> str:
-    """Return a colour for matplotlib."""
-    return colour(colour_of) if isinstance(colour_of, int) else SHADES.get(colour_of, colour_of)
-
-
-def _edges(corners: Floats, panel: Panel) -> Floats:
-    """Return the width of each box's white edge: none where it would hide a small box."""
-    if not len(corners):
-        return np.zeros(0)
+def _edges(corners: Floats, panel: Panel) -> Any:
+    """Return (n,) the width of each box's white edge: none where it would hide a small box."""
     spans = [
-        abs((axis.ends[1] or 0.0) - (axis.ends[0] or 0.0)) / axis.unit
+        np.inf if None in axis.ends else float(np.ptp(axis.ends)) / axis.unit  # type: ignore[arg-type]
         for axis in (panel.x, panel.y)
     ]
-    wide, high = np.ptp(corners, axis=1).T
-    return np.where((wide > spans[0] / 300) & (high > spans[1] / 250) & (spans[0] > 0), 0.3, 0.0)
-
-
-def _bars(lengths: tuple[Numbers, Numbers] | None, unit: float) -> Floats | None:
-    return None if lengths is None else np.nan_to_num(np.array(lengths, dtype=float)) / unit
+    return 0.3 * (np.ptp(corners, axis=1) > np.array(spans) / (300, 250)).all(axis=1)
 
 
 def _finish(axes: Axes, panel: Panel, *, inner: bool) -> None:
@@ -140,8 +143,7 @@ def _scale(axes: Axes, name: str, axis: Axis) -> None:
     }
     side = axes.xaxis if name == "x" else axes.yaxis
     scale, how = scales.get(axis.scale, (axis.scale, {}))
-    set_scale: Callable[..., Any] = getattr(axes, f"set_{name}scale")
-    set_scale(scale, **how)
+    getattr(axes, f"set_{name}scale")(scale, **how)
     low, high = (None if end is None else end / axis.unit for end in axis.ends)
     getattr(axes, f"set_{name}lim")(low, high)
     first, last = getattr(axes, f"get_{name}lim")()
@@ -160,3 +162,73 @@ def _scale(axes: Axes, name: str, axis: Axis) -> None:
     side.set_minor_formatter(NullFormatter())
     if axis.down:
         side.set_inverted(True)
+
+
+def colour(of: int | str) -> str:
+    """Return the colour at a place of the palette, or of a shade by name or in hexadecimal."""
+    return PALETTE[of % len(PALETTE)] if isinstance(of, int) else SHADES.get(of, of)
+
+
+def line(index: int) -> str:
+    """Return the line style of the policy with this index: a new one once colours repeat."""
+    return LINES[index // len(PALETTE) % len(LINES)]
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure whose parts make room for each other (inches)."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.05)  # type: ignore[union-attr, call-arg]
+    return figure
+
+
+def tidy(axes: Axes, x: str = "", y: str = "", *, grid: bool = False) -> None:
+    """Label the axes, draw a grid if asked for, and take away the lines that say nothing."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+    if x:
+        axes.set_xlabel(x, fontsize=9)
+    if y:
+        axes.set_ylabel(y, fontsize=9)
+    if grid:
+        axes.grid(visible=True, linewidth=0.4, alpha=0.5)
+
+
+def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 4) -> None:
+    """Put a legend under all panels, in `columns` columns, or fewer if the figure is narrow."""
+    labels = [str(handle.get_label()) for handle in handles]
+    longest_in = 0.55 + 0.065 * max(map(len, labels), default=0)  # at a font size of 8
+    fit = max(1, min(columns, int(figure.get_figwidth() / longest_in)))
+    figure.legend(handles, labels, loc="outside lower center", ncols=fit, fontsize=8, frameon=False)
+
+
+def save(
+    figure: Figure,
+    path: Path,
+    header: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    svg: bool = False,
+) -> None:
+    """Write a figure and its numbers as `save_chart` does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    numbers = io.StringIO()
+    shown = ([printable(x) if isinstance(x, str) else x for x in row] for row in rows)
+    csv.writer(numbers).writerows((header, *shown))
+    store(path.with_suffix(".csv"), numbers.getvalue().encode())
+    for kind in ("png", "svg") if svg else ("png",):
+        save_picture(figure, path.with_suffix(f".{kind}"), kind)
+
+
+def save_picture(figure: Figure, picture: Path, kind: str = "png") -> None:
+    """Write a picture whole or not at all."""
+    drawn = io.BytesIO()
+    about = {"Date": None} if kind == "svg" else {}  # equal numbers give equal files
+    for text in figure.findobj(Text):
+        # Letter by letter: ``$`` begins no formula. Those of logarithmic axes have no text yet.
+        if said := text.get_text():
+            text.set_text("\n".join(map(printable, said.split("\n"))))
+            text.set_parse_math(False)
+    with rc_context({"svg.hashsalt": picture.stem}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a name may have any
+        figure.savefig(drawn, format=kind, dpi=150, metadata=about)
+    store(picture, drawn.getvalue())

@@ -35,8 +35,8 @@ def residuals(fits: Sequence[Fit]) -> Chart:
         for r in fit.residuals
     )
     return Chart(
-        title=title,
-        panels=[panel for fit in chosen for panel in _panels(fit)],
+        title,
+        [panel for fit in chosen for panel in _panels(fit)],
         columns=2,
         inches=(9, 2.6 * len(chosen) + 0.8),
         header=("fit", "row", "axis", "measured", "fitted", "held_out"),
@@ -58,42 +58,42 @@ def _panels(fit: Fit) -> tuple[Panel, Panel]:
     said = (("fitted", fitted, 0, False, 4.0), ("left out", left_out, 1, True, 5.0))
     marks = [
         Marks(
-            kind="points",
-            x=at,
-            y=100.0 * (values / measured - 1.0),
-            name=name,
-            colour=colour,
+            "points",
+            at,
+            100.0 * (values / measured - 1.0),
+            name,
+            colour,
             symbol=0,
             size=size,
             hollow=hollow,
         )
         for name, values, colour, hollow, size in said
     ]
-    zero = Marks(kind="rule", y=[0.0], width=0.8)
+    zero = Marks("rule", y=[0.0], width=0.8)
     x = Axis("GPUs", "log2") if fit.power is None else Axis("relative speed")
-    return model, Panel(marks=[zero, *marks], x=x, y=Axis("residual (%)"))
+    return model, Panel([zero, *marks], x, Axis("residual (%)"))
 
 
 def _power(curve: PowerCurve, speed: Floats, measured: Floats, title: str) -> Panel:
     """Return power against speed; dotted where nothing was measured."""
     low, high = float(speed.min()), max(1.0, float(speed.max()))
     lines = [
-        Marks(kind="line", x=x, y=gpu_power_w(curve, x), colour=1, width=1.4, dash=dash)
+        Marks("line", x, gpu_power_w(curve, x), colour=1, width=1.4, dash=dash)
         for x, dash in (
             (np.linspace(low, high, 200), "-"),
             (np.linspace(min(0.3, low), low, 200), ":"),
         )
     ]
-    points = Marks(kind="points", x=speed, y=measured, colour=0, symbol=0, size=4)
+    points = Marks("points", speed, measured, colour=0, symbol=0, size=4)
     y = Axis("W per GPU", ends=(0.0, None))
-    return Panel(marks=[*lines, points], x=Axis("relative speed"), y=y, title=title)
+    return Panel([*lines, points], Axis("relative speed"), y, title)
 
 
 def _steps(measured: Floats, fitted: Floats, title: str) -> Panel:
     """Return fitted against measured seconds."""
     both = np.concatenate([measured, fitted])
     ends = [float(both.min()), float(both.max())]
-    line = Marks(kind="line", x=ends, y=ends, colour=1, width=1.0)
-    points = Marks(kind="points", x=measured, y=fitted, colour=0, symbol=0, size=3.5)
+    line = Marks("line", ends, ends, colour=1, width=1.0)
+    points = Marks("points", measured, fitted, colour=0, symbol=0, size=3.5)
     x, y = Axis("measured s per iteration", "log"), Axis("fitted", "log")
-    return Panel(marks=[line, points], x=x, y=y, title=title)
+    return Panel([line, points], x, y, title)

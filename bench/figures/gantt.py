@@ -1,10 +1,10 @@
 """The Gantt chart of a run: which job held which GPUs of which node."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, time_axis
 from ronda.instances.instance import Instance
@@ -40,28 +40,11 @@ class Bar:
 def bars(instance: Instance, schedule: Schedule) -> list[Bar]:
     """Return what each segment holds on its nodes; which GPUs is a choice for the eye (`seats`)."""
     return [
-        Bar(seat.jobs[0], len(seat.jobs), seat.node, *stretch, seat.segment)
+        Bar(seat.jobs[0], len(seat.jobs), seat.node, int(own[0]), len(own), seat.segment)
         for seat in seats(instance.cluster, schedule)
-        for stretch in _stretches(seat.gpus)
+        for own in np.split(seat.gpus, np.flatnonzero(np.diff(seat.gpus) > 1) + 1)
+        if len(own)
     ]
-
-
-def _stretches(lanes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the (first, length) of each run of consecutive numbers in an ascending sequence."""
-    start = 0
-    for k in range(1, len(lanes) + 1):
-        if k == len(lanes) or lanes[k] != lanes[k - 1] + 1:
-            yield lanes[start], k - start
-            start = k
-
-
-class Box(NamedTuple):
-    """Where a bar stands: from GPU `low` of the cluster to GPU `high`, between two times."""
-
-    start_s: float
-    low: float
-    end_s: float
-    high: float
 
 
 def gantt(instance: Instance, schedules: Mapping[str, Schedule]) -> Chart:
@@ -74,8 +57,10 @@ def gantt(instance: Instance, schedules: Mapping[str, Schedule]) -> Chart:
     colours = dict(zip(sizes, spread, strict=True))
 
     def boxes(chosen: Sequence[Bar], name: str, colour: str, **how: bool) -> Marks:
-        lows = [(bar.segment, base[bar.node] + ROW * bar.lane, ROW * bar.lanes) for bar in chosen]
-        corners = (Box(s.start_s, low, s.end_s, low + high) for s, low, high in lows)
+        corners = (
+            (b.segment.start_s, b.segment.end_s, base[b.node] + ROW * b.lane, ROW * b.lanes)
+            for b in chosen
+        )
         return _boxes(corners, name, colour, **how)
 
     def panel(label: str, some: Sequence[Bar]) -> Panel:
@@ -96,8 +81,8 @@ def gantt(instance: Instance, schedules: Mapping[str, Schedule]) -> Chart:
     high = min(max(1.6, 0.8 + 0.09 * nodes, 0.8 + 0.022 * gpus), 9.0)
     times = ("start_s", "resume_s", "end_s")
     return Chart(
-        title=f"{instance.name}: GPUs of each node by size of the job",
-        panels=[panel(label, some) for label, some in found.items()],
+        f"{instance.name}: GPUs of each node by size of the job",
+        [panel(label, some) for label, some in found.items()],
         inches=(10, high * len(found) + 0.6),
         one_x=True,
         header=("policy", "job", "jobs", "node", "first_gpu", "gpus_here", "gpus", *times),
@@ -127,12 +112,10 @@ def gantt_panel(instance: Instance, marks: Sequence[Marks], end_s: float, title:
     for group in groups if len(groups) > 1 else ():
         after = first + group.count
         notes[(base[first] + base[after]) / 2] = group.name
-        edges += [Marks(kind="rule", y=[base[first]], width=0.6)] * bool(first)
+        edges += [Marks("rule", y=[base[first]], width=0.6)] * bool(first)
         first = after
     node = Axis("node", ends=(0.0, float(base[-1])), ticks=ticks, down=True)
-    return Panel(
-        marks=[*marks, *edges], x=time_axis(end_s), y=node, title=title, grid=False, notes=notes
-    )
+    return Panel([*marks, *edges], time_axis(end_s), node, title, grid=False, notes=notes)
 
 
 def away(instance: Instance, schedule: Schedule) -> Marks:
@@ -140,13 +123,8 @@ def away(instance: Instance, schedule: Schedule) -> Marks:
     base, outages = bases(instance), instance.faults.outages
     times = [*schedule.sleeps, *((out.node, out.start_s, out.end_s) for out in outages)]
     found = (
-        Box(
-            start_s,
-            base[node],
-            min(end_s, schedule.end_s),
-            base[node] + ROW * (base[node + 1] - base[node]),
-        )
-        for node, start_s, end_s in times
+        (start_s, min(end_s, schedule.end_s), base[k], ROW * (base[k + 1] - base[k]))
+        for k, start_s, end_s in times
         if start_s < schedule.end_s
     )
     name = "node asleep or out of service" if outages else "node asleep"
@@ -155,18 +133,19 @@ def away(instance: Instance, schedule: Schedule) -> Marks:
 
 def bases(instance: Instance) -> list[int]:
     """Return the GPUs of the cluster before each node, and all of them."""
-    found = [0]
-    for gpus in instance.cluster.topology.node_gpus.tolist():
-        found.append(found[-1] + gpus)
-    return found
+    return [0, *np.cumsum(instance.cluster.topology.node_gpus).tolist()]
 
 
-def _boxes(corners: Iterator[Box], name: str, colour: str, *, hatch: bool = False) -> Marks:
-    columns = [*zip(*corners, strict=True)] or [()] * 4
-    x, y, x_end, y_end = columns
-    return Marks(
-        kind="boxes", x=x, y=y, x_end=x_end, y_end=y_end, name=name, colour=colour, hatch=hatch
-    )
+def _boxes(
+    corners: Iterable[tuple[float, float, float, float]],
+    name: str,
+    colour: str,
+    *,
+    hatch: bool = False,
+) -> Marks:
+    """Return boxes of a start, an end, the GPUs of the cluster below them, and their height."""
+    start, end, low, high = np.array([*corners]).reshape(-1, 4).T
+    return Marks("boxes", start, low, name, colour, end, low + high, hatch=hatch)
 
 
 def _size(power: int) -> str:

@@ -32,9 +32,9 @@ def overview(results: Sequence[Result]) -> Chart:
         x, y, low, high = np.array(list(points.values())).T
         bars = np.nan_to_num([y - low, high - y])
         small = Marks(
-            kind="points",
-            x=x,
-            y=y,
+            "points",
+            x,
+            y,
             y_bars=(bars[0], bars[1]),
             colour=index,
             symbol=index,
@@ -48,16 +48,7 @@ def overview(results: Sequence[Result]) -> Chart:
         if common:
             ms, ratio = geometric_mean(np.array([points[name][:2] for name in common]), axis=0)
             name = f"{label}: {percent(ratio - 1, '.0f')} % at {ms:.2g} ms"
-            large = Marks(
-                kind="points",
-                x=[ms],
-                y=[ratio],
-                name=name,
-                colour=index,
-                symbol=index,
-                size=11,
-                alpha=0.85,
-            )
+            large = Marks("points", [ms], [ratio], name, index, symbol=index, size=11, alpha=0.85)
             marks.append(large)
             rows.append((label, "geometric mean", ms, ratio - 1, "", ""))
     count = len({name for points in known.values() for name in points})
@@ -65,12 +56,12 @@ def overview(results: Sequence[Result]) -> Chart:
     ratios = (1, *(1.02, 1.05, 1.1) * near, 1.2, 1.5, 2, 3, 4, 6, 8, 11, 21, 51, 101)
     gap = "mean JCT above what no scheduler can beat"
     return Chart(
-        title=f"Quality against solve time on {count} workloads; large: geometric mean",
-        panels=[
+        f"Quality against solve time on {count} workloads; large: geometric mean",
+        [
             Panel(
-                marks=marks,
-                x=Axis("median time of a decision (ms)", "log"),
-                y=Axis(gap, "log", (0.98, None), {r: f"{(r - 1) * 100:.0f} %" for r in ratios}),
+                marks,
+                Axis("median time of a decision (ms)", "log"),
+                Axis(gap, "log", (0.98, None), {r: f"{(r - 1) * 100:.0f} %" for r in ratios}),
             )
         ],
         inches=(8, 5),

@@ -11,24 +11,16 @@ def ranks(labels: Sequence[str], found: Ranks, instances: int) -> Chart:
     order = sorted(range(len(labels)), key=lambda k: (found.mean[k], k))
     half = [found.critical / 2]
     points = [
-        Marks(
-            kind="points",
-            x=[found.mean[k]],
-            y=[place],
-            x_bars=(half, half),
-            colour=k,
-            symbol=k,
-            size=8,
-        )
+        Marks("points", [found.mean[k]], [place], x_bars=(half, half), colour=k, symbol=k, size=8)
         for place, k in enumerate(order)
     ]
     return Chart(
-        title=f"Lines that overlap: not told apart (Nemenyi, 5 %); Friedman p = {found.p:.2g}",
-        panels=[
+        f"Lines that overlap: not told apart (Nemenyi, 5 %); Friedman p = {found.p:.2g}",
+        [
             Panel(
-                marks=points,
-                x=Axis(f"mean rank over {instances} instances; 1 is best"),
-                y=named(labels[k] for k in order),
+                points,
+                Axis(f"mean rank over {instances} instances; 1 is best"),
+                named(labels[k] for k in order),
             )
         ],
         inches=(6.4, 1.4 + 0.32 * len(labels)),

@@ -46,8 +46,8 @@ def completion_times(instance: Instance, schedules: Mapping[str, Schedule]) -> C
         lines.append(within(f"{label} ({said})", index, jct_s, len(schedule.jobs)))
         rows += [(label, x, y) for x, y in zip(lines[-1].x, lines[-1].y, strict=True)]
     return Chart(
-        title=f"{instance.name}: completion times",
-        panels=[distribution(lines, "job completion time (s)", "share of jobs")],
+        f"{instance.name}: completion times",
+        [distribution(lines, "job completion time (s)", "share of jobs")],
         header=("policy", "jct_s", "share"),
         rows=rows,
     )

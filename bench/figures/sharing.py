@@ -32,10 +32,10 @@ def sharing(fits: Fits) -> Chart:
         if memory:
             panels.append(_memory(own))
     return Chart(
-        title="models that share a GPU",
-        panels=panels,
+        "models that share a GPU",
+        panels,
         columns=2,
-        inches=(9, 2.6 * (-(-len(panels) // 2)) + 0.6),
+        inches=(9, 2.6 * -(-len(panels) // 2) + 0.6),
         header=("fit", "row", "models", "measured", "fitted", "held_out"),
         rows=(
             (f.name, r.row, r.at["models"], r.measured, r.fitted, r.held_out or "")
@@ -91,13 +91,13 @@ def _marks(
     index, models = MODES.index(mode), np.array([r.at["models"] for r in own])
     measured = np.array([r.measured for r in own])
     return [
-        Marks(kind="line", x=line, y=model, colour=index, width=1.3),
+        Marks("line", line, model, colour=index, width=1.3),
         Marks(
-            kind="points",
-            x=models,
-            y=models / measured if rates else measured,
-            name=name,
-            colour=index,
+            "points",
+            models,
+            models / measured if rates else measured,
+            name,
+            index,
             symbol=index,
             size=4,
         ),
@@ -105,4 +105,4 @@ def _marks(
 
 
 def _panel(marks: Sequence[Marks], y: str, title: str = "") -> Panel:
-    return Panel(marks=marks, x=Axis("models on the GPU"), y=Axis(y, ends=(0.0, None)), title=title)
+    return Panel(marks, Axis("models on the GPU"), Axis(y, ends=(0.0, None)), title)

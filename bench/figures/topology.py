@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import networkx as nx
 from matplotlib.figure import Figure
 
-from ronda.bench.figures.style import colour, save_picture
+from ronda.bench.figures.draw import colour, save_picture
 
 if TYPE_CHECKING:
     Outline = nx.DiGraph[int]

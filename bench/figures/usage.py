@@ -28,8 +28,8 @@ def usage(instance: Instance, schedules: Mapping[str, Schedule]) -> Chart:
         for values in zip(s.time_s.tolist(), s.gpus.tolist(), s.watts.tolist(), strict=True)
     )
     return Chart(
-        title=f"{instance.name}: use over time",
-        panels=panels,
+        f"{instance.name}: use over time",
+        panels,
         columns=1 + powered,
         inches=(11 if powered else 8, 1.7 * len(found) + 0.9),
         one_x=True,
@@ -48,44 +48,38 @@ def gpus_panel(
     axis: str = "GPUs held",
 ) -> Panel:
     """Return the panel of GPUs over time, with a line at those of the cluster."""
-    limit = Marks(kind="rule", y=[instance.cluster.gpus], name="GPUs of the cluster", colour="ink")
-    used = Marks(kind="area", x=time_s, y=gpus, colour=colour, alpha=0.75, told="%{y:,.0f} GPUs")
+    limit = Marks("rule", y=[instance.cluster.gpus], name="GPUs of the cluster", colour="ink")
+    used = Marks("area", time_s, gpus, colour=colour, alpha=0.75, told="%{y:,.0f} GPUs")
     most = 1.08 * max(instance.cluster.gpus, float(np.max(gpus, initial=0.0)))
-    return Panel(
-        marks=[used, limit],
-        x=time_axis(end_s),
-        y=Axis(axis, ends=(0.0, most)),
-        title=title,
-        grid=False,
-    )
+    return Panel([used, limit], time_axis(end_s), Axis(axis, ends=(0.0, most)), title, grid=False)
 
 
 def queue_panel(time_s: Numbers, jobs: Numbers, end_s: float) -> Panel:
     """Return the panel of jobs that wait over time."""
-    waits = Marks(kind="area", x=time_s, y=jobs, colour=4, alpha=0.75, told="%{y:,.0f} jobs wait")
-    return Panel(marks=[waits], x=time_axis(end_s), y=Axis("waiting", ends=(0.0, None)), grid=False)
+    waits = Marks("area", time_s, jobs, colour=4, alpha=0.75, told="%{y:,.0f} jobs wait")
+    return Panel([waits], time_axis(end_s), Axis("waiting", ends=(0.0, None)), grid=False)
 
 
 def watts_panel(
     instance: Instance, time_s: Numbers, watts: Numbers, end_s: float, colour: int, most_w: float
 ) -> Panel:
     """Return the panel of watts over time, with lines at the limits that there are."""
-    marks = [Marks(kind="area", x=time_s, y=watts, colour=colour, alpha=0.75, told="%{y:,.4g} kW")]
+    marks = [Marks("area", time_s, watts, colour=colour, alpha=0.75, told="%{y:,.4g} kW")]
     cap, energy = instance.budget.power_cap_w, instance.budget.energy
     limits = [most_w]
     if cap is not None:
         x, y = (*cap.times_s, end_s), (*cap.values, cap.values[-1])
-        marks.append(Marks(kind="step", x=x, y=y, name="power cap", colour="limit"))
+        marks.append(Marks("step", x, y, "power cap", "limit"))
         limits += y
     if energy is not None:
         name, even_w = "energy budget, if spent evenly", energy.sustained_w
-        marks.append(Marks(kind="rule", y=[even_w], name=name, colour="limit", dash="--"))
+        marks.append(Marks("rule", y=[even_w], name=name, colour="limit", dash="--"))
         limits.append(even_w)
     idle_w = instance.cluster.topology.idle_w
     name = "all nodes awake and idle"
-    marks.append(Marks(kind="rule", y=[idle_w], name=name, width=0.8, dash=":"))
+    marks.append(Marks("rule", y=[idle_w], name=name, width=0.8, dash=":"))
     power = Axis("power (kW)", ends=(0.0, 1.08 * max(idle_w, *limits)), unit=1e3)
-    return Panel(marks=marks, x=time_axis(end_s), y=power, grid=False)
+    return Panel(marks, time_axis(end_s), power, grid=False)
 
 
 def wanted(instance: Instance) -> tuple[Floats, ...]:
@@ -101,8 +95,8 @@ def demand(instance: Instance) -> Chart:
     seconds, gpus = wanted(instance)
     asked = "GPUs wanted, if none waited"
     return Chart(
-        title=f"{instance.name}: {len(instance.jobs):,} jobs",
-        panels=[gpus_panel(instance, seconds, gpus, float(seconds[-1]), axis=asked)],
+        f"{instance.name}: {len(instance.jobs):,} jobs",
+        [gpus_panel(instance, seconds, gpus, float(seconds[-1]), axis=asked)],
         inches=(8.0, 3.2),
         header=("time_s", "gpus"),
         rows=zip(seconds.tolist(), gpus.tolist(), strict=True),

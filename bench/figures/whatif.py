@@ -6,7 +6,7 @@ from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, named
 from ronda.questions.whatif.answer import WhatIf
 from ronda.questions.whatif.sizes import Size
 
-ZERO = Marks(kind="rule", x=[0], width=0.8)
+ZERO = Marks("rule", [0], width=0.8)
 
 
 def whatif(title: str, found: WhatIf) -> Chart:
@@ -16,29 +16,29 @@ def whatif(title: str, found: WhatIf) -> Chart:
     sized = [(job, size) for job, sizes in found.sizes.items() for size in sizes]
     changes = [(o.found, k) for k, o in enumerate(found.outcomes)]
     foretold = Marks(
-        kind="points",
-        x=[outcome.foretold for outcome in found.outcomes],
-        y=range(len(found.outcomes)),
-        name="foretold by the prices",
-        colour=4,
+        "points",
+        [outcome.foretold for outcome in found.outcomes],
+        range(len(found.outcomes)),
+        "foretold by the prices",
+        4,
         symbol=3,
     )
     panels = [
         Panel(
-            marks=[_bars(changes, 0, "found"), ZERO, foretold],
-            x=Axis("change of the plan's worth"),
-            y=named(outcome.change for outcome in found.outcomes),
-            title="changes",
+            [_bars(changes, 0, "found"), ZERO, foretold],
+            Axis("change of the plan's worth"),
+            named(outcome.change for outcome in found.outcomes),
+            "changes",
         ),
         Panel(
-            marks=[
+            [
                 _bars([pair for pair in gains if pair[0] > 0], 2, "gain"),
                 _bars([pair for pair in gains if pair[0] <= 0], 1, "loss, or cost to others"),
                 ZERO,
             ],
-            x=Axis("gain or loss"),
-            y=named(shift.job for shift in jobs),
-            title=f"jobs: {found.outcomes[-1].change}",
+            Axis("gain or loss"),
+            named(shift.job for shift in jobs),
+            f"jobs: {found.outcomes[-1].change}",
         ),
         *([_sizes(sized)] if sized else []),
     ]
@@ -46,8 +46,8 @@ def whatif(title: str, found: WhatIf) -> Chart:
     numbers = [(o.change, o.objective, o.found, o.foretold) for o in found.outcomes]
     unit = found.base.details.objective
     return Chart(
-        title=f"{title}: worth {found.objective:.4g} ({unit}) as it is",
-        panels=panels,
+        f"{title}: worth {found.objective:.4g} ({unit}) as it is",
+        panels,
         columns=len(panels),
         inches=(4.6 * len(panels), 1.6 + 0.27 * rows),
         header=("change", "objective", "found", "foretold"),
@@ -63,7 +63,7 @@ def _bars(
     y_end = [place + high / 2 for _, place in ends]
     x_end = [end for end, _ in ends]
     zeros = [0.0] * len(ends)
-    return Marks(kind="boxes", x=zeros, y=y, x_end=x_end, y_end=y_end, name=name, colour=colour)
+    return Marks("boxes", zeros, y, name, colour, x_end=x_end, y_end=y_end)
 
 
 def _sizes(sized: Sequence[tuple[str, Size]]) -> Panel:
@@ -76,11 +76,11 @@ def _sizes(sized: Sequence[tuple[str, Size]]) -> Panel:
         _bars([(end, at) for end, at, size in worth if size.starts], 2, "worth, starts", 0.38),
         _bars([(end, at) for end, at, size in worth if not size.starts], 7, "worth, waits", 0.38),
         _bars(costs, 1, "loss, or cost to others", 0.38),
-        Marks(kind="points", x=[0.0] * len(never), y=never, colour=1, symbol="x"),
+        Marks("points", [0.0] * len(never), never, colour=1, symbol="x"),
     ]
     names = (
         f"{job + ': ' if several else ''}{size.gpus} {size.pool.rpartition('/')[2]}"
         for job, size in sized
     )
     title = "new jobs" if several else sized[0][0]
-    return Panel(marks=marks, x=Axis("worth and cost"), y=named(names), title=title)
+    return Panel(marks, Axis("worth and cost"), named(names), title)

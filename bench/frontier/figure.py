@@ -51,27 +51,15 @@ def frontier(
         for point in curve.points
     ]
     rows += [("clairvoyant bound", "", "", energy, "", jct, "", "") for energy, jct in bound]
+    marks = [_impossible(bound, ends[1], limits)] if bound else []
+    for curve in drawn:
+        marks += _curve(curve, order.index(curve.label), ends[1])
+    energy = f"energy of the whole run, hosts and idle GPUs included ({unit})"
+    x, y = Axis(energy, ends=ends, unit=unit_j), Axis("mean JCT (s)", scale, limits)
     return Chart(
-        title=f"{name}: completion time that energy buys\n"
+        f"{name}: completion time that energy buys\n"
         f"hollow: more energy for a longer time (dotted: from budget to budget){said}",
-        panels=[
-            Panel(
-                marks=[
-                    *[_impossible(bound, ends[1], limits)] * bool(bound),
-                    *(
-                        mark
-                        for curve in drawn
-                        for mark in _curve(curve, order.index(curve.label), ends[1])
-                    ),
-                ],
-                x=Axis(
-                    f"energy of the whole run, hosts and idle GPUs included ({unit})",
-                    ends=ends,
-                    unit=unit_j,
-                ),
-                y=Axis("mean JCT (s)", scale, ends=limits),
-            )
-        ],
+        [Panel(marks, x, y)],
         inches=(8, 5),
         header=("policy", "budget_factor", *NUMBERS[1:], "seeds"),
         rows=rows,
@@ -89,16 +77,16 @@ def _curve(curve: Curve, index: int, right_j: float) -> Iterator[Marks]:
         ((*envelope, (right_j, envelope[-1][1])), {"width": 1.6, "alpha": 0.9}),
     ):
         x, y = zip(*pairs, strict=True)
-        yield Marks(kind="line", x=x, y=y, **shared, **look)
+        yield Marks("line", x, y, **shared, **look)
     for hollow in (True, False):
         some = [p for p in curve.points if ((p.energy_j, p.mean_jct_s) in envelope) is not hollow]
         x_half, y_half = (
             [getattr(p, n) for p in some] for n in ("energy_half_j", "mean_jct_half_s")
         )
         yield Marks(
-            kind="points",
-            x=[point.energy_j for point in some],
-            y=[point.mean_jct_s for point in some],
+            "points",
+            [point.energy_j for point in some],
+            [point.mean_jct_s for point in some],
             x_bars=(x_half, x_half),
             y_bars=(y_half, y_half),
             symbol=index,
@@ -113,12 +101,12 @@ def _impossible(bound: Steps, right_j: float, limits: tuple[float, float]) -> Ma
     """Return where no schedule can be: below the bound, and left of it."""
     energies, seconds = zip(*bound, strict=True)
     return Marks(
-        kind="area",
-        x=(0.0, *energies, max(right_j, energies[-1])),
-        y=(limits[1], *seconds[1:], seconds[-1], seconds[-1]),
+        "area",
+        (0.0, *energies, max(right_j, energies[-1])),
+        (limits[1], *seconds[1:], seconds[-1], seconds[-1]),
+        "no schedule can be here",
+        "grey",
         y_end=[limits[0]] * (len(bound) + 2),
-        name="no schedule can be here",
-        colour="grey",
         alpha=0.28,
     )
 
@@ -133,25 +121,25 @@ def prices(name: str, labels: Sequence[str], worths: Mapping[tuple[str, float], 
     end_s = max(float(said.time_s[-1] + said.lasts_s[-1]) for _, said in tightest.values())
     panels = [
         Panel(
-            marks=[
+            [
                 Marks(
-                    kind="step",
-                    x=said.time_s,
-                    y=getattr(said, field),
-                    name=f"{label}, budget ×{factor:g}",
-                    colour=labels.index(label),
+                    "step",
+                    said.time_s,
+                    getattr(said, field),
+                    f"{label}, budget ×{factor:g}",
+                    labels.index(label),
                     width=0.9,
                 )
                 for label, (factor, said) in tightest.items()
             ],
-            x=time_axis(end_s),
-            y=Axis(f"s of mean JCT per {what}", ends=(0.0, None)),
+            time_axis(end_s),
+            Axis(f"s of mean JCT per {what}", ends=(0.0, None)),
         )
         for field, what in (("gpu_hour_s", "GPU-hour"), ("kwh_s", "kWh"))
     ]
     return Chart(
-        title=f"{name}: what one more is worth, by the prices",
-        panels=panels,
+        f"{name}: what one more is worth, by the prices",
+        panels,
         inches=(9, 5),
         one_x=True,
         header=("policy", "budget_factor", "time_s", "lasts_s", "s_per_gpu_hour", "s_per_kwh"),

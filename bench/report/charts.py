@@ -49,7 +49,7 @@ class Shown(msgspec.Struct):
 
 def _shown(section: str, choice: str, caption: str, chart: Chart | Panel) -> Shown:
     if isinstance(chart, Panel):
-        chart = Chart(title=choice, panels=[chart])
+        chart = Chart(choice, [chart])
     return Shown(section, choice, caption, *plotly(chart))
 
 
@@ -75,9 +75,9 @@ def quality(found: Reported) -> list[Shown]:
         below, left = caption("quality", "bound") if bound_s else "", _left(runs, shown)
         words = caption("quality", seeds=seeds, bound=below, left=left)
         marks = [_point(found, label, own) for label, own in groups.items()]
-        marks += [Marks(kind="rule", y=[bound_s], width=1, dash="--")] * bool(bound_s)
+        marks += [Marks("rule", y=[bound_s], width=1, dash="--")] * bool(bound_s)
         x, y = Axis("time of a decision (ms)", "log"), Axis("mean JCT (s)", "log")
-        made.append(_shown("quality", name, words, Panel(marks=marks, x=x, y=y)))
+        made.append(_shown("quality", name, words, Panel(marks, x, y)))
     return [*_all_workloads(found), *made] if len(made) > 1 else made
 
 
@@ -131,7 +131,7 @@ def _all_workloads(found: Reported) -> list[Shown]:
     left = _left(found.results, labels)
     words = caption("quality", "all", count=len(ran), what=what, left=left)
     x, y = Axis("median time of a decision (ms)", "log"), Axis(f"mean JCT / {short}", "log")
-    return [_shown("quality", "all workloads", words, Panel(marks=marks, x=x, y=y))]
+    return [_shown("quality", "all workloads", words, Panel(marks, x, y))]
 
 
 def _matrix(found: Reported, metric: str, labels: Sequence[str]) -> Floats:
@@ -156,7 +156,7 @@ def profiles(found: Reported) -> list[Shown]:
     shares = performance_profile(ratios, factors)
     hover = "%{y:.0%} of workloads within %{x:.3f} times the best"
     lines = [
-        Marks(kind="step", x=factors, y=share, name=label, colour=k, width=2, told=hover)
+        Marks("step", factors, share, label, k, width=2, told=hover)
         for k, (label, share) in enumerate(zip(found.labels, shares.T, strict=True))
     ]
     panel = distribution(lines, "times the best mean JCT", "share of workloads")
@@ -247,13 +247,13 @@ def _marker(
 ) -> Marks:
     """Return a marker, with bars where its interval is known and up to `right` of it."""
     return Marks(
-        kind="points",
-        x=[x],
-        y=[y],
+        "points",
+        [x],
+        [y],
+        label,
+        found.labels.index(label),
         x_bars=([0.0], [right]),
         y_bars=([y - low], [high - y]) if isfinite(low) else None,
-        name=label,
-        colour=found.labels.index(label),
         symbol=found.labels.index(label),
         size=8.5,
         told=told,

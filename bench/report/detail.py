@@ -95,11 +95,7 @@ def _over_time(instance: Instance, schedule: Schedule) -> Packed:
     height = sum(panel.weight for panel in panels) + 110
     traces, layout = plotly(Chart(title="", panels=panels, one_x=True), STEPS + 1)
     means_s = end_s / STEPS if max(len(use.time_s), len(queue[0])) > STEPS + 1 else 0.0
-    return {
-        "chart": (traces, layout | {"height": height}),
-        "most_w": most_w,
-        "means_s": means_s,
-    }
+    return {"chart": (traces, layout | {"height": height}), "most_w": most_w, "means_s": means_s}
 
 
 def thinned(

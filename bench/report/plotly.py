@@ -52,11 +52,9 @@ def plotly(chart: Chart, most: int = 160) -> tuple[list[Plotly], Plotly]:
                 )
     last = {trace["name"]: k for k, trace in enumerate(traces)}
     for k, trace in enumerate(traces):
-        if trace["name"] == "" or last[trace["name"]] != k:
-            trace["showlegend"] = False
-    return traces, layout | ({"shapes": shapes} if shapes else {}) | (
-        {"annotations": notes} if notes else {}
-    )
+        trace["showlegend"] = trace["name"] != "" and last[trace["name"]] == k
+    layout |= {"shapes": shapes} if shapes else {}
+    return traces, layout | ({"annotations": notes} if notes else {})
 
 
 def _domains(chart: Chart) -> Iterator[tuple[list[float], list[float]]]:
@@ -108,7 +106,7 @@ def _rule(marks: Marks, panel: Panel, x: str, y: str) -> Plotly:
 
 def _traces(marks: Marks, panel: Panel, most: int) -> Iterator[Plotly]:
     """Yield the trace of marks; of an area on a base that one before."""
-    own = isinstance(marks.colour, int)
+    own, filled = isinstance(marks.colour, int), marks.kind in {"area", "band"}
     shade = SHADES.get(str(marks.colour), marks.colour)
     at = np.arange(len(marks.x))
     if marks.kind not in {"points", "boxes"} and len(at) > most:
@@ -117,57 +115,38 @@ def _traces(marks: Marks, panel: Panel, most: int) -> Iterator[Plotly]:
     def values(numbers: Numbers, axis: Axis) -> Floats:
         return np.asarray(numbers, dtype=float)[at] / axis.unit
 
-    name: Plotly = {"name": escape(marks.name)} | (
-        {"legendgroup": escape(marks.name)} if marks.name else {}
-    )
     x, y = values(marks.x, panel.x), values(marks.y, panel.y)
-    hover = (
-        {"hovertemplate": f"{marks.told}<extra>{escape(marks.name)}</extra>"}
-        if marks.told
-        else {"hoverinfo": "skip"}
-    )
-    colour: Plotly = {"policy": marks.colour} if own else {}
+    made: Plotly = {"name": escape(marks.name), "hoverinfo": "skip"}
+    made |= {"policy": marks.colour} if own else {}
     if marks.kind == "boxes":
-        ends = values(marks.x_end, panel.x) - x, values(marks.y_end, panel.y) - y
-        box = {"type": "bar", "orientation": "h", "base": floats(x), "x": floats(ends[0])}
-        place = {"y": floats(y + ends[1] / 2), "width": floats(ends[1])}
-        yield name | colour | box | place | hover | {"marker": {"color": shade}}
+        wide, high = values(marks.x_end, panel.x) - x, values(marks.y_end, panel.y) - y
+        made |= {"type": "bar", "orientation": "h", "base": floats(x), "x": floats(wide)}
+        made |= {"y": floats(y + high / 2), "width": floats(high), "marker": {"color": shade}}
+        yield made
         return
-    made = name | colour | {"type": "scatter", "x": floats(x), "y": floats(y)} | hover
+    made |= {"type": "scatter", "x": floats(x), "y": floats(y)}
+    made |= {"legendgroup": made["name"]} if marks.name else {}
     if marks.kind == "points":
-        open_ = "-open" * marks.hollow
-        symbol = (
-            {"symbol": f"{SYMBOLS[marks.symbol % len(SYMBOLS)]}{open_}"}
-            if isinstance(marks.symbol, int)
-            else {}
-        )
-        made |= {
-            "mode": "markers",
-            "marker": {"size": 1.4 * marks.size, "opacity": marks.alpha} | symbol,
-        }
+        marker: Plotly = {"size": 1.4 * marks.size, "opacity": marks.alpha}
+        if isinstance(marks.symbol, int):
+            marker["symbol"] = SYMBOLS[marks.symbol % len(SYMBOLS)] + "-open" * marks.hollow
+        made |= {"mode": "markers", "marker": marker}
     else:
-        line: Plotly = {"dash": DASHES[marks.dash]} if marks.dash != "-" or not own else {}
-        line |= {"width": marks.width} | ({"shape": "hv"} if marks.kind in {"step", "area"} else {})
+        line: Plotly = {"width": 0 if filled else marks.width}
+        line |= {"shape": "hv"} if marks.kind in {"step", "area"} else {}
+        line |= {"dash": DASHES[marks.dash]} if marks.dash != "-" else {}
         made |= {"mode": "lines", "line": line if own else line | {"color": shade}}
-    if marks.kind in {"area", "band"}:
-        made["line"]["width"] = 0
+    if len(marks.y_end):
+        yield made | {"y": floats(values(marks.y_end, panel.y))}
+    if filled:
         made |= {"fill": "tonexty" if len(marks.y_end) else "tozeroy", "shade": marks.alpha}
-        if len(marks.y_end):
-            base = floats(values(marks.y_end, panel.y))
-            yield {k: v for k, v in made.items() if k not in {"fill", "shade"}} | {
-                "y": base,
-                "hoverinfo": "skip",
-            }
     for key, bars, axis in (("error_x", marks.x_bars, panel.x), ("error_y", marks.y_bars, panel.y)):
         if bars is not None and np.nan_to_num(bars).any():
             below, above = (floats(values(lengths, axis)) for lengths in bars)
-            made[key] = {
-                "type": "data",
-                "array": above,
-                "symmetric": False,
-                "arrayminus": below,
-                "thickness": 1,
-            }
+            made[key] = {"type": "data", "array": above, "arrayminus": below, "thickness": 1}
+            made[key]["symmetric"] = False
+    if marks.told:
+        made |= {"hovertemplate": f"{marks.told}<extra>{made['name']}</extra>", "hoverinfo": "all"}
     if marks.texts:
         made["text"] = [escape(marks.texts[k]) for k in at.tolist()]
     yield made

@@ -14,11 +14,11 @@ ABOUT = (
     *("key", "instance", "policy", "label", "level", "seed", "status", "message"),
     *("wall_s", "peak_rss_mib", "commit"),
 )
-"""Of a run, besides its figures and what was changed about the instance."""
+"""Columns that describe a run, beside its figures and the change to its instance."""
 
 
 def records(results: Iterable[Result]) -> list[dict[str, Any]]:
-    """Return a row for each run, all with the same columns; None is what it does not have.
+    """Return a row for each run, all with the same columns; None where a run has no value.
 
     `policy` is as the user wrote it, as `label` is: two variants of one policy are two. Numbers are
     bare: the end of a column's name is its unit (``_s``, ``_j``, ``_mib``). Lists, such as the

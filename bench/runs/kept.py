@@ -1,4 +1,4 @@
-"""What runs were of, next to their results: a folder says all by itself, on any machine."""
+"""Instances and rounds kept next to the results of their runs, so that a folder is complete."""
 
 from pathlib import Path
 
@@ -32,14 +32,17 @@ def write_kept(folder: Path, found: Instance | Round) -> Path:
 
 
 def kept(folder: Path, spec: Spec) -> Instance | Round | None:
-    """Return what a run was of, changed as it was; None if it is neither packaged nor kept."""
+    """Return the instance of a run with its variant applied, or its round; None if it is gone.
+
+    It is there if it is packaged or was kept.
+    """
     files = kept_at(folder, spec.instance, "*")
     sources: list[str | Path] = [e.name for e in entries() if e.name == spec.instance]
     for source in (*sources, *sorted(files.parent.glob(files.name))):
         try:
             found = load(source)
             made = spec.variant.apply(found) if isinstance(found, Instance) else found
-        except InputError:  # damaged, or no longer what the change was of
+        except InputError:  # damaged, or the variant does not fit it any more
             continue
         if fingerprint(made) == spec.fingerprint:
             return made

@@ -29,7 +29,7 @@ class Resample(Record, frozen=True, kw_only=True):
         """Return the instance with a workload that is drawn.
 
         Its jobs are called after their place, as in ``12-NAME``. Deadlines move with their jobs;
-        what the clock tells (outages, limits, prices) stays.
+        outages, limits and prices stay at their time.
         """
         units = submissions(instance)
         count, place = len(units), f"instance {show(instance.name)}"
@@ -60,7 +60,7 @@ class Resample(Record, frozen=True, kw_only=True):
 
 
 def submissions(instance: Instance) -> list[list[Job]]:
-    """Return what is submitted as one, in order: the trials of a sweep, or a job."""
+    """Return the groups of jobs that are submitted together: the trials of a sweep, or one job."""
     found: dict[tuple[str, str], list[Job]] = {}
     for job in instance.jobs:
         key = ("job", job.id) if job.sweep is None else ("sweep", job.sweep)

@@ -33,7 +33,7 @@ class Status(StrEnum):
 
 
 class Result(Spec, frozen=True, kw_only=True):
-    """One run's line: what it was of, how and where it ended, and the limits that it ran under.
+    """The line of a run: its case, how and where it ended, and the limits that it ran under.
 
     `metrics` are the fields of `ronda run` that are known, empty unless the run is `OK`; they are
     written next to the others on the line, not nested.
@@ -94,8 +94,9 @@ def _as_tight(limit: float | None, old: float | None) -> bool:
 class SealedLines(Generic[Line]):
     """A file of JSON lines with checksums, only ever appended; it need not be there yet.
 
-    `key` says what a line is of: the latest line counts. `read` makes a record of a line, and
-    `fields` what is written of one; `expected` says in an InputError what a line should have been.
+    `key` identifies the subject of a line, whose latest line counts. `read` makes
+    a record of a line, and `fields` the values that are written for one; `expected` stands in the
+    InputError for a line that is none.
     """
 
     def __init__(

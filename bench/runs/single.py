@@ -39,10 +39,10 @@ ENERGIES = frozenset({"energy_j", "bound_energy_j", "energy_cost", "carbon_g"})
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """The metrics of a run (the fields of ``ronda run``), and what was wrong, in words.
+    """The metrics of a run (the fields of ``ronda run``), and its faults in words.
 
-    That is every rule that the schedule breaks, and why the first of the refused plans was. And
-    that limits gave way to jobs which may not be stopped.
+    `wrong` names each rule that the schedule breaks, and why the first refused plan was refused;
+    `gave` says that limits gave way to jobs which may not be stopped.
     """
 
     metrics: dict[str, Any]
@@ -58,7 +58,7 @@ def measure(
     `gap_mean_jct` is how far the mean JCT lies above the clairvoyant bound, relative to the
     bound; it is left out where there is no bound. Bounds are of all jobs, and 0 if some were given
     up. Energies are NaN where no watts of busy GPUs are known. `notes` are those of the instance;
-    `wrong` is the first of what was.
+    `wrong` is the first fault.
     """
     violations = check(instance, schedule)
     metrics: dict[str, Any] = dict(summarise(instance, schedule))
@@ -104,7 +104,7 @@ def metered(instance: Instance) -> bool:
 
 
 def _first(schedule: Schedule, field: str, what: str) -> list[str]:
-    """Return a line on what records have in a field, if there is any."""
+    """Return a line on the entries of a field of all round records, if there are any."""
     found = [(each.now_s, why) for each in schedule.rounds for why in getattr(each, field)]
     if not found:
         return []
@@ -160,7 +160,7 @@ def drive(
     progress: Progress | None = None,
     isolated: bool = False,
 ) -> tuple[Schedule, RunFigures]:
-    """Run a case to its end; returns the schedule and what it is judged by.
+    """Run a case to its end; returns the schedule and its figures.
 
     `instance` is changed already. `journal` keeps decisions as they are made: those that it holds
     are not made again, and count with the time that they took then. `isolated`: the policy decides
@@ -220,7 +220,7 @@ def drive_in_folder(
 
 
 def knowledge(instance: Instance, policy: str, level: Knowledge = DECLARED) -> str:
-    """Return where a policy has the sizes from that it decides by, in a run at some level.
+    """Return the source of the sizes by which a policy decides, in a run at some level.
 
     ``oracle``: estimates that are the truth; ``declared``: estimates that may be wrong;
     ``history``: what has been learnt from jobs that ran; ``none``: it looks at no sizes, or at

@@ -1,4 +1,4 @@
-"""What a comparison is made of: policies, seeds, and the cases that they multiply out to."""
+"""The parts of a comparison: policies and seeds, and the cases that they multiply out to."""
 
 import hashlib
 import re
@@ -25,18 +25,18 @@ MAX_SEEDS = 10_000
 
 
 KEY = r"^[a-z0-9_+-]{1,250}$"
-"""What a `Case.key` looks like: it is the name of a folder."""
+"""The pattern of `RunCase.key`, which names a folder."""
 
 
 class PredictorFile(Record, frozen=True, kw_only=True):
-    """Who tells the sizes of jobs: the file of a predictor, and the checksum of what it held."""
+    """The file of a predictor of sizes, and the checksum of its content."""
 
     path: str
     checksum: str
 
     @classmethod
     def by(cls, path: Path) -> "PredictorFile":
-        """Return what the file holds now."""
+        """Return the file as it is now."""
         return cls(path=str(path.absolute()), checksum=predictors.read(path).checksum)
 
     def read(self) -> Predictor:
@@ -48,12 +48,12 @@ class PredictorFile(Record, frozen=True, kw_only=True):
 
 
 class Spec(Record, frozen=True, kw_only=True):
-    """What a run is of: an instance, a policy with its parameters, and a seed.
+    """The subject of a run: an instance, a policy with its parameters, and a seed.
 
-    `fingerprint` is that of the instance once `variant` has changed it; `label` the policy as the
-    user wrote it, `config` all its effective parameters. `time_limit_s` is of a decision (None:
-    no limit), `period_s` between rounds (None: as the instance says), `level` what policies know
-    of jobs (`ronda.horizon.beliefs`), `predictor` what tells them sizes.
+    `fingerprint` identifies the instance with its `variant` applied; `label` is the policy as the
+    user wrote it, `config` has all its effective parameters. `time_limit_s` limits a decision
+    (None: nothing does), `period_s` lies between rounds (None: the instance says it), `level` is
+    the policies' knowledge of jobs (`ronda.horizon.beliefs`), and `predictor` foretells sizes.
     """
 
     instance: str
@@ -70,12 +70,12 @@ class Spec(Record, frozen=True, kw_only=True):
 
     @property
     def workload(self) -> str:
-        """What people call what it is of: the instance or round, and what was changed of it."""
+        """The name of the instance or round with its change, for people."""
         return ", ".join(filter(None, (self.instance, self.variant.title)))
 
     @property
     def title(self) -> str:
-        """What people call the run."""
+        """The name of the run, for people."""
         words = f"{self.instance} {self.label} seed {self.seed}"
         return f"{words} ({self.variant.title})" if self.variant.title else words
 
@@ -104,7 +104,7 @@ class RunCase(Spec, frozen=True, kw_only=True):
 
 
 class Request(Record, frozen=True, kw_only=True):
-    """What the process of a run is asked: a case, and the file that gets its answer."""
+    """The question to the process of a run: a case, and the file for its answer."""
 
     case: RunCase
     answer: str

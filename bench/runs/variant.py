@@ -22,7 +22,7 @@ from ronda.instances.profile import PowerCurve, Profile
 from ronda.instances.rules.problem import one_of, show
 
 GANGS = (0.5, 0.9)
-"""The least and the most of the cluster's GPUs that a gang wants."""
+"""The least and the largest share of the cluster's GPUs for a gang."""
 
 
 class Window(Record, frozen=True, kw_only=True):
@@ -116,7 +116,7 @@ def by_checkpoint(instance: Instance) -> Instance:
 
 
 def truth(instance: Instance, k: int) -> Truth:
-    """Return what will happen to a job; refuse one of which nobody knows."""
+    """Return the truth about a job; refuse a job without one."""
     found = instance.jobs[k].truth
     if found is None:
         place = f"instance {show(instance.name)}, jobs[{k}]"

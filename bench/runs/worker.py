@@ -46,7 +46,7 @@ class RunLimits:
 
 @dataclass(slots=True)
 class Ending:
-    """How a process ended, and what it said."""
+    """The end of a run: its status, message and metrics, its time and memory."""
 
     status: Status = Status.ERROR
     message: str = ""

@@ -20,22 +20,20 @@ def nodes(series: Demand, lines: Sequence[ControllerLine]) -> Chart:
     high = low + 1.05 * (max(series.total) - low)
     x, y = Axis("days", ends=(0, series.days)), Axis("nodes", ends=(low, high))
     base = [low] * len(days)
-    needed = Marks(
-        kind="area", x=days, y=series.needed_nodes, y_end=base, name="needed", colour="#BBBBBB"
-    )
-    every = Marks(kind="step", x=days, y=series.total_nodes, name="all", width=0.7)
+    needed = Marks("area", days, series.needed_nodes, "needed", "#BBBBBB", y_end=base)
+    every = Marks("step", days, series.total_nodes, "all", width=0.7)
     panels = []
     for index, line in enumerate(lines):
-        awake = Marks(kind="step", x=days, y=line.control.active, colour=index, width=1.1)
+        awake = Marks("step", days, line.control.active, colour=index, width=1.1)
         at = days[_wakes(line.control.active)]
-        wakes = Marks(kind="points", x=at, y=[low + 2] * len(at), colour=index, symbol="|")
+        wakes = Marks("points", at, [low + 2] * len(at), colour=index, symbol="|")
         marks = [needed, awake, every, *[wakes] * (len(at) <= 200)]
-        panels.append(Panel(marks=marks, x=x, y=y, title=_said(line), grid=False))
+        panels.append(Panel(marks, x, y, _said(line), grid=False))
     columns = {"day": days, "needed": series.needed_nodes, "total": series.total_nodes}
     columns |= {line.policy: line.control.active for line in lines}
     return Chart(
-        title=f"{series.name}: nodes awake (coloured); marks: wake-ups; axes begin at {low}",
-        panels=panels,
+        f"{series.name}: nodes awake (coloured); marks: wake-ups; axes begin at {low}",
+        panels,
         inches=(11, 0.9 + 1.7 * len(lines)),
         one_x=True,
         header=list(columns),
@@ -65,20 +63,20 @@ def fan(series: Demand, forecast: DemandForecast) -> Chart | None:
     for origin in origins:
         begin = origin * series.step_s / DAY_S
         marks = [*_bands(hours, foretold[origin], forecast.levels)]
-        marks.append(Marks(kind="line", x=hours, y=came[origin], name="needed", width=1.0))
+        marks.append(Marks("line", hours, came[origin], "needed", width=1.0))
         if forecast.target == "peak":
             peak = np.maximum.accumulate(came[origin])
-            dashed = Marks(kind="line", x=hours, y=peak, name="most so far", width=1.0, dash="--")
+            dashed = Marks("line", hours, peak, "most so far", width=1.0, dash="--")
             marks.append(dashed)
         title = f"day {int(begin) + 1}, {begin % 1 * 24:.0f}:00"
-        panels.append(Panel(marks=marks, x=ahead, y=nodes, title=title))
+        panels.append(Panel(marks, ahead, nodes, title))
         rows += zip(
             [begin] * day, hours.tolist(), came[origin].tolist(), *foretold[origin], strict=True
         )
     what = "the most that will be needed" if forecast.target == "peak" else "what will be needed"
     return Chart(
-        title=f"{series.name}: {what} by then, as foretold at that time",
-        panels=panels,
+        f"{series.name}: {what} by then, as foretold at that time",
+        panels,
         columns=len(panels),
         inches=(11, 3.6),
         header=(
@@ -94,12 +92,12 @@ def fan(series: Demand, forecast: DemandForecast) -> Chart | None:
 def _bands(hours: Floats, foretold: Floats, levels: Sequence[float]) -> list[Marks]:
     return [
         Marks(
-            kind="band",
-            x=hours,
-            y=foretold[k + 1],
+            "band",
+            hours,
+            foretold[k + 1],
+            f"{percent(levels[k], 'g')} to {percent(levels[k + 1], 'g')} %",
+            0,
             y_end=foretold[k],
-            name=f"{percent(levels[k], 'g')} to {percent(levels[k + 1], 'g')} %",
-            colour=0,
             alpha=0.65 * (1 - k / len(foretold)),
         )
         for k in range(len(foretold) - 1)
@@ -121,9 +119,7 @@ def by_day(series: Demand, lines: Sequence[ControllerLine]) -> Chart:
             np.add.reduceat(woke, starts),
         )
         for made, y in ((slept, hours), (woken, wakes)):
-            mark = Marks(
-                kind="line", x=days, y=y, name=line.policy, colour=index, symbol="o", size=3
-            )
+            mark = Marks("line", days, y, line.policy, index, symbol="o", size=3)
             made.append(mark)
         rows += [
             (line.policy, k + 1, *pair)
@@ -131,10 +127,10 @@ def by_day(series: Demand, lines: Sequence[ControllerLine]) -> Chart:
         ]
     few = {float(at): str(at) for at in (0, 1, 2, 3, 4, 10, 20, 40)}
     return Chart(
-        title=f"{series.name}: sleep and wake-ups by day",
-        panels=[
-            Panel(marks=slept, x=Axis("day"), y=Axis("node-hours asleep", ends=(0, None))),
-            Panel(marks=woken, x=Axis("day"), y=Axis("wake-ups", "symlog", ticks=few)),
+        f"{series.name}: sleep and wake-ups by day",
+        [
+            Panel(slept, Axis("day"), Axis("node-hours asleep", ends=(0, None))),
+            Panel(woken, Axis("day"), Axis("wake-ups", "symlog", ticks=few)),
         ],
         inches=(11, 5),
         one_x=True,

@@ -283,11 +283,11 @@ def points(arranged: Arranged, axes: Sequence[TableColumn], results: Results) ->
     for k, line in enumerate(arranged.lines(results)):
         x, y = (line.value(shown).value for shown in axes)
         name = ", ".join(line.at)
-        marks.append(Marks(kind="points", x=[x], y=[y], name=name, colour=k, symbol=k))
+        marks.append(Marks("points", [x], [y], name, k, symbol=k))
         rows.append((*line.at, x, y))
     return Chart(
-        title=" and ".join(titles),
-        panels=[Panel(marks=marks, x=Axis(titles[0]), y=Axis(titles[1]))],
+        " and ".join(titles),
+        [Panel(marks, Axis(titles[0]), Axis(titles[1]))],
         inches=(5.6, 4.2),
         header=(*arranged.rows, *titles),
         rows=rows,

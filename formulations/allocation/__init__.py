@@ -1,5 +1,5 @@
-"""The round as rows: as arrays, as a Pyomo model, and why it cannot be met.
+"""A round as an allocation model, in arrays and in Pyomo, and the reasons why it has no answer.
 
-Here each constraint family is stated. Nothing is solved: `ronda.solvers.exact` and
-`ronda.solvers.prices` do that. Which nodes a job gets is in `ronda.formulations.placement`.
+Here each constraint family is stated; `ronda.solvers.exact` and `ronda.solvers.prices` solve the
+model. The nodes of jobs are chosen in `ronda.formulations.placement`.
 """

@@ -1,4 +1,4 @@
-"""What the allocation model of a round is made from: the options that matter, nodes and limits."""
+"""The data of the allocation model of a round: the options that matter, nodes and limits."""
 
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
@@ -24,20 +24,17 @@ from ronda.instances.clock import checkpoint
 from ronda.instances.errors import InputError
 from ronda.instances.round import Round
 
-SLACK = 1e-6
-"""Share that is left to rounding where a variable gets a bound that nothing exceeds anyhow."""
-
 ENDS = 50
-"""Times by which energy is counted in a whole model, at most, where some of it is banked."""
+"""The most times at which a whole model counts energy, where some of it is banked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waking:
-    """Which options wait for nodes to wake (see `ronda.formulations.allocation.waking`).
+    """The options that wait for nodes to wake (see `ronda.formulations.allocation.waking`).
 
-    ``late`` (n,) tells whether the option begins when nodes have woken, or now; ``use`` (n,) is
-    the GPUs that it takes of those that are ready; ``gpus`` (P,) those of each pool that are ready,
-    infinite if all are.
+    ``late`` (n,) tells whether the option begins only when nodes have woken; ``use`` (n,) is the
+    number of ready GPUs that it takes; ``gpus`` (P,) is the number of ready GPUs of each pool,
+    infinite if all are ready.
     """
 
     late: Mask
@@ -47,16 +44,17 @@ class Waking:
 
 @dataclass(frozen=True)
 class Case:
-    """What the model of a round is made from.
+    """The data of the model of a round.
 
     Variables are the options ``rows`` (n,), ascending rows of the table, with their ``value`` (n,)
     and, if racks are chosen with the options (``joint``), the ``rack`` (n,) that each must be in,
-    else -1. ``sleeps`` tells whether the model may put nodes to sleep, ``most_rack_kw`` the
-    kilowatts that jobs can add at most by pool and rack, of those with a cap (``racks``). With
-    ``waking`` options now and after waking have a variable each; None: waking takes no time.
-    ``awake`` (P,) are the most nodes of each pool that may be awake, where they may sleep; None:
-    all. ``lasts_s`` (K,) is for how long the table's rows draw power (`lasts_s`), ``times_s`` the
-    times from now by which the energy used is counted, ascending: the last one is the window's.
+    else -1. ``sleeps`` tells whether the model may put nodes to sleep; ``most_rack_kw`` holds the
+    most kilowatts that jobs can add by pool and rack, among racks with a cap (``racks``). With
+    ``waking``, options now and after waking have a variable each; without it (None) waking takes no
+    time. ``awake`` (P,) limits the nodes of each pool that may be awake, where they may sleep; None
+    for no limit. ``lasts_s`` (K,) is the time in seconds for which the rows of the table draw power
+    (`lasts_s`); ``times_s`` are the times from now at which the energy used is counted, ascending;
+    the last one is the end of the window.
     """
 
     round: Round
@@ -81,7 +79,7 @@ class Case:
 
     @cached_property
     def unit(self) -> float:
-        """The largest value, or price of a soft limit: one unit of a normalised model."""
+        """The largest value or penalty of a soft limit: one unit of a normalised model."""
         own = self.table.own
         return self.scale if own is None else max([self.scale, *own.penalty[own.soft].tolist()])
 
@@ -102,13 +100,14 @@ class Case:
 
     @cached_property
     def extra_w(self) -> Floats:
-        """(n,) watts that each variable adds to those of its GPUs idle."""
+        """(n,) the watts of each variable beyond those of its GPUs idle."""
         return self.table.extra_w[self.rows]
 
     def used_j(self, seconds: float) -> Floats:
         """Return (n,) the joules that each variable uses by some time, beyond its GPUs idle.
 
-        Where nothing is banked, power must never be above what comes: what ends is no reserve.
+        Where nothing is banked, power must never exceed the accrual: options that end are no
+        reserve.
         """
         if self.round.banked_j == 0:
             return self.extra_w * seconds
@@ -116,9 +115,9 @@ class Case:
 
 
 def lasts_s(round: Round, table: OptionTable) -> Floats:
-    """Return (K,) for how long options draw their power; infinite for jobs of unknown size.
+    """Return (K,) the seconds for which options draw power, infinite for jobs of unknown size.
 
-    A running job goes on for as long as it takes at the rate that was measured of it.
+    A running job goes on for as long as it takes at its measured rate.
     """
     checkpoint()
     found = work_ahead(round)[table.job] / table.rate
@@ -137,7 +136,7 @@ def charged_w(round: Round, table: OptionTable) -> Floats:
 
 
 def restrict(case: Case, kept: Mask) -> Case:
-    """Return the case with some of its options only; `kept` (n,) tells which."""
+    """Return the case with the options where `kept` (n,) is true."""
     columns = {name: getattr(case, name)[kept] for name in ("rows", "rack", "value")}
     waking = case.waking
     if waking is not None:
@@ -162,18 +161,17 @@ def case_of(round: Round, table: OptionTable, rows: Rows) -> Case:
 
 
 class Fidelity(Enum):
-    """What a case knows of where options are, by which they are compared with their like only."""
+    """The detail in which a case knows the places of options, and so compares like with like."""
 
     COUNTS = auto()  # GPUs of pools, by their number
     RACKS = auto()  # chosen with the options: those of span "rack" have a variable for each
-    NODES = (
-        auto()
-    )  # as pieces on nodes, those that run now on their own (`ronda.formulations.positions`)
+    NODES = auto()  # as pieces on nodes, current options apart (`ronda.formulations.positions`)
 
     def groups(self, table: OptionTable, rows: Rows) -> Rows:
         """Return (n,) the groups within which rows may beat each other.
 
-        What runs on several nodes takes other pieces of them than new options of no more GPUs.
+        A job that runs on several nodes takes other pieces of them than new options of no more
+        GPUs.
         """
         group = 2 * (table.job[rows] * len(table.pools) + table.pool[rows])
         for i in np.flatnonzero(table.current[rows]).tolist():
@@ -198,15 +196,15 @@ def make_case(
     *,
     awake: tuple[int, ...] | None = None,
 ) -> Case:
-    """Gather what the model of a round is made from; `values` (K,), not to run is worth 0.
+    """Return the data of the model of a round; `values` (K,) are those of options, 0 for none.
 
-    Options that cannot be in a best allocation get no variable: those worth no more than not to
-    run, those that a limit does not bear all alone (`unbearable`; what they would be worth is no
-    measure of anything), and those that another one of the same job beats (`unbeaten`). What gives
-    a limit of the user's own what it asks for may be worth less than not to run. Only
-    options of jobs that must run stay in any case. By their rates, options of a table hardly ever
-    beat each other: they are compared only where values mind watts, or where spans no longer
-    count. `awake` is as in `Case`. InputError if rules see racks, which only nodes tell.
+    Options that cannot be in a best allocation get no variable: those of no value, those that a
+    limit does not bear even alone (`unbearable`; their values measure nothing), and those that
+    another one of the same job beats (`unbeaten`). An option that helps to meet a limit of the user
+    may have no value. Options of jobs that must run stay in any case. By their rates, options of a
+    table hardly ever beat each other: they are compared only where values count watts, or where
+    spans no longer count. `awake` is as in `Case`. InputError if rules see racks, which only nodes
+    tell.
     """
     # Rows are made of cases.
     from ronda.formulations.allocation.rows import unbearable
@@ -256,9 +254,9 @@ def make_case(
 
 
 def _most_rack_kw(case: Case) -> dict[tuple[str, str], float]:
-    """Return the most that jobs can add, by pool and rack; racks without a cap are one.
+    """Return the most kilowatts that jobs can add, by pool and rack; racks without a cap are one.
 
-    And a little more: a bound that a choice meets exactly is cut off by the rounding of solvers.
+    It is a millionth more, as the rounding of solvers cuts off a bound that a choice meets exactly.
     """
     racks = (*case.round.cluster.topology.racks, "elsewhere")
     each_kw = case.extra_w / np.maximum(case.gpus, 1) / 1e3
@@ -267,7 +265,7 @@ def _most_rack_kw(case: Case) -> dict[tuple[str, str], float]:
         pair = (case.table.pools[kind.pool].name, racks[kind.rack])
         densest = float(each_kw[case.pool == kind.pool].max(initial=0.0))
         gpus = kind.count * kind.gpus_per_node
-        most[pair] = most.get(pair, 0.0) + densest * gpus * (1 + SLACK)
+        most[pair] = most.get(pair, 0.0) + densest * gpus * (1 + 1e-6)
     return most
 
 
@@ -296,7 +294,7 @@ def _room_w(round: Round, table: OptionTable, racks: tuple[RackCap, ...]) -> Flo
 
 
 def whole_case(round: Round, table: OptionTable, values: Floats) -> Case:
-    """Return the case of a whole model, with energy counted by when options end if it is banked."""
+    """Return the case of a whole model, with energy counted when options end if it is banked."""
     case = make_case(round, table, values)
     if case.times_s and round.banked_j != 0:
         return replace(case, times_s=_ends(case))
@@ -304,7 +302,7 @@ def whole_case(round: Round, table: OptionTable, values: Floats) -> Case:
 
 
 def _ends(case: Case) -> tuple[float, ...]:
-    """Return the times when options end within the energy window, and its end; `ENDS` of many."""
+    """Return at most `ENDS` times when options end within the energy window, and its end."""
     window_s = case.round.window_s
     ends = np.unique(np.append(case.lasts_s[case.rows], window_s))
     ends = ends[(ends > 0) & (ends <= window_s)]

@@ -1,8 +1,8 @@
-"""Jobs that may not be stopped go on: a limit below what they take gives way, and no further.
+"""Jobs that may not be stopped go on: limits below their use give way, and no further.
 
-A limit of a round is raised to what those jobs take alone, with all other nodes asleep that save
-power by it; a rule of the user's own to the least that any choice has beside them. What takes
-nothing of such a limit may start.
+A limit of a round is raised to the use of those jobs alone, with all other nodes asleep that save
+power by it; a rule of the user is raised to the least that any choice has beside them. Jobs that
+use nothing of such a limit may start.
 """
 
 from collections.abc import Collection, Sequence
@@ -30,11 +30,11 @@ from ronda.instances.plan import Conflict
 from ronda.instances.round import Round
 
 FEW = 10
-"""Jobs that are named; of more only their number is told."""
+"""The most jobs that a message names; of more it tells the number."""
 
 
 def firm_jobs(round: Round) -> list[JobState]:
-    """Return the running jobs that may not be stopped, and those of their arrays."""
+    """Return the running jobs that may not be stopped, and the other jobs of their arrays."""
     groups = together(round.running)
     return [s for jobs in groups if not all(s.job.preemptible for s in jobs) for s in jobs]
 
@@ -45,7 +45,7 @@ def named(kind: str, names: Sequence[object]) -> str:
 
 
 def given_way(limit: str, row: str, jobs: Collection[JobState], found: str) -> Conflict:
-    """Return that a limit, by its row, gives way to jobs that may not be stopped."""
+    """Return the conflict of a limit, by its row, with jobs that may not be stopped."""
     names = [state.job.id for state in jobs]
     which = named("job", names) if len(names) <= FEW else f"{len(names)} jobs"
     which = f"{which}, which may not be stopped: {found}"
@@ -54,9 +54,10 @@ def given_way(limit: str, row: str, jobs: Collection[JobState], found: str) -> C
 
 
 def bearing(round: Round) -> tuple[Round, tuple[Conflict, ...]]:
-    """Return a round whose limits on power and energy bear what may not be stopped, and which gave.
+    """Return a round whose limits on power and energy bear the jobs that may not be stopped.
 
-    The energy that may be used is raised by the most that is missing at any time of the window.
+    Also return the conflicts of limits that gave way. The energy that may be used is raised by the
+    most that is missing at any time of the window.
     """
     firm = firm_jobs(round) if round.watts is not None or capped(round.cluster) else []
     if not firm:
@@ -101,9 +102,10 @@ def bearing(round: Round) -> tuple[Round, tuple[Conflict, ...]]:
 
 
 def rules_bearing(own: OwnRows, table: OptionTable) -> tuple[OwnRows, tuple[Conflict, ...]]:
-    """Return rules that bear what may not be stopped, and which gave way; as in `bearing`.
+    """Return rules that bear the jobs that may not be stopped, and the conflicts of those raised.
 
-    Only those that some choice would keep if those jobs could be stopped. Soft ones need not.
+    Only rules that some choice would keep if those jobs could be stopped are raised. Soft ones need
+    not be.
     """
     must = np.flatnonzero(table.must_run[table.job])
     if not len(must) or not len(own.names):

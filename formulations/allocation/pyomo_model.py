@@ -1,4 +1,4 @@
-"""The allocation MILP of a round, in Pyomo: which option every job gets.
+"""The allocation MILP of a round in Pyomo, which chooses an option for every job.
 
 The rows are those of `ronda.formulations.allocation.rows`. This is the model of record, which
 `ronda export` writes; any other `Separable` problem becomes a model in the same way. Solvers get
@@ -26,11 +26,11 @@ Blocks = Sequence[tuple[str, Hashable]]
 
 
 def build(round: Round, table: OptionTable, values: Floats) -> Any:
-    """Return the Pyomo model of a round: the most valuable choice of options that the limits allow.
+    """Return the Pyomo model of a round: the most valuable choice of options within the limits.
 
-    `values` (K,) is what each option is worth; not to run is worth 0. Numbers are in GPUs, watts,
-    joules and the unit of the values, and options are called by their job, pool, GPUs, clock and
-    batch (`option_names`).
+    `values` (K,) are those of options, 0 for not to run. Numbers are in GPUs, watts, joules and the
+    unit of the values, and options are indexed by their job, pool, GPUs, clock and batch
+    (`option_names`).
     """
     case = whole_case(round, table, values)
     model = build_separable(
@@ -46,8 +46,8 @@ def build(round: Round, table: OptionTable, values: Floats) -> Any:
 def option_names(case: Case) -> list[Hashable]:
     """Return (K,) the index of each x: job, pool, GPUs, clock and batch.
 
-    Behind these stands the span where they alone do not tell an option, and ``current`` for what
-    the job runs on if that does not tell it either.
+    The span follows where these alone do not tell an option, and ``current`` for the current option
+    if the span does not tell it either.
     """
     t, rows = case.table, case.rows
     jobs = [t.jobs[j].job.id for j in t.job[rows].tolist()]
@@ -72,8 +72,8 @@ def build_separable(
 ) -> Any:
     """Return the Pyomo model of a separable problem, with the problem as attribute ``problem``.
 
-    `options`, `jobs` and `blocks` are the indices of x and of ``one_option``, and what the blocks
-    are called; by default x[k], job j, z[b].
+    `options`, `jobs` and `blocks` are the indices of x, of ``one_option`` and of the blocks'
+    variables, by default x[k], job j, z[b].
     """
     # The garbage collector would walk all new expressions again and again: 5 to 15 times slower.
     with PauseGC():
@@ -141,7 +141,7 @@ def resources(model: Any) -> None:
 
 
 def _index(text: str) -> Hashable:
-    """Return what stands in brackets as Pyomo writes it back: numbers without quotes."""
+    """Return an index in brackets as Pyomo writes it back, numbers without quotes."""
     keys = [int(key) if key.isdecimal() else key for key in text.split(",")]
     return tuple(keys) if len(keys) > 1 else keys[0]
 

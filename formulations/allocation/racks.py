@@ -1,9 +1,9 @@
-"""Options within one rack, rack by rack: what a joint choice of options and racks is made from.
+"""Options within one rack, rack by rack, for a joint choice of options and racks.
 
 An option of span ``rack`` is copied for every rack that is large enough, and each copy takes its
-GPUs from that rack as well as from the pool. What runs on whole nodes, or must run, stays where it
-is (`ronda.formulations.placement.packing` never moves it), so it has no copies and takes GPUs from
-the racks that it is in. All other options take GPUs from the pool alone, wherever they are.
+GPUs from that rack as well as from the pool. A job that runs on whole nodes, or must run, stays in
+place (`ronda.formulations.placement.packing` never moves it), so its option has no copies and takes
+GPUs from its racks. All other options take GPUs from the pool alone.
 """
 
 import dataclasses
@@ -31,19 +31,19 @@ def rack_gpus(topology: Topology) -> Rows:
 
 
 def stays(table: OptionTable, rows: Rows) -> Mask:
-    """Return (n,) which rows are of jobs that stay where they run."""
+    """Return (n,) whether rows are of jobs that stay in place."""
     whole = np.array([pool.gpus_per_node for pool in table.pools])[table.pool[rows]]
     must = table.must_run[table.job[rows]]
     return np.asarray(table.current[rows] & ((table.gpus[rows] > whole) | must))
 
 
 def reach(table: OptionTable, rows: Rows) -> Rows:
-    """Return (n,) the kind of room that rows need: anywhere, one rack, where the job runs."""
+    """Return (n,) the kind of room that rows need: anywhere, in one rack, or in place."""
     return np.where(stays(table, rows), 2, np.where(table.span[rows] == RACK, 1, 0))
 
 
 def copies(topology: Topology, table: OptionTable, rows: Rows) -> tuple[Rows, Rows]:
-    """Return which of the rows (n,) each copy is of, and its rack; rows keep their order.
+    """Return the row (n,) and the rack of each copy; rows keep their order.
 
     Options that are not tied to a rack have one copy, `ANYWHERE`.
     """
@@ -57,7 +57,7 @@ def copies(topology: Topology, table: OptionTable, rows: Rows) -> tuple[Rows, Ro
 def by_rack(topology: Topology, table: OptionTable) -> tuple[OptionTable, Rows]:
     """Return a table with each option in every rack that has its GPUs, and the row of each copy.
 
-    The first copy of an option is `ANYWHERE`. All copies of what a job runs on now are current.
+    The first copy of an option is `ANYWHERE`. All copies of a current option are current.
     """
     fits = rack_gpus(topology)[table.pool] >= table.gpus[:, None]
     every = np.ones((len(table), 1), dtype=bool)
@@ -67,7 +67,7 @@ def by_rack(topology: Topology, table: OptionTable) -> tuple[OptionTable, Rows]:
 
 
 def told_apart(table: OptionTable, of: Rows, worth: Floats) -> tuple[OptionTable, Rows]:
-    """Return the options of `by_rack` that rules need, and their rows in its table.
+    """Return the options of `by_rack` that rules tell apart, and their rows in its table.
 
     An option that rules count the same in all racks is `ANYWHERE`. Any other is in one rack if one
     has its GPUs, or on `SEVERAL` where it runs on these now.
@@ -91,7 +91,7 @@ def told_apart(table: OptionTable, of: Rows, worth: Floats) -> tuple[OptionTable
 
 
 def _some(table: OptionTable, rows: Rows) -> OptionTable:
-    """Return a table of some rows, ascending; each may come several times."""
+    """Return the table of some rows, ascending; a row may come several times."""
     names = ("job", "pool", "gpus", "span", "width", "clock", "batch", "rate", "power_w", "current")
     columns = {name: getattr(table, name)[rows] for name in names}
     own, rack = table.own, table.rack
@@ -105,7 +105,7 @@ def _some(table: OptionTable, rows: Rows) -> OptionTable:
 
 
 def held_gpus(topology: Topology, table: OptionTable, rows: Rows) -> Rows:
-    """Return (n, R) the GPUs that jobs which stay where they run have in each rack; others 0."""
+    """Return (n, R) the GPUs that jobs in place hold in each rack, 0 for others."""
     held = np.zeros((len(rows), len(topology.racks)), dtype=np.int64)
     for i in np.flatnonzero(stays(table, rows)).tolist():
         allocation = table.jobs[int(table.job[rows[i]])].allocation
@@ -115,9 +115,10 @@ def held_gpus(topology: Topology, table: OptionTable, rows: Rows) -> Rows:
 
 
 def first_fit(topology: Topology, table: OptionTable, chosen: Rows) -> Rows | None:
-    """Return (J,) a rack for each chosen option within a rack, others -1; None if some finds none.
+    """Return (J,) a rack for each chosen option of span rack, -1 for others, if all find one.
 
-    The largest options first, each to the rack that it fills best. `chosen` (J,): -1 for none.
+    The largest options come first, each in the rack that it fills best. None if one finds no rack.
+    `chosen` (J,) is -1 for none.
     """
     racks = np.full(len(table.jobs), ANYWHERE)
     rows = chosen[chosen >= 0]
@@ -135,9 +136,9 @@ def first_fit(topology: Topology, table: OptionTable, chosen: Rows) -> Rows | No
 
 
 def wider(table: OptionTable, values: Floats, k: int) -> int | None:
-    """Return the row of most value like row k, of span ``rack``, with span ``cluster`` instead.
+    """Return the most valuable row like row k, of span ``rack``, but with span ``cluster``.
 
-    None without one; `values` (K,) is what rows are worth.
+    None if there is none. `values` (K,) are those of rows.
     """
     j = int(table.job[k])
     own = np.arange(table.start[j], table.start[j + 1])

@@ -1,9 +1,9 @@
-"""What options use of resources, of which there may be many while each option uses few.
+"""The resources that options use: many resources, of which each option uses few.
 
 Uses stand in slots: a slot is an amount of one resource. A resource that most options use has a
-slot of its own; the others share the slots that are left. And options that use the same are of one
-kind, whose slots stand there once. So the memory grows with what is used, and not with the number
-of resources: 16,520 jobs that may have four sizes on each of 456 GPU types have 30 million options,
+slot of its own; the others share the remaining slots. Options with equal uses are of one kind,
+whose slots are stored once. So the memory grows with the uses, and not with the number of
+resources: 16,520 jobs that may have four sizes on each of 456 GPU types have 30 million options,
 of 1,824 kinds with one slot.
 """
 
@@ -22,15 +22,8 @@ if TYPE_CHECKING:
 
 Number = TypeVar("Number", bound=np.generic)
 
-DENSE = 0.5
-"""Share of the options that use a resource from which on it has a slot of its own."""
-
-
-FEW = 0.25
-"""Share of the options up to which kinds are worth a number for each option."""
-
 CHUNK = 2**20
-"""Numbers that are looked at together: arrays of all options are not made in vain."""
+"""Numbers that are looked at together, to spare temporary arrays of all options."""
 
 Kinds = NDArray[np.integer[Any]]
 """Numbers of kinds."""
@@ -41,8 +34,8 @@ class Uses:
     """Amounts of R resources that K options of P kinds use.
 
     ``resource`` (W, P) and ``amount`` (W, P) are the resource and the amount of each slot of each
-    kind; a slot that is not needed has the amount 0. No kind has two slots of one resource.
-    ``kind`` (K,) is that of each option; None if each is of its own, in their order.
+    kind; an unused slot has the amount 0. No kind has two slots of one resource. ``kind`` (K,) is
+    the kind of each option; without it (None) each option is a kind, in their order.
     """
 
     resources: int
@@ -61,8 +54,8 @@ class Uses:
         rows = [np.asarray(row, dtype=float) for row in use]
         options = len(rows[0]) if rows else options
         used = [np.count_nonzero(row) for row in rows]
-        own = [r for r, count in enumerate(used) if count > DENSE * options]
-        shared = [r for r, count in enumerate(used) if 0 < count <= DENSE * options]
+        own = [r for r, count in enumerate(used) if count > options / 2]
+        shared = [r for r, count in enumerate(used) if 0 < count <= options / 2]
         filled = np.zeros(options, dtype=np.int64)  # slots that are taken of those shared
         slots: list[tuple[NDArray[np.int32], Floats]] = []
         for r in shared:
@@ -88,11 +81,11 @@ class Uses:
 
     @property
     def options(self) -> int:
-        """How many options there are."""
+        """The number of options."""
         return int(self.amount.shape[1]) if self.kind is None else len(self.kind)
 
     def by_kinds(self) -> "Uses":
-        """Return the same uses with equal options as one kind, if that makes few of them."""
+        """Return the same uses with equal options as one kind, if this makes few kinds."""
         if self.kind is not None or not self.amount.size:
             return self
         slots = np.vstack([self.resource, self.amount])
@@ -101,7 +94,7 @@ class Uses:
             sums += factor * row
         _, first, kind = np.unique(sums, return_index=True, return_inverse=True)
         few = slots[:, first]
-        if len(first) > FEW * self.options or (few[:, kind] != slots).any():
+        if len(first) > self.options / 4 or (few[:, kind] != slots).any():
             return self
         numbers = kind.astype(np.min_scalar_type(len(first)))
         return Uses(self.resources, self.resource[:, first], self.amount[:, first], numbers)
@@ -116,15 +109,15 @@ class Uses:
 
     @cached_property
     def single(self) -> tuple[int | None, ...]:
-        """The resource of each slot that belongs to one alone; None if several share it."""
+        """The resource of each slot, None if several resources share the slot."""
         if not self.options:
             return (None,) * len(self.resource)
         return tuple(int(row[0]) if (row == row[0]).all() else None for row in self.resource)
 
     def net(self, value: Floats, prices: Floats, among: Mask | None = None) -> Floats:
-        """Return (K,) the value of each option less the price (R,) of what it uses.
+        """Return (K,) the value of each option less the prices (R,) of its resources.
 
-        -infinity for kinds that are not `among` (P,) those in question.
+        It is -infinity for kinds outside `among` (P,).
         """
         left = value.copy()
         if self.kind is not None:
@@ -141,19 +134,19 @@ class Uses:
         return left
 
     def kind_costs(self, prices: Floats) -> Floats:
-        """Return (P,) the price of what options of each kind use, at prices (R,)."""
+        """Return (P,) the cost of an option of each kind at prices (R,)."""
         return Uses(self.resources, self.resource, self.amount).cost(prices)
 
     def cost(self, prices: Floats) -> Floats:
-        """Return (K,) the price of what each option uses, at prices (R,)."""
+        """Return (K,) the cost of each option at prices (R,)."""
         return -self.net(np.zeros(self.options), prices)
 
     def column(self, row: int) -> Floats:
-        """Return (R,) what one option uses."""
+        """Return (R,) the use by one option."""
         return self.total(np.array([row]))
 
     def total(self, rows: Rows) -> Floats:
-        """Return (R,) what some options use together."""
+        """Return (R,) the use by some options together."""
         total = np.zeros(self.resources)
         for r, resource, amount in zip(self.single, self.resource, self.amount, strict=True):
             what = self.each(amount, rows)
@@ -186,15 +179,15 @@ class Uses:
         return matrix
 
     def of_resource(self, r: int) -> Floats:
-        """Return (K,) what each option uses of one resource."""
+        """Return (K,) the use of one resource by each option."""
         return np.asarray(self.each(np.where(self.resource == r, self.amount, 0.0).sum(axis=0)))
 
     def largest(self) -> Floats:
-        """Return (R,) the largest amount, of either sign, that an option uses of each resource."""
+        """Return (R,) the largest absolute amount of each resource that an option uses."""
         return self.reduced(np.maximum, np.abs(self.amount), 0.0)
 
     def reduced(self, by: np.ufunc, numbers: Floats, start: float) -> Floats:
-        """Return (R,) the numbers (W, P) of all slots of each resource, reduced from a start on."""
+        """Return (R,) the numbers (W, P) of all slots, reduced by resource from a start on."""
         found = np.full(self.resources, start)
         for r, resource, what in zip(self.single, self.resource, numbers, strict=True):
             if r is None:
@@ -204,7 +197,7 @@ class Uses:
         return found
 
     def most(self, numbers: Floats, first: Rows) -> Floats:
-        """Return (R, J) the largest number (W, P) of each resource in each job's slots, from 0 on.
+        """Return (R, J) the largest number (W, P) of each resource in each job's slots, at least 0.
 
         `first` (J,) are the first options of jobs that have any, ascending.
         """
@@ -226,7 +219,7 @@ class Uses:
         return found
 
     def scaled(self, by: Floats) -> Floats:
-        """Return (W, P) numbers (R,) of the resources, for each slot."""
+        """Return (W, P) the numbers (R,) of resources, for each slot."""
         return by[self.resource]
 
     def picked(self, rows: Rows | slice) -> "Uses":
@@ -252,7 +245,7 @@ class Uses:
         )
 
     def below(self, room: Floats) -> Mask:
-        """Return (P,) whether options of each kind use no more than there is (R,)."""
+        """Return (P,) whether an option of each kind uses no more than some room (R,)."""
         return np.asarray((self.amount <= room[self.resource]).all(axis=0))
 
     def fits(self, rows: Rows, instead: Rows, room: Floats) -> Mask:

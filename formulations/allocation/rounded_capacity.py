@@ -1,12 +1,12 @@
-"""Capacities rounded down: what 13 GPUs hold of jobs of 4 is 3, and not 3.25.
+"""Capacities rounded down: 13 GPUs hold 3 jobs of 4 GPUs, and not 3.25.
 
 Where all amounts of a resource are whole, each answer keeps, for every size d ::
 
     sum_k floor(use_k / d) x_k <= floor(capacity / d)
 
 (Gomory, 1958; Chvatal, 1973). A row says something new where d does not divide the capacity. It
-makes the bound of the relaxation lower at once, where the search would have to find that out job by
-job. Sizes that divide each other need no more rows than these.
+lowers the bound of the relaxation at once, where a search would do it job by job. Sizes that divide
+each other need no more rows than these.
 """
 
 from dataclasses import replace
@@ -22,9 +22,9 @@ LARGEST = 64
 
 
 def with_floors(problem: Separable) -> tuple[Separable, Ints, Ints]:
-    """Return a normalised problem with capacities rounded down as further resources.
+    """Return a normalised problem with rounded capacities as further resources.
 
-    And, of each of these, the resource that is rounded, and the size.
+    For each of these, also return the resource that is rounded, and the size.
     """
     use = problem.use.by_kinds()
     sizes = _sizes(problem, use)
@@ -49,16 +49,16 @@ def with_floors(problem: Separable) -> tuple[Separable, Ints, Ints]:
 
 
 def folded(prices: Floats, of: Ints, size: Ints) -> Floats:
-    """Return (R,) prices that count those of capacities rounded down, by the unit."""
+    """Return (R,) prices per unit, with those of rounded capacities added."""
     plain = prices[: len(prices) - len(of)].copy()
     np.add.at(plain, of, prices[len(plain) :] / size)
     return plain
 
 
 def _sizes(problem: Separable, use: Uses) -> Mask:
-    """Return (R, LARGEST + 1) whether each resource is used in each size, as one of whole ones.
+    """Return (R, LARGEST + 1) whether each resource is used in each size and all amounts are whole.
 
-    Not those that blocks use or give, or of which an amount is not whole.
+    Resources that blocks use or give are left out.
     """
     width = LARGEST + 1
     odd = (use.amount < 0) | (use.amount != np.rint(use.amount))

@@ -1,14 +1,14 @@
 """The constraint families of a round, each stated once.
 
 A family is a function of the `Case` that yields its rows. The Pyomo model, the arrays of the price
-engine, the limits of populations and, at the end, the test of a choice (`within`) and the words for
-what cannot be met in any case (`shortages`) all read them; names and formulas are those of
-``docs/formulations.md``. Decisions: x_k is 1 if option k is chosen, a_c the
-number of nodes of class c that are awake, y_pr the kilowatts that jobs of pool p add in rack r.
+engine, the limits of populations, the test of a choice (`within`) and the limits that no choice
+meets (`shortages`) all read them; names and formulas are those of ``docs/formulations.md``.
+Decisions: x_k is 1 if option k is chosen, a_c the number of nodes of class c that are awake, y_pr
+the kilowatts that jobs of pool p add in rack r.
 
-**What nodes hold together**, without a look at which job is where (``whole_nodes``, ``buddy``):
-every job is cut as placement does it: whole nodes, the pool's largest (M GPUs), and one block. So
-what the jobs take of a node of G GPUs are pieces of at most G in sum. For a function φ with
+**The contents of nodes**, whichever jobs they hold (``whole_nodes``, ``buddy``): every job is cut
+as placement does it, into whole nodes, the pool's largest (M GPUs), and one block. So the pieces on
+a node of G GPUs are at most G in sum. For a function φ with
 φ(a) + φ(b) ≤ φ(a + b), φ ≥ 0, the pieces on a node have Σ φ(piece) ≤ φ(G). So with nodes c awake ::
 
     Σ_k (q_k φ(M) + φ(r_k)) x_k ≤ Σ_c φ(G_c) a_c
@@ -16,7 +16,7 @@ what the jobs take of a node of G GPUs are pieces of at most G in sum. For a fun
 holds in every plan on nodes: these rows cut off no choice that can be placed. φ(n) = n counts GPUs
 (``gpus``).
 
-**Buddy levels** are φ_l(n) = ⌊n / 2^l⌋. They are what is left of the flow of free blocks in a buddy
+**Buddy levels** are φ_l(n) = ⌊n / 2^l⌋. They follow from the flow of free blocks in a buddy
 allocator: b_l blocks of 2^l GPUs are there, s_l of them are split in two of 2^(l-1), t_l are taken,
 so t_l + s_l ≤ b_l + 2 s_(l+1) with b_l = Σ_c (⌊G_c / 2^l⌋ − 2 ⌊G_c / 2^(l+1)⌋). Level l and 2^(m-l)
 times every level m above it, added, are the row of level l; a flow that keeps all rows exists by
@@ -26,8 +26,8 @@ splitting no more than is needed.
 exact: a choice that keeps them can be placed, with moves if need be.
 *Proof.* Whole nodes go first; the last row leaves enough of M GPUs. Then blocks in descending
 order. When one of 2^l comes, nodes have lost only pieces of more, each a multiple of 2^l, or all of
-their GPUs. So the blocks of 2^l that are left are Σ_c φ_l(G_c) less what the pieces placed have of
-them, which is at least the one of this block by the row of level l. ∎
+their GPUs. So the number of free blocks of 2^l is Σ_c φ_l(G_c) less that of the pieces placed,
+which is at least one by the row of level l. ∎
 
 Where all nodes have 2^L GPUs, ⌊n / 2^l⌋ 2^l ≤ n makes every level a consequence of ``gpus``: no row
 is needed, and GPUs of the pool suffice.
@@ -77,13 +77,13 @@ class Row:
 
 
 UNNAMED = "(unnamed)"
-"""How the rack of nodes without one is called."""
+"""The name for the rack of nodes without one."""
 
 KILO = 1e3
 """Watts in a unit of y_pr."""
 
 CAP, WINDOW, BY = "power_cap", "energy_window", "energy_by["
-"""How the rows are called that limit the power and the energy of the whole cluster."""
+"""The names of the rows that limit the power and the energy of the whole cluster."""
 
 
 def is_limit(name: str) -> bool:
@@ -102,8 +102,8 @@ def gpus(case: Case) -> Iterator[Row]:
 def gpus_in_racks(case: Case) -> Iterator[Row]:
     """Σ_{k in p, tied to r} GPUs_k x_k + Σ_{k stays} GPUs_kr x_k ≤ GPUs of p in rack r.
 
-    Only where racks are chosen with the options. Nodes that may sleep count: those that are awake
-    may be any, and the pool's row counts them.
+    Only where racks are chosen with the options. Nodes that may sleep count, as any of them may be
+    awake; the row of the pool counts those awake.
     """
     if not case.joint:
         return
@@ -117,7 +117,7 @@ def gpus_in_racks(case: Case) -> Iterator[Row]:
 
 
 def ready_gpus(case: Case) -> Iterator[Row]:
-    """Σ_{k in p} ready_k x_k ≤ GPUs of p that are ready; ready_k = 0 for what waits for nodes."""
+    """Σ_{k in p} ready_k x_k ≤ GPUs of p that are ready; ready_k = 0 for late options."""
     if case.waking is None:
         return
     for p in np.flatnonzero(np.isfinite(case.waking.gpus)).tolist():
@@ -137,8 +137,8 @@ def power(case: Case) -> Iterator[Row]:
 def energy(case: Case) -> Iterator[Row]:
     """Σ_k extra_k min(t, lasts_k) x_k + Σ_c more_c(t) a_c ≤ L(t) − t Σ_c asleep_c nodes_c, in J.
 
-    By each of some times t from now (``Case.times_s``), at most L(t) may be used
-    (`ronda.formulations.watts`); a node awake uses (awake_c − asleep_c) t more than one asleep, and
+    By each time t from now in ``Case.times_s``, at most L(t) may be used
+    (`ronda.formulations.watts`). A node awake uses (awake_c − asleep_c) t more than one asleep, and
     waking_c min(t, wake_c). The window's row is `energy_window`, others are `energy_by` t seconds.
     """
     if not case.times_s:
@@ -154,22 +154,22 @@ def energy(case: Case) -> Iterator[Row]:
 
 
 def seconds_of(name: str, window_s: float) -> float:
-    """Return how many joules a watt throughout is in the row of a limit: 1 for the power cap."""
+    """Return the joules of a constant watt in the row of a limit, 1 for the power cap."""
     if name.startswith(BY):
         return float(name[len(BY) : -1])
     return window_s if name == WINDOW else 1.0
 
 
 def times_of(names: Iterable[str], window_s: float) -> tuple[float, ...]:
-    """Return by which times from now some rows count the energy, ascending."""
+    """Return the times from now at which some rows count the energy, ascending."""
     metered = [name for name in names if is_limit(name) and name != CAP]
     return tuple(sorted(seconds_of(name, window_s) for name in metered))
 
 
 def implied(case: Case, rows: Sequence[Row]) -> set[str]:
-    """Return which limits on power and energy are kept if another one of them is.
+    """Return the limits on power and energy that are kept if another one is.
 
-    By the second, that one allows no more, and whatever is chosen takes no less of it.
+    Per second, the other one allows no more, and no choice takes less of it.
     """
     window_s, found = case.round.window_s, set[str]()
     limits = [row for row in rows if is_limit(row.name)]
@@ -201,7 +201,8 @@ def rack_share(case: Case) -> Iterator[Row]:
 def rack_power(case: Case) -> Iterator[Row]:
     """Σ_{p, r below R} y_pr + Σ_{c below R} (power of nodes) ≤ cap of R, for each capped rack R.
 
-    Necessary only: a job is not tied to the racks that its power is counted in. Placement decides.
+    This is only necessary: a job is not tied to the racks in which its power is counted. Placement
+    decides.
     """
     names = case.round.cluster.topology.racks
     for cap in case.racks:
@@ -218,10 +219,10 @@ def rack_power(case: Case) -> Iterator[Row]:
 def whole_nodes(case: Case) -> Iterator[Row]:
     """Σ_{k in p} (⌊n_k/G⌋ + f_i((n_k mod G)/G)) x_k ≤ Σ_{c in p} a_c for n GPUs on nodes of G.
 
-    f_i are dual feasible functions of bin packing (`node_shares`). Only in pools of equal nodes,
-    and only those f_i that say more than the count of GPUs does: none of pieces that divide a node,
-    as f_k(1/m) ≤ 1/m. No buddy level of equal nodes says more: with m = ⌊G / 2^l⌋, f_m steps at
-    i G/(m + 1) ≤ i 2^l.
+    f_i are dual feasible functions of bin packing (`node_shares`). Rows exist only for pools of
+    equal nodes, and for those f_i that say more than the count of GPUs: none for pieces that divide
+    a node, as f_k(1/m) ≤ 1/m. No buddy level of equal nodes says more: with m = ⌊G / 2^l⌋, f_m
+    steps at i G/(m + 1) ≤ i 2^l.
     """
     for p, pool in enumerate(case.table.pools):
         size = pool.gpus_per_node
@@ -241,8 +242,8 @@ def whole_nodes(case: Case) -> Iterator[Row]:
 def buddy(case: Case) -> Iterator[Row]:
     """Σ_{k in p} (q_k φ(M) + φ(r_k)) x_k ≤ Σ_{c in p} φ(G_c) a_c, φ(n) = ⌊n/u⌋.
 
-    For blocks of u = 2, 4, … and M GPUs in pools of unequal nodes; not where u divides the GPUs of
-    all of them, as ``gpus`` says more there.
+    Rows exist for blocks of u = 2, 4, … and M GPUs in pools of unequal nodes, but not where u
+    divides the GPUs of all of them, as ``gpus`` says more there.
     """
     for p, pool in enumerate(case.table.pools):
         sizes = {c.gpus_per_node for c in case.classes if c.pool == p}
@@ -258,11 +259,11 @@ def buddy(case: Case) -> Iterator[Row]:
 
 
 def _uses(case: Case, p: int, weights: Sequence[Floats | Rows]) -> list[Floats]:
-    """Return (n,) what every option takes of the nodes of pool p, by each function φ of pieces.
+    """Return (n,) the use of the nodes of pool p by every option, for each function φ of pieces.
 
-    φ is given as its values (M + 1,) of 0 to M GPUs. The least that an option may take: a job may
-    stay on other pieces than those that it would be given now. Nothing for options that the largest
-    nodes cannot hold, which take some others.
+    φ is given as its values (M + 1,) for 0 to M GPUs. The use is the least that an option may take:
+    a job may stay on other pieces than those that it would be given now. It is 0 for options that
+    the largest nodes cannot hold, which take some others.
     """
     if not weights:
         return []
@@ -284,9 +285,9 @@ def _uses(case: Case, p: int, weights: Sequence[Floats | Rows]) -> list[Floats]:
 
 
 def rules(case: Case) -> Iterator[Row]:
-    """Σ_k a_rk x_k − s_r ≤ c_r for each limit r of the user's own; s_r = 0 unless it is soft.
+    """Σ_k a_rk x_k − s_r ≤ c_r for each limit r of the user; s_r = 0 unless it is soft.
 
-    Only those that any option has a part in, or that cost something in any case.
+    Rows exist for limits in which any option has a part, or which cost something in any case.
     """
     own = case.table.own
     if own is None:
@@ -312,10 +313,10 @@ FAMILIES = (
 
 
 def named_blocks(case: Case) -> list[tuple[str, Hashable]]:
-    """Return the blocks of a case's problem: the family and the index of each.
+    """Return the family and the index of each block of a case's problem.
 
-    Nodes awake by class where some may sleep, kilowatts of pools in racks, and excesses over soft
-    limits of the user's own.
+    Blocks are nodes awake by class where some may sleep, kilowatts of pools in racks, and excesses
+    over soft limits of the user.
     """
     own = case.table.own
     return [
@@ -326,7 +327,7 @@ def named_blocks(case: Case) -> list[tuple[str, Hashable]]:
 
 
 def _most_excess(case: Case) -> tuple[Floats, Floats]:
-    """Return (S,) by how much jobs can exceed each soft limit at most, and what a unit costs."""
+    """Return (S,) the most that jobs can exceed each soft limit by, and the cost per unit."""
     own = case.table.own
     if own is None:
         return np.zeros(0), np.zeros(0)
@@ -339,10 +340,8 @@ def _most_excess(case: Case) -> tuple[Floats, Floats]:
 def separable(case: Case, *, both_limits: bool = False) -> Separable:
     """Return all rows of a round as arrays, except for those that nothing can break.
 
-    Option k of the problem is the table's row ``case.rows[k]``; its blocks are the classes of nodes
-    if some may sleep, the kilowatts of pools in racks, and what exceeds soft limits of the user's
-    own (`named_blocks`). Limits on power and energy that others imply have no row, unless
-    `both_limits` is set.
+    Option k of the problem is row ``case.rows[k]`` of the table; its blocks are `named_blocks`.
+    Limits on power and energy that others imply have no row, unless `both_limits` is set.
     """
     found = [row for family in FAMILIES for row in family(case)]
     if not both_limits:
@@ -381,9 +380,9 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
 
 
 def unbearable(case: Case) -> Mask:
-    """Return (n,) which options break a limit on power or energy next to jobs that must run alone.
+    """Return (n,) whether options break a limit on power or energy beside the jobs that must run.
 
-    With no more nodes awake than their GPUs fill. No plan can have them.
+    Only as many nodes are awake as their GPUs fill. No plan can have such options.
     """
     table, found = case.table, np.zeros(len(case.rows), dtype=bool)
     must = replace(case, rows=np.flatnonzero(table.must_run[table.job]))
@@ -407,16 +406,16 @@ def unbearable(case: Case) -> Mask:
 
 
 def gpus_by_pool(table: OptionTable, rows: Rows) -> list[int]:
-    """Return (P,) how many GPUs rows use together."""
+    """Return (P,) the GPUs that rows use together."""
     used = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
     return [round(n) for n in used.tolist()]
 
 
 def within(case: Case, chosen: Rows) -> bool:
-    """Return whether a choice meets the model's constraints, racks' power caps left aside.
+    """Return whether a choice meets the model's constraints but for racks' power caps.
 
-    Energy is looked at for the whole window. `chosen` (J,) is the row of each job, -1 for none;
-    they need not be rows of the case.
+    Energy is counted over the whole window. `chosen` (J,) is the row of each job, -1 for none; it
+    need not be a row of the case.
     """
     if (chosen[case.table.must_run] < 0).any():
         return False
@@ -434,9 +433,10 @@ def within(case: Case, chosen: Rows) -> bool:
 
 
 def tightest_by(case: Case, rows: Rows, asleep: Sequence[int] | None = None) -> tuple[float, bool]:
-    """Return the time until which rows of the table leave least watts of the energy budget.
+    """Return the time until which rows leave the least watts of the energy budget.
 
-    And whether they keep it, with the nodes `asleep`, or None: as few awake as their GPUs need.
+    Also return whether they keep the budget. The nodes `asleep` sleep, by default all but those
+    that the GPUs need.
     """
     awake = [c.count for c in case.classes]
     if case.sleeps and asleep is None:
@@ -455,10 +455,11 @@ def tightest_by(case: Case, rows: Rows, asleep: Sequence[int] | None = None) -> 
 
 
 def shortages(case: Case) -> list[Conflict]:
-    """Return the limits that the idle cluster, or pools too small for what must run, break anyhow.
+    """Return the limits that no choice keeps.
 
-    And limits of the user's own that ask for more than all options together have. What else jobs
-    that must run would break has given way (`ronda.formulations.allocation.non_preemptible`).
+    The idle cluster breaks them, or pools are too small for jobs that must run, or limits of the
+    user ask for more than all options together have. Other limits that jobs which must run would
+    break have given way (`ronda.formulations.allocation.non_preemptible`).
     """
     table, found = case.table, [*_out_of_reach(case)]
     if table.must_run.any():
@@ -467,7 +468,7 @@ def shortages(case: Case) -> list[Conflict]:
 
 
 def _out_of_reach(case: Case) -> Iterator[Conflict]:
-    """Yield the limits of the user's own that no choice of options keeps."""
+    """Yield the user's limits that no choice of options keeps."""
     own, table = case.table.own, case.table
     if own is None:
         return
@@ -491,7 +492,6 @@ def _owners(table: OptionTable, rows: Rows) -> tuple[str, ...]:
 
 
 def _few_gpus(must: Case) -> Iterator[Conflict]:
-    """Yield the pools that are too small for the jobs that must run."""
     for row, pool in zip(gpus(must), must.table.pools, strict=True):
         if (needed := row.use.sum()) > pool.gpus:
             message = (
@@ -502,7 +502,7 @@ def _few_gpus(must: Case) -> Iterator[Conflict]:
 
 
 def _over_power(case: Case) -> Iterator[Conflict]:
-    """Yield the limits on power and energy that are below what nodes draw without any job."""
+    """Yield the limits on power and energy that idle nodes exceed."""
     nobody = replace(case, rows=np.zeros(0, dtype=np.int64))
     asleep_w = sum(c.count * c.sleep_w for c in case.classes)
     for row in (*power(nobody), *energy(nobody)):
@@ -515,7 +515,7 @@ def _over_power(case: Case) -> Iterator[Conflict]:
 
 
 def _over_rack(case: Case) -> Iterator[Conflict]:
-    """Yield the racks whose nodes draw more than the cap without any job."""
+    """Yield the racks whose idle nodes exceed the cap."""
     nodes = classes_of_nodes(case.round) if case.racks else []
     kinds = [case.classes[c] for c in nodes if c >= 0]
     for cap in case.racks:

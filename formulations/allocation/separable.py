@@ -8,34 +8,31 @@ that the price engine works on::
          sum_{k of job j} x[k] <= 1   (= 1 where must[j])                     for each job j
          x binary, 0 <= z[b] <= block_count[b], integer where block_integer[b]
 
-Blocks are identical things that may be taken more than once without belonging to a job: a node
-that is woken uses power and provides GPUs (a negative use).
+Blocks are identical items that may be taken more than once and belong to no job: a node that is
+woken uses power and provides GPUs (a negative use).
 
 **Units.** A normalised problem has units of its own, so that the user's cannot change the answer.
 Watts or kilowatts, GPUs or thousands of them: the numbers differ by a factor and, in the last bits,
 by rounding. Solvers branch on such bits. So every resource is measured in its smallest use, or in
-the part of it of which all uses are multiples (a GPU, say), and values in the largest one; the
-quotients keep 30 bits, which rounding does not reach. So whole numbers stay exact; where they are
-not, capacities become larger by what the rounding of all uses can take from them: what just fits
-goes on to fit. A use far below the largest one is none, and a capacity beyond all that
-could be used is as good as that: no number is out of a solver's range.
+a part of it of which all uses are multiples (a GPU, say), and values in the largest one; the
+quotients keep 30 bits, which rounding does not reach. Whole numbers stay exact; other capacities
+grow by the rounding of all uses, so that a choice that just fits still fits. A use far below the
+largest one counts as none, and a capacity far beyond all possible use is lowered to it, so that no
+number is out of a solver's range.
 
-**Surplus and regret.** At prices p the surplus of option k is its value less what it uses at these
-prices, ``s_k = v_k - p.a_k``; not to run has surplus 0. A job's regret is the surplus of its choice
-less that of the best of all its other options, not to run included: what it would lose at these
-prices if it had to do something else. It is negative if the job got something else than its
-favourite. Options that another one of the job beats (worth as much, and no more of anything) do
-not count.
+**Surplus and regret.** At prices p the surplus of option k is its value less the price of its use,
+``s_k = v_k - p.a_k``; not to run has surplus 0. A job's regret is the surplus of its choice less
+that of the best other option, or of not to run: the loss, at these prices, if it had to choose
+again. It is negative if the job did not get its favourite. Options that another one of the job
+beats (as valuable, with no more use of anything) do not count.
 
-**Parts.** Jobs and blocks are linked by what they both use. A resource that everybody could take
-the most of at once never binds: it links nothing, and no part has a row for it. What is linked by a
-resource that can bind, directly or through others, are the connected components of this graph: with
-few resources and many jobs, widening one until it grows no more takes less time than a library for
-graphs takes to load, which a decision with a deadline would pay. The best answer is the best
-answers of all parts together, and the sum of their bounds bounds it.
+**Parts.** Jobs and blocks are linked by the resources that both use. A resource that suffices for
+the most that all of them could take never binds: it links nothing, and no part has a row for it.
+The parts are the connected components of this graph. With few resources and many jobs, widening a
+component until it grows no more takes less time than a library for graphs takes to load. The best
+answer joins the best answers of all parts, and the sum of their bounds bounds it.
 """
 
-import sys
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -51,9 +48,9 @@ class Separable:
     """The arrays of a separable problem.
 
     ``start`` (J + 1,) are the offsets of each job's options; ``must`` (J,) tells whether the job
-    must get one. ``value`` (K,) and ``use`` (R by K) are of the options, finite; ``capacity`` and
-    ``names`` (R,) of the resources: keys of prices, and constraint names in the model. Blocks have
-    ``block_value`` (B,), ``block_use`` (R, B) and ``block_count`` (B,), and are taken in whole
+    must get one. Options have ``value`` (K,) and ``use`` (R by K), finite; resources have
+    ``capacity`` and ``names`` (R,), the keys of prices and constraint names in the model. Blocks
+    have ``block_value`` (B,), ``block_use`` (R, B) and ``block_count`` (B,), and are taken in whole
     numbers where ``block_integer`` (B,), else in any amount up to their count.
     """
 
@@ -85,7 +82,7 @@ class Separable:
         return cls(start, value, Uses.of(use), capacity, names, every, *empty)
 
     def named(self, prices: Floats) -> dict[str, float]:
-        """Return prices (R,) of one more GPU, node, watt or joule by the resources' names."""
+        """Return prices (R,) by the names of the resources, per GPU, node, watt or joule."""
         return dict(zip(self.names, prices.tolist(), strict=True))
 
     @property
@@ -97,7 +94,7 @@ class Separable:
         """Refuse numbers and shapes that no solver can read.
 
         InputError for values that are NaN or infinite, offsets or shapes that do not fit, or a job
-        that must run and has no option.
+        that must run without an option.
         """
         place = "round"
         for name in ("value", "use", "capacity", "block_value", "block_use"):
@@ -134,7 +131,7 @@ class Separable:
         return float(self.value[rows].sum() + self.block_value @ blocks)
 
     def excess(self, chosen: Rows, blocks: Floats) -> Floats:
-        """Return (R,) by how much an answer exceeds each capacity (negative: what is left)."""
+        """Return (R,) the excess of an answer over each capacity, negative where some is left."""
         rows = chosen[chosen >= 0]
         used: Floats = self.use.total(rows) + self.block_use @ blocks - self.capacity
         return used
@@ -142,27 +139,10 @@ class Separable:
 
 Numbers = TypeVar("Numbers", float, Floats)
 
-BITS = 30
-"""Bits of precision that are kept: one part in 10^9."""
-
-SPLIT = 2.0 ** (sys.float_info.mant_dig - BITS) + 1.0
-"""The factor that moves all bits but these out of sight."""
-
-MOST_PARTS, SAMPLE = 30, 1000
-"""Parts of the smallest use that are tried as a unit, and amounts to try them on before all."""
-
-
-SLACK, ULPS = 2.0 ** (1 - BITS), 1e-14
-"""By how much a capacity grows where amounts are rounded, and the share of one that is exact."""
-
-MOST, LEAST = 1e6, 1e-12
-"""A capacity over all that could be used, and a use over the largest one, from which they are
-beyond what matters."""
-
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """The units of a normalised problem in the user's: of value, and (R,) of each resource."""
+    """The units of a normalised problem: of value, and (R,) of each resource."""
 
     value: float
     use: Floats
@@ -189,7 +169,7 @@ def normalise(problem: Separable) -> tuple[Separable, Units]:
     rounded |= _rounds(block_use).any(axis=1) | _rounds(capacity)
     use, block_use, capacity = replace(use, amount=kept(amount)), kept(block_use), kept(capacity)
     by_blocks = np.abs(block_use) @ problem.block_count
-    grown = capacity + SLACK * np.maximum(np.abs(capacity), by_blocks)
+    grown = capacity + 2.0**-29 * np.maximum(np.abs(capacity), by_blocks)
     own = Separable(
         start=problem.start,
         value=_in_unit(problem.value, units.value),
@@ -206,16 +186,16 @@ def normalise(problem: Separable) -> tuple[Separable, Units]:
 
 
 def _in_range(problem: Separable) -> tuple[Uses, Floats, Floats]:
-    """Return the uses, those of blocks, and the capacities, in a range for solvers."""
+    """Return the uses, the uses of blocks and the capacities, scaled to a range for solvers."""
     use, largest = problem.use, problem.use.largest()
     largest = np.maximum(largest, np.abs(problem.block_use).max(axis=1, initial=0.0))
     largest = np.where(largest > 0, largest, 1.0)
-    least = LEAST * largest
+    least = 1e-12 * largest
     use = replace(use, amount=_without(use.amount, use.scaled(least)))
     blocks = _without(problem.block_use, least[:, None])
     capacity = _without(problem.capacity, least)
     most = problem.jobs * largest + np.abs(blocks) @ problem.block_count
-    beyond = np.abs(capacity) > MOST * most
+    beyond = np.abs(capacity) > 1e6 * most
     return use, blocks, np.where(beyond, np.sign(capacity) * 2.0 * most, capacity)
 
 
@@ -224,15 +204,15 @@ def _without(amounts: Floats, least: Floats) -> Floats:
 
 
 def _units(use: Uses, block_use: Floats, capacity: Floats) -> Floats:
-    """Return (R,) the unit of each resource: all amounts are whole in it, or the smallest is 1."""
+    """Return (R,) units in which all amounts of a resource are whole, or the smallest is 1."""
     others = np.abs(np.column_stack([block_use, capacity]))
     sizes = np.where(use.amount == 0, np.inf, np.abs(use.amount))
     smallest = np.where(others > 0, others, np.inf).min(axis=1)
     smallest = np.minimum(smallest, use.reduced(np.minimum, sizes, np.inf))
     smallest = np.where(np.isfinite(smallest), smallest, 1.0)
     unit, undecided = smallest.copy(), np.ones(len(smallest), dtype=bool)
-    some = use.picked(slice(None, None, max(1, use.options // SAMPLE))).plain()
-    for parts in range(1, MOST_PARTS + 1):
+    some = use.picked(slice(None, None, max(1, use.options // 1000))).plain()
+    for parts in range(1, 31):
         factor = parts / smallest
         whole = np.flatnonzero(undecided & _whole(some, others, factor))
         if len(whole):
@@ -245,23 +225,22 @@ def _units(use: Uses, block_use: Floats, capacity: Floats) -> Floats:
 
 
 def _whole(use: Uses, others: Floats, factor: Floats) -> Mask:
-    """Return (R,) of which resources all amounts, times a factor, are whole up to rounding."""
+    """Return (R,) whether all amounts of a resource times a factor are whole up to rounding."""
     broken = use.reduced(np.maximum, _broken(use.amount * use.scaled(factor)).astype(float), 0.0)
     return np.asarray((broken == 0) & ~_broken(others * factor[:, None]).any(axis=1))
 
 
 def _broken(numbers: Floats) -> Mask:
-    """Return which numbers are not whole up to rounding."""
     return np.asarray(np.abs(numbers - np.rint(numbers)) > 1e-12 * np.abs(numbers))
 
 
 def _rounds(amounts: Floats) -> Mask:
-    """Return where numbers lose more than the last bits when they are `kept`."""
-    return np.asarray(np.abs(kept(amounts) - amounts) > ULPS * np.abs(amounts))
+    """Return where numbers lose more than their last bits when they are `kept`."""
+    return np.asarray(np.abs(kept(amounts) - amounts) > 1e-14 * np.abs(amounts))
 
 
 def _in_unit(values: Floats, unit: float) -> Floats:
-    """Return values in a unit, `kept`, without copies of all of them on the way."""
+    """Return `kept` values in a unit, without copying all of them."""
     found = np.empty_like(values)
     for k in range(0, len(values), CHUNK):
         found[k : k + CHUNK] = kept(values[k : k + CHUNK] / unit)
@@ -269,13 +248,16 @@ def _in_unit(values: Floats, unit: float) -> Floats:
 
 
 def largest(values: Floats) -> float:
-    """Return the largest of some values and their opposites; 0 of none."""
+    """Return the largest absolute value, 0 if there is none."""
     return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
 def kept(values: Numbers) -> Numbers:
-    """Round to `BITS` bits (G. W. Veltkamp's splitting: T. J. Dekker, Numer. Math. 18, 1971)."""
-    scaled = values * SPLIT
+    """Round to 30 bits, one part in 10^9.
+
+    This is G. W. Veltkamp's splitting (T. J. Dekker, Numer. Math. 18, 1971).
+    """
+    scaled = values * (2.0**23 + 1.0)  # of the 53 bits of a float
     scaled -= scaled - values
     return scaled
 
@@ -291,8 +273,8 @@ def with_share(problem: Separable, jobs: Rows) -> "Part":
 def random_parts(problem: Separable, number: int, seed: int) -> list["Part"]:
     """Return random parts of the jobs with equal shares of everything.
 
-    As POP solves large allocations (Narayanan et al., *Solving large-scale granular resource
-    allocation problems efficiently with POP*, SOSP 2021).
+    POP solves large allocations in such parts (Narayanan et al., *Solving large-scale granular
+    resource allocation problems efficiently with POP*, SOSP 2021).
     """
     order = np.random.default_rng(seed).permutation(problem.jobs)
     groups = np.array_split(order, max(1, min(number, problem.jobs)))
@@ -300,16 +282,16 @@ def random_parts(problem: Separable, number: int, seed: int) -> list["Part"]:
 
 
 def surpluses(problem: Separable, prices: Floats) -> Floats:
-    """Return (K,) value less price of every option; `prices` (R,) are per unit of each resource."""
+    """Return (K,) the value less the price of every option; `prices` (R,) are per unit."""
     return problem.use.net(problem.value, prices)
 
 
 def regrets(start: Rows, surplus: Floats, must: Mask, chosen: Rows) -> Floats:
-    """Return (J,) the regret of every job; infinite for a job that has no other choice.
+    """Return (J,) the regret of every job, infinite for a job without another choice.
 
-    `start` (J + 1,) are the offsets of each job's options; `surplus` (K,) is -inf for options that
-    are out of the question; not to run is no choice where `must` (J,); `chosen` (J,) is the row of
-    each job's choice, -1 for not to run.
+    `start` (J + 1,) are the offsets of each job's options; `surplus` (K,) is -inf for impossible
+    options; not to run is no choice where `must` (J,); `chosen` (J,) is the row of each job's
+    choice, -1 for not to run.
     """
     others = np.empty(len(surplus) + 1)  # the last one is where -1 points to: not to run
     others[:-1] = surplus
@@ -335,7 +317,7 @@ FREE = -1
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a problem, and where its jobs, options, resources and blocks stand in the whole."""
+    """A part of a problem, with the places of its jobs and so on in the whole."""
 
     problem: Separable
     jobs: Rows
@@ -345,7 +327,7 @@ class Part:
 
 
 def independent(problem: Separable) -> list[Part]:
-    """Return the parts of a problem; none if all of it hangs together."""
+    """Return the parts of a problem, none if it has only one."""
     if len(problem.names) < 2:
         return []
     filled = np.flatnonzero(np.diff(problem.start))
@@ -368,16 +350,16 @@ def independent(problem: Separable) -> list[Part]:
 
 
 def _may_bind(problem: Separable, most: Floats) -> Mask:
-    """Return (R,) of which resources there is less than jobs and blocks could take at most.
+    """Return (R,) whether jobs and blocks together could take more than a capacity.
 
-    `most` (R, J) is what each job could take.
+    `most` (R, J) is the most that each job could take.
     """
     by_blocks = (np.maximum(problem.block_use, 0.0) * problem.block_count).sum(axis=1)
     return np.asarray(most.sum(axis=1) + by_blocks > problem.capacity)
 
 
 def _components(uses: Mask) -> Rows:
-    """Return the component of each resource: the first one that it is linked with."""
+    """Return the component of each resource, named by its first resource."""
     component = np.full(len(uses), -1)
     for r in range(len(uses)):
         linked = np.arange(len(uses)) == r

@@ -1,4 +1,4 @@
-"""Options now or after waking: what the delay of nodes that sleep costs, in the allocation model.
+"""Options now or after waking: the delay of sleeping nodes in the allocation model.
 
 A node that sleeps, or still wakes, cannot run jobs for w seconds, so an option comes twice (ours,
 not a paper's): *now*, on GPUs of nodes that are ready, and *after waking*, on any that are awake
@@ -9,9 +9,9 @@ under the plan. Both take GPUs of the pool; only the first takes *ready* ones::
 * A waiting job starts on the waking nodes as soon as they are there. Of the time L that the option
   lasts it loses w (`ronda.formulations.objectives.switching_cost.pause_share`), so it is worth ``(1
   - w/L) v``. The longest time that an allocation is expected to last is that of other pauses
-  (`horizon_s` there), but at least `WAKES` times w, as nobody wakes a node for less.
-* A running job keeps what it has until then, and moves later: ``w/L v_now + (1 - w/L) v``. It
-  takes the ready GPUs that it has, and only options of more GPUs in the same pool matter.
+  (`horizon_s` there), but at least ten times w: less is not worth waking a node.
+* A running job keeps its option until then, and moves later: ``w/L v_now + (1 - w/L) v``. It takes
+  the ready GPUs that it holds, and only options of more GPUs in the same pool matter.
 
 The energy of waking needs no term: a node draws power from the order on, in the model as well.
 """
@@ -29,15 +29,12 @@ from ronda.formulations.watts import nodes_for
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.round import Round
 
-WAKES = 10.0
-"""An option that waits for nodes is expected to last at least this many times the wait."""
-
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Which nodes (N,) are awake and not still waking: they can run jobs now.
+    """The nodes (N,) that are awake, and not still waking: they can run jobs now.
 
-    ``wait_s`` (P,) is the seconds until another node of the pool is ready; 0 if all are.
+    ``wait_s`` (P,) is the time in seconds until another node of the pool is ready, 0 if all are.
     """
 
     nodes: Mask
@@ -45,7 +42,7 @@ class Ready:
 
 
 def ready(round: Round, waking: frozenset[int]) -> Ready | None:
-    """Return which nodes are ready; None if all are, or waking takes no time.
+    """Return the ready nodes, or None if all are, or waking takes no time.
 
     `waking` nodes were woken but are not ready yet.
     """
@@ -84,7 +81,7 @@ def with_waking(case: Case, nodes: Ready) -> Case:
 
 
 def _ready_use(round: Round, table: OptionTable, nodes: Ready) -> Floats:
-    """Return (K,) the ready GPUs that rows take: what a job runs on may be waking still."""
+    """Return (K,) the ready GPUs that rows take; those of the current row may be waking still."""
     use = table.gpus.astype(float)
     for k in np.flatnonzero(table.current).tolist():
         held = table.jobs[int(table.job[k])].allocation
@@ -94,7 +91,7 @@ def _ready_use(round: Round, table: OptionTable, nodes: Ready) -> Floats:
 
 
 def _later(case: Case, nodes: Ready) -> tuple[Rows, Floats]:
-    """Return the rows that may wait for nodes, and what they are worth then."""
+    """Return the rows that may wait for nodes, and their values then."""
     table, round_ = case.table, case.round
     job, pool, rows = case.job, case.pool, case.rows
     wait_s, values = nodes.wait_s[pool], np.zeros(len(table))
@@ -105,7 +102,7 @@ def _later(case: Case, nodes: Ready) -> tuple[Rows, Floats]:
     fits = (wait_s > 0) & ~table.must_run[job] & ~table.current[rows]
     fits &= ~has | ((pool == table.pool[at]) & (case.gpus > table.gpus[at]))
     work = work_ahead(round_)
-    longest = np.maximum(horizon_s(round_), WAKES * wait_s)
+    longest = np.maximum(horizon_s(round_), 10.0 * wait_s)
     share = pause_share(wait_s, work[job] / table.rate[rows], longest)
     worth = share * before + (1.0 - share) * case.value
     good = np.flatnonzero(fits & (worth > before))
@@ -114,10 +111,10 @@ def _later(case: Case, nodes: Ready) -> tuple[Rows, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What a choice of options, now or after waking, means now.
+    """The meaning of a choice of options, now or after waking, for now.
 
-    ``chosen`` (J,) is the row of each job from now on, -1 for none: those that wait for nodes keep
-    running. ``worth`` (K,) is what rows are worth as they were chosen, ``awake`` (P,) the nodes
+    ``chosen`` (J,) is the row of each job from now on, -1 for none; jobs that wait for nodes keep
+    running. ``worth`` (K,) are the values of rows as they were chosen, ``awake`` (P,) the nodes
     awake under the plan.
     """
 
@@ -127,10 +124,10 @@ class Begun:
 
 
 def begin(case: Case, values: Floats, picked: Rows) -> Begun:
-    """Return what a choice means now.
+    """Return the meaning of a choice for now.
 
-    The case has options now and after waking; `values` (K,) is what rows are worth now, `picked`
-    (J,) the variable of each job, -1 for none.
+    The case has options now and after waking; `values` (K,) are those of rows now, `picked` (J,)
+    the variable of each job, -1 for none.
     """
     assert case.waking is not None
     some = picked[picked >= 0]

@@ -116,7 +116,7 @@ def _watts(instance: Instance, need: Needs) -> list[Resource]:
 
 
 def _counting(need: Needs, watts: list[Resource], alone: Floats) -> Floats:
-    """Return (J,) ascending: no schedule completes its k-th job earlier."""
+    """Return (J,) ascending times before which no schedule completes its k-th job."""
     parts = []
     for group, gpus in enumerate(need.group_gpus.tolist()):
         own = need.group == group
@@ -135,7 +135,7 @@ def _counting(need: Needs, watts: list[Resource], alone: Floats) -> Floats:
 
 
 def _priced(need: Needs, watts: list[Resource], end_s: float, counted: Floats) -> float:
-    """Return the priced bound on the sum of completion times, group by group if they are apart."""
+    """Return the priced bound on the sum of completion times, summed over separate groups."""
     alone_s = float((need.gpu_s / need.group_gpus[need.group]).sum())
     horizon_s = max(end_s, float(need.submit_s.max()) + alone_s)
     crowd = _crowd(need.submit_s, counted)
@@ -148,7 +148,6 @@ def _priced(need: Needs, watts: list[Resource], end_s: float, counted: Floats) -
 
 
 def _crowd(submit_s: Floats, counted: Floats) -> Floats:
-    """Return moments that are dense where many jobs are in the system, ascending."""
     times = np.concatenate([submit_s, counted])
     order = np.argsort(times, kind="stable")
     change = np.concatenate([np.ones(len(submit_s)), -np.ones(len(counted))])[order]

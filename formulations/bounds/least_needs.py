@@ -103,7 +103,7 @@ def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
 
 
 def _idle_w(instance: Instance, *, may_sleep: bool) -> float:
-    """Return the least watts of the cluster without jobs; nodes that are ever off count nothing."""
+    """Return the least watts of the cluster without jobs; nodes that are ever off draw 0."""
     topology = instance.cluster.topology
     watts = least_node_w(topology) if may_sleep else node_w(topology)
     watts[sorted({outage.node for outage in instance.faults.outages})] = 0.0
@@ -118,7 +118,7 @@ def _least_joules(extra_w: Floats, pace: Floats) -> Floats:
 
 
 def _groups(topology: Topology, ways: list[Modes]) -> tuple[NDArray[np.int64], Floats]:
-    """Return the group of each pool (P,) and the GPUs of each group: pools joined by some job."""
+    """Return (P,) the group of each pool, where jobs join pools, and the GPUs of each group."""
     from scipy.sparse.csgraph import connected_components  # slow to import
 
     joined = np.zeros((len(topology.pools), len(topology.pools)), dtype=bool)

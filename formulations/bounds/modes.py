@@ -112,7 +112,7 @@ def modes(instance: Instance, job: Job) -> Modes:
 def _in_pool(
     topology: Topology, p: int, profile: Profile, kind: JobType, curve: NoiseCurve | None
 ) -> Modes:
-    """Return the modes in pool `p`: one for each number of GPUs and clock."""
+    """Return the modes in pool `p`, one for each number of GPUs and clock."""
     pool = topology.pools[p]
     name, idle_w = pool.gpu_type.name, pool.gpu_type.idle_w
     model = model_of(profile, pool.gpu_type)
@@ -152,7 +152,7 @@ def _in_pool(
 
 
 def _in_arrays(alone: Modes, profile: Profile, gpu_type: GpuType, kind: JobType) -> Modes:
-    """Return the ways of jobs in arrays of each width: slower, with a share of a GPU."""
+    """Return the modes of jobs in arrays of each width, slower and on a share of a GPU."""
     one = np.flatnonzero(alone.gpus == 1)
     batches = np.array([kind.batch or profile.base_batch, *profile.batches])
     clocks = np.asarray(gpu_type.clocks)[:, None]
@@ -192,7 +192,6 @@ def _node_counts(
 
 
 def _worth(profile: Profile, curve: NoiseCurve | None, batches: Floats) -> Floats:
-    """Return (S, B) the statistical efficiency of each batch in each stage."""
     if curve is None:
         return np.ones((1, len(batches)))
     return np.stack(

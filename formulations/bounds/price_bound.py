@@ -80,7 +80,6 @@ def priced_total(
 
 
 def _grid(horizon_s: float, crowd: Floats, count: int) -> Floats:
-    """Return ascending times from 0 to the horizon."""
     inside = crowd[(crowd > 0) & (crowd < horizon_s)]
     even = np.linspace(0.0, horizon_s, count // 2 + 1)
     dense = np.quantile(inside, np.linspace(0.0, 1.0, count // 2)) if len(inside) else even[:0]
@@ -95,12 +94,12 @@ def rounded(values: Floats, side: int) -> Floats:
 
 
 def _product(a: Floats, b: Floats) -> Floats:
-    """Return the matrix product of (..., M) and (M, N): that of BLAS rounds as processors do."""
+    """Return the matrix product of (..., M) and (M, N), rounded alike on all processors."""
     return np.asarray(sum(a[..., m, None] * row for m, row in enumerate(b)))
 
 
 def _trial_costs(prices: Floats) -> Floats:
-    """Return (Q, M) price vectors to derive multipliers from: none, then low to high."""
+    """Return (Q, M) price vectors from which multipliers are derived: none, then low to high."""
     level = prices.sum(axis=0)
     order = np.argsort(level, kind="stable")
     order = order[level[order] > 0]
@@ -112,14 +111,14 @@ def _trial_costs(prices: Floats) -> Floats:
 
 
 def _mean_prices(prices: Floats, times: Floats) -> Floats:
-    """Return (M,) mean prices over time, weighted by how high they are."""
+    """Return (M,) mean prices over time, weighted by the prices themselves."""
     weight = prices.sum(axis=0) * np.diff(times)
     mass = weight.sum()
     return np.asarray((prices * weight).sum(axis=1) / mass if mass > 0 else prices[:, 0])
 
 
 class _Market:
-    """Jobs of one kind, looking for their cheapest time under given prices."""
+    """The jobs of one kind, which look for their cheapest time under given prices."""
 
     def __init__(
         self, alike: Alike, needs: Needs, resources: Sequence[Resource], times: Floats

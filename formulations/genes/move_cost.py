@@ -102,7 +102,7 @@ class PoolMoves:
         return _State(stays, open_ * (self.free - stays @ self.at), need), cost
 
     def _clear(self, state: "_State") -> Iterator[tuple[int, Floats, Floats]]:
-        """Yield for what size, at what cost (P,), what GPUs (P, N) are cleared, until all fit."""
+        """Yield the size, cost (P,) and GPUs (P, N) of each clearing, until all pieces fit."""
         stays, free, need = state.stays, state.free, state.need.copy()
         remain = np.ones_like(free)  # share of a node's small blocks that is still there
         for i, size in enumerate(self.sizes.tolist()):
@@ -133,8 +133,6 @@ class PoolMoves:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Individuals before anything moves."""
-
     stays: Floats
     """(P, H) 1 for jobs that keep their option, else 0."""
     free: Floats

@@ -40,7 +40,6 @@ def settle(genes: Genes, case: Case, losses: Floats) -> Genes:
 
 
 def _pool_moves(genes: Genes, case: Case, losses: Floats, pool: int) -> PoolMoves:
-    """Return what one pool's moves are estimated from."""
     table, topology = case.table, case.round.cluster.topology
     nodes = np.flatnonzero(topology.in_service(pool))
     position = {int(node): i for i, node in enumerate(nodes)}
@@ -90,7 +89,7 @@ def _pool_moves(genes: Genes, case: Case, losses: Floats, pool: int) -> PoolMove
 
 
 def _sleep(genes: Genes, case: Case, pool: int, gpus: Rows) -> dict[str, Any]:
-    """Return what limits the nodes awake; nothing where racks' power is capped, as it is there."""
+    """Return the limits on nodes awake; none where the power of racks is capped."""
     problem = genes.problem
     limits = [r for r, name in enumerate(problem.names) if is_limit(name)]
     if not case.sleeps or case.racks:

@@ -124,7 +124,6 @@ def _over_jobs(table: OptionTable, filled: Rows, reduce: np.ufunc, column: Float
 
 
 def _spread(jobs: int, filled: Rows, of_filled: Floats) -> Floats:
-    """Return (J,) the values of the jobs with rows, NaN for the others."""
     result = np.full(jobs, np.nan)
     result[filled] = of_filled
     return result

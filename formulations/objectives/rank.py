@@ -163,7 +163,7 @@ def _alone_s(o: Outlook) -> Floats:
 
 
 def _competitors(o: Outlook) -> tuple[Floats, list[Rows]]:
-    """Return (J,) the GPUs of each job's partition, and the jobs with options of each partition."""
+    """Return (J,) the GPUs of each job's partition, and each partition's jobs with options."""
     capacity: defaultdict[str, int] = defaultdict(int)
     for pool in o.table.pools:
         capacity[pool.partition] += pool.gpus
@@ -176,7 +176,6 @@ def _competitors(o: Outlook) -> tuple[Floats, list[Rows]]:
 
 
 def _idle(o: Outlook, gpus: Floats, members: Sequence[Rows]) -> Floats:
-    """Return (J,) the GPUs that no job can use beside each rigid one."""
     idle, rigid = np.zeros(len(gpus)), o.least_gpus == o.most_gpus
     start, widths = _widths(o)
     for own in members:
@@ -190,7 +189,6 @@ def _idle(o: Outlook, gpus: Floats, members: Sequence[Rows]) -> Floats:
 
 
 def _outdone(o: Outlook, gpus: Floats, members: Sequence[Rows], worth: Floats) -> Floats:
-    """Return (J,) the GPUs on which others earn less beside each rigid job; `worth` is per GPU."""
     found, rigid = np.zeros(len(gpus)), o.least_gpus == o.most_gpus
     for own in members:
         lost = outdone(int(gpus[own[0]]), o.least_gpus[own], o.most_gpus[own], worth[own])
@@ -214,7 +212,6 @@ def _widths(o: Outlook) -> tuple[list[int], list[int]]:
 
 
 def _ranks(o: Outlook, members: Sequence[Rows], size: Floats, weight: Floats) -> Floats:
-    """Return (J,) the expected rank of each job in its partition, NaN for jobs without options."""
     upto = np.full(len(size), np.nan)
     for own in members:
         upto[own] = expected_rank(size[own], weight[own], o.submit_s[own], o.spread[own])

@@ -47,16 +47,16 @@ class PoolShape:
         return hash((self.index, self.pool, self.rack_gpus))
 
     def nodes(self, gpus: int) -> int:
-        """Return on how many nodes the rate for a number of GPUs is promised.
+        """Return the fewest nodes, all like the largest, that hold some GPUs.
 
-        The fewest that hold them, if all are like the largest one.
+        The rate for these GPUs is promised for so many nodes.
         """
         return -(-gpus // self.pool.gpus_per_node)
 
     def spreads(self, gpus: int) -> int | None:
-        """Return on how many nodes GPUs are if these are more than promised; None if they are not.
+        """Return the number of nodes for some GPUs if it is more than `nodes`, else None.
 
-        In a pool of unequal nodes, or with GPUs out of service, the largest may not suffice.
+        In a pool of unequal nodes, or with GPUs out of service, the largest nodes may not suffice.
         """
         left, nodes = gpus, 0
         for size, count in self.sizes:
@@ -68,11 +68,11 @@ class PoolShape:
 
     @cached_property
     def ladder(self) -> tuple[int, ...]:
-        """GPU counts to offer: powers of two in the largest node, its halves, then doubled nodes.
+        """The GPU counts to offer: powers of two in the largest node, its halves, doubled nodes.
 
-        Halves are halved again; those of an odd number are the two whole ones next to it.
-        In equal nodes whose size is a power of two, jobs of these sizes always fit side by side
-        when their GPUs do (placed in descending order): the buddy property.
+        Halves are halved again; an odd number has the two whole numbers next to its half. In equal
+        nodes whose size is a power of two, jobs of these sizes always fit side by side when their
+        GPUs do (placed in descending order): the buddy property.
         """
         whole, most = self.pool.gpus_per_node, self.pool.gpus  # of these some may be out of service
         counts = {2**k for k in range(whole.bit_length())}
@@ -114,9 +114,10 @@ class Application:
 
     @cached_property
     def ladder(self) -> tuple[int, ...]:
-        """GPU counts to offer, ascending: the pool's, or those of the rates handed over.
+        """The GPU counts to offer, ascending: those of the pool, or of the rates handed over.
 
-        Where one of the pool's was not measured, those that were stand in for it, up to the next.
+        Where a count of the pool was not measured, the measured counts up to the next one stand in
+        for it.
         """
         model, most = model_of(self.profile, self.shape.pool.gpu_type), self.shape.pool.gpus
         if isinstance(model, Rated):
@@ -131,7 +132,7 @@ class Application:
         return tuple(sorted(counts))
 
     def limits(self, job: Job) -> tuple[int, int]:
-        """Return the fewest and the most GPUs of a job; a rigid profile has what was asked for."""
+        """Return the fewest and the most GPUs of a job, the requested ones of a rigid profile."""
         if self.rigid:
             return job.gpus, job.gpus
         return job.min_gpus or job.gpus, job.max_gpus or job.gpus
@@ -139,8 +140,8 @@ class Application:
     def sizes(self, job: Job) -> tuple[int, ...]:
         """Return the GPU counts that a job may choose from, ascending.
 
-        What its user asked for, its fewest and its most GPUs, or the pool's if these are less, and
-        what the ladder has between.
+        They are the requested count, the fewest and the most GPUs of the job (at most those of the
+        pool), and the counts of the ladder between.
         """
         low, high = self.limits(job)
         most = min(high, self.shape.pool.gpus)
@@ -154,12 +155,12 @@ class Application:
     def measured(
         self, gpus: int, nodes: int, batch: float, clock: float = 1.0, racks: int = 1
     ) -> tuple[float, float]:
-        """Return samples per second (rigid: 1; 0: not feasible) and watts of all GPUs."""
+        """Return samples per second (rigid: 1; 0 if not feasible) and watts of all GPUs."""
         racks = racks if self.minds_racks else 1
         return _measured(self, Configuration(gpus, nodes, batch, clock, racks))
 
     def has_nodes(self, gpus: int, batch: float, clock: float = 1.0) -> bool:
-        """Return whether a way to run can be put on nodes of the pool, and has a speed there."""
+        """Return whether the pool has nodes for a configuration on which it has a speed."""
         nodes = self.shape.spreads(gpus)
         if nodes is None:
             return True
@@ -169,9 +170,10 @@ class Application:
     def worth_starting(
         self, gpus: int, nodes: int, racks: int, batch: float, clock: float = 1.0
     ) -> bool:
-        """Return whether a job has a speed on so many nodes in so many racks that is worth a start.
+        """Return whether the speed on so many nodes in so many racks is worth a start.
 
-        The best nodes are the fewest that hold the GPUs, in one rack if any has as many.
+        It is compared to the best nodes, the fewest that hold the GPUs, in one rack if any has as
+        many.
         """
         few = 1 if gpus <= self.shape.rack_gpus else self.shape.pool.racks
         best, _ = self.measured(gpus, self.shape.nodes(gpus), batch, clock, few)
@@ -179,7 +181,7 @@ class Application:
         return speed > 0 and speed >= LEAST_SPEED * best
 
     def worth(self, noise: NoiseScale | None, batch: float) -> float:
-        """Return the work that a sample is in a batch."""
+        """Return the work per sample in a batch."""
         base = self.profile.base_batch
         if noise is None or batch == base or self.rigid or self.rated is not None:
             return 1.0  # rates that are handed over include it
@@ -229,9 +231,9 @@ class Application:
         )
 
     def spread(self, option: Option, nodes: int, racks: int) -> Option | None:
-        """Return an option as it runs on so many nodes and racks; None without a speed there.
+        """Return an option on so many nodes and racks, or None if it has no speed there.
 
-        Its rate remains what it promises.
+        Its rate remains the promised one.
         """
         in_one = option.span == "rack" and racks == 1
         if nodes <= self.shape.nodes(option.gpus) and (in_one or option.span != "rack"):
@@ -275,28 +277,28 @@ def suits(job: Job, shape: PoolShape) -> bool:
 
 
 def applications(round: Round, job: Job) -> list[Application]:
-    """Return what a job may run as, in the order of the cluster's pools."""
+    """Return the applications as which a job may run, in the order of the pools."""
     profile, shapes = round.profiles[job.profile], pool_shapes(round.cluster)
     found = (application(profile, shape) for shape in shapes if suits(job, shape))
     return [of for of in found if of is not None]
 
 
 def requested_options(round: Round, state: JobState) -> list[Option]:
-    """Return what a job asks for, as `Requested.options`."""
+    """Return the requested options of a job (`Requested.options`)."""
     return Requested(round).options(state)
 
 
 class Requested:
-    """What jobs of a round need as requested; it remembers what those get that ask alike."""
+    """The options and times of jobs as requested, remembered for jobs that ask alike."""
 
     def __init__(self, round: Round) -> None:
         self.round = round
         self._known: dict[tuple[object, ...], list[tuple[Application, Option]]] = {}
 
     def options(self, state: JobState) -> list[Option]:
-        """Return a job's requested GPUs and batch at full clock, for each pool that can give them.
+        """Return a job's requested GPUs and batch at full clock, for each pool that has them.
 
-        They are in the order of the cluster's pools; none if no pool suits the job.
+        They are in the order of the cluster's pools; a job that no pool suits has none.
         """
         job, noise = state.job, state.noise
         key = (job.profile, job.gpus, job.batch, job.partition, job.gpu_types)
@@ -315,14 +317,14 @@ class Requested:
         return [replace(option, rate=rate) for (_, option), rate in pairs if rate > 0]
 
     def rate(self, state: JobState) -> float:
-        """Return the greatest rate of a job on what it asks for; 0 if no pool suits it."""
+        """Return the greatest rate of a job as requested, 0 if no pool suits it."""
         return max((option.rate for option in self.options(state)), default=0.0)
 
     def remaining_s(self, state: JobState) -> float:
-        """Return how many seconds a job still needs as requested, restarts included.
+        """Return the seconds that a job still needs as requested, restarts included.
 
-        A running job needs what is left of its pause and of its work; a stopped job also the
-        restart that it will pay and what it owes of an earlier one. Infinite if its size is not
+        A running job needs the rest of its pause and of its work; a stopped job also the restart
+        that it will pay, and the rest of an earlier pause that it owes. Infinite if its size is not
         known or no pool suits it.
         """
         now_s = self.round.now_s

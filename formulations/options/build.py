@@ -37,7 +37,7 @@ FEW = 32
 
 
 class Offer(NamedTuple):
-    """Rows (K,): whose they are, which of some ways they run the job, and at which rate."""
+    """Rows (K,): the job of each, the way (column) in which it runs, and its rate."""
 
     job: Rows
     way: Rows
@@ -90,9 +90,9 @@ def build(
 
 
 def table_of(round: Round, plan: Plan) -> OptionTable:
-    """Return the options of a plan alone, one for each job that runs: none other is in the table.
+    """Return the option table of a plan, with one option for each job that runs.
 
-    What a running job keeps has the rate that its real nodes give, as in `build`.
+    An option that a running job keeps has the rate of its real nodes, as in `build`.
     """
     states = [state for state in round.jobs if state.job.id in plan.allocations]
     given = [plan.allocations[state.job.id].option for state in states]
@@ -110,7 +110,6 @@ def table_of(round: Round, plan: Plan) -> OptionTable:
 def _table(
     round: Round, offer: Offer, ways: Floats, current: Mask, *, minds_power: bool = False
 ) -> OptionTable:
-    """Return rows, sorted by job, as a table."""
     jobs, (job, way, rate) = round.jobs, offer
     pool, gpus, span, width = (column[way] for column in ways[:FLOATS_FROM].astype(np.int64))
     checkpoint()
@@ -140,7 +139,7 @@ def _must_run(state: JobState) -> bool:
 def _offered(
     round: Round, jobs: Sequence[JobState], *, elastic: bool, flags: tuple[bool, bool]
 ) -> tuple[Offer, Floats]:
-    """Return the rows that jobs may choose from, a job's by pool, and (COLUMNS, W) the ways."""
+    """Return the rows from which jobs may choose, by pool, and (COLUMNS, W) the ways."""
     alike: dict[tuple[object, ...], list[int]] = {}
     for j, state in enumerate(jobs):
         if not _must_run(state):
@@ -179,7 +178,7 @@ def _joined(parts: Iterable[Offer]) -> Offer:
 
 
 def _terms(of: Application, like: JobState, free: bool, flags: tuple[bool, bool]) -> Terms:
-    """Return the terms of jobs like one; `free` to be run in other ways than asked for, or not."""
+    """Return the terms of jobs like one; if they are not `free`, they run only as requested."""
     job, batches = like.job, of.profile.batches
     if not free or like.noise is None or not batches:
         batches = (of.batch(job),)
@@ -191,7 +190,7 @@ def _terms(of: Application, like: JobState, free: bool, flags: tuple[bool, bool]
 def _with_current(
     round: Round, jobs: Sequence[JobState], offer: Offer, ways: Floats
 ) -> tuple[Offer, Floats, Mask]:
-    """Return rows and ways with what jobs run on now, at the rate of their real nodes, its mask."""
+    """Return rows and ways with the current options at their real rates, and a mask of these."""
     held = {j: s.allocation.option for j, s in enumerate(jobs) if s.allocation is not None}
     current = np.zeros(len(offer.job), dtype=bool)
     if not held:
@@ -210,9 +209,9 @@ def _with_current(
 
 
 def _current_rates(round: Round, running: Sequence[JobState]) -> list[float]:
-    """Return the rates of running jobs on the nodes that they really have.
+    """Return the rates of running jobs on their real nodes.
 
-    If the profile does not cover them, or the pool at all: the rate that the option promised.
+    If the profile does not cover these nodes, or the pool, it is the rate that the option promised.
     """
     rates, known = list[float](), dict[tuple[str, int], Application | None]()
     rack = round.cluster.topology.node_rack
@@ -236,9 +235,9 @@ _known = Remembered[tuple[Application, Terms, NoiseScale | None], Offer](maxsize
 
 
 def offers(grid: Grid, of: Application, terms: Terms, noises: Sequence[NoiseScale | None]) -> Offer:
-    """Return the rows of a grid for jobs of some noise (gradient noise scale), by their position.
+    """Return the rows of a grid for jobs with these gradient noise scales, by job position.
 
-    A noise of None: every sample counts fully.
+    Without a scale (None) every sample counts fully.
     """
     if len(noises) <= FEW:
         parts = _known.of(
@@ -256,7 +255,7 @@ def offers(grid: Grid, of: Application, terms: Terms, noises: Sequence[NoiseScal
 
 
 def _rows(grid: Grid, of: Application, terms: Terms, noises: Sequence[NoiseScale | None]) -> Offer:
-    """Return the rows of a grid that jobs of some noise have, by their position, ascending."""
+    """Return the rows of a grid for jobs with these noises, by the position of the job."""
     kept, rates = _choose(of, terms, grid, noises)
     which, way = kept.nonzero()
     return Offer(which, way, rates[kept])
@@ -265,12 +264,12 @@ def _rows(grid: Grid, of: Application, terms: Terms, noises: Sequence[NoiseScale
 def _choose(
     of: Application, terms: Terms, grid: Grid, noises: Sequence[NoiseScale | None]
 ) -> tuple[Mask, Floats]:
-    """Return (X, R) which rows jobs of some noise have, and at which rate.
+    """Return (X, R) which rows jobs of these noises have, and their rates.
 
     A batch uses no shared resource but watts: a larger one synchronises less often, and draws more
-    where that takes fewer watts than computing. What a sample is worth in a batch depends on the
-    noise, so which batches beat others differs from job to job. Unless watts matter, the
-    fastest batch is best, of equally fast ones the first.
+    where that takes fewer watts than computing. The work per sample of a batch depends on the
+    noise, so the dominated batches differ from job to job. Unless watts matter, the fastest batch
+    is best, among equally fast ones the first.
     """
     worth = _worth(of, terms.batches, noises)
     rates = worth[:, grid.batch] * grid.ways[RATE]
@@ -290,7 +289,7 @@ def _choose(
 def _worth(
     of: Application, batches: tuple[float, ...], noises: Sequence[NoiseScale | None]
 ) -> Floats:
-    """Return (X, B) what a sample is worth in each batch."""
+    """Return (X, B) the work per sample in each batch."""
     found = np.ones((len(noises), len(batches)))
     known = [x for x, noise in enumerate(noises) if noise is not None]
     if known and not of.rigid:

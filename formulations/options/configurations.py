@@ -37,10 +37,10 @@ from ronda.instances.models.power import measured_speeds_and_watts, speed_and_wa
 
 
 class Terms(NamedTuple):
-    """What jobs that choose from a grid together have in common.
+    """The terms that jobs which choose from one grid have in common.
 
-    Clock fractions (ascending), global batches, GPU counts (`Application.sizes`, or what was asked
-    for), and whether dominated rows are dropped (`prune`) and watts matter in that (`mind_power`).
+    They are clock fractions (ascending), global batches, GPU counts (`Application.sizes`, or the
+    requested ones), and whether dominated rows are dropped (`prune`), also by watts (`mind_power`).
     """
 
     clocks: tuple[float, ...]
@@ -51,12 +51,12 @@ class Terms(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Configurations (rows) of an application in a pool, ordered by GPUs, span, clock and batch.
+    """The configurations (rows) of an application in a pool, by GPUs, span, clock and batch.
 
-    `ways` (COLUMNS, R) are their columns, with samples per second (0: not feasible) in place of the
-    rate; `batch` (R,) is the index of the batch, `rivals` (2, B, R) are those of
-    `ronda.formulations.options.table.rivals`, if dominated rows are dropped. What its own
-    batch beats has no row then.
+    `ways` (COLUMNS, R) are their columns, with samples per second (0 if not feasible) in place of
+    the rate; `batch` (R,) is the index of the batch. If dominated rows are dropped, `rivals` (2, B,
+    R) are those of `ronda.formulations.options.table.rivals`, and configurations that another one
+    with the same batch beats have no row.
     """
 
     ways: Floats
@@ -74,7 +74,7 @@ TOGETHER = 64
 
 
 def grids(asked: Sequence[Asked]) -> list[Grid]:
-    """Return the grids of applications on some terms; the last ones are remembered."""
+    """Return the grids of applications on some terms, from a cache of the last ones."""
     return _known.of(asked, _made)
 
 
@@ -97,7 +97,6 @@ class _Ways(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _ways(shape: PoolShape, terms: Terms, minds_racks: bool) -> _Ways:
-    """Return all configurations on some terms."""
     levels = _levels(shape, terms.counts, minds_racks)
     each = len(terms.clocks) * len(terms.batches)
     of_level = np.array(levels, dtype=float).reshape(-1, 2).T
@@ -119,7 +118,7 @@ def _ways(shape: PoolShape, terms: Terms, minds_racks: bool) -> _Ways:
 
 
 def _levels(shape: PoolShape, counts: Sequence[int], minds_racks: bool) -> list[tuple[int, int]]:
-    """Return GPU counts and how far these may reach: a rack is an offer only if it is faster."""
+    """Return GPU counts and their spans; span rack is offered only where it is faster."""
     rows = []
     for n in counts:
         if n <= shape.pool.gpus_per_node:
@@ -132,7 +131,7 @@ def _levels(shape: PoolShape, counts: Sequence[int], minds_racks: bool) -> list[
 
 
 def _made(asked: Sequence[Asked]) -> Iterator[tuple[Asked, Grid]]:
-    """Yield grids; those of the same configurations, all measured or none, are made together."""
+    """Yield grids, made together for equal configurations that are all measured or all modelled."""
     alike = dict[tuple[PoolShape, Terms, bool, bool], list[Application]]()
     for of, terms in asked:
         alike.setdefault((of.shape, terms, of.minds_racks, of.tabular), []).append(of)
@@ -146,7 +145,7 @@ def _made(asked: Sequence[Asked]) -> Iterator[tuple[Asked, Grid]]:
 
 
 def _speeds(members: Sequence[Application], ways: _Ways) -> tuple[Floats, Floats]:
-    """Return (X, R) samples per second and watts; in one pass if steps are measured."""
+    """Return (X, R) samples per second and watts."""
     shape = members[0].shape
     gpu_type = shape.pool.gpu_type
     at = Configuration(ways.gpus, ways.nodes, ways.batch, ways.clock, ways.racks)
@@ -167,7 +166,7 @@ def _speeds(members: Sequence[Application], ways: _Ways) -> tuple[Floats, Floats
 
 
 def _spread(shape: PoolShape, gpus: Floats) -> Mask:
-    """Return (K,) which numbers of GPUs are on more nodes than their rates are promised for."""
+    """Return (K,) whether the nodes for a GPU count are more than its rate is promised for."""
     wide = [n for n in np.unique(gpus).tolist() if shape.spreads(int(n)) is not None]
     return np.isin(gpus, wide)
 
@@ -177,7 +176,7 @@ def _grids(
 ) -> Iterator[Grid]:
     """Yield the grids of configurations with these speeds and watts (X, R).
 
-    Unless every clock has a row, each batch is run at its fastest clock, of equally fast ones the
+    Unless every clock has a row, each batch has only its fastest clock, among equally fast ones the
     lowest.
     """
     batches = len(terms.batches)
@@ -202,7 +201,7 @@ def _grids(
 
 
 class RatedJob(NamedTuple):
-    """A job, by its number, in a pool that it has rates for; `free` to be run as not asked for."""
+    """A job, by its number, in a pool with rates for it; if not `free` it runs as requested."""
 
     number: int
     job: Job
@@ -211,11 +210,11 @@ class RatedJob(NamedTuple):
 
 
 def rated_ways(told: Sequence[RatedJob], *, prune: bool, mind_power: bool) -> tuple[Rows, Floats]:
-    """Return (K,) whose each row is, and (COLUMNS, K) the rows, in the order of the tables.
+    """Return (K,) the job of each row, and (COLUMNS, K) the rows, in the order of the tables.
 
-    Jobs may have every way within their limits that has a rate on the fewest nodes that hold the
-    GPUs; those not free what they asked for, at full clock. Rows that are beaten (`unbeaten`) are
-    dropped if `prune`; watts count in that if `mind_power`.
+    A job may have every way within its limits that has a rate on the fewest nodes which hold the
+    GPUs; a job that is not free has its requested ways at full clock. `prune` drops rows that
+    others beat (`unbeaten`), by their watts too if `mind_power`.
     """
     if not told:
         return np.empty(0, dtype=np.int64), np.empty((COLUMNS, 0))
@@ -254,7 +253,6 @@ def _columns(of: Application) -> Floats:
 
 
 def _allowed(told: Sequence[RatedJob], which: Rows, rows: Floats) -> Mask:
-    """Return (K,) which rows a job may have."""
     limits = [
         (
             job.gpus,

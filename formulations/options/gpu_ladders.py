@@ -17,7 +17,7 @@ from ronda.instances.round import Round
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """GPU counts at which one job has a speed in one pool, ascending; parallel columns.
+    """The GPU counts, ascending, at which one job has a speed in one pool; parallel columns.
 
     `rate` is the expected work per second at full clock on the fewest nodes.
     """
@@ -30,10 +30,10 @@ class Ladder:
 
 
 class Homes:
-    """Which pool each job belongs to: that it runs in, or the one with most GPUs not yet promised.
+    """The pool of each job: its current one, or the one with most GPUs not yet promised.
 
-    Policies made for one kind of GPU are told which pool a job is in, so that each pool is such a
-    cluster of its own. Every job is promised the fewest GPUs that it can run on.
+    Policies made for one kind of GPU see each pool as a cluster of its own. Every job is promised
+    the fewest GPUs that it can run on.
     """
 
     def __init__(self, round: Round) -> None:
@@ -50,16 +50,16 @@ class Homes:
 
 
 def movable(round: Round) -> list[JobState]:
-    """Return the live jobs that a policy may decide about, in order of submission."""
+    """Return the live jobs that a policy may decide about, in the order of submission."""
     free = [s for s in round.jobs if s.allocation is None or s.job.preemptible]
     return sorted(free, key=lambda state: state.job.submit_s)
 
 
 def own_batch_ladders(round: Round, *, every: bool) -> list[Ladder]:
-    """Return the ladders of all movable jobs at their own batch, in order of submission.
+    """Return the ladders of all movable jobs at their own batch, in the order of submission.
 
-    Jobs that no pool suits are left out. With `every` a job may take any count within its limits;
-    else those of `Application.sizes`. A rigid profile has its requested count only.
+    Jobs that no pool suits are left out. With `every` a job may take any count within its limits,
+    otherwise those of `Application.sizes`. A rigid profile has its requested count only.
     """
     homes, found = Homes(round), []
     for state in movable(round):
@@ -76,7 +76,6 @@ def own_batch_ladders(round: Round, *, every: bool) -> list[Ladder]:
 
 
 def _own_batch(of: Application, state: JobState, every: bool) -> Ladder:
-    """Return a job's ladder in one pool."""
     batch = of.batch(state.job)
     low, high = of.limits(state.job)
     sizes = range(low, min(high, of.shape.pool.gpus) + 1) if every else of.sizes(state.job)
@@ -87,7 +86,7 @@ def _own_batch(of: Application, state: JobState, every: bool) -> Ladder:
 
 @lru_cache(maxsize=512)
 def _speeds(of: Application, sizes: Sequence[int], batch: float) -> tuple[tuple[int, ...], Floats]:
-    """Return the sizes with a speed, and samples per second (rigid: 1) at each of them."""
+    """Return the sizes with a speed, and samples per second (rigid: 1) at each."""
     shape, counts = of.shape, np.array(sizes, dtype=np.int64)
     nodes = -(-counts // shape.pool.gpus_per_node)
     gpu_type, far = shape.pool.gpu_type, Configuration(counts, nodes, batch, racks=shape.pool.racks)

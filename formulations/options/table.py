@@ -94,24 +94,21 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
 
     @cached_property
     def extra_w(self) -> Floats:
-        """(K,) the watts that each option adds to those of its GPUs idle; read-only."""
+        """(K,) the watts of each option beyond those of its GPUs idle; read-only."""
         idle_w = np.array([pool.gpu_type.idle_w for pool in self.pools])
         found = np.asarray(self.power_w - self.gpus * idle_w[self.pool])
         found.flags.writeable = False
         return found
 
     def worth(self, values: Floats, chosen: Rows) -> float:
-        """Return what rows are worth together, -1 for none, less what soft limits of theirs cost.
-
-        `values` (K,) is what each is worth.
-        """
+        """Return the values (K,) of rows together, -1 for none, less penalties of soft limits."""
         rows = chosen[chosen >= 0]
         lost = 0.0 if self.own is None else self.own.lost(rows)
         return float(values[rows].sum()) - lost
 
 
 def option(table: OptionTable, k: int) -> Option:
-    """Return row k as an `Option`; a current row gives the very option that the job runs on."""
+    """Return row k as an `Option`; a current row gives the job's own option object."""
     return options(table, np.array([k]))[0]
 
 
@@ -142,12 +139,12 @@ def options(table: OptionTable, rows: Rows) -> list[Option]:
 
 
 def running_rows(table: OptionTable) -> Rows:
-    """Return (J,) the row that each job runs on now, -1 for those that wait."""
+    """Return (J,) the current row of each job, -1 for jobs that wait."""
     return _by_job(table, table.current.nonzero()[0])
 
 
 def rows_of(table: OptionTable, plan: Plan) -> Rows:
-    """Return (J,) the rows that an earlier plan's options correspond to, -1 for those without one.
+    """Return (J,) the rows that correspond to an earlier plan's options, -1 for those without one.
 
     Rates and powers may have changed since. Jobs that must run keep their only row.
     """
@@ -166,7 +163,7 @@ def rows_of(table: OptionTable, plan: Plan) -> Rows:
 
 
 def in_place(table: OptionTable, rows: Rows, given: Sequence[Allocation | None]) -> Mask:
-    """Return (n,) which rows may be in the racks of what each job is given, by its number."""
+    """Return (n,) whether rows may be in the racks that each job is given, by its number."""
     if table.rack is None or table.node_rack is None:
         return np.ones(len(rows), dtype=bool)
     real = np.array([SEVERAL if a is None else rack_of(table.node_rack, a) for a in given], int)
@@ -219,21 +216,22 @@ def _by_job(table: OptionTable, rows: Rows) -> Rows:
 def rivals(
     speed: Floats, batch: Rows, batches: int, level: Rows, below: Mask, power_w: Floats
 ) -> Floats:
-    """Return (2, B, R) how fast rows of each batch are that cost no more than each row.
+    """Return (2, B, R) the speed of the fastest rows of each batch that cost no more than each row.
 
-    An option is dominated if one of them is worth as much; they are known without the job, which
-    only says what a sample of each batch is worth. Of options that are equal in all, the first is
-    kept: so those of the second kind, equally dear and later, must be worth more. 0: there is none.
+    An option is dominated if one of them gives as much work. They are known without the job, which
+    only says how much work a sample of each batch is. Among options that are equal in all, the
+    first is kept: so rows of the second kind, equally dear and later, must give more. 0 stands for
+    no such row.
 
     Parameters
     ----------
     speed, power_w
         (R,) samples per second of rows, and watts: all 0 where they do not matter.
     batch, batches
-        (R,) which batch, of how many, each row has.
+        (R,) the batch of each row by its number, and the number of batches.
     level, below
-        (R,) number of what each row takes except for watts, ascending, and (L, L) whether a level
-        (second) takes no more of anything than another one.
+        (R,) the number of the level of each row, that is of all that it takes but watts,
+        ascending; and (L, L) whether a level (second) takes no more of anything than another.
     """
     dear = below[level[:, None], level] & (power_w <= power_w[:, None])  # [r, i] i costs no more
     later = (
@@ -253,20 +251,20 @@ PAIRS, BLOCK = 2**18, 256
 
 
 def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
-    """Return (K,) which options no other option of the same group beats.
+    """Return (K,) whether no other option of the same group beats an option.
 
-    An option is beaten by one of its group that is worth at least as much and costs no more of
-    anything; of equal ones the first is kept. In the order of all these, what beats an option comes
-    before it.
+    An option is beaten by one of its group that has at least its value and costs no more of
+    anything; of equal ones the first is kept. In the order of all these, an option comes after
+    those that beat it.
 
     Parameters
     ----------
     group
         (K,) options are compared within a group; equal numbers need not be adjacent.
     value
-        (K,) what each is worth.
+        (K,) the value of each.
     costs
-        (R, K) what each uses of every resource.
+        (R, K) the use of every resource by each.
     """
     bad = np.concatenate([costs, -value[None]])
     order = np.lexsort((*bad[::-1], group))

@@ -24,20 +24,21 @@ ROUNDED = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limit:
-    """A rule's row: what chosen options have together is at most, or at least, so much.
+    """A row of a rule: chosen options have together at most, or at least, some amount.
 
     Parameters
     ----------
     coefficients
-        (K,) what each option of the table counts.
+        (K,) the amount of each option of the table.
     sense
         ``<=``, ``>=`` or ``==``.
     limit
         The right-hand side.
     name
-        What prices, conflicts and models call it, as ``rule[name]``; empty: the rule's name.
+        Prices, conflicts and models call it ``rule[name]``; empty for the name of the rule.
     penalty
-        What a unit beyond the limit costs of the objective: it is soft then. None: never beyond.
+        The cost of a unit beyond the limit, in the objective: the limit is soft then. None for a
+        limit that is never exceeded.
     """
 
     coefficients: ArrayLike
@@ -49,7 +50,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """A rule's term of the objective: (K,) what each option is worth besides, if it is chosen."""
+    """A term of a rule in the objective: (K,) an additional value of each chosen option."""
 
     coefficients: ArrayLike
 
@@ -58,8 +59,8 @@ class Term:
 class OwnRows:
     """The limits of all rules over K options: Σ_k use_rk x_k − s_r ≤ capacity_r, s_r ≥ 0.
 
-    ``use`` is (R, K), ``capacity`` (R,); ``penalty`` (R,) is what a unit of s_r costs, infinite
-    where it is 0. Limits from below are turned round, which ``turned`` (R,) tells.
+    ``use`` is (R, K), ``capacity`` (R,); ``penalty`` (R,) is the cost of a unit of s_r, infinite
+    where s_r is 0. Limits from below are turned round where ``turned`` (R,) is true.
     """
 
     names: tuple[str, ...]
@@ -70,39 +71,39 @@ class OwnRows:
 
     @property
     def soft(self) -> list[int]:
-        """The rows that may be exceeded at a price."""
+        """The numbers of the rows that may be exceeded at a price."""
         found: list[int] = np.flatnonzero(np.isfinite(self.penalty)).tolist()
         return found
 
     @property
     def soft_names(self) -> list[str]:
-        """The names of these."""
+        """The names of the soft rows."""
         return [self.names[r] for r in self.soft]
 
     def only(self, kept: Mask) -> "OwnRows":
-        """Return some of the limits; `kept` (R,) tells which."""
+        """Return the limits where `kept` (R,) is true."""
         names = tuple(name for name, own in zip(self.names, kept.tolist(), strict=True) if own)
         use, capacity, penalty = self.use[kept], self.capacity[kept], self.penalty[kept]
         return OwnRows(names, use, capacity, penalty, self.turned[kept])
 
     def excess(self, rows: Rows) -> Floats:
-        """Return (R,) by how much options together exceed each limit; what is rounding is 0."""
+        """Return (R,) the excess of options over each limit, 0 where it is rounding."""
         use = self.use[:, rows]
         over = use.sum(axis=1) - self.capacity
         rounding = ROUNDED * (np.abs(self.capacity) + np.abs(use).sum(axis=1))
         return np.where(over > rounding, over, 0.0)
 
     def broken(self, rows: Rows) -> Floats:
-        """Return (R,) the excess of options over the limits that are never exceeded; else 0."""
+        """Return (R,) the excess of options over each hard limit, 0 for soft ones."""
         return np.where(np.isinf(self.penalty), self.excess(rows), 0.0)
 
     def lost(self, rows: Rows) -> float:
-        """Return what it costs that options exceed soft limits."""
+        """Return the penalties for the excess of options over soft limits."""
         over = self.excess(rows)[self.soft]
         return float(over @ self.penalty[self.soft])
 
     def words(self, r: int, rows: Rows) -> str:
-        """Return what options have of a limit, and what it asks."""
+        """Return the amount that options have of a limit, and the limit, in words."""
         sign, most = (-1, "at least") if self.turned[r] else (1, "at most")
         has, limit = sign * self.use[r, rows].sum() + 0.0, sign * self.capacity[r]  # no -0
         return f"{has:g}, {most} {limit:g}"

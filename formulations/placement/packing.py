@@ -120,7 +120,7 @@ class Packing:
     # -- running jobs -------------------------------------------------------------------------
 
     def _hold(self, request: PoolRequest, scratch: bool) -> bool:
-        """Leave a running job where it is, its block soft; False if it must be placed again."""
+        """Leave a running job in place, its block soft; return False if it must be placed again."""
         nodes, order, stays = self.nodes, request.order, list(request.held)
         regular = request.is_regular(nodes.whole)
         if not request.pinned:
@@ -168,7 +168,7 @@ class Packing:
     # -- jobs to place ------------------------------------------------------------------------
 
     def _start(self, request: PoolRequest, *, push: bool) -> int:
-        """Place a job's whole nodes and return the GPUs of its block, 0 if it has none."""
+        """Place the whole nodes of a job and return the GPUs of its block, 0 if it has none."""
         nodes = self.nodes
         count, rest = divmod(request.gpus, nodes.whole)
         if request.span == "node" and request.gpus > nodes.whole:
@@ -209,7 +209,7 @@ class Packing:
         return WaitingBlock(request, gpus, near, within)
 
     def _settle_all(self, size: int) -> None:
-        """Place all blocks of a size in order of importance, until there is no room for one."""
+        """Place all blocks of a size in the order of importance, until one finds no room."""
         loose = sorted(self._loose.pop(size, ()), key=_order)
         done = 0
         for block in sorted(self._tied.pop(size, ()), key=lambda b: b.request.order):
@@ -222,7 +222,7 @@ class Packing:
         self._settle_loose(size, loose[done:])
 
     def _settle_loose(self, size: int, requests: list[PoolRequest]) -> None:
-        """Place blocks that may go anywhere; if there are no caps, all that have room together."""
+        """Place blocks that may go anywhere; without caps, all that have room at once."""
         nodes = self.nodes.put_best_fit(size, len(requests)) if self.power is None else []
         for request, node in zip(requests, nodes, strict=False):
             self.at[request.order].append((node, size))
@@ -232,7 +232,7 @@ class Packing:
             self._settle(WaitingBlock(request, size, 0, self.nodes.usable), push=True)
 
     def _settle(self, block: WaitingBlock, *, push: bool) -> None:
-        """Place a block: best fit on nodes in use, else awake ones, else any, else push."""
+        """Place a block: best fit on nodes in use, on awake ones, on any, or else by pushing."""
         checkpoint()
         nodes, request, near = self.nodes, block.request, block.near
         allowed = nodes.usable & block.allowed & self._power_mask(request, block.gpus)
@@ -258,7 +258,7 @@ class Packing:
         self.at[request.order].append((node, gpus))
 
     def _fail(self, request: PoolRequest) -> None:
-        """Give up a job: what it has got is free again."""
+        """Give up a job and free its GPUs."""
         for node, gpus in self.at.pop(request.order):
             self.nodes.put(node, -gpus)
             self._account(request, node, -gpus)
@@ -275,7 +275,7 @@ class Packing:
         return self.nodes.in_pool(self.power.allowed(among, request.extra_w * gpus, count))
 
     def _can_stay(self, request: PoolRequest) -> bool:
-        """Return whether a running job's GPUs, and the watts for them, are still free."""
+        """Return whether a running job's GPUs are still free, and the watts for them."""
         nodes = self.nodes
         if any(
             nodes.free[node] < gpus or not nodes.usable >> node & 1 for node, gpus in request.held
@@ -342,7 +342,7 @@ def _among(
 
 
 def _racks_with_room(nodes: PoolNodes, request: PoolRequest, empty: int, count: int) -> int:
-    """Return the nodes of racks that could also take the block that is left over."""
+    """Return the nodes of racks that could also take the remaining block."""
     part_used = 0
     for free in range(request.gpus % nodes.whole, nodes.whole):
         part_used |= nodes.levels[free]
@@ -450,7 +450,7 @@ def _first_in_vain(nodes: PoolNodes, requests: list[PoolRequest]) -> int:
 def _attempt(
     nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None
 ) -> Packing | None:
-    """Place all requests in place, else by a repack of all blocks; None if neither does it."""
+    """Place all requests in place, else by repacking all blocks; return None if both fail."""
     packing = Packing(nodes.copy(), power.copy() if power else None)
     if packing.run(requests):
         return packing

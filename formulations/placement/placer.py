@@ -85,7 +85,7 @@ def _sleepers(
     may_sleep: bool,
     awake: Mapping[int, int],
 ) -> tuple[int, ...] | None:
-    """Return the nodes that sleep from now on; None if nothing changes."""
+    """Return the nodes that sleep from now on, or None if these do not change."""
     if not may_sleep and not round.asleep:
         return None
     used = used_nodes(allocations.values())
@@ -189,7 +189,7 @@ def place(
 def _reserve(
     round: Round, chosen: Mapping[str, Option], power: RackPower, pinned: Iterable[str]
 ) -> None:
-    """Take the watts of jobs that stay where they are, in whatever pool, before others get any."""
+    """Take the watts of jobs that stay in place, in any pool, before others get any."""
     placements = round.held
     for job in pinned:
         each_w = extra_gpu_w(round, chosen[job])
@@ -206,7 +206,7 @@ def _requests(
     *,
     with_power: bool,
 ) -> dict[int, list[PoolRequest]]:
-    """Return what jobs ask of each pool, the most important first; watts only if they matter."""
+    """Return the requests of jobs by pool, the most important first; watts only if they matter."""
     # In a single pool with all nodes in service these are numbered as in the cluster.
     one_pool = len(round.cluster.topology.pools) == 1 and not round.cluster.out
     position = [nodes.position for nodes in free_lists(round.cluster)]

@@ -97,7 +97,7 @@ class RackPower:
         return True
 
     def _together(self, name: str, inside: int, watts: float) -> int:
-        """Return those of the nodes `inside` a capped rack that may take `watts` each together."""
+        """Return the nodes `inside` a capped rack that may take `watts` each at once."""
         left, drowsy = self._left[name], inside & self._drowsy
         chosen = inside & ~drowsy
         if watts > 0:

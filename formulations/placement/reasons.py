@@ -48,7 +48,7 @@ def _free(round: Round, placed: Iterable[Allocation]) -> list[int]:
 
 
 def _shortage(round: Round, option: Option, free: list[int]) -> str:
-    """Return what the pool has free, and what the option needs."""
+    """Return the free GPUs or nodes of the pool, and those that the option needs."""
     topology = round.cluster.topology
     pool = topology.pools[option.pool]
     at = [n for n, p in enumerate(topology.node_pool.tolist()) if p == option.pool]

@@ -198,7 +198,7 @@ def power_in_rack(model: Any) -> None:
 
 
 def _variables(model: Any) -> None:
-    """Add the variables of the module's table, and what stays leave: ``left``, ``in_use``."""
+    """Add the variables of the module's table, and the room beside jobs in place."""
     found, nodes = model.ways, model.nodes
     every = _racks_of_all(model) if found.case.racks else {}
     model.capped = {i: those for i, those in every.items() if not found.mixed[i]}
@@ -283,7 +283,7 @@ def pieces_of(found: Ways) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _racks(model: Any) -> dict[int, list[int]]:
-    """Return the racks that could hold each way that is tied to one; of all others none."""
+    """Return the racks that could hold each way which is tied to one, none for other ways."""
     found: Ways = model.ways
     every = _racks_of_all(model)
     return {i: every[i] if tied else [] for i, tied in enumerate(found.tied.tolist()) if i in every}

@@ -29,7 +29,7 @@ def placements(model: Any) -> dict[str, Placement]:
 
 
 class _Supply:
-    """The pieces that a solution cuts, by (pool, GPUs) and rack: the nodes that they are on."""
+    """The nodes of the pieces that a solution cuts, by (pool, GPUs) and rack."""
 
     def __init__(self, model: Any, chosen: set[int]) -> None:
         self._model = model
@@ -63,7 +63,7 @@ class _Supply:
         return taken
 
     def _mixed(self, i: int) -> list[tuple[int, int]]:
-        """Return the empty nodes of a mixed way, the largest full."""
+        """Return the empty nodes of a mixed way, all full but the smallest."""
         model, left = self._model, int(self._model.ways.case.gpus[i])
         groups = [(-g.size, c) for c, g in enumerate(model.nodes.groups)]
         taken = []
@@ -75,7 +75,7 @@ class _Supply:
         return [(node, gpus) for node, gpus in taken if gpus > 0]
 
     def _whole_racks(self, i: int, there: dict[int, list[int]]) -> list[tuple[int, int]]:
-        """Return from which racks way i takes how many whole nodes."""
+        """Return how many whole nodes way i takes from each rack."""
         left = int(self._model.ways.whole[i])
         if i in self._model.capped:
             racks = self._model.capped[i]
@@ -92,7 +92,7 @@ class _Supply:
         return chosen
 
     def _block_rack(self, i: int, near: list[int], there: dict[int, list[int]]) -> int:
-        """Return in which rack way i has its block: if possible, near its whole nodes."""
+        """Return the rack of the block of way i, if possible near its whole nodes."""
         racks = [r for r, nodes in there.items() if nodes]
         if i in self._model.capped:
             return next(r for r in racks if whole_number(self._model.block, (i, r)))

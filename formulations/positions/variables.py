@@ -98,7 +98,7 @@ def largest(topology: Topology) -> list[int]:
 
 
 def _pieces(case: Case, stay: Mask, node_price: float, ties: float | None) -> Ways:
-    """Return how many whole nodes, and which block, every option takes."""
+    """Return the number of whole nodes and the block of every option."""
     topology = case.round.cluster.topology
     most = largest(topology)
     whole, rest = np.divmod(case.gpus, np.array(most)[case.pool])

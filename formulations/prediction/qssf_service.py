@@ -83,7 +83,7 @@ class Service:
         self._longest = max(self._longest, work)
 
     def _sizes(self, job: Job, typical: float) -> Sizes | None:
-        """Return the mixture; nobody has seen anything larger than the longest job."""
+        """Return the mixture, cut at the longest size seen."""
         parts = [(1.0 - self.alpha, typical * self.errors.near(typical))]
         past = self.rolling.like(job)
         if past:
@@ -201,5 +201,5 @@ class Rolling:
 
 
 def _whose(job: Job) -> object:
-    """Return what a job shares with others of its user, or of its size where users are unknown."""
+    """Return the key that a job shares with others of its user, or of its size without users."""
     return job.user if job.user is not None else job.gpus

@@ -1,5 +1,5 @@
-"""Is an answer right? Checked by arithmetic of its own.
+"""The independent checker of plans and schedules, with arithmetic of its own.
 
-Here stand the checker of plans and schedules, its physics and its books. It shares the data types
-with the solvers and nothing else: no formula is imported from `ronda.formulations`.
+Here stand its rules, its physics and its incremental form. It shares the data types with the
+solvers and nothing else: no formula is imported from `ronda.formulations`.
 """

@@ -89,20 +89,20 @@ def check(subject: Instance, answer: Schedule) -> list[Violation]: ...
 
 @checked
 def check(subject: Round | Instance, answer: Plan | Schedule) -> list[Violation]:
-    """Return every rule that an answer breaks; none if it is in order.
+    """Return every violation of a rule by an answer, none if it is in order.
 
     Power of a plan: each awake node draws ``host_idle_w`` and its idle GPUs their ``idle_w``, each
     sleeping node ``sleep_w``, each job its option's ``power_w`` (in a rack: the share of its GPUs
     there). The GPU of an array counts once. Options claim their rate and power over the smallest
     number of nodes, ``ceil(gpus / gpus per node)``; the work of a schedule follows from the nodes
     really used.
-    A running job that goes on as it runs keeps its claimed rate, whatever has been measured since.
-    Where a job truly draws more than its profile says, limits are held against the profile.
+    A running job that goes on unchanged keeps its claimed rate, whatever has been measured since.
+    Where a job truly draws more than its profile says, limits are compared with the profile.
 
     Raises
     ------
     InputError
-        If a plan is held against an instance, or a schedule against a round.
+        If a plan is given for an instance, or a schedule for a round.
     """
     if isinstance(subject, Round) and isinstance(answer, Plan):
         return check_plan(completed(subject), answer)
@@ -114,9 +114,9 @@ def check(subject: Round | Instance, answer: Plan | Schedule) -> list[Violation]
 
 
 def check_schedule(instance: Instance, schedule: Schedule) -> list[Violation]:
-    """Return every rule that a schedule breaks; see `ronda.instances.check.checker.check`.
+    """Return every violation of a rule by a schedule; see `ronda.instances.check.checker.check`.
 
-    What the jobs do together is examined only when each by itself is in order.
+    Rules for all jobs together are examined only when each job by itself is in order.
     """
     found = _heading(instance, schedule)
     roster = _roster(instance, schedule)
@@ -132,7 +132,7 @@ def check_schedule(instance: Instance, schedule: Schedule) -> list[Violation]:
 
 
 def _heading(instance: Instance, schedule: Schedule) -> list[Violation]:
-    """Return what is wrong with the schedule as a whole: its instance, its end, its rounds."""
+    """Return the violations of the schedule as a whole: its instance, its end, its rounds."""
     found = []
     if schedule.instance != instance.name:
         message = f"is for {schedule.instance!r}, not {instance.name!r}"
@@ -149,7 +149,7 @@ def _heading(instance: Instance, schedule: Schedule) -> list[Violation]:
 
 
 def _roster(instance: Instance, schedule: Schedule) -> list[Violation]:
-    """Return the jobs that are unknown, missing, duplicate or out of order."""
+    """Return the violations by jobs that are unknown, missing, duplicate or out of order."""
     expected, given = [job.id for job in instance.jobs], [o.id for o in schedule.jobs]
     if given == expected:
         return []

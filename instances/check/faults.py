@@ -1,4 +1,4 @@
-"""What faults mean for the checker: how long a job really ran, and when nodes are off."""
+"""The effects of faults: the time that a job really ran, and the times in which nodes are off."""
 
 from collections import defaultdict
 from itertools import pairwise
@@ -29,9 +29,10 @@ class World:
             self._claims[failure.job][failure.time_s] = failure
 
     def seconds(self, segment: Segment, until_s: float) -> float:
-        """Return the seconds at full speed that progress until some time is worth.
+        """Return the seconds at full speed that equal the progress until some time.
 
-        The slowest node counts: the integral of the least speed of all nodes of the placement.
+        The slowest node counts: it is the integral of the least speed of all nodes of the
+        placement.
         """
         since_s = segment.resume_s
         slow = [s for node, _ in segment.placement for s in self._slow.get(node, ())]
@@ -65,9 +66,9 @@ class World:
         return min(here, key=lambda o: o.notice_s is not None, default=None)
 
     def cause(self, segment: Segment, claim: Failure | None, *, own: bool) -> list[Fault]:
-        """Return what is wrong with the claim that a segment ends in a failure, or with none.
+        """Return the faults in the claim that a segment ends in a failure, or in the lack of one.
 
-        `own`: the job has come to where it fails by itself.
+        The job has failed on its `own` if it has come to the work at which it fails.
         """
         outage = self.outage(segment)
         broken = outage is not None and outage.notice_s is None
@@ -103,9 +104,10 @@ class Off(NamedTuple):
 def off_times(
     faults: Faults, used: dict[int, list[tuple[float, int]]], end_s: float
 ) -> tuple[Off, list[Violation]]:
-    """Return when nodes are off, up to the schedule's end, and what grows while it is drained.
+    """Return the times in which nodes are off, and the violations of drains.
 
-    `used` are by node pairs (time, GPUs in use from then on), ascending in time.
+    Times end with the schedule. `used` are, by node, pairs (time, GPUs in use from then on),
+    ascending in time.
     """
     rows, found = [], []
     for outage in faults.outages:
@@ -123,7 +125,7 @@ def off_times(
 
 
 def _drained(outage: Outage, steps: list[tuple[float, int]]) -> tuple[float, float | None]:
-    """Return when a drained node is off, and the first time at which its use grows, if it does."""
+    """Return the time at which a drained node is off, and the first time at which its use grows."""
     before = max((s for s in steps if s[0] < outage.known_s), default=(0.0, 0))[1]
     off_s = outage.known_s if before == 0 else outage.start_s
     for time_s, gpus in steps:

@@ -1,4 +1,4 @@
-"""Check of one job's history in a schedule: times, legality, delays, progress, work."""
+"""The check of one job's history in a schedule: times, legality, delays, progress, work."""
 
 from bisect import bisect_right
 from itertools import pairwise
@@ -18,7 +18,7 @@ from ronda.instances.violation import RELATIVE, SECOND, Fault, Violation, exceed
 
 
 class Histories:
-    """Examines the histories of an instance's jobs."""
+    """Checks the histories of an instance's jobs."""
 
     def __init__(self, instance: Instance, schedule: Schedule) -> None:
         self.instance, self.schedule = instance, schedule
@@ -32,12 +32,12 @@ class Histories:
         self._world = World(instance.faults, schedule.failures)
 
     def unmatched(self) -> list[Violation]:
-        """Return the failures that the schedule claims of jobs that do not stop then."""
+        """Return the violations by claimed failures of jobs that do not stop then."""
         ends = {o.id: {s.end_s for s in o.segments} for o in self.schedule.jobs}
         return self._world.unmatched(ends)
 
     def check(self, job: Job, outcome: JobOutcome) -> list[Violation]:
-        """Return every rule that the history of a job breaks by itself."""
+        """Return every violation by the history of a job itself."""
         faults = self._times(job, outcome)
         for segment in outcome.segments:
             faults += self._legality(job, segment)
@@ -47,7 +47,7 @@ class Histories:
         return [fault.at(f"job {job.id}") for fault in faults]
 
     def _times(self, job: Job, outcome: JobOutcome) -> list[Fault]:
-        """Return what is wrong with the order of times; they may differ by no rounding at all."""
+        """Return the faults in the order of times, without any tolerance."""
         faults, segments = [], outcome.segments
         if outcome.submit_s != job.submit_s:
             faults.append(Fault("submit", f"submitted at {outcome.submit_s:g} s"))
@@ -76,16 +76,16 @@ class Histories:
         return bool(self._world.outage(segment) or self._world.claim(job.id, segment))
 
     def _legality(self, job: Job, segment: Segment) -> list[Fault]:
-        """Return why the job may not run like this; the expected rate is the scheduler's own."""
+        """Return the faults of a segment; its expected rate is not checked."""
         option = segment.option
         faults = self.examiner.placement(option, segment.placement)
         verdict = self.examiner.verdict(job, option, None if faults else segment.placement)
         return [*faults, *verdict.faults, *self.examiner.option_power(option, verdict)]
 
     def _delays(self, job: Job, outcome: JobOutcome) -> list[Fault]:
-        """Return the segments that progress before the job's costs and waking nodes allow.
+        """Return the faults of segments that progress before pauses and waking nodes allow.
 
-        What is left of a pause when the job is stopped is still owed when it resumes.
+        The rest of a pause when the job is stopped is still owed when it resumes.
         """
         faults = []
         costs = self.instance.costs if job.costs is None else job.costs
@@ -108,7 +108,7 @@ class Histories:
         return faults
 
     def _awake_s(self, segment: Segment) -> float:
-        """Return when all nodes of a segment are awake, the start at the earliest."""
+        """Return the time at which all nodes of a segment are awake, at the earliest its start."""
         ready_s = segment.start_s
         if not self._sleep_ends:
             return ready_s
@@ -120,7 +120,7 @@ class Histories:
         return ready_s
 
     def _work(self, job: Job, outcome: JobOutcome) -> list[Fault]:
-        """Return the segments whose work is not the integral of the true rate, and a wrong sum."""
+        """Return the faults of work that is not the integral of the true rate, or of its sum."""
         truth = job.truth
         if truth is None:
             return [Fault("truth", "has no true work to compare with")]
@@ -159,7 +159,7 @@ class Histories:
     def _gross(
         self, job: Job, truth: Truth, segment: Segment, done: float, *, complete: bool
     ) -> tuple[float, float]:
-        """Return the work that a segment does, before a failure takes some back, and the slack."""
+        """Return the work of a segment before a failure takes some back, and its tolerance."""
         expected, rate = self._progress(job, truth, segment, done, segment.end_s)
         teardown_s = segment.option.teardown_s
         if teardown_s and done + expected > truth.work:  # it held its GPUs after its last work
@@ -194,9 +194,9 @@ class Histories:
     def _progress(
         self, job: Job, truth: Truth, segment: Segment, done: float, until_s: float
     ) -> tuple[float, float]:
-        """Return the work that a segment does after `done` until some time, and its largest rate.
+        """Return the work of a segment after `done` until some time, and its largest rate.
 
-        Its rate is that of the profile by ``truth.throughput`` and the slowest node's speed.
+        The rate is that of the profile by ``truth.throughput`` and the speed of the slowest node.
         """
         option = segment.option
         seconds = self._world.seconds(segment, until_s) * truth.throughput
@@ -210,7 +210,7 @@ class Histories:
 
 
 def _discard(job: Job, outcome: JobOutcome) -> list[Fault]:
-    """Return why a job that was given up could not be, or not then."""
+    """Return the faults of a job that was given up."""
     if not outcome.discarded:
         return []
     faults = []
@@ -226,9 +226,9 @@ def _discard(job: Job, outcome: JobOutcome) -> list[Fault]:
 def advance(
     physics: Physics, pace: Pace, batch: float, curve: NoiseCurve, done: float, seconds: float
 ) -> tuple[float, float]:
-    """Return the work that an option does in some time, and the largest rate on the way.
+    """Return the work of an option in some time, and its largest rate.
 
-    In each stage of the curve the rate is samples/s x efficiency at the stage's noise scale.
+    In each stage of the curve the rate is samples/s x efficiency at the noise scale of the stage.
     """
     ends = np.array(curve.until[:-1])
     scales = curve.scale[int(np.searchsorted(ends, done, side="right")) :]
@@ -245,9 +245,9 @@ def advance(
 
 
 def same(before: Segment, after: Segment) -> bool:
-    """Return whether a segment only continues the one before: no gap, same nodes, same option.
+    """Return whether a segment continues the previous one: no gap, same nodes, same option.
 
-    That of an array may be narrower.
+    Its array may be narrower.
     """
     if before.end_s != after.start_s:
         return False
@@ -261,9 +261,9 @@ def same(before: Segment, after: Segment) -> bool:
 
 
 def _delay(costs: Costs, segment: Segment, before: Segment | None, *, progressed: bool) -> float:
-    """Return the pause that a new allocation must make; before any progress the cheaper one.
+    """Return the pause of a new allocation, before any progress the cheaper one.
 
-    Where the job held other GPUs until then, scaling in place will do if its costs know that.
+    Where the job held other GPUs until then, scaling in place suffices if its costs allow that.
     """
     restart_s = costs.restart_s
     for up_to, seconds in costs.restart_by_gpus:

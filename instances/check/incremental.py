@@ -1,9 +1,14 @@
-"""Check of successive plans that looks only at what changed."""
+"""The incremental check of successive plans, which examines only changes."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, compress
-from operator import is_not
+from math import inf
+from operator import attrgetter, is_not, or_
+from sys import float_info
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ronda.instances.check.option import Examiner
 from ronda.instances.check.plan import (
@@ -26,23 +31,32 @@ from ronda.instances.check.plan import (
 )
 from ronda.instances.check.sharing import place_of, plan_violations
 from ronda.instances.cluster import Cluster
+from ronda.instances.errors import RondaError
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.instances.violation import Violation
+from ronda.instances.violation import ROUNDING, Violation
 
-RESUM_AFTER = 4096
-"""Changes after which sums of watts are made again, so that rounding cannot pile up."""
+AUDITED_AFTER = 1024
+"""Accepted plans after which the books are made again from all that is held, and compared."""
+
+NO_JOB = (inf, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+"""The row of `ExpectedEnds` without a job."""
+
+JOB_ID = attrgetter("job.id")
 
 
 class Ledger:
-    """Checks each plan of a run against the last one that was accepted.
+    """Checks each plan of a run against the last accepted one.
 
-    It finds what `ronda.instances.check.checker.check` finds, but allocations that are the very
-    objects that it accepted before are not examined again. Its books are right as long as every
-    plan that is applied is accepted, accepted plans had no violation (but "must-run", when a driver
-    has to shed load), and completed jobs are released. When the round shows another number of
-    running jobs than the books, or another cluster object, the plan is checked from scratch.
+    It finds the violations of `ronda.instances.check.checker.check`, but does not examine
+    allocation objects again that it accepted before. Its books are right as long as every plan that
+    is applied is accepted, accepted plans had no violation (but "must-run", when a driver has to
+    shed load), and completed jobs are released. When the round has another number of running jobs
+    than the books, or another cluster object, the plan is checked from scratch.
+
+    A check costs what changes. Once in `AUDITED_AFTER` accepted plans the books are compared with
+    the sums over all that is held; `accept` raises RondaError if they differ by more than rounding.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -59,11 +73,12 @@ class Ledger:
         self._extra_w = [0.0] * len(self._masks)
         self._asleep: tuple[int, ...] = ()
         self._base_w = self._base(())
-        self._changes = 0
+        self._expected = ExpectedEnds(self._idle_w)
+        self._accepted, self._entered_w = 0, 0.0  # since the books were compared
         self._examiner: Examiner | None = None
 
     def check(self, round: Round, plan: Plan) -> list[Violation]:
-        """Return every rule that a plan breaks.
+        """Return every violation by a plan.
 
         The jobs that run in the round are those of the accepted plan less those released.
         """
@@ -72,8 +87,10 @@ class Ledger:
         examiner = self._examiner
         if examiner is None or examiner.profiles is not round.profiles:
             examiner = self._examiner = Examiner(self.cluster, round.profiles)
+        self._expected.see(round, self._held)
         changed, gone = self._difference(plan)
-        states = _states(round, {*changed, *gone, *plan.discarded})
+        live = self._expected.live
+        states = {i: live[i] for i in (*changed, *gone, *plan.discarded) if i in live}
         found = []
         for job_id in changed:
             allocation = plan.allocations[job_id]
@@ -81,13 +98,16 @@ class Ledger:
         found += must_run_violations(states.values(), plan)
         found += discard_violations(states, plan)
         if self._members or any(_shares(plan.allocations[i]) for i in changed):
-            jobs = {state.job.id: state.job for state in round.jobs}
+            jobs = {job_id: state.job for job_id, state in live.items()}
             found += plan_violations(plan.allocations, jobs)
         found += self._nodes(plan, changed, gone, asleep_after(round, plan))
-        return found + self._power(round, plan, changed, gone)
+        return found + self._power(round, plan, changed, gone, states)
 
     def accept(self, plan: Plan) -> None:
         """Enter a plan that is applied into the books."""
+        self._accepted += 1
+        if self._accepted >= AUDITED_AFTER and self._expected.seen is not None:
+            self._audit()
         changed, gone = self._difference(plan)
         for job_id in (*changed, *gone):
             if job_id in self._held:
@@ -102,13 +122,28 @@ class Ledger:
         """Take a job that the accepted plan runs, and that completed, out of the books."""
         self._enter(self._held.pop(job_id), -1)
 
+    def _audit(self) -> None:
+        """Make the books again from all that is held, compare, and go on with the new sums."""
+        anew = Ledger(self.cluster)
+        anew.accept(Plan(allocations=self._held))
+        apart_w = max(abs(a - b) for a, b in zip(self._extra_w, anew._extra_w, strict=True))
+        differs = {
+            "GPUs in use": self._used != anew._used,
+            "arrays": self._members != anew._members,
+            "watts": apart_w > ROUNDING * (self._entered_w + anew._entered_w),
+            "expected ends": not self._expected.is_right(self._held),
+        }
+        if wrong := [name for name, yes in differs.items() if yes]:
+            raise RondaError(f"a defect: the checker's books are wrong on {', '.join(wrong)}")
+        self._extra_w, self._entered_w, self._accepted = anew._extra_w, 0.0, 0
+
     def _difference(self, plan: Plan) -> tuple[list[str], list[str]]:
         held, given = self._held, plan.allocations
         changed = list(compress(given, map(is_not, given.values(), map(held.get, given))))
         return changed, list(held.keys() - given.keys())
 
     def _enter(self, allocation: Allocation, sign: int) -> None:
-        """Add an allocation to the sums, or take it off."""
+        """Add an allocation to the sums, or subtract it."""
         for node, change in self._taken([(allocation, sign)]).items():
             self._used[node] += change
         if allocation.array is not None:
@@ -116,17 +151,14 @@ class Ledger:
             self._members[place] += sign
             if not self._members[place]:
                 del self._members[place]
-        self._changes += 1
-        if self._changes % RESUM_AFTER == 0:
-            held = self._held.values()
-            for k, mask in enumerate(self._masks):
-                self._extra_w[k] = sum(extra_w(a, self._idle_w, mask) for a in held)
-            return
+        self._expected.seen = None
         for k, mask in enumerate(self._masks):
-            self._extra_w[k] += sign * extra_w(allocation, self._idle_w, mask)
+            watts = extra_w(allocation, self._idle_w, mask)
+            self._extra_w[k] += sign * watts
+            self._entered_w += abs(watts)
 
     def _taken(self, entries: Iterable[tuple[Allocation, int]]) -> dict[int, int]:
-        """Return by how much the GPUs in use on nodes change; an array counts once."""
+        """Return the changes of GPUs in use on nodes; an array counts once."""
         taken: dict[int, int] = {}
         members: dict[object, int] = {}
         for allocation, sign in entries:
@@ -140,14 +172,14 @@ class Ledger:
         return taken
 
     def _base(self, asleep: tuple[int, ...]) -> list[float]:
-        """Return the watts without jobs of the cluster and of every rack with a cap."""
+        """Return the idle watts of the cluster and of every rack with a cap."""
         base = base_w(self.cluster, asleep)
         return [float(base.sum()), *(float(base[mask].sum()) for _, _, mask in self._racks)]
 
     def _nodes(
         self, plan: Plan, changed: list[str], gone: list[str], asleep: tuple[int, ...]
     ) -> list[Violation]:
-        """Return the nodes that have too few GPUs, or sleep, under the plan."""
+        """Return the violations by nodes with too few GPUs, or asleep, under the plan."""
         taken = self._taken(self._entries(plan, changed, gone))
         used = {k: self._used[k] + more for k, more in taken.items() if 0 <= k < len(self._gpus)}
         found = [
@@ -166,9 +198,17 @@ class Ledger:
         return found
 
     def _power(
-        self, round: Round, plan: Plan, changed: list[str], gone: list[str]
+        self,
+        round: Round,
+        plan: Plan,
+        changed: list[str],
+        gone: list[str],
+        states: Mapping[str, JobState],
     ) -> list[Violation]:
-        """Return the caps and budgets that the plan's power breaks."""
+        """Return the violations of caps and budgets by the plan's power.
+
+        `states` are those of the jobs that change, or are gone.
+        """
         if not self._racks and round.power_cap_w is None and round.energy_j is None:
             return []
         asleep = asleep_after(round, plan)
@@ -181,17 +221,18 @@ class Ledger:
             for k, mask in enumerate(self._masks)
         ]
         wake = waking_w(round, round.asleep, asleep)
-        ends = ending(round, plan, self._idle_w)
+        other = ending(round, states.values(), plan, self._idle_w)
+        ends = np.concatenate([self._expected.ends(round, {*changed, *gone}), other])
         found = cluster_violations(round, watts[0], wake, ends)
         wake += waking_w(round, round.waking, asleep)
         for (rack, cap_w, mask), power_w in zip(self._racks, watts[1:], strict=True):
             found += rack_violations(rack, cap_w, power_w + float(wake[mask].sum()))
-        return found and avoidable(round, plan)
+        return avoidable(round, plan) if found and self._expected.firm else found
 
     def _entries(
         self, plan: Plan, changed: list[str], gone: list[str]
     ) -> list[tuple[Allocation, int]]:
-        """Return what the plan takes off the books (-1) and adds (1)."""
+        """Return the allocations that the plan removes (-1) and adds (1)."""
         off = [(self._held[i], -1) for i in chain(changed, gone) if i in self._held]
         return off + [(plan.allocations[i], 1) for i in changed]
 
@@ -200,14 +241,79 @@ def _shares(held: Allocation) -> bool:
     return held.array is not None or held.option.width > 1
 
 
-def _states(round: Round, wanted: Collection[str]) -> dict[str, JobState]:
-    """Return the states of some jobs; the search ends when all are found."""
-    found: dict[str, JobState] = {}
-    if not wanted:
-        return found
-    for state in chain(round.waiting, round.running):
-        if state.job.id in wanted:
-            found[state.job.id] = state
-            if len(found) == len(wanted):
-                break
-    return found
+class ExpectedEnds:
+    """When the jobs on a ledger's books are expected to end, and what they draw until then.
+
+    Each has a row. Of a round only those jobs are read of whom the state, or what they hold, is
+    another object than before.
+
+    Attributes
+    ----------
+    live
+        All jobs of the round that was seen last, by id.
+    firm
+        Those on the books that may not be stopped.
+    seen
+        That round; None if the books have changed since.
+    """
+
+    def __init__(self, idle_w: Sequence[float]) -> None:
+        self.live: dict[str, JobState] = {}
+        self.firm = set[str]()
+        self.seen: Round | None = None
+        self._idle_w, self._everywhere = idle_w, [True] * len(idle_w)
+        self._held: dict[str, Allocation] = {}
+        self._place: dict[str, int] = {}  # of a job's row
+        self._rows = np.array([NO_JOB])
+        self._empty = [0]  # places without a job
+
+    def see(self, round: Round, held: Mapping[str, Allocation]) -> None:
+        """Take note of a round in which this is on the books."""
+        if round is self.seen:
+            return
+        before, states = self.live, round.jobs
+        self.live = dict(zip(map(JOB_ID, states), states, strict=True))
+        for job_id in self._place.keys() - held.keys():
+            self._empty.append(self._place.pop(job_id))
+            self._rows[self._empty[-1]] = NO_JOB
+            self.firm.discard(job_id)
+        other_state = map(is_not, map(self.live.get, held), map(before.get, held))
+        other_place = map(is_not, held.values(), map(self._held.get, held))
+        for job_id in compress(held, map(or_, other_state, other_place)):
+            if not self._empty:
+                self._empty += range(len(self._rows), 2 * len(self._rows))
+                self._rows = np.vstack([self._rows, np.full_like(self._rows, NO_JOB)])
+            if job_id not in self._place:
+                self._place[job_id] = self._empty.pop()
+            state = self.live.get(job_id)
+            self._rows[self._place[job_id]] = self._row(state, held[job_id])
+            may_not_stop = state is not None and not state.job.preemptible
+            (self.firm.add if may_not_stop else self.firm.discard)(job_id)
+        self.seen, self._held = round, dict(held)
+
+    def _row(self, state: JobState | None, given: Allocation) -> tuple[float, ...]:
+        if state is None or state.job.estimate is None or not given.option.rate > 0:
+            return NO_JOB
+        rate = 0.0 if state.allocation is None else state.allocation.option.rate
+        watts = extra_w(given, self._idle_w, self._everywhere)
+        option, work = given.option, state.job.estimate.work
+        return work, state.done, state.since_s, rate, option.rate, option.teardown_s, watts
+
+    def ends(self, round: Round, other: Collection[str]) -> NDArray[np.float64]:
+        """Return what `ending` does for the jobs on the books but some others."""
+        if round.energy_j is None:
+            return np.zeros((0, 2))
+        work, done, since_s, rate, given_rate, teardown_s, watts = self._rows.T
+        left = work - (done + rate * np.maximum(0.0, round.now_s - since_s))
+        outlived = np.maximum(0.01 * work, float_info.min)
+        seconds = np.where(left > 0, left, outlived) / given_rate + teardown_s
+        seconds[[self._place[i] for i in other if i in self._place]] = inf
+        inside = seconds < round.window_s
+        return np.stack([seconds[inside], watts[inside]], axis=1)
+
+    def is_right(self, held: Mapping[str, Allocation]) -> bool:
+        """Return whether the rows are what they would be if all jobs were read now."""
+        rows = {i: self._row(self.live.get(i), given) for i, given in held.items()}
+        return rows.keys() == self._place.keys() and all(
+            tuple(self._rows[self._place[job_id]].tolist()) == row for job_id, row in rows.items()
+        )

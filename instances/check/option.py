@@ -1,4 +1,4 @@
-"""Whether one job may run in one way on these nodes, and what running jobs claim of theirs."""
+"""The check of one job's option and placement, and of the claims of running jobs."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from ronda.instances.violation import Fault, Violation, differs, exceeds
 
 SPANS = ("node", "rack", "cluster")
 REMEMBERED = 65536
-"""Verdicts that are kept at most, so that a process may check for months."""
+"""The most verdicts that are kept, so that a process may check for months."""
 
 Placement = tuple[tuple[int, int], ...]
 
@@ -24,9 +24,9 @@ Placement = tuple[tuple[int, int], ...]
 class Verdict(NamedTuple):
     """The faults of an option, or its paces and the watts that it must claim.
 
-    `claimed` is the pace over the smallest number of nodes, with which the option's rate must agree
-    (with span "cluster" several nodes count as in several racks, if those of the pool are);
-    `actual` is that over the nodes, and racks, of its placement. Both are None if the option is
+    `claimed` is the pace on the smallest number of nodes, with which the option's rate must agree
+    (with span "cluster" several nodes count as in several racks, if the pool has several);
+    `actual` is the pace on the nodes and racks of its placement. Both are None if the option is
     faulty.
     """
 
@@ -37,7 +37,7 @@ class Verdict(NamedTuple):
 
 
 class Examiner:
-    """Examines allocations on a cluster; remembers what it has worked out."""
+    """Examines allocations on a cluster, and remembers its verdicts."""
 
     def __init__(self, cluster: Cluster, profiles: dict[str, Profile]) -> None:
         self.cluster, self.profiles = cluster, profiles
@@ -59,7 +59,7 @@ class Examiner:
         return self._physics[key]
 
     def placement(self, option: Option, placement: Placement) -> list[Fault]:
-        """Return what is wrong with a placement: nodes, pool, number of GPUs, span."""
+        """Return the faults of a placement: nodes, pool, number of GPUs, span."""
         nodes = [node for node, _ in placement]
         absent = [node for node in nodes if not 0 <= node < len(self.node_pool)]
         if absent:
@@ -80,7 +80,7 @@ class Examiner:
         return found
 
     def verdict(self, job: Job, option: Option, placement: Placement | None) -> Verdict:
-        """Return the verdict on a job's option in a place (None: as it promises)."""
+        """Return the verdict on a job's option in a place, or without one on the promised nodes."""
         reach = None
         if placement is not None:
             reach = len(placement), len({self.node_rack[node] for node, _ in placement})
@@ -139,11 +139,11 @@ class Examiner:
     def allocation(
         self, state: JobState, option: Option, placement: Placement, *, kept: bool
     ) -> list[Violation]:
-        """Return all that is wrong with a job's allocation by itself.
+        """Return all violations by a job's allocation itself.
 
-        Rate and power of an allocation that is `kept` were right when it began; what has been
-        measured since then does not make them wrong. A job that runs the same way elsewhere may
-        claim them too, and one whose array becomes narrower the rate that follows from that.
+        Rate and power of an allocation that is `kept` were right when it began; later measurements
+        do not make them wrong. A job that runs the same way elsewhere may claim them too, and one
+        whose array becomes narrower the rate that follows from that.
         """
         faults = self.placement(option, placement)
         verdict = self.verdict(state.job, option, None if faults else placement)
@@ -157,7 +157,7 @@ class Examiner:
         return [fault.at(f"job {state.job.id}") for fault in faults]
 
     def _narrowed(self, state: JobState, option: Option) -> bool:
-        """Return whether the rate is that of the wider array in which the job runs, by width."""
+        """Return whether the rate follows from that in the job's wider array."""
         held = None if state.allocation is None else state.allocation.option
         if held is None or option.width >= held.width:
             return False
@@ -170,7 +170,7 @@ class Examiner:
         return not differs(option.rate, held.rate * wide / narrow)
 
     def _judge(self, job: Job, option: Option, reach: tuple[int, int] | None) -> Verdict:
-        """Work a verdict out: first what the job may use at all, then size, then physics.
+        """Return a verdict: first on the use of the pool, then on size, then on physics.
 
         `reach` is the number of nodes and of racks, if they are known.
         """
@@ -205,7 +205,7 @@ class Examiner:
         return Verdict((), *paces, power_w / option.width)
 
     def _entitlement(self, job: Job, option: Option) -> list[Fault]:
-        """Return why the job may not use the option's pool at all."""
+        """Return the faults by which the job may not use the pool at all."""
         if not 0 <= option.pool < len(self.pools):
             return [Fault("pool", f"there is no pool {option.pool}")]
         profile = self.profiles.get(job.profile)
@@ -222,7 +222,7 @@ class Examiner:
         return faults
 
     def _configuration(self, job: Job, option: Option, physics: Physics) -> list[Fault]:
-        """Return why the option's size, clock, batch or span is not one that the job may have."""
+        """Return the faults of the option's size, clock, batch or span."""
         faults = []
         rigid = isinstance(physics.model, Rigid)
         low = job.gpus if rigid or job.min_gpus is None else job.min_gpus
@@ -244,7 +244,6 @@ class Examiner:
 
 
 def _slower(pace: Pace, factor: float) -> Pace:
-    """Return the pace of a job that takes `factor` times as long as alone."""
     return pace._replace(samples_per_s=pace.samples_per_s / factor)
 
 
@@ -252,11 +251,11 @@ _ABSENT = Option(pool=0, gpus=1)  # a field that is left out has its default
 
 
 def completed(round: Round) -> Round:
-    """Return the round with batch, rate and power of what runs, where they were left out.
+    """Return the round with the batch, rate and power of running jobs where they were left out.
 
-    A field with its default counts as left out if the profile forbids that value. The batch is
-    then the job's own, the rate that of its noise scale now, the power that of its profile. What
-    is faulty otherwise stays as it is; the cluster and the profiles must be consistent.
+    A field with its default counts as left out if the profile forbids that value. The batch is then
+    that of the job, the rate that at its noise scale now, the power that of its profile. Other
+    faults stay; the cluster and the profiles must be consistent.
     """
     if not any(s.allocation and _may_lack(s.allocation.option) for s in round.running):
         return round
@@ -267,10 +266,10 @@ def completed(round: Round) -> Round:
 
 
 def claim_faults(examiner: Examiner, state: JobState) -> Iterator[tuple[str, Fault]]:
-    """Yield what is wrong with what a running job holds: a field of its option ("": all of it).
+    """Yield the faults in the claims of a running job, each with a field of its option, or "".
 
-    What was measured when it began, or since, may have been fitted again: a rate is held only
-    against a rigid profile, and watts not against a table that was handed over.
+    Measurements may have been fitted again since it began: a rate is compared only with a rigid
+    profile, and watts not with a table that was handed over.
     """
     held = state.allocation
     assert held is not None
@@ -303,7 +302,7 @@ def _may_lack(option: Option) -> bool:
 
 
 def _completed(examiner: Examiner, state: JobState) -> JobState:
-    """Return the state with a complete option, or the very same."""
+    """Return the state with a complete option, or the same object."""
     held, profile = state.allocation, examiner.profiles.get(state.job.profile)
     if held is None or profile is None or not _may_lack(held.option):
         return state
@@ -329,7 +328,7 @@ def _completed(examiner: Examiner, state: JobState) -> JobState:
 def _rates(
     examiner: Examiner, state: JobState, option: Option, samples_per_s: float
 ) -> tuple[float, float]:
-    """Return the least and the greatest rate, over all noise scales: efficiency B0/B to 1."""
+    """Return the least and the greatest rate over all noise scales: efficiency B0/B to 1."""
     physics = examiner.physics(state.job, option)
     worst = physics.efficiency(option.batch, (option.batch,), (0.0,))
     return samples_per_s * min(1.0, worst), samples_per_s * max(1.0, worst)

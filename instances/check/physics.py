@@ -25,11 +25,11 @@ from ronda.instances.profile import (
 from ronda.instances.violation import Fault
 
 ROUNDING = 1e-9
-"""Relative rounding that is forgiven when a local batch is compared with a limit."""
+"""The relative rounding that is forgiven when a local batch is compared with a limit."""
 
 
 class Pace(NamedTuple):
-    """How fast an option runs: samples per second, the share of time lost to sync, local batch."""
+    """The pace of an option: samples per second, the share of synchronisation, local batch."""
 
     samples_per_s: float
     sync_share: float
@@ -45,7 +45,7 @@ class MeasuredSteps(NamedTuple):
 
 
 class Physics:
-    """One profile on one GPU type, for which it has a throughput."""
+    """The physics of one profile on one GPU type, for which it has a throughput."""
 
     def __init__(self, profile: Profile, gpu_type: GpuType) -> None:
         self.profile, self.gpu_type = profile, gpu_type
@@ -54,7 +54,7 @@ class Physics:
     def pace(
         self, gpus: int, nodes: int, batch: float, clock: float, racks: int = 1
     ) -> Pace | Fault:
-        """Return how fast the option runs, or why it cannot.
+        """Return the pace of an option, or the fault by which it cannot run.
 
         A step of global batch B on n GPUs makes p passes (p - 1 gradient accumulations) of local
         batch ``b = B/(n p)``. Of all p for which b is within the profile's limits, in memory and,
@@ -100,7 +100,7 @@ class Physics:
         return _tabular(model, measured, gpus, batch, clock, passes)
 
     def told_w(self, gpus: int, nodes: int, batch: float, clock: float) -> float | None:
-        """Return the watts of all GPUs that were handed over with a rate; None: none were."""
+        """Return the watts of all GPUs that were handed over with a rate, or None."""
         if not isinstance(self.model, Rated):
             return None
         return self._told[gpus, nodes, batch, clock][1]
@@ -131,7 +131,7 @@ class Physics:
 
     @cached_property
     def _fits(self) -> float:
-        """Return the largest local batch that fits into the memory (negative: not even none)."""
+        """Return the largest local batch that fits into the memory (negative if none does)."""
         need: Memory | None = self.profile.memory
         if need is None:
             return inf
@@ -142,7 +142,6 @@ class Physics:
 
     @cached_property
     def _told(self) -> dict[tuple[int, int, float, float], tuple[float, float]]:
-        """Rates and watts by (gpus, nodes, batch, clock)."""
         table = self.model
         assert isinstance(table, Rated)
         idle_w = self.gpu_type.idle_w
@@ -152,7 +151,6 @@ class Physics:
 
     @cached_property
     def _measured(self) -> dict[tuple[int, int], MeasuredSteps]:
-        """The measurements by (gpus, nodes)."""
         table = self.model
         assert isinstance(table, Tabular)
         columns = (table.gpus, table.nodes, table.local_batch, table.step_s, table.sync_s)
@@ -174,9 +172,9 @@ def _between(x: float, xs: tuple[float, ...], ys: tuple[float, ...]) -> float:
 
 
 def _passes(share: float, low: float, high: float) -> range:
-    """Return the numbers of passes p, ascending, with ``low <= share/p <= high``; low 0: just one.
+    """Return the numbers of passes p, ascending, with ``low <= share/p <= high``.
 
-    Without a lower limit only the smallest number is returned.
+    Without a lower limit (0) only the smallest number is returned.
     """
     if not high > 0:
         return range(0)
@@ -186,7 +184,7 @@ def _passes(share: float, low: float, high: float) -> range:
 
 
 def _slowdown(phi: float, clock: float) -> float:
-    """Return by what factor computing takes longer at a relative clock."""
+    """Return the factor by which computing takes longer at a relative clock."""
     return phi / clock + 1 - phi
 
 

@@ -1,7 +1,7 @@
-"""Check of a plan against its round, from scratch."""
+"""The check of a plan against its round, from scratch."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from ronda.instances.violation import Violation, exceeds
 
 
 def check_plan(round: Round, plan: Plan) -> list[Violation]:
-    """Return every rule that a plan breaks; see `ronda.instances.check.checker.check`."""
+    """Return every violation by a plan; see `ronda.instances.check.checker.check`."""
     examiner = Examiner(round.cluster, round.profiles)
     states = {state.job.id: state for state in round.jobs}
     found = []
@@ -43,17 +43,17 @@ def check_plan(round: Round, plan: Plan) -> list[Violation]:
 
 
 def avoidable(round: Round, plan: Plan) -> list[Violation]:
-    """Return the caps and budgets that a plan breaks by more than what may not be stopped does.
+    """Return the violations of caps and budgets beyond those by jobs that may not be stopped.
 
-    Limits are no lower than what such jobs need alone, with all nodes asleep that have none of them
-    and draw less so.
+    Limits are no lower than the need of such jobs alone, with all other nodes asleep that draw less
+    so.
     """
     alone, asleep = _alone(round), asleep_after(round, plan)
     draws = _draws(round, plan, asleep)
     if alone is None:
         return _power(draws, round)
     least = _draws(replace(round, asleep=()), alone, alone.asleep or ())
-    over_j = max([0.0, *(j - may for _, j, _, may in _uses(round, *least[:3]))])
+    over_j = max([0.0, *(j - may for _, j, _, may in uses(round, *least[:3]))])
     cap_w, energy_j, bank_j = round.power_cap_w, round.energy_j, round.banked_j
     borne = replace(
         round,
@@ -67,7 +67,7 @@ def avoidable(round: Round, plan: Plan) -> list[Violation]:
 
 
 def _alone(round: Round) -> Plan | None:
-    """Return the plan in which only those run that may not be stopped, with their arrays."""
+    """Return the plan of only the jobs that may not be stopped, with their arrays."""
     states = [(s.job, s.allocation) for s in round.running if s.allocation is not None]
     arrays = {a.array for job, a in states if a.array and not job.preemptible}
     firm = {job.id: a for job, a in states if not job.preemptible or a.array in arrays}
@@ -80,16 +80,16 @@ def _alone(round: Round) -> Plan | None:
 
 
 class _Draws(NamedTuple):
-    """What a plan draws: watts, those of waking by node, what ends when, and racks with a cap."""
+    """The power of a plan: watts, watts of waking by node, ends of jobs, and racks with a cap."""
 
     watts: float
     wake: NDArray[np.float64]
-    ends: list[tuple[float, float]]
+    ends: NDArray[np.float64]
     racks: list[tuple[str, float, float]]  # name, cap, watts
 
 
 def _power(draws: _Draws, round: Round) -> list[Violation]:
-    """Return the caps and budgets that a plan's power breaks."""
+    """Return the violations of caps and budgets by a plan's power."""
     found = cluster_violations(round, *draws[:3])
     for rack, cap_w, watts in draws.racks:
         found += rack_violations(rack, cap_w, watts)
@@ -97,7 +97,7 @@ def _power(draws: _Draws, round: Round) -> list[Violation]:
 
 
 def _draws(round: Round, plan: Plan, asleep: tuple[int, ...]) -> _Draws:
-    """Return what a plan draws with some nodes asleep."""
+    """Return the power of a plan with some nodes asleep."""
     base = base_w(round.cluster, asleep)
     idle_w: list[float] = round.cluster.topology.gpu_idle_w.tolist()
     everything = np.ones(len(idle_w), dtype=bool)
@@ -113,13 +113,14 @@ def _draws(round: Round, plan: Plan, asleep: tuple[int, ...]) -> _Draws:
         (rack, cap_w, watts(mask) + float((wake + still)[mask].sum()))
         for rack, cap_w, mask in capped_racks(round.cluster)
     ]
-    return _Draws(watts(everything), wake, ending(round, plan, idle_w), racks)
+    ends = ending(round, round.jobs, plan, idle_w)
+    return _Draws(watts(everything), wake, ends, racks)
 
 
 def allocation_violations(
     examiner: Examiner, job_id: str, state: JobState | None, allocation: Allocation
 ) -> list[Violation]:
-    """Return what is wrong with the allocation of one job by itself; no state: no such live job."""
+    """Return the violations by the allocation of one job itself, or by a job that is not live."""
     if state is None:
         return [Violation("unknown-job", f"job {job_id}", "no live job has this id")]
     kept = continues(state.allocation, allocation)
@@ -127,7 +128,7 @@ def allocation_violations(
 
 
 def must_run_violations(states: Iterable[JobState], plan: Plan) -> list[Violation]:
-    """Return those of these jobs that run, may not be stopped or changed, but are."""
+    """Return the violations by jobs that are stopped or changed and may not be."""
     found = []
     for state in states:
         if state.job.preemptible or state.allocation is None:
@@ -144,7 +145,7 @@ def must_run_violations(states: Iterable[JobState], plan: Plan) -> list[Violatio
 
 
 def discard_violations(states: Mapping[str, JobState], plan: Plan) -> list[Violation]:
-    """Return the jobs that may not be given up, but are; `states` has those that are live."""
+    """Return the violations by jobs that are given up; `states` has the live jobs."""
     found = []
     for job_id, times in Counter(plan.discarded).items():
         where, state = f"job {job_id}", states.get(job_id)
@@ -163,7 +164,7 @@ def discard_violations(states: Mapping[str, JobState], plan: Plan) -> list[Viola
 
 
 def continues(held: Allocation | None, given: Allocation) -> bool:
-    """Return whether a job goes on as it runs; only the expected rate may have been updated."""
+    """Return whether a job goes on unchanged; only the expected rate may have been updated."""
     if held is None or held is given:
         return held is given
     return (
@@ -184,12 +185,12 @@ def asleep_after(round: Round, plan: Plan) -> tuple[int, ...]:
 
 
 def over_capacity(node: int, used: int, gpus: int) -> Violation:
-    """Return the violation of a node that has fewer GPUs than are placed on it."""
+    """Return the violation by a node with fewer GPUs than are placed on it."""
     return Violation("capacity", f"node {node}", f"{used} GPUs placed, but it has {gpus}")
 
 
 def asleep_violations(asleep: tuple[int, ...], nodes: int, used: list[int]) -> list[Violation]:
-    """Return what is wrong with the set of sleeping nodes, given the GPUs in use on each node."""
+    """Return the violations by the sleeping nodes, given the GPUs in use on each node."""
     found = []
     if len(set(asleep)) < len(asleep):
         found.append(Violation("duplicate-node", "asleep", "a node is named twice"))
@@ -202,12 +203,12 @@ def asleep_violations(asleep: tuple[int, ...], nodes: int, used: list[int]) -> l
 
 
 def asleep_in_use(node: int, used: int) -> Violation:
-    """Return the violation of a node that is to sleep and to run jobs."""
+    """Return the violation by a node that sleeps and runs jobs."""
     return Violation("asleep", f"node {node}", f"{used} GPUs placed on it, but it sleeps")
 
 
 def base_w(cluster: Cluster, asleep: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return the (N,) watts of every node without jobs: host and idle GPUs, or asleep."""
+    """Return (N,) the watts of every node without jobs: host and idle GPUs, or asleep."""
     topology = cluster.topology
     base = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
     sleeping = [node for node in asleep if 0 <= node < len(base)]
@@ -216,7 +217,7 @@ def base_w(cluster: Cluster, asleep: tuple[int, ...]) -> NDArray[np.float64]:
 
 
 def waking_w(round: Round, before: tuple[int, ...], asleep: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return the (N,) watts that waking nodes draw on top of their idle power.
+    """Return (N,) the watts of waking nodes on top of their idle power.
 
     `before` sleep, or are waking, before the plan; `asleep` sleep under it.
     """
@@ -230,10 +231,10 @@ def waking_w(round: Round, before: tuple[int, ...], asleep: tuple[int, ...]) -> 
 
 
 def extra_w(allocation: Allocation, idle_w: Sequence[float], mask: Sequence[bool]) -> float:
-    """Return what a job adds to the power of the idle GPUs that it takes, on some of the nodes.
+    """Return the watts of a job beyond those of its GPUs idle, on some of the nodes.
 
-    Each of its GPUs draws the same share of ``option.power_w``; `idle_w` is (N,) of one GPU of each
-    node, and the (N,) `mask` tells the nodes to count. Nodes that do not exist are left out. The
+    Each of its GPUs draws the same share of ``option.power_w``; `idle_w` (N,) is that of one GPU of
+    each node, and `mask` (N,) tells the nodes to count. Nodes that do not exist are left out. The
     members of an array count for an even share of their GPU each.
     """
     option = allocation.option
@@ -246,7 +247,7 @@ def extra_w(allocation: Allocation, idle_w: Sequence[float], mask: Sequence[bool
 
 
 def capped_racks(cluster: Cluster) -> list[tuple[str, float, NDArray[np.bool_]]]:
-    """Return name, cap in watts and (N,) nodes of the subtree of every rack with a power cap."""
+    """Return the name, cap in watts and nodes (N,) of the subtree of every capped rack."""
     topology = cluster.topology
     parents = {rack.name: rack.parent for rack in cluster.racks}
     found = []
@@ -266,78 +267,67 @@ def _is_below(name: str | None, ancestor: str, parents: dict[str, str | None]) -
     return False
 
 
-def ending(round: Round, plan: Plan, idle_w: Sequence[float]) -> list[tuple[float, float]]:
-    """Return pairs (seconds, watts) of the jobs that are expected to end inside the energy window.
+def ending(
+    round: Round, states: Iterable[JobState], plan: Plan, idle_w: Sequence[float]
+) -> NDArray[np.float64]:
+    """Return (k, 2) seconds and watts of those jobs that are expected to end inside the window.
 
     The watts are those that a job adds to its idle GPUs, for as long as it progresses.
     """
-    if round.energy_j is None:
-        return []
-    everywhere, found = [True] * len(idle_w), []
-    for state in round.jobs:
+    everywhere, found = [True] * len(idle_w), list[tuple[float, float]]()
+    for state in states if round.energy_j is not None else ():
         given, work = plan.allocations.get(state.job.id), state.remaining_at(round.now_s)
         if given is None or work is None or not given.option.rate > 0:
             continue
         seconds = work / given.option.rate + given.option.teardown_s
         if seconds < round.window_s:
             found.append((seconds, extra_w(given, idle_w, everywhere)))
-    return sorted(found)
+    return np.array(found, dtype=np.float64).reshape(-1, 2)
 
 
 def cluster_violations(
-    round: Round,
-    watts: float,
-    waking: NDArray[np.float64],
-    ends: Sequence[tuple[float, float]] = (),
+    round: Round, watts: float, waking: NDArray[np.float64], ends: NDArray[np.float64]
 ) -> list[Violation]:
     """Compare the cluster's power with the round's power cap and energy.
 
-    It draws `watts` once woken nodes are awake; until then the (N,) `waking` come on top. It draws
+    It draws `watts` once woken nodes are awake; until then `waking` (N,) comes on top. It draws
     less from each of the `ends` on (see `ending`).
     """
     found = []
     cap_w, at_first = round.power_cap_w, watts + float(waking.sum())
     if cap_w is not None and exceeds(at_first, cap_w):
         found.append(Violation("power", "cluster", f"draws {at_first:.6g} W of {cap_w:.6g} W"))
-    return found + _overspent(round, watts, waking, ends)
-
-
-def _overspent(
-    round: Round, watts: float, waking: NDArray[np.float64], ends: Sequence[tuple[float, float]]
-) -> list[Violation]:
-    """Return the first time of the energy window at which more is used than may be.
-
-    What is used bends only when a job ends, or a node is awake, and what may be used nowhere.
-    """
-    for t, joules, wake_j, allowed_j in _uses(round, watts, waking, ends):
-        if exceeds(joules, allowed_j):
+    for t, joules, wake_j, allowed_j in uses(round, watts, waking, ends):
+        if exceeds(joules, allowed_j):  # the first time of the window at which it does
             waking_too = f", {wake_j:.6g} J of it to wake," if wake_j else ""
             message = f"uses {joules:.6g} J{waking_too} of {allowed_j:.6g} J in {t:g} s"
-            return [Violation("energy", "cluster", message)]
-    return []
+            return [*found, Violation("energy", "cluster", message)]
+    return found
 
 
-def _uses(
-    round: Round, watts: float, waking: NDArray[np.float64], ends: Sequence[tuple[float, float]]
-) -> Iterator[tuple[float, float, float, float]]:
-    """Yield times of the window with the joules used by then, those to wake, and those allowed."""
+def uses(
+    round: Round, watts: float, waking: NDArray[np.float64], ends: NDArray[np.float64]
+) -> list[list[float]]:
+    """Return times of the window with the joules used by then, those to wake, and those allowed.
+
+    The use bends only when a job ends or a node is awake, the supply nowhere: no time in between is
+    worse. Arguments as of `cluster_violations`.
+    """
     energy_j, window_s = round.energy_j, round.window_s
     if energy_j is None:
-        return
+        return []
     wake_s = np.minimum(round.cluster.topology.wake_s, window_s)[waking > 0]
-    waking = waking[waking > 0]
     at_once = energy_j if round.banked_j is None else round.banked_j
-    ended_j = ended_w = 0.0  # by the jobs that have ended, and what they drew
-    times = sorted({*(s for s, _ in ends), *wake_s.tolist(), window_s} - {0.0})
-    coming = iter([*ends, (np.inf, 0.0)])
-    end_s, end_w = next(coming)
-    for t in times:
-        while end_s < t:
-            ended_j, ended_w = ended_j + end_w * end_s, ended_w + end_w
-            end_s, end_w = next(coming)
-        wake_j = float(waking @ np.minimum(wake_s, t))
-        joules = (watts - ended_w) * t + ended_j + wake_j
-        yield t, joules, wake_j, at_once + (energy_j - at_once) * t / window_s
+    end_s, end_w = ends[ends[:, 0].argsort(kind="stable")].T
+    times = np.unique(np.concatenate([end_s, wake_s, [window_s]]))
+    times = times[times > 0]
+    ended = np.searchsorted(end_s, times, side="left")
+    ended_w, ended_j = (np.append(0.0, np.cumsum(w))[ended] for w in (end_w, end_w * end_s))
+    wake_j = np.minimum(wake_s, times[:, None]) @ waking[waking > 0]
+    joules = (watts - ended_w) * times + ended_j + wake_j
+    allowed_j = at_once + (energy_j - at_once) * times / window_s
+    found: list[list[float]] = np.stack([times, joules, wake_j, allowed_j], axis=1).tolist()
+    return found
 
 
 def rack_violations(rack: str, cap_w: float, watts: float) -> list[Violation]:

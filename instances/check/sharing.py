@@ -1,4 +1,4 @@
-"""The checker's own arithmetic of arrays: jobs that share one GPU.
+"""The checker's own arithmetic of arrays, jobs that share one GPU.
 
 It is written from the docstrings of `ronda.instances.profile`, and shares nothing with
 `ronda.instances.models`.
@@ -18,18 +18,18 @@ from ronda.instances.schedule import Schedule, Segment
 from ronda.instances.violation import Fault, Violation, exceeds
 
 EIGHTHS = (8, 4, 2, 1, 1, 1, 1)
-"""Of an A100's memory, in the smallest of 1, 2, … MIG slices (the profiles that HFHT uses)."""
+"""The eighths of an A100's memory in the smallest of 1, 2, … MIG slices (the profiles of HFHT)."""
 
 
 class Member(NamedTuple):
-    """A job in an array, and what says how it runs there."""
+    """A job in an array, with its allocation or segment there."""
 
     job: Job
     held: Allocation | Segment
 
 
 def slowdown(profile: Profile, gpu_type: GpuType, option: Option) -> float | Fault:
-    """Return ``T(k) / T(1)``, by which a job of an array takes longer than alone, or what is wrong.
+    """Return ``T(k) / T(1)``, by which a job in an array takes longer than alone, or a fault.
 
     A job that has its GPUs for itself takes 1.
     """
@@ -49,7 +49,7 @@ def slowdown(profile: Profile, gpu_type: GpuType, option: Option) -> float | Fau
 
 
 def step_s(sharing: Sharing, models: int) -> float | None:
-    """Return the seconds of a step of `models` models; None where nothing is known."""
+    """Return the seconds of a step of `models` models, or None if not known."""
     match sharing.time:
         case AffineTime(alpha_s=alpha_s, beta_s=beta_s, floor_s=floor_s):
             return max(alpha_s + models * beta_s, floor_s)
@@ -61,7 +61,10 @@ def step_s(sharing: Sharing, models: int) -> float | None:
 def memory_faults(
     memory: Memory | None, gpu_type: GpuType, option: Option, local_batch: float
 ) -> list[Fault]:
-    """Return the array that does not fit: one process holds all fused models, others one each."""
+    """Return the fault of an array that does not fit the memory of its GPU.
+
+    In mode "fused" one process holds all models, otherwise each has a process of its own.
+    """
     if memory is None or option.width == 1:
         return []
     each = memory.model_gib + memory.sample_gib * local_batch
@@ -79,7 +82,7 @@ def memory_faults(
 
 
 def distinct(allocations: Iterable[Allocation]) -> list[Allocation]:
-    """Return the allocations with one for each array, whose members hold the same GPU."""
+    """Return one allocation for each array, whose members hold the same GPU, and all others."""
     found: dict[object, Allocation] = {}
     for k, held in enumerate(allocations):
         found.setdefault(k if held.array is None else place_of(held), held)
@@ -87,19 +90,19 @@ def distinct(allocations: Iterable[Allocation]) -> list[Allocation]:
 
 
 def shares(held: Allocation | Segment, job: Job) -> bool:
-    """Return whether a job is in an array, or says so and may be in one."""
+    """Return whether a job is in an array, or claims to be and may be."""
     return held.array is not None or (held.option.width > 1 and job.fusible is not None)
 
 
 def place_of(held: Allocation | Segment) -> tuple[str | None, tuple[tuple[int, int], ...]]:
-    """Return what tells the GPU of one array from that of another."""
+    """Return the key that tells the GPU of one array from that of another."""
     return held.array, held.placement
 
 
 def plan_violations(
     allocations: Mapping[str, Allocation], jobs: Mapping[str, Job]
 ) -> list[Violation]:
-    """Return the arrays of a plan that are none: as many alike jobs as they say, in one place."""
+    """Return the violations by arrays of a plan: of other size than claimed, unlike or apart."""
     members: defaultdict[str, list[Member]] = defaultdict(list)
     for job_id, held in allocations.items():
         if job_id in jobs and shares(held, jobs[job_id]):
@@ -108,7 +111,7 @@ def plan_violations(
 
 
 def array_violations(name: str, members: Iterable[Member]) -> list[Violation]:
-    """Return the first thing that is wrong with an array as a whole."""
+    """Return the first violation by an array as a whole."""
     (one, first), *others = members
     option, count = first.option, 1 + len(others)
     message = ""
@@ -127,7 +130,7 @@ def array_violations(name: str, members: Iterable[Member]) -> list[Violation]:
 
 
 def schedule_violations(instance: Instance, schedule: Schedule) -> list[Violation]:
-    """Return the arrays of a schedule that are none.
+    """Return the violations of a schedule's arrays.
 
     The segments of an array begin, resume and end together; when a member leaves it, those of the
     others end and go on in a narrower one.

@@ -1,4 +1,4 @@
-"""Check of what a schedule's jobs do to the cluster together: GPUs, sleep, power, energy.
+"""The check of all jobs of a schedule together: GPUs, sleep, power, energy.
 
 All of it is swept over sorted events with numpy: 100,000 jobs take about a second.
 """
@@ -23,17 +23,17 @@ from ronda.instances.schedule import Energy, Schedule, Segment
 from ronda.instances.violation import ACCOUNTING, RELATIVE, Violation
 
 SLEEPS, OFFS = 1 << 40, 1 << 50
-"""What a sleep, and a time off, count in the sum of the GPUs in use on a node: more than it has."""
+"""The weights of a sleep and of a time off in the sum of a node's GPUs in use, beyond its GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flat:
     """All S segments, P pairs of their placements and Z rests of a schedule as parallel arrays.
 
-    `power_w` are the true watts of a segment; `limited_w` those that limits are held against: no
-    more than the profile says, as no plan can know better. Members of an array have an even share
-    of their GPU's watts each, one over the `width`, and one of them `counts` for it. A rest of a
-    node is a sleep or, if `off`, a time out of service.
+    `power_w` are the true watts of a segment; `limited_w` those that are compared with limits: no
+    more than those of the profile, as no plan can know better. Members of an array have an even
+    share of their GPU's watts each, one over the `width`, and one of them `counts` for it. A rest
+    of a node is a sleep or, if `off`, a time out of service.
     """
 
     start_s: Floats
@@ -54,18 +54,18 @@ class Flat:
 
     @property
     def held(self) -> NDArray[np.bool_]:
-        """Which placements (P,) last any time at all, of an array only one."""
+        """(P,) whether placements last any time at all, in an array only one."""
         lasts = self.end_s[self.segment] > self.start_s[self.segment]
         return np.asarray(lasts & self.counts)
 
     @property
     def share(self) -> Floats:
-        """Of how many GPUs each placement (P,) bears the watts."""
+        """(P,) the number of GPUs whose watts each placement bears."""
         return np.asarray(self.count / self.width[self.segment])
 
 
 def flatten(instance: Instance, schedule: Schedule) -> Flat:
-    """Return a schedule's segments and sleeps as arrays; nothing is off."""
+    """Return the segments and sleeps of a schedule as arrays, without times off."""
     hot = {j.id: j.truth.power for j in instance.jobs if j.truth and j.truth.power != 1.0}
     power = [hot.get(outcome.id, 1.0) for outcome in schedule.jobs for _ in outcome.segments]
     segments = [segment for outcome in schedule.jobs for segment in outcome.segments]
@@ -95,7 +95,7 @@ def flatten(instance: Instance, schedule: Schedule) -> Flat:
 
 
 def _first_of_arrays(segments: list[Segment]) -> NDArray[np.bool_]:
-    """Return (S,) the segments that are in no array, or the first one of it."""
+    """Return (S,) whether segments are in no array, or the first of one."""
     seen: set[tuple[object, ...]] = set()
     found = np.ones(len(segments), dtype=bool)
     for k, segment in enumerate(segments):
@@ -107,7 +107,7 @@ def _first_of_arrays(segments: list[Segment]) -> NDArray[np.bool_]:
 
 
 def with_off_times(flat: Flat, faults: Faults, end_s: float) -> tuple[Flat, list[Violation]]:
-    """Return the arrays with the times off among the rests, and what grows while drained."""
+    """Return the arrays with the times off among the rests, and the violations of drains."""
     off, found = off_times(faults, _use(flat, {o.node for o in faults.outages}), end_s)
     both = replace(
         flat,
@@ -120,7 +120,7 @@ def with_off_times(flat: Flat, faults: Faults, end_s: float) -> tuple[Flat, list
 
 
 def _use(flat: Flat, nodes: set[int]) -> dict[int, list[tuple[float, int]]]:
-    """Return by node pairs (time, GPUs in use from then on), for some nodes."""
+    """Return pairs (time, GPUs in use from then on) of some nodes."""
     found = {}
     for node in nodes:
         own = np.flatnonzero((flat.node == node) & flat.held)
@@ -134,7 +134,7 @@ def _use(flat: Flat, nodes: set[int]) -> dict[int, list[tuple[float, int]]]:
 
 
 def timeline_violations(instance: Instance, schedule: Schedule) -> list[Violation]:
-    """Return what the jobs break together; their own histories have been found in order."""
+    """Return the violations by all jobs together; their own histories are in order."""
     flat, topology = flatten(instance, schedule), instance.cluster.topology
     found = _sleep_violations(schedule, len(topology.node_gpus))
     if found:
@@ -155,7 +155,7 @@ def timeline_violations(instance: Instance, schedule: Schedule) -> list[Violatio
 
 
 def _sleep_violations(schedule: Schedule, nodes: int) -> list[Violation]:
-    """Return the sleeps of nodes that do not exist or at times that cannot be."""
+    """Return the violations by sleeps of unknown nodes or at impossible times."""
     found = []
     for node, start_s, end_s in schedule.sleeps:
         if not 0 <= node < nodes:
@@ -167,7 +167,7 @@ def _sleep_violations(schedule: Schedule, nodes: int) -> list[Violation]:
 
 
 def _node_violations(flat: Flat, topology: Topology) -> list[Violation]:
-    """Return each node's first time with too many GPUs in use, in use at rest, or at rest twice."""
+    """Return the first violation by each node: too many GPUs, in use at rest, or at rest twice."""
     held = flat.held
     segment, rests = flat.segment[held], np.where(flat.off, OFFS, SLEEPS)
     node = np.concatenate((flat.node[held], flat.node[held], flat.sleeper, flat.sleeper))
@@ -202,7 +202,7 @@ def power_steps(
 ) -> tuple[Floats, Floats]:
     """Return the power of some nodes as a step function: (T,) times from 0, (T,) watts from each.
 
-    The (N,) `mask` tells the nodes to count; a job's power is spread evenly over its GPUs. Changes
+    `mask` (N,) tells the nodes to count; the power of a job is spread evenly over its GPUs. Changes
     from `end_s` on are left out. A node that was woken draws its ``wake_w`` on top until it is
     awake.
     """
@@ -236,7 +236,7 @@ def power_steps(
 
 
 def awake_s(flat: Flat, topology: Topology) -> Floats:
-    """Return (Z,) when the node of each rest is awake after it, or rests again."""
+    """Return (Z,) the time at which the node of each rest is awake after it, or rests again."""
     ready = flat.sleep_end_s + topology.wake_s[flat.sleeper] * ~flat.off
     order = np.lexsort((flat.sleep_start_s, flat.sleeper))
     here, after = order[:-1], order[1:]
@@ -246,7 +246,7 @@ def awake_s(flat: Flat, topology: Topology) -> Floats:
 
 
 def _rack_violations(cluster: Cluster, flat: Flat, end_s: float) -> list[Violation]:
-    """Return each rack's first time above its cap."""
+    """Return the first violation of the cap of each rack."""
     found = []
     for rack, cap_w, mask in capped_racks(cluster):
         times, power = power_steps(flat, cluster.topology, mask, end_s)
@@ -256,7 +256,7 @@ def _rack_violations(cluster: Cluster, flat: Flat, end_s: float) -> list[Violati
 
 
 def energy(flat: Flat, topology: Topology, end_s: float) -> Energy:
-    """Return the energy of a schedule by where it went, from 0 to `end_s`, when all has ended."""
+    """Return the energy of a schedule by use, from 0 to `end_s`."""
     idle_w = np.bincount(
         flat.segment,
         weights=flat.share * topology.gpu_idle_w[flat.node],
@@ -278,7 +278,7 @@ def energy(flat: Flat, topology: Topology, end_s: float) -> Energy:
 
 
 def _accounting_violations(schedule: Schedule, expected: Energy) -> list[Violation]:
-    """Compare the energy that a schedule claims, part by part."""
+    """Compare the claimed parts of the energy of a schedule."""
     found = []
     slack = ACCOUNTING * max(abs(expected.total_j), abs(schedule.energy.total_j))
     for part in Energy.__struct_fields__:
@@ -290,15 +290,15 @@ def _accounting_violations(schedule: Schedule, expected: Energy) -> list[Violati
 
 
 Borne = Callable[[float, Floats], Floats]
-"""Watts at some times if only those run that began before a time and may not be stopped."""
+"""The watts at some times of the jobs alone that began before a time and may not be stopped."""
 
 
 def _borne_w(
     instance: Instance, schedule: Schedule, flat: Flat, since_s: float, moments: Floats
 ) -> Floats:
-    """Return the watts at some moments as of `Borne`, with nodes asleep that are; 0 if none runs.
+    """Return the watts at some moments as in `Borne`, with nodes asleep that are; 0 if none runs.
 
-    Members of an array go on with those that may not be stopped, and so do jobs that were pinned.
+    Members of an array go on with jobs that may not be stopped, and so do jobs that were pinned.
     """
     firm = {job.id for job in instance.jobs if not job.preemptible}
     firm.update(job for record in schedule.rounds for job in record.pinned_jobs)
@@ -320,9 +320,9 @@ def _borne_w(
 def cap_violations(
     instance: Instance, times: Floats, power: Floats, end_s: float, borne_w: Borne
 ) -> list[Violation]:
-    """Return the first time at which the power is above the cap, and need not be.
+    """Return the violation at the first time at which the power is avoidably above the cap.
 
-    What ran when the cap fell, and may not be stopped, goes on.
+    Jobs that ran when the cap fell, and may not be stopped, go on.
     """
     cap = instance.budget.power_cap_w
     if cap is None:
@@ -340,10 +340,10 @@ def cap_violations(
 def energy_violations(
     instance: Instance, times: Floats, power: Floats, end_s: float, borne_w: Borne
 ) -> list[Violation]:
-    """Return the first change of power or accrual by which more is used than has accrued.
+    """Return the violation at the first change of power or accrual with too much energy used.
 
-    Both are linear in between, so that no time in between can be worse. What ran when the budget
-    was spent, and may not be stopped, goes on; by nothing else is more owed then.
+    Both are linear in between, so that no time in between can be worse. Jobs that ran when the
+    budget was spent, and may not be stopped, go on; they alone may owe more then.
     """
     budget = instance.budget.energy
     if budget is None:
@@ -368,7 +368,7 @@ def energy_violations(
 def price_violations(
     instance: Instance, schedule: Schedule, times: Floats, power: Floats
 ) -> list[Violation]:
-    """Compare the cost and the grams that a schedule claims with the integrals of its power."""
+    """Compare the claimed cost and grams of a schedule with the integrals of its power."""
     found = []
     for name, series in (
         ("energy_cost", instance.budget.energy_price_per_j),
@@ -415,7 +415,7 @@ def _held(series: StepSeries, moments: Floats) -> Floats:
 
 
 def _accrual(instance: Instance, budget: EnergyBudget) -> StepSeries:
-    """Return the watts at which the budget accrues; all of it is there at once for "demand"."""
+    """Return the watts at which the budget accrues; with "demand" all of it is there at once."""
     mean_w, end_s = budget.joules / budget.horizon_s, budget.horizon_s
     if budget.pacing == "even":
         return StepSeries(times_s=(0.0,), values=(mean_w,))

@@ -1,6 +1,5 @@
-"""How instances, rounds, plans, schedules and demand series stand on disk.
+"""The files of instances, rounds, plans, schedules and demand series.
 
-Here are reading, writing, compression, the packaged catalogue and the JSON Schemas. What makes an
-object consistent is in `ronda.instances.rules`; how logs become instances, in
-`ronda.instances.traces`.
+Here are reading, writing, compression and the packaged instances. The rules for consistent objects
+are in `ronda.instances.rules`; logs become instances in `ronda.instances.traces`.
 """

@@ -1,4 +1,4 @@
-"""The one way to write an object: equal objects give equal bytes."""
+"""The canonical bytes of an object, equal for equal objects."""
 
 from enum import Enum
 from functools import cache
@@ -10,11 +10,11 @@ _PLAIN = (str, int, bool, type(None))
 
 
 def encode(obj: msgspec.Struct, order: Literal["sorted"] | None = None) -> bytes:
-    """Return the compact JSON of an object whose floats are floats.
+    """Return the compact JSON of an object in which all floats are of type float.
 
-    ``format`` stands first and every other field that has its default is left out, whether or not
-    it was given; msgspec itself leaves out only defaults that were not given. Sorted bytes do not
-    depend on the order of fields and of mappings.
+    ``format`` comes first, and every other field with its default value is left out; msgspec itself
+    leaves out only defaults that were not given. Sorted bytes do not depend on the order of fields
+    and of mappings.
     """
     plain = _plain(obj)
     head = {"format": obj.format} if "format" in obj.__struct_fields__ else {}  # type: ignore[attr-defined]
@@ -31,7 +31,6 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
 
 
 def _plain(value: Any) -> Any:
-    """Return plain JSON values, defaults left out."""
     kind = type(value)
     if kind is float:
         return value + 0.0  # -0.0 equals 0.0 and must look like it
@@ -49,7 +48,7 @@ def _plain(value: Any) -> Any:
 
 
 def _record(value: msgspec.Struct) -> Any:
-    """Return a struct as an object or, if it is written as an array, with all its fields."""
+    """Return a struct as an object, or with all its fields if it is written as an array."""
     kind = type(value)
     config = kind.__struct_config__
     if config.array_like:

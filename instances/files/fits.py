@@ -1,8 +1,7 @@
-"""Fitted profiles: parameters of speed and power, how well they fit, what they do not know.
+"""Files of fitted profiles, the parameters of speed and power with their errors.
 
-``fitted()`` gives those that are packaged, made from public measurements by
-``python -m tools.profiles``. The same records are what ``ronda profile fit``
-writes.
+``fitted()`` gives the packaged ones, made from public measurements by ``python -m tools.profiles``.
+``ronda profile fit`` writes the same records.
 """
 
 import os
@@ -17,18 +16,15 @@ from ronda.instances.files import json as files
 from ronda.instances.models.fits import Fit, Fits
 from ronda.instances.profile import Profile
 
-FILE = "profiles.json"
-"""Name of the packaged file."""
-
 
 def fitted(word: str = "") -> tuple[Fit, ...]:
-    """Return the packaged fits whose name contains a word, ordered by it."""
+    """Return the packaged fits with a word in their names, ordered by name."""
     return tuple(fit for fit in _packaged() if word in fit.name)
 
 
 @lru_cache(maxsize=1)
 def _packaged() -> tuple[Fit, ...]:
-    return decode(storage.packaged(FILE), FILE).fits
+    return decode(storage.packaged("profiles.json"), "profiles.json").fits
 
 
 def find(name_or_path: str | Path) -> tuple[Fit, ...]:
@@ -47,7 +43,7 @@ def read(path: str | Path) -> Fits:
 
 
 def decode(data: bytes, place: str) -> Fits:
-    """Read fits from bytes, plain or compressed; `place` is what errors call them."""
+    """Read fits from bytes, plain or compressed; errors call them `place`."""
     found = files.parse(storage.unpack(data, place), place, {"ronda/fits/1": Fits})
     names = [fit.name for fit in found.fits]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -66,9 +62,9 @@ def write(fits: Fits, path: str | Path) -> None:
 def profile(throughput: Fit, power: Fit | None = None, *, name: str | None = None) -> Profile:
     """Return a profile for an instance from a fit of speed and, if given, one of power.
 
-    Local batches above the largest that was measured are not allowed: nobody saw them fit. That
-    both hold for one application on one GPU is the caller's claim, where they were not measured
-    together. The name is otherwise that of the application. A fit of the other kind is refused.
+    Local batches above the largest measured one are not allowed, as they may not fit. The caller is
+    responsible that both fits are for one application on one GPU. The default name is that of the
+    application. A fit of the other kind is refused.
     """
     if throughput.throughput is None or (power is not None and power.power is None):
         wrong = throughput if power is None or throughput.throughput is None else power

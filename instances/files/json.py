@@ -1,6 +1,6 @@
 """Read and write instances, rounds, plans, schedules and demand series as JSON files.
 
-The kind of a file is told by its ``"format"`` field. ``docs/formats.md`` is the specification.
+The ``"format"`` field tells the kind of a file. ``docs/formats.md`` is the specification.
 """
 
 import hashlib
@@ -41,11 +41,11 @@ KINDS: dict[str, type[Document]] = {
 """The type of each format."""
 
 INDENT_BELOW = 1 << 20
-"""Uncompressed files smaller than this many bytes are indented, for people."""
+"""The size in bytes below which uncompressed files are indented, for people."""
 
 
 class _Head(msgspec.Struct):
-    """The one field that tells the kind."""
+    """The field that tells the kind of a document."""
 
     format: Any = msgspec.UNSET
 
@@ -54,7 +54,7 @@ class _Head(msgspec.Struct):
 def read(path: str | Path) -> Document:
     """Read a file of any kind.
 
-    It may be compressed by gzip or Zstandard, which its first bytes tell, not its name; ``-`` is
+    Compression by gzip or Zstandard is recognised by the first bytes, not by the name; ``-`` is
     standard input.
 
     Raises
@@ -73,13 +73,13 @@ def decode(data: bytes, place: str) -> Document:
 
 
 def read_part(path: str | Path, kind: type[T]) -> T:
-    """Read a part of a document, such as a `Cluster`, that stands in a file of its own."""
+    """Read a part of a document, such as a `Cluster`, from a file of its own."""
     place = storage.label(path)
     return parse(storage.unpack(storage.load(Path(path)), place), place, kind)
 
 
 def parse(text: bytes, place: str, kinds: Mapping[str, type[T]] | type[T]) -> T:
-    """Return the object that a JSON text holds, of a kind or of that which its ``"format"`` names.
+    """Return the object in a JSON text, of a kind or of that named by its ``"format"``.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def write(obj: Document, path: str | Path) -> None:
 
 
 def fingerprint(obj: Document) -> str:
-    """Return 16 hexadecimal digits that equal objects share and others do not.
+    """Return 16 hexadecimal digits that tell objects apart.
 
     They are the head of the SHA-256 of the canonical JSON with sorted keys. A wrong type or number
     in the object is an `InputError`.
@@ -138,7 +138,6 @@ def fingerprint(obj: Document) -> str:
 
 
 def _kind(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> type[T]:
-    """Return the type that a document's format names."""
     try:
         found = msgspec.json.decode(text, type=_Head).format
     except msgspec.ValidationError:
@@ -160,7 +159,6 @@ def _kind(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> type[T]:
 
 
 def _mismatch(error: msgspec.ValidationError, text: bytes, kind: type[msgspec.Struct]) -> Problem:
-    """Explain a validation error by the document's own values."""
     try:
         document = json.loads(text)
     except ValueError:
@@ -169,7 +167,7 @@ def _mismatch(error: msgspec.ValidationError, text: bytes, kind: type[msgspec.St
 
 
 def _refuse_repeated_fields(text: bytes) -> None:
-    """Refuse ``{"gpus": 1, "gpus": 2}``, of which every JSON reader silently drops one."""
+    """Refuse ``{"gpus": 1, "gpus": 2}``, of which JSON readers silently drop one field."""
 
     def look(pairs: list[tuple[str, Any]]) -> None:
         names = dict(pairs)

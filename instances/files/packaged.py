@@ -1,4 +1,4 @@
-"""The packaged instances: which there are, and how to get one by its name."""
+"""The packaged instances, with their list, and access by name."""
 
 import os
 from functools import lru_cache
@@ -18,13 +18,13 @@ from ronda.instances.round import Round
 from ronda.instances.rules.validate import Document
 
 Kind = Literal["instance", "round", "demand"]
-"""What can be packaged."""
+"""The kinds of packaged objects."""
 
 
 class Entry(Record, frozen=True, kw_only=True):
-    """One packaged object: `file` in the package's data folder, and words about it.
+    """One packaged object, with its `file` in the data folder of the package.
 
-    A demand series has neither jobs nor a known number of GPUs: both are 0.
+    For a demand series `jobs` and `gpus` are 0.
     """
 
     name: Name
@@ -41,22 +41,22 @@ class Entry(Record, frozen=True, kw_only=True):
 
 
 class Listing(Record, frozen=True, kw_only=True):
-    """The file ``index.json``: all entries, by name."""
+    """The file ``index.json`` with all entries, by name."""
 
     entries: tuple[Entry, ...]
 
 
 @lru_cache(maxsize=1)
 def entries() -> tuple[Entry, ...]:
-    """Return all that is packaged, ordered by name; no file but the index is opened."""
+    """Return the entries of all packaged objects, by name; only the index is opened."""
     return msgspec.json.decode(storage.packaged("index.json"), type=Listing).entries
 
 
 def document(name_or_path: str | Path) -> Document:
-    """Return what is packaged under a name, or what a file holds.
+    """Return the packaged object with a name, or that in a file.
 
-    What is no name of `entries` is a path; for a file that is called like a packaged instance write
-    ``./name``.
+    A word that is no name in `entries` is a path; ``./name`` is a file with the name of a packaged
+    object.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def document(name_or_path: str | Path) -> Document:
 
 @checked
 def load(name_or_path: str | Path) -> Instance | Round:
-    """Return a packaged instance or round by its name, or that of a file, as `document` does.
+    """Return a packaged instance or round by its name, or that in a file, as in `document`.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def load(name_or_path: str | Path) -> Instance | Round:
 
 
 def load_demand(name_or_path: str | Path) -> Demand:
-    """Return a packaged demand series by its name, or that of a file, as `document` does.
+    """Return a packaged demand series by its name, or that in a file, as in `document`.
 
     Raises
     ------

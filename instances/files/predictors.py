@@ -18,7 +18,7 @@ def write(predictor: Predictor, path: str | Path) -> None:
 
 
 def read(path: str | Path) -> Predictor:
-    """Read a predictor, plain or compressed; one whose checksum is another's is refused."""
+    """Read a predictor, plain or compressed, and refuse one with a wrong checksum."""
     place = storage.label(path)
     data = storage.unpack(storage.load(Path(path)), place)
     found = files.parse(data, place, {"ronda/predictor/1": Predictor})

@@ -1,6 +1,6 @@
-"""A checksum in ronda's own records, so that one that was cut, changed or left out is seen.
+"""Checksums in ronda's own records, which reveal a record that was cut, changed or left out.
 
-It guards against accidents and edits by hand, not against somebody who computes it again.
+They guard against accidents and edits by hand, not against an attacker who computes them again.
 """
 
 import hashlib
@@ -10,11 +10,11 @@ _DIGITS = 16
 
 
 class BrokenSealError(ValueError):
-    """A record is not what was sealed, or does not follow the one before."""
+    """A record was changed after it was sealed, or does not follow the previous one."""
 
 
 def seal(body: bytes, before: str = "") -> bytes:
-    """Return a JSON object, not empty, with a first field ``checksum`` of it and `before`."""
+    """Return a JSON object, not empty, with a first field ``checksum`` over it and `before`."""
     return _HEAD + checksum(body, before).encode() + _MIDDLE + body[1:]
 
 
@@ -33,9 +33,9 @@ def checksum(body: bytes, before: str = "") -> str:
 
 
 def whole_lines(data: bytes) -> list[bytes]:
-    """Return the lines of a file that is only appended to, without what a sudden end left.
+    """Return the lines of a file that is only appended to, without an incomplete end.
 
-    After a kill that is half a line; after a power cut it may be zero bytes.
+    After a kill this is half a line; after a power cut it may be zero bytes.
     """
     lines = data.split(b"\n")[:-1]
     while lines and b"\0" in lines[-1]:  # JSON has none

@@ -31,13 +31,13 @@ _SLICE = 1 << 10  # a KiB of Zstandard becomes 32 MiB at most: 4 bytes repeat on
 
 
 def label(path: str | Path) -> str:
-    """Return how errors name a file: always one line."""
+    """Return the name of a file in errors, always one line."""
     text = os.fspath(path)
     return text if text.isprintable() and text else show(text, 4096)
 
 
 def load(path: Path) -> bytes:
-    """Return the bytes of a regular file, of which there are no more than `limits` allow."""
+    """Return the bytes of a regular file, within the size that `limits` allow."""
     try:
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
             raise _no_file(path)  # to open a device may do something
@@ -60,7 +60,7 @@ def load(path: Path) -> bytes:
 
 
 def standard_input() -> bytes:
-    """Return what stands on standard input, no more than `limits` allow."""
+    """Return the bytes of standard input, within the size that `limits` allow."""
     if sys.stdin is None or sys.stdin.closed:
         raise InputError("standard input", "a closed one", "a document, or the name of a file")
     return _bounded(sys.stdin.buffer, "standard input")
@@ -72,7 +72,6 @@ def _no_file(path: Path) -> InputError:
 
 
 def _bounded(file: IO[bytes], place: str) -> bytes:
-    """Read to the end, or refuse what has more bytes than `limits` allow."""
     parts, left = [], limits().mib << 20
     while part := file.read(min(left + 1, _CHUNK)):
         left -= len(part)
@@ -83,7 +82,7 @@ def _bounded(file: IO[bytes], place: str) -> bytes:
 
 
 def unpack(data: bytes, place: str) -> bytes:
-    """Undo the compression that the first bytes tell of, up to the size that `limits` allow."""
+    """Decompress data by their first bytes, within the size that `limits` allow."""
     whole = "a whole file: it is cut off or damaged; get it again"
     try:
         if data.startswith(_GZIP):
@@ -99,7 +98,6 @@ def unpack(data: bytes, place: str) -> bytes:
 
 
 def _unpack_zstd(data: bytes, place: str) -> bytes:
-    """Decompress all frames."""
     source, parts, rest = io.BytesIO(data), [], b""
     left = limits().mib << 20
     while rest := rest or source.read(_SLICE):
@@ -122,7 +120,7 @@ def as_it_is(text: bytes) -> bytes:
 
 
 def _pack_gzip(text: bytes) -> bytes:
-    """Compress without file name and time, so that the bytes depend on the text alone."""
+    """Compress without file name and time, so that the bytes depend only on the text."""
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, compresslevel=6, mtime=0) as file:
         file.write(text)
@@ -134,7 +132,7 @@ def _pack_zstd(text: bytes) -> bytes:
 
 
 def packer(path: Path) -> Callable[[bytes], bytes]:
-    """Return the compression that a file's name asks for."""
+    """Return the compression for the name of a file."""
     name = path.name
     for suffix, pack in ((".json", as_it_is), (".json.gz", _pack_gzip), (".json.zst", _pack_zstd)):
         if name.endswith(suffix):
@@ -144,9 +142,9 @@ def packer(path: Path) -> Callable[[bytes], bytes]:
 
 
 def store(path: Path, data: bytes) -> None:
-    """Put data under a name in one step: readers see the old file or the new one, never a part.
+    """Write a file in one step, so that readers see the old file or the new one, never a part.
 
-    A link is followed, and what it points to is replaced. What was there stays if it fails.
+    The target of a link is replaced. If writing fails the old file stays.
     """
     final = Path(os.path.realpath(path))
     folder = final.parent
@@ -184,7 +182,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Name the file in the errors of writing to it: those of a full disk have no name."""
+    """Name the file in errors of writing to it, such as those of a full disk."""
     try:
         yield
     except OSError as error:
@@ -197,7 +195,7 @@ def packaged(file: str) -> bytes:
 
 
 def neither(kind: str, name: str, known: Iterable[str], shown_by: str) -> InputError:
-    """Return the error that a name is neither that of something packaged nor that of a file."""
+    """Return the error for a name that is neither packaged nor that of a file."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     such = f"a name such as {' or '.join(near)}" if near else "a name"
     return InputError(
@@ -216,20 +214,17 @@ def _neighbour(path: Path) -> str:
 
 
 def _reason(error: OSError | ValueError) -> str:
-    """Return the system's words for an error."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
 PLAIN = re.compile(r"[a-z0-9][a-z0-9_+-]{0,79}")
-"""What stays as it is, unless it looks as if `file_name` had made it."""
+"""The names that `file_name` keeps, unless they look like made ones."""
 
 _MADE = re.compile(r".*--[0-9a-f]{16}", re.DOTALL)
 
-_WORDS = 60  # characters that are kept of a name that cannot stay
-
 
 def file_name(name: str) -> str:
-    """Return a file name of at most 80 characters without a suffix: one for each name.
+    """Return a file name of at most 80 characters without a suffix, another one for each name.
 
     It has no separator, dot or blank, so that no path leaves its folder by it. A name of lower-case
     letters, digits, ``_``, ``+`` and ``-`` stays; any other gets 16 digits of its SHA-256, which
@@ -237,6 +232,6 @@ def file_name(name: str) -> str:
     """
     if PLAIN.fullmatch(name) and not _MADE.fullmatch(name):
         return name
-    words = re.sub(r"[^a-z0-9_+]+", "-", name.lower())[:_WORDS].strip("-")
+    words = re.sub(r"[^a-z0-9_+]+", "-", name.lower())[:60].strip("-")
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{words or 'name'}--{digest[:16]}"

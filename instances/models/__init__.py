@@ -1,6 +1,6 @@
-"""How fast, how hungry, how good: one job on one configuration.
+"""The models of one job on one configuration: its speed, power and efficiency.
 
 Here stand throughput, power, statistical efficiency, memory and learning curves, as functions of
-GPUs, nodes, clock and batch, and the speed of models that share a GPU. What a round makes of them
-is in `ronda.formulations.options`; fitting them to measurements, in `ronda.solvers.fitting`.
+GPUs, nodes, clock and batch, and the speed of models that share a GPU. The options of a round are
+made from them in `ronda.formulations.options`; they are fitted in `ronda.solvers.fitting`.
 """

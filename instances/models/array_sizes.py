@@ -1,4 +1,4 @@
-"""How a class is cut into arrays of at most k_max members."""
+"""The division of a class into arrays of at most k_max members."""
 
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""How a job runs, as far as its speed and its watts depend on it."""
+"""The configuration of a job, on which its speed and its watts depend."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from ronda.instances.arrays import Floats
 class Configuration(NamedTuple):
     """GPUs, nodes, global batch, clock as a fraction, and the racks that the nodes are spread over.
 
-    Numbers, or arrays that broadcast together: many configurations.
+    Fields are numbers or, for many configurations, arrays that broadcast together.
     """
 
     gpus: ArrayLike

@@ -1,6 +1,6 @@
-"""What a sample is worth in a large batch: statistical efficiency from the gradient noise scale.
+"""The statistical efficiency of large batches, from the gradient noise scale.
 
-Efficiency of a sample in a global batch B against one in the base batch B0::
+The efficiency of a sample in a global batch B against one in the base batch B0 is ::
 
     E(B) = (scale + B0) / (scale + B)
 
@@ -52,7 +52,7 @@ def worth(noise: NoiseScale, batch: float, base_batch: float) -> float:
 def stages(curve: NoiseCurve) -> tuple[tuple[float, NoiseScale], ...]:
     """Return a curve's stages as pairs (work at which the stage ends, its noise scale).
 
-    The last stage ends never (infinity).
+    The last stage has no end (infinity).
     """
     ends = (*curve.until[:-1], float("inf"))
     rows = (NoiseScale(batches=curve.batches, scale=row) for row in curve.scale)
@@ -60,6 +60,6 @@ def stages(curve: NoiseCurve) -> tuple[tuple[float, NoiseScale], ...]:
 
 
 def noise_at(curve: NoiseCurve, done: float) -> NoiseScale:
-    """Return the noise scale after `done` units of work; a stage begins where the last one ends."""
+    """Return the noise scale after `done` units of work; stages follow without gaps."""
     stage = bisect_right(curve.until, done)
     return stages(curve)[min(stage, len(curve.until) - 1)][1]

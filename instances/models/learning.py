@@ -1,9 +1,9 @@
-"""What a training logs: loss and accuracy after each epoch, from its learning curve.
+"""The log of a training: loss and accuracy after each epoch, from its learning curve.
 
-The curve is a `ronda.instances.learning.LearningCurve`, or the losses of a training that was
-logged: a truth, so only the driver evaluates it, and only for epochs that are over, as a real log
-would show them. A job is evaluated each time that it has done the work of another epoch (samples
-at the base batch; an epoch of large batches does less).
+The curve is a `ronda.instances.learning.LearningCurve`, or the logged losses of a training. As it
+is a truth, only the driver evaluates it, and only for epochs that are over, like a real log. A job
+is evaluated each time that it has done the work of another epoch (samples at the base batch; an
+epoch of large batches does less).
 """
 
 from math import floor
@@ -15,7 +15,7 @@ from ronda.instances.violation import ROUNDING
 
 
 def epochs_over(done: float, epoch: float) -> int:
-    """Return the epochs that are over after some work."""
+    """Return the number of epochs that are over after some work."""
     return floor(done / epoch + ROUNDING)
 
 
@@ -25,13 +25,13 @@ def next_end(done: float, epoch: float) -> float:
 
 
 def to_come(curve: LearningCurve, share: float) -> float:
-    """Return g(p): the share of the development that is to come, 1 at p = 0 and 0 at p = 1."""
+    """Return g(p), the share of the development to come: 1 at p = 0 and 0 at p = 1."""
     end = 1.0 / (1.0 + curve.steepness)
     return (1.0 / (1.0 + curve.steepness * min(share, 1.0)) - end) / (1.0 - end)
 
 
 def logged(curve: LearningCurve | Losses, epochs: int, share: float) -> TrainingLog:
-    """Return the log after some `epochs` evaluations, which select the noise.
+    """Return the log after a number of `epochs`, which selects the noise.
 
     `share` is the share of the job's work that is done at the last one.
     """

@@ -1,6 +1,6 @@
-"""What the jobs of an application measured of their steps, by how they ran.
+"""The step times that the jobs of an application measured, by configuration.
 
-`ronda.formulations.prediction.speeds` fits models to it. This module loads no SciPy.
+`ronda.formulations.prediction.speeds` fits models to them. This module loads no SciPy.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from ronda.instances.profile import Parametric, Throughput
 
 
 class Way(NamedTuple):
-    """How a job ran when it was measured; only of a `Parametric` several racks are told."""
+    """The configuration of a measured job; racks count only for a `Parametric` model."""
 
     gpus: int
     nodes: int
@@ -22,15 +22,16 @@ class Way(NamedTuple):
 
 
 def way_of(model: Throughput, gpus: int, nodes: int, local_batch: float, racks: int) -> Way:
-    """Return how a job runs, as far as its kind of model can tell."""
+    """Return the configuration of a job, as far as its kind of model distinguishes it."""
     return Way(gpus, nodes, local_batch, racks if isinstance(model, Parametric) else 1)
 
 
 @dataclass(slots=True)
 class Measured:
-    """What the jobs of an application measured on one GPU type; bounded by the ways to run them.
+    """The measurements of an application's jobs on one GPU type, bounded by the configurations.
 
-    By way: summed seconds of computing in a pass at full clock, of synchronising, and how often.
+    Each has the summed seconds of computing in a pass at full clock and of synchronising, and the
+    number of measurements.
     """
 
     ways: dict[Way, tuple[float, float, int]] = field(default_factory=dict)
@@ -41,13 +42,13 @@ class Measured:
         self.ways[way] = compute + compute_s, sync + sync_s, count + 1
 
     def mean_s(self, way: Way) -> float | None:
-        """Return the mean seconds of a pass and synchronising; None if it was not measured."""
+        """Return the mean seconds of a pass and synchronising, or None if not measured."""
         compute, sync, count = self.ways.get(way, (0.0, 0.0, 0))
         return (compute + sync) / count if count else None
 
     @property
     def most_gpus(self) -> int:
-        """The most GPUs that were measured, 0 if none."""
+        """The most GPUs of any measurement, 0 without any."""
         return max((way.gpus for way in self.ways), default=0)
 
     def columns(self) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:

@@ -1,20 +1,20 @@
-"""How much memory k models need, and how many fit: ``m(k) = b + k p`` if they are fused.
+"""The memory need of k models, ``m(k) = b + k p`` if they are fused, and the most that fit.
 
-b is what a process needs whatever it runs, p what each model adds (HFTA, MLSys 2021). Processes
-side by side need b each.
+b is the need of a process without models, p that of each model (HFTA, MLSys 2021). Processes side
+by side need b each.
 """
 
 from ronda.instances.profile import Memory, Mode
 from ronda.instances.violation import ROUNDING
 
 SLICES = {1: 8, 2: 4, 3: 2, 4: 1, 5: 1, 6: 1, 7: 1}
-"""Eighths of an A100's memory that the smallest of k MIG slices has (HFHT's profiles)."""
+"""The eighths of an A100's memory in the smallest of k MIG slices (HFHT's profiles)."""
 
 
 def need_gib(memory: Memory, mode: Mode, models: int, local_batch: float = 0.0) -> float:
     """Return m(k) in GiB: b + k p fused, k (b + p) packed or by turns.
 
-    For slices it is what each slice must hold, b + p.
+    For slices it is the need of each slice, b + p.
     """
     own = memory.model_gib + memory.sample_gib * local_batch
     if mode == "fused":
@@ -26,9 +26,9 @@ def need_gib(memory: Memory, mode: Mode, models: int, local_batch: float = 0.0) 
 def most_models(
     memory: Memory, mode: Mode, gpu_gib: float, local_batch: float = 0.0, limit: int = 1024
 ) -> int:
-    """Return k_max, the most models that fit a GPU; 0 if not even one does.
+    """Return k_max, the most models that fit a GPU, 0 if none does.
 
-    `limit` bounds it where models need nothing.
+    `limit` bounds it where models need no memory.
     """
     if mode == "exclusive":
         limit = 1

@@ -1,4 +1,4 @@
-"""What a job draws: power of a busy GPU against its clock, mixed with synchronisation.
+"""The power of a job: that of a busy GPU against its clock, mixed with synchronisation.
 
 ``P(s) = a + b min(s, s0) + c max(s^3 - s0^3, 0)`` watts per GPU: below s0 the voltage is at its
 floor and power is linear in speed, above it is cubic. The form and the constants in use are our
@@ -51,7 +51,7 @@ def mixed_power_w(
 def speed_and_watts(
     profile: Profile, gpu_type: GpuType, at: Configuration
 ) -> tuple[Floats, Floats]:
-    """Return samples per second, as `speed_and_share`, and watts of a job's GPUs without hosts."""
+    """Return samples per second (`speed_and_share`) and the watts of a job's GPUs without hosts."""
     model = model_of(profile, gpu_type)
     if isinstance(model, Rated):
         return rates_and_watts(model, gpu_type.idle_w, at)
@@ -63,7 +63,7 @@ def speed_and_watts(
 def measured_speeds_and_watts(
     profiles: Sequence[Profile], gpu_type: GpuType, at: Configuration
 ) -> tuple[Floats, Floats]:
-    """Return (X, R) what `speed_and_watts` says of profiles with measured steps, in one pass.
+    """Return (X, R) `speed_and_watts` of profiles with measured steps, in one pass.
 
     There are R configurations.
     """
@@ -81,5 +81,5 @@ def measured_speeds_and_watts(
 
 
 def job_power_w(profile: Profile, gpu_type: GpuType, at: Configuration) -> float:
-    """Return the watts of `speed_and_watts` of one configuration."""
+    """Return the watts of one configuration (`speed_and_watts`)."""
     return float(speed_and_watts(profile, gpu_type, at)[1])

@@ -1,4 +1,4 @@
-"""Rates that were handed over: look-up by GPUs, nodes, batch and clock; no row, no speed."""
+"""The look-up of rates that were handed over, by GPUs, nodes, batch and clock."""
 
 import numpy as np
 
@@ -9,14 +9,14 @@ from ronda.instances.profile import Rated
 
 ROWS = 6
 GPUS, NODES, BATCH, CLOCK, RATE, WATTS = range(ROWS)
-"""Rows of the array of `columns`."""
+"""The rows of the array of `columns`."""
 
 
 @per_record(maxsize=4096)
 def columns(model: Rated, idle_w: float) -> Floats:
-    """Return the (ROWS, R) table, with the watts of all GPUs, each `idle_w` where none were told.
+    """Return the (ROWS, R) table with the watts of all GPUs, `idle_w` each without any in it.
 
-    It is shared: not to be written to.
+    It is shared, so it must not be written to.
     """
     gpus = model.gpus
     watts = model.power_w or [n * idle_w for n in gpus]
@@ -33,7 +33,7 @@ def _by_way(
 
 
 def rates_and_watts(model: Rated, idle_w: float, at: Configuration) -> tuple[Floats, Floats]:
-    """Return work per second, 0 where no rate was handed over, and watts of all GPUs.
+    """Return the work per second, 0 where no rate was handed over, and the watts of all GPUs.
 
     A GPU draws `idle_w` where no watts were handed over.
     """

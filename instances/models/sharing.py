@@ -1,7 +1,7 @@
-"""How fast a job goes on in an array, what it draws there, and how many fit a GPU.
+"""The speed and power of jobs in an array, and the numbers that fit a GPU.
 
-Of the profile's curves only ratios count: a member of k goes on at ``T(1) / T(k)`` of its speed
-alone, with T(1) that of "exclusive". Its GPU draws what it draws for one job; each bears 1/k of it.
+Only ratios of the profile's curves count: a member of k runs at ``T(1) / T(k)`` of its speed alone,
+with T(1) that of "exclusive". Its GPU draws the power of one job, of which each bears 1/k.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from ronda.instances.profile import MeasuredTime, Mode, Profile
 
 
 def pace(profile: Profile, gpu_type: str, mode: Mode, width: int) -> float:
-    """Return T(1) / T(k), the speed of a member against that alone; 1 for a job alone."""
+    """Return T(1) / T(k), the speed of a member against that alone, 1 for a job alone."""
     if width == 1 and mode == "exclusive":
         return 1.0
     times = {sharing.mode: sharing.time for sharing in profile.sharing[gpu_type]}
@@ -25,7 +25,7 @@ def pace(profile: Profile, gpu_type: str, mode: Mode, width: int) -> float:
 
 
 def widths(profile: Profile, gpu_type: GpuType, mode: Mode, local_batch: float) -> range:
-    """Return the numbers of jobs, two or more, that a mode's curve knows and the memory holds."""
+    """Return the numbers of jobs, from two on, within a mode's curve and the GPU's memory."""
     times = {sharing.mode: sharing.time for sharing in profile.sharing.get(gpu_type.name, ())}
     if mode not in times or mode == "exclusive":
         return range(0)
@@ -43,7 +43,7 @@ def widths(profile: Profile, gpu_type: GpuType, mode: Mode, local_batch: float) 
 def fastest_mode(
     profile: Profile, gpu_type: GpuType, width: int, local_batch: float
 ) -> tuple[Mode, float] | None:
-    """Return the mode in which `width` jobs go on fastest, and their pace; None: none holds them.
+    """Return the fastest mode of `width` jobs, and their pace, or None if none holds them.
 
     The first of the profile's modes wins a tie.
     """
@@ -58,7 +58,7 @@ def fastest_mode(
 
 
 def member(option: Option, profile: Profile, gpu_type: str, mode: Mode, width: int) -> Option:
-    """Return a job's option, in an array or alone, as one of an array of another width or mode."""
+    """Return a job's option as that of an array with another width or mode."""
     faster = pace(profile, gpu_type, mode, width) / pace(
         profile, gpu_type, option.mode, option.width
     )
@@ -72,7 +72,7 @@ def member(option: Option, profile: Profile, gpu_type: str, mode: Mode, width: i
 
 
 def together(states: Iterable[JobState]) -> list[tuple[JobState, ...]]:
-    """Return running jobs, those of an array together."""
+    """Return groups of running jobs: those of each array, and other jobs alone."""
     found: dict[tuple[str | None, str | None], tuple[JobState, ...]] = {}
     for state in states:
         array = None if state.allocation is None else state.allocation.array
@@ -84,9 +84,9 @@ def together(states: Iterable[JobState]) -> list[tuple[JobState, ...]]:
 def ready_together(
     begin: Mapping[str, Allocation], own_s: Mapping[str, float]
 ) -> dict[str | None, float]:
-    """Return when all jobs of each array that begins are ready: no one goes on before.
+    """Return the time at which all jobs of each new array are ready to go on.
 
-    `own_s` is when each of the jobs in arrays would be ready by itself.
+    `own_s` are the times at which the jobs in arrays would be ready alone.
     """
     found: dict[str | None, float] = {}
     for job_id, held in begin.items():
@@ -96,7 +96,7 @@ def ready_together(
 
 
 def whole(allocations: Mapping[str, Allocation]) -> dict[str, Allocation]:
-    """Return the allocations with each array as one job, its first: one GPU with all its watts."""
+    """Return the allocations with one job in place of each array, on one GPU with all its watts."""
     found, seen = dict[str, Allocation](), set[object]()
     for job_id, held in allocations.items():
         if held.array is None:
@@ -115,9 +115,9 @@ def narrowed(
     profiles: Mapping[str, Profile],
     cluster: Cluster,
 ) -> dict[str, Allocation]:
-    """Return the allocations of arrays that have lost members as they go on without these.
+    """Return the narrower allocations of arrays that have lost members.
 
-    One that is left alone has its GPU for itself. Arrays that are whole are left out.
+    A last job has its GPU for itself. Complete arrays are left out.
     """
     members: defaultdict[str, list[str]] = defaultdict(list)
     for job_id, held in allocations.items():

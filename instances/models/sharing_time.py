@@ -1,6 +1,6 @@
-"""How long k models on one GPU take for a step of each, in every mode.
+"""The time in which k models on one GPU take a step each, in every mode.
 
-Models of an array progress in lock-step: a step of the array is one of every member.
+Models of an array progress in lock-step: a step of the array is a step of every member.
 """
 
 from bisect import bisect_left

@@ -1,4 +1,4 @@
-"""Measured step times: look-up in tables by GPUs, nodes and local batch.
+"""The look-up of measured step times by GPUs, nodes and local batch.
 
 Between two measured local batches of the same (GPUs, nodes) both times are linear; nothing is
 extrapolated, and (GPUs, nodes) that were not measured are not feasible. Tables of many models are
@@ -17,11 +17,8 @@ from ronda.instances.models.cache import per_record
 from ronda.instances.profile import Tabular
 from ronda.instances.violation import ROUNDING
 
-TOGETHER = 4096
-"""Local batches looked at together: their arrays stay in the cache."""
-
 WIDE = 1 << 20
-"""More GPUs and nodes than any table has."""
+"""A number of GPUs and nodes beyond all tables."""
 
 
 class Tables(NamedTuple):
@@ -73,9 +70,9 @@ def cells(
 
 
 def measured_phases(tables: Tables, cell: Rows, local_batch: Floats) -> tuple[Floats, Floats]:
-    """Return seconds of one pass's computing and of synchronisation at full clock.
+    """Return the seconds of computing in one pass and of synchronisation, at full clock.
 
-    Both are of the shape of the cells and local batches; NaN outside what was measured.
+    Both have the shape of the cells and local batches; NaN outside of measurements.
     """
     first, last = tables.first[cell], tables.first[cell] + tables.more[cell]
     least, most = tables.known[first], tables.known[last]
@@ -93,7 +90,7 @@ def measured_phases(tables: Tables, cell: Rows, local_batch: Floats) -> tuple[Fl
 
 
 def _at_most(known: Floats, first: Rows, last: Rows, batch: Floats) -> Rows:
-    """Return the last of the rows `first` to `last` that is no more than a batch, or the first."""
+    """Return the last of the rows `first` to `last` at or below a batch, or the first."""
     low, high = first, last
     for _ in range(int((last - first).max(initial=0)).bit_length()):
         middle = (low + high + 1) // 2
@@ -105,7 +102,7 @@ def _at_most(known: Floats, first: Rows, last: Rows, batch: Floats) -> Rows:
 def fastest_passes(
     tables: Tables, cell: Rows, load: Floats, slowdown: Floats, least: Floats, most: Floats
 ) -> Floats:
-    """Return the number of gradient passes m that makes an iteration shortest; 0: none is feasible.
+    """Return the number of gradient passes m of the shortest iteration, 0 if none is feasible.
 
     With L the `load`, samples a GPU, and b = L / m, on a piece where computing is ``p + q b`` and
     synchronising ``r + t b``, an iteration takes ``f p m + f q L + r + t L / m`` (f the clock's
@@ -116,7 +113,8 @@ def fastest_passes(
     """
     passes = np.zeros(len(cell))
     there = np.flatnonzero(cell >= 0)
-    some = max(1, TOGETHER // (1 + int(tables.more[cell[there]].max(initial=0))))
+    # Arrays of 4096 batches stay in the cache.
+    some = max(1, 4096 // (1 + int(tables.more[cell[there]].max(initial=0))))
     for begin in range(0, len(there), some):
         checkpoint()
         x = there[begin : begin + some]
@@ -127,7 +125,7 @@ def fastest_passes(
 def _fastest(
     tables: Tables, cell: Rows, load: Floats, slowdown: Floats, least: Floats, most: Floats
 ) -> Floats:
-    """`fastest_passes` of configurations that have a cell: of all pieces (X, P) between batches."""
+    """Return `fastest_passes` of configurations with a cell, over all its pieces (X, P)."""
     more = tables.more[cell]
     steps = np.arange(max(2, 1 + int(more.max())))  # a cell of one batch has a piece without length
     place = tables.first[cell][:, None] + np.minimum(steps, more[:, None])

@@ -1,4 +1,4 @@
-"""How fast a job runs: seconds of an iteration, samples per second, work per second.
+"""The speed of a job: seconds of an iteration, samples per second, work per second.
 
 Symbols: n GPUs on N nodes, global batch B, m gradient passes per iteration (m - 1 of them only
 accumulate), local batch of a pass b = B / (n m), clock s, share phi that the clock slows. An
@@ -44,8 +44,8 @@ from ronda.instances.violation import ROUNDING
 class Step:
     """The fastest iteration of each configuration (arrays of one shape).
 
-    ``seconds`` is NaN where no number of passes is feasible, as is ``sync_share``, the part of that
-    time that only synchronises; the gradient ``passes`` are 0 there.
+    ``seconds`` and ``sync_share``, the part of that time that only synchronises, are NaN where no
+    number of gradient ``passes`` is feasible; these are 0 there.
     """
 
     seconds: Floats
@@ -53,18 +53,18 @@ class Step:
     passes: Floats
 
     def speed_and_share(self, batch: ArrayLike) -> tuple[Floats, Floats]:
-        """Return samples per second of a global batch, and the share; 0 where none is feasible."""
+        """Return the samples per second of a global batch, and the share, 0 where not feasible."""
         speed = np.nan_to_num(np.asarray(batch, dtype=float) / self.seconds, nan=0.0)
         return np.asarray(speed), np.asarray(np.nan_to_num(self.sync_share, nan=0.0))
 
 
 def slowdown(phi: float | Floats, clock: ArrayLike) -> Floats:
-    """Return by how much computing takes longer at a clock: ``phi / s + 1 - phi``."""
+    """Return the factor by which computing takes longer at a clock, ``phi / s + 1 - phi``."""
     return np.asarray(phi / np.asarray(clock, dtype=float) + (1.0 - phi))
 
 
 def sync_s(model: Parametric, gpus: ArrayLike, nodes: ArrayLike, racks: ArrayLike = 1) -> Floats:
-    """Return T_sync in seconds: 0 | alpha + beta (n - 2) of one node, several, or several racks."""
+    """Return T_sync in seconds, 0 for one GPU, else alpha + beta (n - 2)."""
     n, spread = np.asarray(gpus, dtype=float), np.asarray(nodes) > 1
     alpha = np.where(spread, model.alpha_n_s, model.alpha_r_s)
     beta = np.where(spread, model.beta_n_s, model.beta_r_s)
@@ -83,7 +83,7 @@ def phases(
     clock: ArrayLike = 1.0,
     racks: ArrayLike = 1,
 ) -> tuple[Floats, Floats]:
-    """Return C and X of the module's formula in seconds; NaN where nothing was measured."""
+    """Return C and X of the module's formula in seconds, NaN without measurements."""
     if isinstance(model, Tabular):
         n, spread, batch = np.broadcast_arrays(
             *(np.asarray(x, dtype=float) for x in (gpus, nodes, local_batch))
@@ -124,7 +124,7 @@ def fastest_step(profile: Profile, gpu_type: GpuType | str, at: Configuration) -
 
     The profile's limits on the local batch hold: ``min_local_batch``, ``max_local_batch``, memory;
     the GPU's memory counts only if it is given as a `GpuType`, not as a name. Only `Parametric`
-    models can tell racks. InputError if the profile has no throughput model of that GPU type, or
+    models distinguish racks. InputError if the profile has no throughput model of that GPU type, or
     one without steps.
     """
     model = model_of(profile, gpu_type)
@@ -149,7 +149,7 @@ def fastest_step(profile: Profile, gpu_type: GpuType | str, at: Configuration) -
 def measured_steps(
     profiles: Sequence[Profile], gpu_type: GpuType | str, which: Rows, at: Configuration
 ) -> Step:
-    """Return the fastest iterations of configurations (X,), each of one `which` of some profiles.
+    """Return the fastest iterations of configurations (X,), each of profile `which` (X,).
 
     All have a `Tabular` of the GPU type; the rest is as in `fastest_step`.
     """
@@ -170,7 +170,7 @@ def measured_steps(
 
 
 def _step(passes: Floats, compute: Floats, exposed: Floats) -> Step:
-    """Return the iteration of passes that each compute for some seconds; none where they are 0."""
+    """Return the iteration for a number of passes and the seconds of each, none where it is 0."""
     seconds = np.where(passes > 0, passes * compute + exposed, np.nan)
     return Step(seconds, np.asarray(exposed / seconds), passes)
 

@@ -1,5 +1,5 @@
-"""What a schedule comes to: metrics, use over time, which GPUs, how searches went, energy allowed.
+"""The outcome of a schedule: metrics, usage over time, GPU numbers, sweep results, accrual.
 
-Computed from an instance and its schedule alone. Whether a schedule is right is
+All is computed from an instance and its schedule alone. Schedules are checked in
 `ronda.instances.check`.
 """

@@ -1,4 +1,4 @@
-"""How an energy budget accrues: the joules that may have been used by each time."""
+"""The accrual of an energy budget: the joules that may have been used by each time."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 
 
 class Accrual:
-    """Joules that may have been used by each time: continuous and piecewise linear.
+    """The joules that may have been used by each time: continuous and piecewise linear.
 
     `times_s` are (K,) breakpoints, ascending from 0; from each on (K,) `rates_w` joules a second
     accrue, the last without end. `initial_j` may be used at time 0.
@@ -40,9 +40,9 @@ class Accrual:
         return max(0.0, least)
 
     def banked_j(self, now_s: float, used_j: float, window_s: float, mean_w: float) -> float:
-        """Return what may be used at once, at most, besides what comes evenly.
+        """Return the most joules that may be used at once, besides the even supply.
 
-        With B of it ``B + (mean_w - B / window) t`` may be used by each t of the window, and
+        With B of these ``B + (mean_w - B / window) t`` may be used by each t of the window, and
         ``B + bearable t`` by each t, with the watts that can be drawn indefinitely.
         """
         sustained_w = self.bearable_w(now_s, used_j, np.inf)
@@ -54,7 +54,7 @@ class Accrual:
         return min(max(0.0, most), float(np.min(rest)), mean_w * window_s)
 
     def lasts_until_s(self, now_s: float, used_j: float, watts: float) -> float:
-        """Return until when constant power overdraws nothing; infinite if it never does."""
+        """Return the time until which constant power does not overdraw, or infinity."""
         times = np.append(now_s, self.times_s[self.times_s > now_s])
         left = self.at(times) - used_j - watts * (times - now_s)
         broken = np.flatnonzero(left < 0)
@@ -69,10 +69,9 @@ class Accrual:
 
 
 def accrual(budget: Budget, reserved_w: float) -> Accrual:
-    """Return how the energy budget of a (consistent) budget accrues.
+    """Return the accrual of the energy budget of a (consistent) budget.
 
-    `reserved_w` must be left for the rest of the horizon where the pacing does not keep it by
-    itself (demand).
+    With the pacing "demand", `reserved_w` is kept for the rest of the horizon.
     """
     energy = budget.energy
     if energy is None:
@@ -91,7 +90,7 @@ def accrual(budget: Budget, reserved_w: float) -> Accrual:
 
 
 def paced_by(budget: Budget) -> StepSeries | None:
-    """Return the series that the pacing follows; None if it follows none, or it is missing."""
+    """Return the series that the pacing follows, None if there is none."""
     energy = budget.energy
     named = {
         "series": None if energy is None else energy.accrual,
@@ -102,7 +101,7 @@ def paced_by(budget: Budget) -> StepSeries | None:
 
 
 def _weights(budget: Budget, energy: EnergyBudget) -> tuple[Floats, Floats]:
-    """Return times and relative rates of accrual of a pacing that follows a series."""
+    """Return the times and relative rates of accrual for a pacing that follows a series."""
     series = paced_by(budget)
     if series is None:
         raise ValueError(f"the pacing {energy.pacing!r} has no series to follow")

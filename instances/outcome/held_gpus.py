@@ -1,4 +1,4 @@
-"""Which GPUs of its nodes a job held: a schedule says only how many."""
+"""The numbers of the GPUs that jobs held, of which a schedule has only the count."""
 
 import heapq
 from collections.abc import Iterator
@@ -23,11 +23,11 @@ class Seat:
 
 
 def seats(cluster: Cluster, schedule: Schedule) -> list[Seat]:
-    """Give every segment GPUs on its nodes, so that no two that overlap share one.
+    """Give every segment GPUs on its nodes, so that overlapping segments share none.
 
-    What goes on without a break keeps its GPUs; otherwise the lowest free ones are taken. Equal
-    schedules get equal numbers. Segments without length get none, and where a schedule holds more
-    GPUs than a node has, the surplus gets none.
+    A job that goes on without a break keeps its GPUs; otherwise the lowest free ones are taken.
+    Equal schedules get equal numbers. Segments without length get none, and where a schedule holds
+    more GPUs than a node has, the surplus gets none.
     """
     free = [set(range(int(gpus))) for gpus in cluster.topology.node_gpus]
     held: list[tuple[float, int, tuple[int, ...]]] = []  # (end, node, GPUs) by end
@@ -55,7 +55,7 @@ def seats(cluster: Cluster, schedule: Schedule) -> list[Seat]:
 
 
 def _taken(schedule: Schedule) -> Iterator[tuple[tuple[str, ...], Segment]]:
-    """Yield jobs and their segments by start: of the jobs of an array one, with all of them."""
+    """Yield jobs and their segments by start; the jobs of an array come together."""
     found: dict[object, tuple[list[str], Segment]] = {}
     for outcome in schedule.jobs:
         for s in outcome.segments:

@@ -1,4 +1,4 @@
-"""What a schedule is worth: the figures that every comparison shows."""
+"""The metrics of a schedule, the figures that every comparison shows."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,9 +21,9 @@ from ronda.instances.violation import SECOND
 class JobFigures:
     """Figures of all J jobs as parallel arrays, in the schedule's order.
 
-    `jct_s`: completion minus submission, NaN of a job that was cut or discarded; `queue_s`:
-    the part of it without GPUs; `gpu_s`: GPU-seconds held, pauses included, of an array an even
-    share; `preemptions`: how often it lost all its GPUs before it ended; `restarts`: changes of its
+    `jct_s` is completion minus submission, NaN for a job that was cut or discarded; `queue_s` the
+    part of it without GPUs; `gpu_s` the GPU-seconds held, with pauses, in an array an even share;
+    `preemptions` the times that it lost all its GPUs before it ended; `restarts` the changes of its
     allocation and resumptions.
     """
 
@@ -142,7 +142,7 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
 
 
 def _bounded(schedule: Schedule) -> dict[str, float]:
-    """Return how near to their bounds the decisions are, if the policy gives bounds."""
+    """Return the gaps between decisions and their bounds, if the policy gives bounds."""
     pairs = [
         (r.objective, r.bound)
         for r in schedule.rounds
@@ -176,7 +176,6 @@ def _fusible(instance: Instance, jct_s: Floats) -> dict[str, float]:
 
 
 def _slept(schedule: Schedule) -> dict[str, float]:
-    """Return how many nodes slept and woke."""
     until_s = max((o.submit_s for o in schedule.jobs), default=0.0) or schedule.end_s
     if not until_s > 0:
         return {}
@@ -190,7 +189,7 @@ def _slept(schedule: Schedule) -> dict[str, float]:
 
 
 def _above_optimum(instance: Instance, mean_jct_s: float, energy_j: float) -> dict[str, float]:
-    """Return how far figures are above the best ones that are known, relative to these."""
+    """Return the relative distance of figures from the best known ones."""
     best = instance.reference.get("optimum", {})
     found = {"above_optimum": ("mean_jct_s", mean_jct_s)}
     found["energy_above_optimum"] = "energy_j", energy_j
@@ -198,7 +197,7 @@ def _above_optimum(instance: Instance, mean_jct_s: float, energy_j: float) -> di
 
 
 def _lost(instance: Instance, schedule: Schedule) -> dict[str, float]:
-    """Return what failures cost, if anything of the instance can break."""
+    """Return the losses by failures, if the instance has faults."""
     own = any(job.truth is not None and job.truth.failures for job in instance.jobs)
     if instance.faults == Faults() and not own:
         return {}
@@ -211,7 +210,7 @@ def _lost(instance: Instance, schedule: Schedule) -> dict[str, float]:
 
 
 def _searched(instance: Instance, schedule: Schedule) -> dict[str, float]:
-    """Return how the sweeps of an instance went, if it has any."""
+    """Return the figures of sweeps, if the instance has any."""
     if not instance.sweeps:
         return {}
     found = [searched(instance, schedule, name) for name in instance.sweeps]
@@ -237,7 +236,6 @@ def _mean(values: Floats) -> float:
 
 
 def _percentile(values: Floats, percent: float) -> float:
-    """Return a percentile, linear between ranks; NaN of nothing."""
     return float(np.percentile(values, percent)) if values.size else nan
 
 

@@ -1,4 +1,4 @@
-"""How a sweep went: which losses its trials reported when, and what that took."""
+"""The results of a sweep: the losses that its trials reported, with their times and GPU-seconds."""
 
 from dataclasses import dataclass
 from math import floor, inf, nan
@@ -12,10 +12,10 @@ from ronda.instances.schedule import JobOutcome, Schedule
 from ronda.instances.violation import ROUNDING
 
 TOLERANCE = 0.01
-"""How near to the least final loss a reported one must come, relative to it."""
+"""The relative distance from the least final loss within which a reported one counts as reached."""
 
 TARGET = 0.1
-"""How near to it a trial must come to have reached the target of its search."""
+"""The relative distance within which a trial has reached the target of its search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class Searched:
     """The R reports of a sweep in order of time.
 
     `time_s` since its first submission, `gpu_s` that its trials have held by then, pauses included,
-    `best` the least loss reported by then (inf: none yet). `least` is the least final loss of all
-    its trials, `paused_gpu_s` what trials held without progress. By the sweep's deadline, if it has
-    one, `begun` trials had begun, and `in_time` was the least loss reported (inf: none).
-    `all_good_s` is when all trials that end within `TOLERANCE` of the least had reported a loss
-    within `TARGET` of it (NaN: one never did).
+    `best` the least loss reported by then (infinite before the first). `least` is the least final
+    loss of all its trials, `paused_gpu_s` the GPU-seconds without progress. By the sweep's
+    deadline, if it has one, `begun` trials had begun, and `in_time` was the least reported loss
+    (infinite without any). `all_good_s` is the time at which all trials that end within `TOLERANCE`
+    of the least had reported a loss within `TARGET` of it (NaN if one never did).
     """
 
     time_s: Floats
@@ -40,21 +40,21 @@ class Searched:
     all_good_s: float
 
     def within(self, tolerance: float = TOLERANCE) -> tuple[float, float]:
-        """Return the time and the GPU-seconds until the best is near the least; NaN if never."""
+        """Return the time and the GPU-seconds until the best is near the least, NaN if never."""
         near = np.flatnonzero(self.best <= self.least * (1 + tolerance))
         return (
             (float(self.time_s[near[0]]), float(self.gpu_s[near[0]])) if near.size else (nan, nan)
         )
 
     def regret(self) -> float:
-        """Return by how much the best of all reports is above the least, relative to it."""
+        """Return the relative distance of the best report from the least final loss."""
         if not self.best.size:
             return inf
         return max(0.0, float(self.best[-1]) - self.least) / (self.least or 1.0)
 
 
 def searched(instance: Instance, schedule: Schedule, sweep: str) -> Searched:
-    """Return how a sweep of an instance went in a schedule.
+    """Return the results of a sweep of an instance in a schedule.
 
     Within a segment a job is taken to progress evenly.
     """
@@ -96,21 +96,21 @@ def _since(times_s: Floats, began_s: Floats, gpus: Floats) -> Floats:
 
 
 def _losses(job: Job) -> list[float]:
-    """Return a trial's losses, that before its first epoch first; infinite where it diverged."""
+    """Return the losses of a trial from before its first epoch on, infinite where it diverged."""
     assert job.truth is not None
     assert isinstance(job.truth.learning, tuple)  # instances are validated
     return [inf if loss is None else loss for loss in job.truth.learning]
 
 
 def final_loss(job: Job) -> float:
-    """Return the loss that a trial ends at."""
+    """Return the loss of a trial at its end."""
     assert job.truth is not None
     assert job.epoch is not None
     return _losses(job)[floor(job.truth.work / job.epoch + ROUNDING)]
 
 
 def reports(job: Job, outcome: JobOutcome) -> list[tuple[float, float]]:
-    """Return when a trial reported which loss, as often as it did."""
+    """Return the time and the loss of each report of a trial."""
     losses, epoch = _losses(job), job.epoch
     assert epoch is not None
     found, done = [], 0.0

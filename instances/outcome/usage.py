@@ -1,4 +1,4 @@
-"""What was used over time, as step series."""
+"""The use of GPUs and power over time, as step series."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from ronda.instances.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Step series (T,), from 0 to the schedule's end: a value holds until the next time.
+    """Step series (T,) from 0 to the end of the schedule; each value holds until the next time.
 
     `gpus` are those that jobs hold, `watts` the power of the whole cluster.
     """
@@ -25,8 +25,8 @@ class Usage:
 def usage_of(instance: Instance, schedule: Schedule) -> Usage:
     """Return GPUs and watts over time, by the checker's physics: waking, rest and times off too.
 
-    A GPU draws its idle power unless its job progresses; then it draws its option's power, times
-    what the job truly draws of that. The integral of the watts is the schedule's energy.
+    A GPU draws its idle power unless its job progresses; then it draws the power of its option,
+    times the true factor of the job. The integral of the watts is the schedule's energy.
     """
     flat, topology = flatten(instance, schedule), instance.cluster.topology
     if instance.faults.outages:
@@ -54,7 +54,7 @@ def queue_of(schedule: Schedule) -> tuple[Floats, Floats]:
 
 
 def steps(times: Floats, *changes: Floats) -> tuple[Floats, ...]:
-    """Return the distinct times, ascending, and what each series is from each of them on.
+    """Return the distinct times, ascending, and the value of each series from each of them on.
 
     `times` (N,) are those of `changes` (N,).
     """

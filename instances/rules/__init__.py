@@ -1,5 +1,5 @@
-"""What makes an instance or a round consistent.
+"""The rules for consistent instances and rounds.
 
-One file an object that can be wrong, and what is said of it: where, what was found, what was
-expected. Nothing here reads files or looks at answers.
+There is one file for each object that can be wrong; a problem has a place, a found value and an
+expected one. Nothing here reads files or checks answers.
 """

@@ -1,4 +1,4 @@
-"""What must hold for power caps and energy budgets: shapes, room for idle nodes and each job."""
+"""The rules for power caps and energy budgets: shapes, room for idle nodes and for each job."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from math import inf
@@ -16,11 +16,9 @@ from ronda.instances.round import Round
 from ronda.instances.rules.cluster import strictly_ascending
 from ronda.instances.rules.problem import Problem, show
 
-_SLACK = 1e-9  # relative: a limit that a program set to the idle power itself must pass
-
 
 def budget_problems(budget: Budget, cluster: Cluster) -> Iterator[Problem]:
-    """Yield what is inconsistent or impossible in the limits of a (consistent) cluster."""
+    """Yield the inconsistent or impossible limits of a (consistent) cluster."""
     shapes = [*_shapes(budget), *_pacing(budget)]
     yield from shapes
     draw_w = least_by_node(cluster)
@@ -37,7 +35,7 @@ def budget_problems(budget: Budget, cluster: Cluster) -> Iterator[Problem]:
 def limit_problems(round: Round) -> Iterator[Problem]:
     """Yield the limits of a round that idle nodes exceed by themselves.
 
-    Whether jobs that must run leave a plan at all is for solvers to find and explain.
+    Solvers find and explain limits that leave no plan beside jobs that must run.
     """
     draw_w = least_by_node(round.cluster)
     least_w = float(draw_w.sum())
@@ -59,7 +57,6 @@ def least_by_node(cluster: Cluster) -> NDArray[np.float64]:
 
 
 def _shapes(budget: Budget) -> Iterator[Problem]:
-    """Check the form of every step series."""
     named = {
         "power_cap_w": budget.power_cap_w,
         "energy.accrual": None if budget.energy is None else budget.energy.accrual,
@@ -72,7 +69,7 @@ def _shapes(budget: Budget) -> Iterator[Problem]:
 
 
 def _pacing(budget: Budget) -> Iterator[Problem]:
-    """Check that a pacing has the series that it follows, with values that can be followed."""
+    """Check that a pacing has its series, with usable values."""
     energy = budget.energy
     if energy is None:
         return
@@ -100,7 +97,7 @@ def _pacing(budget: Budget) -> Iterator[Problem]:
 
 
 def _energy(budget: Budget, least_w: float) -> Iterator[Problem]:
-    """Check that idle nodes alone overdraw the energy budget at no time."""
+    """Check that idle nodes alone never overdraw the energy budget."""
     energy = budget.energy
     if energy is None:
         return
@@ -133,7 +130,7 @@ def _series(series: StepSeries, place: str) -> Iterator[Problem]:
 
 
 def _rack_caps(cluster: Cluster, draw_w: NDArray[np.float64]) -> Iterator[Problem]:
-    """Check that no rack's cap is below what the nodes under it draw anyway."""
+    """Check that no rack's cap is below the idle power of the nodes under it."""
     topology = cluster.topology
     parent = {r.name: r.parent for r in cluster.racks}
     below = dict.fromkeys(parent, 0.0)
@@ -150,7 +147,7 @@ def _rack_caps(cluster: Cluster, draw_w: NDArray[np.float64]) -> Iterator[Proble
 
 
 def _below(limit: float, least: float) -> bool:
-    return limit < least * (1 - _SLACK)
+    return limit < least * (1 - 1e-9)  # a limit at the idle power itself passes
 
 
 def _at_least(least_w: float) -> str:
@@ -160,10 +157,10 @@ def _at_least(least_w: float) -> str:
 def job_power_problems(
     budget: Budget, cluster: Cluster, jobs: Iterable[Job], profiles: Mapping[str, Profile]
 ) -> Iterator[Problem]:
-    """Yield the kinds of job that fit under no value of the power cap, everything else asleep.
+    """Yield the kinds of job that fit under no value of the power cap, with all others asleep.
 
-    The objects must be consistent. Powers are at the least that a job can draw: with its fewest
-    GPUs, at the lowest clock.
+    The objects must be consistent. A job counts with its least power, with its fewest GPUs at the
+    lowest clock.
     """
     cap = budget.power_cap_w
     if cap is None:
@@ -179,7 +176,7 @@ def job_power_problems(
 
 
 def least_cap_w(cluster: Cluster, jobs: Iterable[Job], profiles: Mapping[str, Profile]) -> float:
-    """Return the lowest power cap in watts under which each job can run by itself."""
+    """Return the lowest power cap in watts under which each job can run alone."""
     needed_w = [job_w for _, job_w in _least_watts(cluster, jobs, profiles)]
     return float(least_by_node(cluster).sum()) + max(needed_w, default=0.0)
 
@@ -187,7 +184,7 @@ def least_cap_w(cluster: Cluster, jobs: Iterable[Job], profiles: Mapping[str, Pr
 def _least_watts(
     cluster: Cluster, jobs: Iterable[Job], profiles: Mapping[str, Profile]
 ) -> Iterator[tuple[Job, float]]:
-    """Yield the first job of each kind that can run at all, and the watts that it adds."""
+    """Yield the first job of each kind that can run at all, and its least additional watts."""
     seen = set()
     for job in jobs:
         kind = (job.profile, job.gpus, job.min_gpus, job.partition, job.gpu_types)
@@ -199,7 +196,7 @@ def _least_watts(
 
 
 def _least_w(job: Job, profile: Profile, cluster: Cluster) -> float:
-    """Return by how many watts the cluster draws more when the job runs; infinite if it cannot."""
+    """Return the least additional watts of a running job, infinite if it cannot run."""
     topology = cluster.topology
     spared_w = topology.awake_w - least_by_node(cluster)
     found = inf

@@ -1,4 +1,4 @@
-"""What must hold inside a cluster: names, references, the rack tree, clocks, and its faults."""
+"""The rules inside a cluster: names, references, the rack tree, clocks, and its faults."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ Span = tuple[float, float, int]  # from, until, index in the list
 
 
 def cluster_problems(cluster: Cluster) -> Iterator[Problem]:
-    """Yield what is inconsistent in a cluster."""
+    """Yield the inconsistencies in a cluster."""
     yield from _names(cluster)
     yield from _references(cluster)
     yield from _rack_tree(cluster.racks)
@@ -26,7 +26,7 @@ def cluster_problems(cluster: Cluster) -> Iterator[Problem]:
 
 
 def strictly_ascending(values: tuple[float, ...]) -> bool:
-    """Return whether there are values and each is above the one before it."""
+    """Return whether there are values, each above the previous one."""
     return bool(values) and all(a < b for a, b in pairwise(values))
 
 
@@ -50,7 +50,6 @@ def _names(cluster: Cluster) -> Iterator[Problem]:
 
 
 def _references(cluster: Cluster) -> Iterator[Problem]:
-    """Check that node groups and racks name only what exists."""
     types = [t.name for t in cluster.gpu_types]
     racks = [r.name for r in cluster.racks]
     partitions = sorted(owners(cluster))
@@ -85,7 +84,7 @@ def _rack_tree(racks: tuple[Rack, ...]) -> Iterator[Problem]:
 
 
 def fault_problems(faults: Faults, cluster: Cluster) -> Iterator[Problem]:
-    """Yield what is inconsistent in the faults of a (consistent) cluster."""
+    """Yield the inconsistencies in the faults of a (consistent) cluster."""
     nodes = sum(group.count for group in cluster.node_groups)
     for name in ("outages", "stragglers"):
         by_node: defaultdict[int, list[Span]] = defaultdict(list)
@@ -114,7 +113,7 @@ def _apart(spans: list[Span], place: str, where: str) -> Iterator[Problem]:
 
 
 def out_problems(cluster: Cluster) -> Iterator[Problem]:
-    """Yield what is inconsistent in the GPUs out of service of a (consistent) cluster."""
+    """Yield the inconsistencies in the GPUs out of service of a (consistent) cluster."""
     sizes = [group.gpus_per_node for group in cluster.node_groups for _ in range(group.count)]
     if any(a >= b for (a, _), (b, _) in pairwise(cluster.out)):
         yield Problem("cluster.out", show(cluster.out), "ascending nodes, each once")

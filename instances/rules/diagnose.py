@@ -1,6 +1,6 @@
-"""Turn what the JSON reader says about a bad file into place, found and expected.
+"""The diagnosis of a bad JSON file: errors of the reader become place, found and expected.
 
-Only files that were refused come here, so nothing here has to be fast.
+Only refused files come here, so nothing here has to be fast.
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ def mismatch(
 ) -> Problem:
     """Explain why a well-formed document is not of the wanted type, from msgspec's error.
 
-    With `known_fields` a field that nobody knows is answered with all those that there are.
+    With `known_fields` the answer to an unknown field lists all fields.
     """
     if "out of range" in str(error):
         for place, value in non_finite(document):  # 1e999, of which msgspec tells no exact place
@@ -62,7 +62,7 @@ def mismatch(
 def syntax(data: bytes) -> Problem:
     """Explain why `data` is no JSON document.
 
-    NaN and Infinity, which some writers emit, are reported at their path.
+    NaN and Infinity, which some writers use, are reported at their path.
     """
     if not data.strip():
         return Problem("", "an empty file", "a JSON document")
@@ -86,7 +86,6 @@ def syntax(data: bytes) -> Problem:
 
 
 def _broken(text: str, error: json.JSONDecodeError) -> Problem:
-    """Explain a syntax error."""
     place = f"line {error.lineno} column {error.colno}"
     rest = text[error.pos :].strip()
     if not rest or error.msg.startswith("Unterminated string"):
@@ -98,14 +97,14 @@ def _broken(text: str, error: json.JSONDecodeError) -> Problem:
 
 
 def non_finite(value: Any) -> Iterator[tuple[str, float]]:
-    """Yield place and value of every NaN and infinity inside a structure."""
+    """Yield the place and value of every NaN and infinity in a structure."""
     for place, _, leaf in _leaves(value):
         if isinstance(leaf, float) and not math.isfinite(leaf):
             yield place, leaf
 
 
 def foreign(value: Any) -> Iterator[Problem]:
-    """Yield a problem for every value inside a structure that no JSON text can hold."""
+    """Yield a problem for every value in a structure that JSON cannot hold."""
     for place, owner, leaf in _leaves(value):
         if type(leaf) not in PLAIN and not isinstance(leaf, Enum):
             found, expected = f"an object of type {type(leaf).__qualname__}", "a plain Python value"
@@ -118,7 +117,7 @@ PLAIN = (str, int, float, bool, type(None))
 
 
 def _leaves(value: Any, place: str = "", owner: str = "") -> Iterator[tuple[str, str, Any]]:
-    """Yield place, the id of what it belongs to, and value of what is in a structure."""
+    """Yield the place, the id of the owner, and the value of every leaf of a structure."""
     if isinstance(value, msgspec.Struct):
         value = msgspec.structs.asdict(value)
     if isinstance(value, dict):
@@ -133,7 +132,7 @@ def _leaves(value: Any, place: str = "", owner: str = "") -> Iterator[tuple[str,
 
 
 def nearest(word: str, known: list[str]) -> str:
-    """Say what an unknown name could have meant."""
+    """Return the name nearest to an unknown one, or all names."""
     near = difflib.get_close_matches(word, known, n=1)
     if near:
         return f"{show(near[0])}?"
@@ -143,7 +142,7 @@ def nearest(word: str, known: list[str]) -> str:
 def _walk(value: Any, wanted: Any, tokens: list[str]) -> tuple[str, Any, Any]:
     """Follow msgspec's path; return the place in words, the value there and its type.
 
-    Of an object that has a field twice msgspec may have read another one: the walk ends there.
+    The walk ends at an object that has a field twice, of which msgspec may have read the other.
     """
     place, owner = "", _owner(value)
     for token in tokens:
@@ -187,7 +186,7 @@ def _culprit(entries: dict[str, Any], wanted: Any) -> tuple[str, Any]:
 
 
 def _variant(wanted: Any, value: Any) -> Any:
-    """Strip annotations and None from a type, and choose the member that `value` is, or names."""
+    """Return a type without annotations and None, or the member of a union that `value` names."""
     if get_origin(wanted) is Annotated:
         return _variant(get_args(wanted)[0], value)
     if get_origin(wanted) not in (Union, UnionType):
@@ -211,7 +210,7 @@ def _tags(wanted: Any) -> tuple[str, ...]:
 
 
 def _fields(wanted: Any) -> dict[str, Any]:
-    """Return the fields of a struct type or dataclass and their types, in order, its tag first."""
+    """Return the fields of a struct type or dataclass with their types, first its tag."""
     if dataclasses.is_dataclass(wanted):
         hints = get_type_hints(wanted, include_extras=True)
         return {field.name: hints[field.name] for field in dataclasses.fields(wanted)}
@@ -231,7 +230,6 @@ def _element(wanted: Any, k: int) -> Any:
 
 
 def _expected(text: str, wanted: Any) -> str:
-    """Put msgspec's expectation into words."""
     wanted = _variant(wanted, None)
     if get_origin(wanted) is Literal:
         return "one of " + ", ".join(show(v) for v in get_args(wanted))

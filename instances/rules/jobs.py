@@ -1,4 +1,4 @@
-"""What must hold for jobs; written for instances of a hundred thousand of them."""
+"""The rules for jobs, fast enough for instances of a hundred thousand."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -19,7 +19,7 @@ LAST_S = LONGEST_S / 2
 """The latest submission."""
 
 Places = Callable[[int], str]
-"""Where job k stands, such as ``jobs[3]``."""
+"""The place of job k, such as ``jobs[3]``."""
 
 _Shape = tuple[str, str, tuple[str, ...]]  # profile, partition, GPU types
 
@@ -27,9 +27,9 @@ _Shape = tuple[str, str, tuple[str, ...]]  # profile, partition, GPU types
 def job_problems(
     jobs: Sequence[Job], places: Places, profiles: Mapping[str, Profile], cluster: Cluster | None
 ) -> Iterator[Problem]:
-    """Yield what is inconsistent in jobs, apart from order and truth.
+    """Yield the inconsistencies in jobs, apart from order and truth.
 
-    Without a cluster (it is broken itself) what it could hold is not known.
+    Without a cluster (if it is inconsistent itself) its capacity is not checked.
     """
     yield from too_many("jobs", "jobs", len(jobs))
     ids = [j.id for j in jobs]
@@ -46,7 +46,7 @@ def job_problems(
 
 
 def order_problems(jobs: Sequence[Job], places: Places) -> Iterator[Problem]:
-    """Yield the first job that was submitted before its predecessor in the list."""
+    """Yield the first job that was submitted before its predecessor in the list, or too late."""
     submit = np.array([j.submit_s for j in jobs], dtype=float)
     for k in np.flatnonzero(submit > LAST_S)[:1]:
         place = at(places, int(k), ".submit_s", jobs[k])
@@ -62,7 +62,7 @@ def order_problems(jobs: Sequence[Job], places: Places) -> Iterator[Problem]:
 def truth_problems(
     jobs: Sequence[Job], places: Places, curves: Mapping[str, NoiseCurve]
 ) -> Iterator[Problem]:
-    """Yield the jobs that could not be run because what will happen to them is not given."""
+    """Yield the jobs that could not be run for lack of a consistent truth."""
     for k, job in enumerate(jobs):
         if job.truth is None:
             yield Problem(at(places, k, "", job), "no truth", "truth.work, to run the instance")
@@ -76,7 +76,7 @@ def truth_problems(
 
 
 def learning_problem(job: Job, truth: Truth) -> tuple[str, str] | None:
-    """Return what is found, and expected, where a job's losses cannot be told; None if they can."""
+    """Return the found and expected values of a faulty learning curve, None if it is in order."""
     if job.epoch is None:
         return "a job without an epoch", "job.epoch, for losses are per epoch"
     if not isinstance(truth.learning, tuple):
@@ -92,7 +92,7 @@ def learning_problem(job: Job, truth: Truth) -> tuple[str, str] | None:
 def sweep_problems(
     jobs: Sequence[Job], places: Places, sweeps: Collection[str]
 ) -> Iterator[Problem]:
-    """Yield the trials of sweeps that there are not, or that report no losses."""
+    """Yield the trials of unknown sweeps, or without losses."""
     for k, job in enumerate(jobs):
         if job.sweep is None:
             continue
@@ -112,7 +112,7 @@ def _failures(truth: Truth, place: str) -> Iterator[Problem]:
 
 
 def cost_problems(costs: Costs, place: str = "costs.restart_by_gpus") -> Iterator[Problem]:
-    """Yield what is inconsistent in switching costs; `place` is that of their table."""
+    """Yield the inconsistencies in switching costs; `place` is that of their table."""
     sizes = [up_to for up_to, _ in costs.restart_by_gpus]
     if any(a >= b for a, b in pairwise(sizes)):
         yield Problem(place, show(sizes), "ascending numbers of GPUs")
@@ -150,7 +150,6 @@ def _gpu_ranges(jobs: Sequence[Job], places: Places) -> Iterator[Problem]:
 def _references(
     jobs: Sequence[Job], places: Places, profiles: Mapping[str, Profile], cluster: Cluster | None
 ) -> Iterator[Problem]:
-    """Check that jobs name only profiles, partitions and GPU types that exist."""
     yield from _unknown(jobs, places, "profile", [(j.profile,) for j in jobs], profiles)
     if cluster is None:
         return
@@ -167,7 +166,6 @@ def _unknown(
     used: Sequence[tuple[str, ...]],
     known: Iterable[str],
 ) -> Iterator[Problem]:
-    """Yield the jobs that use a name that is not known."""
     names = set(known)
     bad = {name for group in set(used) for name in group} - names
     if not bad:
@@ -217,7 +215,7 @@ def _too_large(job: Job, place: str, room: int) -> Problem:
 
 
 def _room(shape: _Shape, profiles: Mapping[str, Profile], cluster: Cluster | None) -> float:
-    """Return the GPUs of the largest pool that a job may use; infinite if that is not known."""
+    """Return the GPUs of the largest pool that a job may use, infinite if not known."""
     name, partition, gpu_types = shape
     if cluster is None or name not in profiles or partition not in owners(cluster):
         return np.inf

@@ -1,7 +1,7 @@
-"""One thing that is wrong with an object, how many of them become one error, and sizes allowed.
+"""Problems of an object, the error that names them, and the limits of sizes.
 
-Beyond the largest sizes lies a slip of the pen or an attack. `RONDA_LIMITS` sets other limits, as
-in ``RONDA_LIMITS=mib=2048,gpus=10000000``.
+Larger sizes are a slip of the pen or an attack. `RONDA_LIMITS` sets other limits, as in
+``RONDA_LIMITS=mib=2048,gpus=10000000``.
 """
 
 import difflib
@@ -15,11 +15,11 @@ from typing import NamedTuple
 from ronda.instances.errors import InputError
 
 SHOWN = 8
-"""How many problems or words one error message spells out."""
+"""The most problems or words that one error message lists."""
 
 
 class Problem(str):
-    """One thing that is wrong, as a line of text that keeps its parts.
+    """A problem of an object, as a line of text that keeps its parts.
 
     `place` is a path inside the object, such as ``jobs[3].gpus (id "a")``; "" for the whole.
     """
@@ -39,7 +39,7 @@ class Problem(str):
 
 
 def as_error(whole: str, problems: Sequence[Problem]) -> InputError:
-    """Return all problems of one object, called `whole`, as one error of one line."""
+    """Return all problems of an object, called `whole`, as one error in one line."""
     first = problems[0]
     if len(problems) == 1:
         place = f"{whole}, {first.place}" if first.place else whole
@@ -58,7 +58,7 @@ def join(place: str, key: str) -> str:
 
 
 def show(value: object, limit: int = 60) -> str:
-    """Return a value as it stands in a JSON file, in one line of at most `limit` characters."""
+    """Return the JSON text of a value, in one line of at most `limit` characters."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=repr)
     except (TypeError, ValueError):  # keys that no file has, or a value inside itself
@@ -70,7 +70,10 @@ def show(value: object, limit: int = 60) -> str:
 
 
 def one_of(names: Collection[str], word: str | None = None) -> str:
-    """Return ``one of a, b, c``: the first names, or all in order and the one like a `word`."""
+    """Return the words ``one of a, b, c`` with the first names.
+
+    With a `word` they have all names in order, and the name nearest to it.
+    """
     if not names:
         return "none (there are no such entries)"
     listed = list(names) if word is None else sorted(names)
@@ -86,11 +89,11 @@ VARIABLE = "RONDA_LIMITS"
 """The environment variable that sets limits."""
 
 DEPTH = 64
-"""Brackets inside each other where anything may stand: ``made``, ``memory``, ``config``."""
+"""The deepest nesting of brackets in free fields: ``made``, ``memory``, ``config``."""
 
 
 class SizeLimits(NamedTuple):
-    """The limits: MiB of a file, uncompressed; nodes and GPUs of a cluster; jobs."""
+    """The limits of a file in MiB, uncompressed, and of nodes, GPUs and jobs."""
 
     mib: int = 256
     nodes: int = 2**18
@@ -98,25 +101,25 @@ class SizeLimits(NamedTuple):
     jobs: int = 2**20
 
     def at_most(self, name: str) -> str:
-        """Return what is expected of a number, and how to allow more."""
+        """Return the expected number in words, with the way to allow more."""
         unit = " MiB" if name == "mib" else ""
         return f"at most {getattr(self, name)}{unit} ({VARIABLE}={name}=NUMBER allows more)"
 
 
 def limits() -> SizeLimits:
-    """Return the limits that hold."""
+    """Return the limits in force."""
     return _read(os.environ.get(VARIABLE, ""))
 
 
 def too_many(place: str, name: str, number: int) -> list[Problem]:
-    """Return the problem of a number of nodes, GPUs or jobs above the limit, if it is."""
+    """Return the problem of a number of nodes, GPUs or jobs, if it is above the limit."""
     if number <= getattr(limits(), name):
         return []
     return [Problem(place, f"{number} {name.replace('gpus', 'GPUs')}", limits().at_most(name))]
 
 
 def depth(value: object) -> int:
-    """Return how many brackets stand inside each other in plain JSON values."""
+    """Return the depth of nested brackets in plain JSON values."""
     levels, inside = 0, [value]
     while inside := [v for v in inside if isinstance(v, dict | list | tuple)]:
         levels += 1

@@ -1,4 +1,4 @@
-"""What must hold inside profiles and noise curves."""
+"""The rules inside profiles and noise curves."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -21,16 +21,16 @@ from ronda.instances.rules.cluster import strictly_ascending
 from ronda.instances.rules.problem import Problem, join, one_of, show
 
 LEAST_BATCH, MOST_BATCH = 1e-6, 1e12
-"""Global batches beyond these are no numbers of samples; rates would under- or overflow."""
+"""The range of global batches, beyond which rates would under- or overflow."""
 
 MOST_PASSES = 2**16
-"""Passes that a step may be cut into by measured local batches: each one is weighed."""
+"""The most passes into which measured local batches may cut a step."""
 
 _COLUMNS = ("gpus", "nodes", "local_batch", "step_s", "sync_s")
 
 
 def profile_problems(profiles: Mapping[str, Profile], cluster: Cluster) -> Iterator[Problem]:
-    """Yield what is inconsistent in the profiles of an instance or a round."""
+    """Yield the inconsistencies in the profiles of an instance or a round."""
     known = {t.name: t for t in cluster.gpu_types}
     types = list(known)
     for key, profile in profiles.items():
@@ -103,13 +103,13 @@ def _is_measured(sharing: Sharing) -> bool:
 
 
 def _least_s(sharing: Sharing) -> float:
-    """Return the least seconds of a step in a mode, whatever the number of models."""
+    """Return the least seconds of a step in a mode, for any number of models."""
     time = sharing.time
     return min(time.step_s) if isinstance(time, MeasuredTime) else step_s(time, 1)
 
 
 def batch_problems(profile: Profile, batch: float, place: str) -> Iterator[Problem]:
-    """Check that a global batch is of a size that a job can have, and be cut into."""
+    """Check that a global batch has a possible size, and can be cut into passes."""
     if not LEAST_BATCH <= batch <= MOST_BATCH:
         yield Problem(place, f"{batch:g}", f"{LEAST_BATCH:g} to {MOST_BATCH:g} samples")
         return
@@ -125,7 +125,7 @@ def batch_problems(profile: Profile, batch: float, place: str) -> Iterator[Probl
 
 
 def _busy_below_idle(profile: Profile, cluster: Cluster, place: str) -> Iterator[Problem]:
-    """Check that a GPU draws no less busy than idle: plans count a job that pauses as busy."""
+    """Check that a GPU draws no less busy than idle, as plans count a paused job as busy."""
     for gpu_type in cluster.gpu_types:
         curve = profile.power.get(gpu_type.name)
         if curve is None:
@@ -145,7 +145,7 @@ def _across_racks(model: Parametric, place: str) -> Iterator[Problem]:
 
 
 def curve_problems(curves: Mapping[str, NoiseCurve]) -> Iterator[Problem]:
-    """Yield what is inconsistent in the noise curves of an instance."""
+    """Yield the inconsistencies in the noise curves of an instance."""
     for key, curve in curves.items():
         place = join("curves", key)
         if not strictly_ascending(curve.until):
@@ -164,7 +164,7 @@ def curve_problems(curves: Mapping[str, NoiseCurve]) -> Iterator[Problem]:
 
 
 def noise_problems(noise: NoiseScale, place: str) -> Iterator[Problem]:
-    """Yield what is inconsistent in a measured noise scale."""
+    """Yield the inconsistencies in a measured noise scale."""
     if not strictly_ascending(noise.batches):
         found = show(noise.batches)
         yield Problem(f"{place}.batches", found, "ascending batches, at least one")
@@ -197,7 +197,7 @@ def _table(table: Tabular, place: str) -> Iterator[Problem]:
 
 
 def rated_problems(profiles: Mapping[str, Profile]) -> Iterator[Problem]:
-    """Yield the first rates without a model, which no driver could carry out, for all of them."""
+    """Yield the first profile with rates alone, which no driver could carry out."""
     places = [
         join(join("profiles", key) + ".throughput", name)
         for key, profile in profiles.items()

@@ -1,4 +1,4 @@
-"""What must hold in a round: what its jobs may know, and where the running ones are."""
+"""The rules for rounds: the knowledge of jobs, and the places of running ones."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ SPANS = ("node", "rack", "cluster")
 
 
 def state_problems(round: Round) -> Iterator[Problem]:
-    """Yield the jobs whose state contradicts their list, or knows what it must not."""
+    """Yield the jobs whose state contradicts their list, or has forbidden knowledge."""
     for name, states in (("running", round.running), ("waiting", round.waiting)):
         for k, state in enumerate(states):
             job, runs = state.job, state.allocation is not None
@@ -37,7 +37,7 @@ def state_problems(round: Round) -> Iterator[Problem]:
 
 
 def measured_problems(round: Round) -> Iterator[Problem]:
-    """Yield what is inconsistent in the noise scales that jobs measured."""
+    """Yield the inconsistencies in the noise scales that jobs measured."""
     for name, states in (("running", round.running), ("waiting", round.waiting)):
         for k, state in enumerate(states):
             if state.noise is not None:
@@ -79,7 +79,7 @@ def running_problems(round: Round, *, physics: bool = True) -> Iterator[Problem]
 
 
 def _resting(round: Round, nodes: int) -> Iterator[Problem]:
-    """Check that sleeping and waking nodes are ascending indices of nodes, and not the same."""
+    """Check that sleeping and waking nodes are ascending indices of different nodes."""
     for field in ("asleep", "waking"):
         found = getattr(round, field)
         if any(a >= b for a, b in pairwise(found)):
@@ -103,7 +103,7 @@ def _claims(examiner: Examiner, state: JobState, place: str, owner: str) -> Iter
 def _placement(
     allocation: Allocation, place: str, topology: Topology, asleep: tuple[int, ...]
 ) -> Iterator[Problem]:
-    """Check that a placement gives the option's GPUs, on awake nodes of its pool, each once."""
+    """Check that a placement has the option's GPUs, on awake nodes of its pool, each once."""
     nodes = [node for node, _ in allocation.placement]
     total = sum(gpus for _, gpus in allocation.placement)
     if total != allocation.option.gpus:
@@ -125,7 +125,7 @@ def _placement(
 def _option(
     round: Round, state: JobState, allocation: Allocation, place: str, owner: str
 ) -> Iterator[Problem]:
-    """Check that an option names what the job may use: pool, GPUs, clock, batch and span."""
+    """Check that an option is within the job's rights: pool, GPUs, clock, batch and span."""
     option, job, pools = allocation.option, state.job, round.cluster.topology.pools
     if option.span not in SPANS:
         yield Problem(f"{place}.span{owner}", show(option.span), one_of(SPANS))

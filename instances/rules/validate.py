@@ -1,4 +1,4 @@
-"""Cross-checks: what types and number ranges cannot say about an instance or a round.
+"""Cross-checks of instances and rounds, beyond types and number ranges.
 
 All problems of an object are found at once. Files are checked when they are read; objects that a
 program builds are checked by `validate`, their types and numbers too.
@@ -39,19 +39,19 @@ Kind = TypeVar("Kind", bound=Instance | Round | Plan | Schedule | Demand)
 def validate(obj: Kind, place: str | None = None) -> Kind:
     """Refuse an object, from a file or built in Python, that has any problem; else return it.
 
-    What a round leaves out of its running jobs is completed (`ronda.instances.check.option`).
+    Fields of running jobs that a round leaves out are completed (`ronda.instances.check.option`).
 
     Raises
     ------
     InputError
-        Names `place` (None: its kind and name) and the problems, on one line.
+        Names `place`, by default the kind and name, and the problems, on one line.
     """
     exact(obj, place)
     return consistent(obj, place)
 
 
 def exact(obj: Kind, place: str | None = None) -> Kind:
-    """Return an equal object whose every value has exactly its field's type, or refuse it."""
+    """Return an equal object whose values have exactly the types of their fields, or refuse it."""
     try:
         return normal(obj)
     except MalformedError as error:
@@ -59,7 +59,7 @@ def exact(obj: Kind, place: str | None = None) -> Kind:
 
 
 def consistent(obj: Kind, place: str | None = None) -> Kind:
-    """Return an object of right types, completed, or refuse what is inconsistent in it."""
+    """Return an object of right types, completed, or refuse one with inconsistencies."""
     whole, found = cross_checked(obj)
     if found:
         raise as_error(place or name_of(obj), found)
@@ -67,9 +67,9 @@ def consistent(obj: Kind, place: str | None = None) -> Kind:
 
 
 def problems(obj: Document) -> list[Problem]:
-    """Return everything that is wrong with an object.
+    """Return all problems of an object.
 
-    A wrong type or number hides the rest: it is then the only problem in the list.
+    A wrong type or number hides the rest and is then the only problem in the list.
     """
     try:
         normal(obj)
@@ -79,9 +79,9 @@ def problems(obj: Document) -> list[Problem]:
 
 
 def cross_checked(obj: Kind) -> tuple[Kind, list[Problem]]:
-    """Return an object of right types and numbers, completed, and what is inconsistent in it.
+    """Return an object of right types and numbers, completed, and its inconsistencies.
 
-    Plans and schedules are consistent or not only with their round or instance: see
+    Plans and schedules are checked with their round or instance, in
     `ronda.instances.check.checker`.
     """
     if isinstance(obj, Round):
@@ -111,7 +111,7 @@ class MalformedError(Exception):
 
 
 def normal(obj: Whole) -> Whole:
-    """Return an equal object whose every value has exactly its field's type.
+    """Return an equal object in which every value has exactly the type of its field.
 
     A wrong type or number, NaN or infinity is a `MalformedError`.
     """
@@ -133,14 +133,14 @@ def normal(obj: Whole) -> Whole:
 
 
 def name_of(obj: Document) -> str:
-    """Return what to call an object in an error."""
+    """Return the kind and name of an object, for errors."""
     kind = type(obj).__name__.lower()
     name = getattr(obj, "name", None)
     return f"{kind} {show(name)}" if name else kind
 
 
 def _depths(obj: Document) -> Iterator[Problem]:
-    """Check how deeply brackets are nested where anything may stand: writing is recursive."""
+    """Check the nesting of brackets in free fields, as writing is recursive."""
     for field in ("made", "memory", "config"):
         found = depth(getattr(obj, field, None))
         if found > DEPTH:
@@ -179,7 +179,7 @@ def _instance(instance: Instance) -> Iterator[Problem]:
 
 
 def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
-    """Check a round with its cluster and profiles; tells which of it these are in order for."""
+    """Check a round; `cluster` and `physics` say if its cluster and profiles are consistent."""
     yield from cost_problems(round.costs)
     first_waiting = len(round.running)
 
@@ -205,7 +205,7 @@ def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
 
 
 def demand_problems(series: Demand) -> Iterator[Problem]:
-    """Yield what is inconsistent in a demand series."""
+    """Yield the inconsistencies in a demand series."""
     try:
         datetime.fromisoformat(series.start)
     except ValueError:

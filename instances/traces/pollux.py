@@ -40,11 +40,10 @@ def read_pollux(
     workload: str = "workloads",
     nodes: int = 16,
 ) -> Instance:
-    """Read a workload of Pollux's simulator as elastic jobs.
+    """Read a workload of Pollux's simulator: elastic jobs with measured step times.
 
     The folder holds ``placements_aws_t4.csv.gz``, ``scalability_aws_t4.csv.gz``,
-    ``statistical_efficiency.csv.gz``, ``workloads.csv.gz`` and ``app_constants.json``; workload and
-    seed choose the jobs. The instance is called ``pollux-`` and the seed.
+    ``statistical_efficiency.csv.gz``, ``workloads.csv.gz`` and ``app_constants.json``.
 
     Speeds are the measured step times on AWS g4dn.12xlarge nodes (4 T4), by GPUs, nodes and local
     batch; efficiency follows the measured gradient noise. A job's work is the samples at the
@@ -59,9 +58,19 @@ def read_pollux(
     are accumulated only where the local batch demands it. Power was not measured: a busy T4 draws
     its 70 W limit, an idle one 10 W (data sheet), a host 150 W (assumption).
 
-    How the literature uses it: ``workloads`` (160 jobs in 8 hours, seeds 1 to 8), the same at
-    0.5, 1.5 and 2 times the load (``workloads-2.0``), or with GPUs and batches as users choose
-    them (``workloads-realistic``), on 16 nodes of 4 GPUs.
+    How the literature uses it: seeds 1 to 8 of each workload, on 16 nodes.
+
+    Parameters
+    ----------
+    folder
+        The data.
+    seed
+        Which jobs; the instance is called by it.
+    workload
+        As workloads (160 jobs in 8 hours), the same at 0.5, 1.5 and 2 times the load
+        (workloads-2.0), or with GPUs and batches as users choose them (workloads-realistic).
+    nodes
+        Of 4 T4.
 
     Raises
     ------

@@ -86,20 +86,29 @@ def read_helios(
     filters: Filters = ALL,
     dropped: Dropped | None = None,
 ) -> Instance:
-    """Read a Helios trace of 2020 as rigid jobs whose sizes are known (oracle).
+    """Read a log of SenseTime Helios, 2020: rigid jobs on nodes of 8 V100, their sizes known.
 
     Three forms are understood: HeliosData's own ``cluster_log.csv`` (``submit_time`` as date and
-    time; the instance's clock counts from 2020-04-01 00:00), the public slice of two virtual
-    clusters (header ``tenant``; microseconds from 2020-09-01 00:00), and the canonical schema
-    (``submit_s``). With `nodes` by virtual cluster only their jobs are read, and each becomes a
-    partition; a number is one pool of nodes for all jobs.
+    time; the trace's clock counts from 2020-04-01 00:00), the public slice of two virtual clusters
+    (header ``tenant``; microseconds from 2020-09-01 00:00), and the canonical schema
+    (``submit_s``).
 
-    How the literature uses it. Helios (QSSF): GPU jobs only (here always), submitted
-    2020-09-01 to 09-26, each virtual cluster for itself with its nodes of 8 GPUs;
-    preempted jobs lose 7 s (1 GPU), 30 s (2-8) or 60 s (more). Sia: Saturn,
-    ``min_duration_s=60, max_gpu_hours=1000`` and windows of 8 hours. Lucid: all of September.
+    How the literature uses it. Helios (QSSF): GPU jobs only (here always), submitted 2020-09-01 to
+    09-26, each virtual cluster for itself with its nodes; preempted jobs lose 7 s (1 GPU), 30 s
+    (2-8) or 60 s (more). Sia: Saturn, 60 s or more, less than 1000 GPU-hours, windows of 8 hours.
+    Lucid: all of September.
 
-    `dropped` gets how many rows are left out, by reason.
+    Parameters
+    ----------
+    path
+        The trace.
+    nodes
+        Of one pool for all jobs, as in 133; or by virtual cluster, as in vcvGl=20,vcvLy=2: then
+        only their jobs are read, each in a partition of its own.
+    filters
+        Which rows become jobs.
+    dropped
+        Gets how many rows are left out, by reason.
 
     Raises
     ------
@@ -116,19 +125,24 @@ def read_philly(
     filters: Filters = POLLUX_FILTERS,
     dropped: Dropped | None = None,
 ) -> Instance:
-    """Read Philly's jobs of 2017 (canonical schema) as rigid jobs, their sizes known (oracle).
+    """Read Microsoft's Philly trace, 2017: rigid jobs on nodes of 8 GPUs, their sizes known.
 
-    ``submit_s`` counts from 2017-09-04 00:00. With `nodes` by virtual cluster only their jobs are
-    read, and each becomes a partition; a number is one pool of nodes for all jobs. The trace does
-    not tell the GPU model: 8 P100 a node are an assumption that sets nothing but watts.
+    The schema is the canonical one; ``submit_s`` counts from 2017-09-04 00:00, and days 21 to 97
+    are the dense part. The trace does not tell the GPU model: P100 are an assumption that sets
+    nothing but watts.
 
-    How the literature uses it. Pollux and Sia: `POLLUX_FILTERS`, then 160 jobs out of an 8-hour
-    window. Helios (QSSF): 2017-10-01 to 11-30 (``start_s=27 * DAY_S``, ``end_s=88 * DAY_S``),
-    each virtual cluster for itself. Gavel: single virtual clusters (``ee9e8c``, ``6214e9``,
-    ``103959``) and ``min_duration_s=1896, max_duration_s=600_000``. Use days 21 to 97 (2017-09-25
-    to 12-10); before and after, the trace is thin.
+    How the literature uses it. Pollux and Sia: from day 21 on, 60 s or more, less than 1000
+    GPU-hours, as here without filters, then 160 jobs out of an 8-hour window. Helios (QSSF):
+    October and November, each virtual cluster for itself. Gavel: single virtual clusters (ee9e8c,
+    6214e9, 103959) and run times of 1896 to 600000 s.
 
-    `dropped` and errors are those of `read_helios`.
+    Parameters
+    ----------
+    nodes
+        Of one pool for all jobs, as in 321; or by virtual cluster, as in ee9e8c=60,6214e9=40: then
+        only their jobs are read, each in a partition of its own.
+    path, filters, dropped
+        As of `read_helios`, whose errors are those here.
     """
     return _instance("philly", path, nodes=nodes, filters=filters, dropped=dropped)
 
@@ -141,18 +155,24 @@ def read_itp(
     filters: Filters = ALL,
     dropped: Dropped | None = None,
 ) -> Instance:
-    """Read one of the ten clusters of ITP 2021 as rigid jobs whose sizes are known (oracle).
+    """Read a cluster of Microsoft's ITP trace, 2021: rigid jobs whose sizes are known.
 
     Two forms are understood: the canonical schema (``vc`` names the cluster), and the authors'
     annotated copy (``cluster``, ``submission_time``, ``num_gpu``, ``duration``, ``deadline``; no
-    ids, so the line in the file becomes the id), whose deadlines are kept. The trace does not tell
-    the number of nodes. The instance is called ``itp-`` and the cluster.
+    ids, so the line in the file becomes the id), whose deadlines are kept. The source holds jobs
+    of 600 s and more only.
 
-    How the literature uses it. ElasticFlow: the 195-job cut (``cluster="195job"``) on 128 A100
-    (``nodes=16``), and each of ``cluster01`` to ``cluster10`` for itself on 32 to 128 GPUs
-    (``nodes=4``, 8 or 16). The source holds jobs of 600 s and more only.
+    How the literature uses it. ElasticFlow: the 195-job cut on 16 nodes of 8 A100, and each of
+    cluster01 to cluster10 for itself on 4 to 16.
 
-    `dropped` and errors are those of `read_helios`.
+    Parameters
+    ----------
+    cluster
+        Which one, as in 195job or cluster01.
+    nodes
+        Of 8 A100; the trace does not tell their number.
+    path, filters, dropped
+        As of `read_helios`, whose errors are those here.
     """
     called, vcs = f"itp-{cluster}", (cluster,)
     return _instance("itp", path, called, vcs, nodes=nodes, filters=filters, dropped=dropped)

@@ -21,7 +21,7 @@ from lab.fusion.exact import solve
 from lab.fusion.greedy import even, full
 from lab.fusion.tuning import CLASSES
 from lab.harness import Folder, jobs, limit, markdown, study, words
-from ronda.bench.figures.style import colour, new_figure, save, tidy
+from ronda.bench.figures.draw import colour, new_figure, save, tidy
 from ronda.instances.clock import Deadline
 from ronda.instances.models.array_sizes import balanced
 from ronda.instances.profile import Mode

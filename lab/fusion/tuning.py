@@ -32,7 +32,7 @@ from lab.fusion.waves import (
     tuning_s,
 )
 from lab.harness import Folder, markdown, seeds, study, words
-from ronda.bench.figures.style import colour, new_figure, save, tidy
+from ronda.bench.figures.draw import colour, new_figure, save, tidy
 from ronda.instances.profile import Mode
 
 CLASSES = 6

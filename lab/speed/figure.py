@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from ronda.bench.figures.style import colour, new_figure, save_picture, tidy
+from ronda.bench.figures.draw import colour, new_figure, save_picture, tidy
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import load
 from ronda.instances.tables.numbers import seconds

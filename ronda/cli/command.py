@@ -1,6 +1,6 @@
 """Commands whose help ends with examples to copy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -68,7 +68,8 @@ class TaughtGroup(Taught, click.Group):
 class OpenGroup(TaughtGroup):
     """A group with a command for each plugin of a kind, besides those of the core.
 
-    `make` makes the command of a plugin, by its name; help does not import what it lists.
+    `make` makes the command of a plugin, by its name, and so of those that are `own`, the core's;
+    help does not import what it lists.
     """
 
     def __init__(
@@ -76,25 +77,26 @@ class OpenGroup(TaughtGroup):
         *args: Any,
         kind: Kind,
         make: Callable[[str, Plugin], click.Command],
+        own: Mapping[str, Plugin] | None = None,
         **attributes: Any,
     ) -> None:
         super().__init__(*args, **attributes)
-        self.kind, self.make = kind, make
+        self.kind, self.make, self.own = kind, make, own or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in alphabetical order."""
-        return sorted({*self.commands, *known(self.kind)})
+        return sorted({*self.commands, *self.own, *known(self.kind)})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command of the core, or make that of a plugin."""
         if cmd_name in self.commands:
             return self.commands[cmd_name]
-        plugin = find(self.kind, cmd_name)
+        plugin = self.own.get(cmd_name) or find(self.kind, cmd_name)
         return None if plugin is None else self.make(cmd_name, plugin)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table."""
-        lines = {name: plugin.about for name, plugin in known(self.kind).items()}
+        lines = {name: plugin.about for name, plugin in {**known(self.kind), **self.own}.items()}
         lines |= {name: own.get_short_help_str(80) for name, own in self.commands.items()}
         with formatter.section("Commands"):
             formatter.write_dl(sorted(lines.items()))

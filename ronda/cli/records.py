@@ -49,6 +49,7 @@ def options_of(
             field.name,
             type=types.get(field.name) or _type(field.name, hints[field.name]),
             default=default,
+            required=field.default is field.empty and not unset,
             metavar=metavar,
             show_default=default not in (None, ""),
             help=_help(words.get(field.name, ""), {p.name for p in fields}, bare=bare),

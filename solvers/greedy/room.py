@@ -9,9 +9,10 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
+from ronda.formulations.holdings import Holdings, holdings
 from ronda.formulations.options.application import Requested, application_of
 from ronda.formulations.placement import nodes as placing
-from ronda.formulations.placement.nodes import FreeList, Placement, bits_of, free_lists
+from ronda.formulations.placement.nodes import FreeList, Placement, bits_of
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.watts import (
     capped,
@@ -101,6 +102,14 @@ class Draw:
         self._cap_w -= sum(watts for watts, _ in pieces)
         self.spare_w -= sum(max(0.0, watts) for watts, _ in pieces)
 
+    def take_all(self, watts: Floats, seconds: Floats) -> None:
+        """Take many pieces (n,) at once, before any other."""
+        most_s = np.inf if self._until_end else self._round.window_s
+        self._watts = watts
+        self._ends = np.where(seconds < most_s, seconds, self._round.window_s)
+        self._cap_w -= float(watts.sum())
+        self.spare_w -= float(np.maximum(0.0, watts).sum())
+
     def _end(self, seconds: float) -> float:
         most_s = math.inf if self._until_end else self._round.window_s
         return seconds if seconds < most_s else self._round.window_s
@@ -112,23 +121,27 @@ class Draw:
 
     def _settle(self) -> None:
         """Bring the arrays up to date: one by one, or from scratch where many pieces are new."""
-        if self._new or not len(self._times):
-            watts, ends = self._columns(self._new) if self._new else (self._watts, self._ends)
-            if len(self._times) and len(watts) <= ONE_BY_ONE:
+        known = len(self._times) > 0
+        if known and not self._new:
+            return
+        if self._new:
+            watts, ends = self._columns(self._new)
+            known &= len(watts) <= ONE_BY_ONE
+            if known:
                 self._times, self._left_j = self._with(watts, ends)
             self._watts, self._ends = np.append(self._watts, watts), np.append(self._ends, ends)
-            if not len(self._times) or len(watts) > ONE_BY_ONE:
-                self._times, spare_w = spare(
-                    self._round, self._base, self._watts, self._ends, until_end=self._until_end
-                )
-                self._left_j = spare_w * self._times
             self._new = []
-            spare_w = self._left_j / self._times
-            self._tightest = int(spare_w.argmin())
-            self.spare_w = min(self._cap_w, self._later_w, spare_w.item(self._tightest))
-            if self._until_end:  # less may come after the window than what is left of it
-                at = self._times == self._round.window_s
-                self.spare_w = min(self.spare_w, spare_w[at].min() - self._lost_w)
+        if not known:
+            self._times, spare_w = spare(
+                self._round, self._base, self._watts, self._ends, until_end=self._until_end
+            )
+            self._left_j = spare_w * self._times
+        spare_w = self._left_j / self._times
+        self._tightest = int(spare_w.argmin())
+        self.spare_w = min(self._cap_w, self._later_w, spare_w.item(self._tightest))
+        if self._until_end:  # less may come after the window than what is left of it
+            at = self._times == self._round.window_s
+            self.spare_w = min(self.spare_w, spare_w[at].min() - self._lost_w)
 
     def _with(self, watts: Floats, ends: Floats) -> tuple[Floats, Floats]:
         """Return the times at which the use of energy bends with pieces more, and what is left."""
@@ -198,12 +211,18 @@ class Room:
         topology = round.cluster.topology
         self.pools = topology.pools
         sleeping = may_sleep(round) if sleeping is None else sleeping
-        self._free = free_nodes(round, wakes=wakes)
+        pairs = [(state, state.allocation) for state in running]
+        held = holdings(round.cluster, [(s, given) for s, given in pairs if given is not None])
+        self._free = held.free()
+        if not wakes:
+            for free in self._free:
+                free.take(
+                    (n, free.free[free.position[n]]) for n in round.asleep if n in free.position
+                )
         self._own: dict[str, list[int]] = {}
         for index, pool in enumerate(self.pools):
             self._own.setdefault(pool.partition, []).append(index)
         self._order = placing.most_free if most_free else placing.consolidate
-        self._awake_until: dict[int, float] = {}
         self._draw = draw_of(round, sleeping=sleeping, until_end=until_end)
         self.limited, self.bearable_w = self._draw.limited, self._draw.spare_w
         asleep = drowsy(round, sleeping=sleeping)
@@ -211,9 +230,25 @@ class Room:
         self.wake_w = waking_w(round, sleeping=sleeping)
         self._waking = any(self.wake_w)
         self._racks = RackPower(round, asleep) if capped(round.cluster) else None
-        for state in running:
-            assert state.allocation is not None
-            self.take(state, state.allocation)
+        self._begin(held)
+
+    def _begin(self, held: Holdings) -> None:
+        """Use up the watts and joules of what jobs hold at first, whose GPUs are taken."""
+        used, window_s = held.used, self.round.window_s
+        self._awake_until = dict.fromkeys(used, window_s)
+        if self.limited:
+            watts, seconds = held.watts, held.seconds_left(self.round.now_s)
+            lasts_s = np.where(np.isfinite(seconds), np.maximum(window_s, seconds), window_s)
+            until_s = held.until(lasts_s)[used]
+            self._awake_until = dict(zip(used, until_s.tolist(), strict=True))
+            if self._waking:
+                watts = np.append(watts, [self.wake_w[node] for node in used])
+                seconds = np.append(seconds, until_s)
+            self._draw.take_all(watts, seconds)
+        if self._racks is not None:
+            for _, given in held.pairs:
+                for node, more_w in self._pieces_w(given.option, given.placement):
+                    self._racks.add(node, more_w)
 
     @property
     def used(self) -> Collection[int]:
@@ -459,17 +494,6 @@ def waking_w(round: Round, *, sleeping: bool) -> list[float]:
     awake_w = node_w(topology, (), round.asleep)
     watts[asleep] = awake_w[asleep] - topology.sleep_w[asleep]
     return watts.tolist()
-
-
-def free_nodes(round: Round, *, wakes: bool) -> list[FreeList]:
-    """Return the nodes of each pool, all free, but those that sleep now if no job `wakes` them."""
-    free = [nodes.copy() for nodes in free_lists(round.cluster)]
-    if not wakes:
-        for nodes in free:
-            nodes.take(
-                (n, nodes.size[nodes.position[n]]) for n in round.asleep if n in nodes.position
-            )
-    return free
 
 
 def start_in_order(

@@ -24,9 +24,6 @@ from ronda.systems.helios.forecasts import (
 if TYPE_CHECKING:
     import pandas as pd
 
-EVERY_DAYS = 3
-"""It learns again so often, from all steps before."""
-
 ROUNDS = 80
 """Trees a quantile."""
 
@@ -55,7 +52,7 @@ def boosted(
 ) -> DemandForecast:
     """Foretell quantiles for each step ahead, by one model a level with the steps as a feature.
 
-    The models are trained every `EVERY_DAYS` on the days of the series until then, after those of a
+    The models are trained every third day on the days of the series until then, after those of a
     `history` in steps of the same length if there is one. Without history the first two days have
     no forecast. Features are the target's time of day and week and the last day's needs, all of
     them known at the step of the forecast.
@@ -68,7 +65,7 @@ def boosted(
     old = [] if history is None else _rows(history, ahead.tolist(), target)
     first = day // 24 if history is not None else 2 * day
     rise = np.zeros((steps, len(ahead), len(levels)))
-    span = EVERY_DAYS * day
+    span = 3 * day
     for now in [first, *range(span, steps, span)]:
         rest = slice(now, (now // span + 1) * span)
         until = [max(0, now - h) for h in ahead.tolist()]

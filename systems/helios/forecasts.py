@@ -24,10 +24,6 @@ LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.975)
 """Levels of the quantiles."""
 
 
-HOURS = (1 / 6, 1 / 3, 0.5, 2 / 3, 1, 1.5, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24)
-"""How far ahead."""
-
-
 STEP_S = 600.0
 """Length of a step of controllers with a queue, as in Helios."""
 
@@ -82,8 +78,9 @@ class DemandForecast:
 
 
 def steps_ahead(series: Demand) -> Ints:
-    """Return (H,) `HOURS` in steps of a series."""
-    steps = np.rint(np.array(HOURS) * 3600 / series.step_s).astype(np.int64)
+    """Return (H,) the steps ahead of forecasts: from ten minutes to a day."""
+    hours = (1 / 6, 1 / 3, 0.5, 2 / 3, 1, 1.5, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24)
+    steps = np.rint(np.array(hours) * 3600 / series.step_s).astype(np.int64)
     return np.asarray(np.unique(np.maximum(steps, 1)))
 
 

@@ -26,9 +26,6 @@ from ronda.solvers.policies.rigid.queues import queued
 from ronda.systems.helios.forecasts import HOURS_AHEAD, STEP_S, daily_paths, past
 from ronda.systems.helios.lot_sizing import costs, weights, whole
 
-FORESEEN = 20
-"""Jobs of a pool's queue whose waiting is foreseen."""
-
 
 class WantedNodes(Record, frozen=True):
     """The nodes of a pool that were wanted in the last steps, since the first."""
@@ -174,7 +171,8 @@ class Waiting:
         for state in jobs:
             for option in requested_options(self._room.round, state)[:1]:
                 found.setdefault(option.pool, []).append(state)
-        return {pool: states[:FORESEEN] for pool, states in found.items()}
+        # More of a queue than its first 20 jobs is not foreseen: it would take too long.
+        return {pool: states[:20] for pool, states in found.items()}
 
     def lost_s(
         self, pool: int, jobs: Sequence[JobState], woken: Sequence[int], most_s: float

@@ -18,9 +18,6 @@ from ronda.systems.hermes.halving import at, cutoff, rungs
 from ronda.systems.hermes.order import in_order, most_gpus, shares, speed, worth_resizing
 from ronda.systems.hermes.trials import LiveSweep, Trial, searches
 
-RESIZE_EVERY = 5
-"""Reports of a trial from one resize to the next."""
-
 
 class Resized(PlanMemory, frozen=True):
     """The reports of each trial when it last got another number of GPUs."""
@@ -120,11 +117,12 @@ class HyperSched(Clocked):
             has = state.job.gpus if state.allocation is None else state.allocation.option.gpus
             if gpus == has or not state.job.preemptible:
                 continue
-            since = trial.reports - resized.get(trial.name, -RESIZE_EVERY)
+            # A trial is resized at every fifth report at most.
+            since = trial.reports - resized.get(trial.name, -5)
             pause_s = state.pause_at(round.now_s, gpus, round.costs)
             now, then = speed(round, state, has), speed(round, state, gpus)
             grows = worth_resizing(now, then, left_s[trial.name], pause_s)
-            if since >= RESIZE_EVERY and (then > 0 and gpus < has if waiting else grows):
+            if since >= 5 and (then > 0 and gpus < has if waiting else grows):
                 found[trial.name] = gpus
         return found
 

@@ -16,10 +16,6 @@ from ronda.systems.hermes.trials import Trial
 NONE: Mapping[str, int] = MappingProxyType({})
 
 
-GAIN = 1.1
-"""By how much more work a resize must make possible by the deadline."""
-
-
 def firm(state: JobState) -> bool:
     """Return whether a job runs and may not be stopped."""
     return state.allocation is not None and not state.job.preemptible
@@ -95,6 +91,7 @@ def shares(most: Sequence[int], atoms: int) -> list[int]:
 
 def worth_resizing(now: float, then: float, time_left_s: float, pause_s: float) -> bool:
     """Return whether a trial gets further by the deadline with speed `then` after a pause."""
+    gain = 1.1  # a smaller one is not worth it
     if time_left_s == inf:
-        return then > GAIN * now
-    return then * (time_left_s - pause_s) > GAIN * now * time_left_s
+        return then > gain * now
+    return then * (time_left_s - pause_s) > gain * now * time_left_s

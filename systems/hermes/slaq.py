@@ -21,16 +21,6 @@ from ronda.solvers.greedy.policy import Clocked
 from ronda.systems.hermes.order import in_order
 from ronda.systems.hermes.trials import Trial, trials_of
 
-FORGETS = 0.9
-"""Weight of a report relative to the next one."""
-
-LEFT = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
-"""(D,) asymptotes as shares of the least loss."""
-
-FEWEST, LEAST = 4, 1e-30
-"""Losses that are needed for a fit, and the least of them relative to the largest; without a fit
-the last fall stands for the next."""
-
 
 @dataclass(frozen=True)
 class Slaq(Clocked):
@@ -69,7 +59,8 @@ def expected_fall(losses: tuple[float, ...]) -> float:
     largest = float(np.abs(np.diff(known)).max())
     if not largest > 0:
         return 0.0
-    if len(losses) < FEWEST or known.min() < LEAST:
+    # Fewer losses fit any curve, and losses near 0 none: then the last fall stands for the next.
+    if len(losses) < 4 or known.min() < 1e-30:
         return max(0.0, float(known[-2] - known[-1])) / largest
     now, after = fitted(known)
     return max(0.0, now - after) / largest
@@ -78,9 +69,10 @@ def expected_fall(losses: tuple[float, ...]) -> float:
 def fitted(losses: Floats) -> tuple[float, float]:
     """Return the best fit to K losses above 0 at the last of them, and at the next."""
     steps = np.arange(len(losses), dtype=float)
-    weights = FORGETS ** (steps[-1] - steps)
-    above = losses - LEFT[:, None] * losses.min()
-    asymptotes = LEFT * losses.min()
+    weights = 0.9 ** (steps[-1] - steps)  # an older report counts a tenth less
+    left = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
+    asymptotes = left * losses.min()
+    above = losses - asymptotes[:, None]
     ahead = np.append(steps, steps[-1] + 1)
     inverse = _polynomial(steps, 1 / above, weights * above**4, 2, ahead)
     safe = np.where(inverse > 0, inverse, np.nan)

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, erfc, floor, hypot, inf, log1p, sqrt
+from operator import itemgetter
 from typing import Annotated, ClassVar, NamedTuple
 
 import msgspec
@@ -40,12 +41,6 @@ from ronda.systems.hermes.order import (
 )
 from ronda.systems.hermes.probes import fused, parted
 from ronda.systems.hermes.trials import LiveSweep, Trial, searches
-
-RHO, TRUST = 0.0, 5.0
-"""Mean of rho before anything is seen, and how many falls that counts as."""
-
-LEAST_ERROR = 0.1
-"""The least s that is believed: most trials fall smoothly or not at all, but some begin late."""
 
 MOST = 1.5
 """The largest rho that is believed."""
@@ -123,8 +118,10 @@ class SweepPolicy(Clocked):
             able = self._able(round, search, frozenset(lost))
             ranks = [(_rank(t, finals, search.least), t) for t in able]
             tried = all(trial.losses for trial in able)
-            ranked += sorted(ranks, key=_rank_of)[: self._most(round, search) if tried else None]
-        ranked.sort(key=_rank_of)
+            ranked += sorted(ranks, key=itemgetter(0))[
+                : self._most(round, search) if tried else None
+            ]
+        ranked.sort(key=itemgetter(0))
         plan = self._filled(round, [trial for _, trial in ranked], initial, seen.names)
         plan = replace(plan, policy=self.name, discarded=tuple(discarded))
         return seen.told(rest(round, plan, initial))
@@ -186,10 +183,11 @@ class Posterior:
     def __init__(self, trials: Iterable[tuple[float, ...]]) -> None:
         found = [evidence(losses) for losses in trials if len(losses) > 2] or [Evidence()]
         xx, xy, yy, steps = (sum(column) for column in zip(*found, strict=True))
-        prior = TRUST * xx / steps if xx else 1.0
-        self.rho = min(MOST, max(0.0, (xy + prior * RHO) / (xx + prior)))
+        prior = 5.0 * xx / steps if xx else 1.0  # a rho of 0, believed as much as five falls
+        self.rho = min(MOST, max(0.0, xy / (xx + prior)))
         error = yy - 2 * self.rho * xy + self.rho**2 * xx
-        self.variance = max(LEAST_ERROR**2, error / max(1, steps))
+        # Most trials fall smoothly or not at all, but some begin late: s is 0.1 at least.
+        self.variance = max(0.1**2, error / max(1, steps))
         self.rho_variance = self.variance / (xx + prior)
 
     def final(self, losses: tuple[float, ...], reports: int) -> Final:
@@ -288,7 +286,3 @@ def _rank(trial: Trial, finals: Mapping[str, Final], least: float) -> tuple[bool
         return False, -float(trial.runs)
     mean = finals[trial.name].mean
     return True, mean / least if 0 < least < inf else mean
-
-
-def _rank_of(pair: tuple[tuple[bool, float], Trial]) -> tuple[bool, float]:
-    return pair[0]

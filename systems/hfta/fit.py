@@ -48,13 +48,8 @@ MODES: dict[str, Mode] = {mode: mode for mode in get_args(Mode)} | {
 }
 """What tables call the modes."""
 
-MIB = 1024.0
-
 MOST_MODELS = 10_000
 """Models that a table may put on one GPU."""
-
-SAME = 1e-6
-"""Relative difference of numbers that are one, up to rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,12 +99,12 @@ def read_sharing(
     rows["step_s"] = _steps(path, frame, rows.models)
     memory = frame.assign(memory_mib=frame.memory_mib.replace("", "1"))
     measured = (frame.memory_mib != "").to_numpy()
-    rows["memory_gib"] = np.where(measured, _number(path, memory, "memory_mib") / MIB, np.nan)
+    rows["memory_gib"] = np.where(measured, _number(path, memory, "memory_mib") / 1024.0, np.nan)
     alone = None
     if "alone_throughput" in headers:
         alone = _inverse(path, frame, "alone_throughput")
         usual = alone.groupby([frame.application, frame.gpu_type]).transform("median")
-        apart = (abs(alone / usual - 1.0) > SAME).to_numpy()
+        apart = (abs(alone / usual - 1.0) > 1e-6).to_numpy()
         expected = "the same in all rows of a model and GPU"
         refuse(path, frame, apart, "alone_throughput", expected, headers["alone_throughput"])
     found = []
@@ -163,12 +158,6 @@ def _step_alone(rows: pd.DataFrame, given: float | None) -> float | None:
 
 WIDTHS = 3
 """Different numbers of models that a law is fitted to; fewer are kept as measured."""
-
-FLOOR_ROWS, FLOOR_GAIN = 5, 0.5
-"""Rows that a floor needs, and the share of the error that must be left of that without."""
-
-POOR = 0.05
-"""Mean error from which on times follow no line."""
 
 SIDE_BY_SIDE = ("packed", "slices")
 """Modes of several processes: one of them is the model alone, and several are never faster."""
@@ -227,7 +216,7 @@ def _curve(table: SharedGpu, mode: Mode, rows: pd.DataFrame, least: int) -> Fit:
         for name, error in zip(("alpha_s", "beta_s", "floor_s"), errors.tolist(), strict=True)
     )
     found = _sharing(table, Sharing(mode=mode, time=fitted), lined, parameters, ())
-    if found.errors.mape <= POOR:
+    if found.errors.mape <= 0.05:  # else times follow no line
         return found
     message = f"no law: the best line is {found.errors.mape:.0%} off in the mean, kept as measured"
     remark = FitRemark(code="no-line", message=message)
@@ -253,8 +242,8 @@ def _affine(rows: pd.DataFrame, floor_s: float) -> tuple[AffineTime, Floats]:
     ordered = rows.sort_values("models", kind="stable")
     models, times = ordered.models.to_numpy(float), ordered.step_s.to_numpy(float)
     best, errors = _line(models, times, 0, floor_s)
-    if floor_s == 0.0 and len(models) >= FLOOR_ROWS:
-        least = FLOOR_GAIN * _squares(best, models, times)
+    if floor_s == 0.0 and len(models) >= 5:
+        least = 0.5 * _squares(best, models, times)
         for flat in range(2, len(models) - 1):
             found, own = _line(models, times, flat, 0.0)
             if _squares(found, models, times) < least:

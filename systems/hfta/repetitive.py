@@ -60,9 +60,6 @@ LOOK_BACK = 64
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
-RAN = Filters(min_duration_s=1e-9)
-"""Jobs that ran at all."""
-
 
 def repetitive(jobs: pd.DataFrame, rule: Burst = DEFAULT) -> pd.Series:
     """Return the group of every job, by index; -1 for jobs that are in none.
@@ -110,7 +107,7 @@ def read_repetitive(path: str | Path, rule: Burst = DEFAULT) -> pd.DataFrame:
 
     The columns are the canonical ones and ``group``.
     """
-    jobs = trace_rows("helios", path, filters=RAN)
+    jobs = trace_rows("helios", path, filters=Filters(min_duration_s=1e-9))
     jobs["group"] = repetitive(jobs, rule)
     return jobs
 

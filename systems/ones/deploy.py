@@ -22,9 +22,6 @@ from ronda.systems.ones.limits import Candidate, halved
 from ronda.systems.ones.memory import OnesMemory, Speeds, noted
 from ronda.systems.ones.subproblem import Subproblem
 
-EPOCHS = 1
-"""Epochs that a job completes before it is changed again (update_interval)."""
-
 Allocations = dict[str, Allocation]
 
 
@@ -32,7 +29,7 @@ def update(problem: Subproblem, genome: Ints, found: list[Candidate]) -> tuple[I
     """Return the genome to run from now on, and whether it is the new (best) one as a whole."""
     target = problem.placements(genome)
     if all(
-        each.epochs - each.known.placed >= EPOCHS
+        each.epochs - each.known.placed >= 1  # an epoch (update_interval)
         for j, each in enumerate(found)
         if each.job.gpus and not same_nodes(each.job.held, target.get(j, ()))
     ):

@@ -18,9 +18,6 @@ from ronda.systems.ones.subproblem import OnesJob, Subproblem
 EXECUTED = 2
 """Epochs after which a job counts as executed (num_epochs_before_next_scaling)."""
 
-SIGMA = 1.0
-"""The artifact's scale_down_factor."""
-
 
 def grown(limit: int, gpus: int, most: int) -> int:
     """Return R after a job on `gpus` may scale up: doubled, up to `most`, if all of it is used."""
@@ -33,7 +30,8 @@ def shrunk(gpus: int, ran_s: float, median_s: float) -> int:
     ``max(1, floor(2 c / (sigma T_j / T_med + 1)))``, rounded up to an even number: c for a job that
     has run for the median time of all jobs that have started, half of it after three times as long.
     """
-    whole = max(1, floor(2 * gpus / (SIGMA * ran_s / median_s + 1)))
+    sigma = 1.0  # the artifact's scale_down_factor
+    whole = max(1, floor(2 * gpus / (sigma * ran_s / median_s + 1)))
     return whole + whole % 2
 
 

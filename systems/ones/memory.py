@@ -12,9 +12,6 @@ from ronda.instances.plan import PlanMemory
 from ronda.systems.ones.progress import features
 from ronda.systems.ones.subproblem import OnesJob
 
-MEASUREMENTS = 5
-"""The last measurements at a size that count (the artifact's num_monitored_throughputs)."""
-
 PAST = 256
 """Finished jobs that are remembered, the last ones: a process may run for months."""
 
@@ -132,7 +129,8 @@ class OnesMemory(PlanMemory, frozen=True):
 
 def noted(known: Speeds, gpus: int, samples_per_s: float) -> Speeds:
     """Return speeds with that of one more epoch, or of the part that a change of GPUs ended."""
-    return known | {gpus: [*known.get(gpus, ()), samples_per_s][-MEASUREMENTS:]}
+    # The last 5 at a size count (the artifact's num_monitored_throughputs).
+    return known | {gpus: [*known.get(gpus, ()), samples_per_s][-5:]}
 
 
 def _done(job: OnesJob, now_s: float) -> float:

@@ -24,18 +24,10 @@ FEATURES = ("log dataset size", "initial loss", "epochs done", "loss decrease", 
 """Columns of a feature matrix."""
 
 EPOCHS = FEATURES.index("epochs done")
-MAX_INITIAL_LOSS = 100.0
-
-LEAST_DECREASE = -1e6
-"""Least fall of a loss, relative to the first one, that is told: one that explodes stays finite."""
-
 SMALLEST = 1e-9
 """Samples of rho are kept this far from 0 and 1, where the work to come is infinite or none."""
 
 HIDDEN = 64
-
-ITERATIONS = 30
-"""Of L-BFGS; on held-out jobs more are no better."""
 
 MAX_ROWS = 2000
 """No more are trained on, drawn at random without replacement."""
@@ -57,8 +49,8 @@ def features(
     are positive and not necessarily whole: samples seen / dataset size. An `accuracy` above 1, as
     in logs in percent, counts as 1.
     """
-    first = min(initial_loss, MAX_INITIAL_LOSS)
-    decrease = max(LEAST_DECREASE, 1.0 - loss / first)
+    first = min(initial_loss, 100.0)
+    decrease = max(-1e6, 1.0 - loss / first)  # that of a loss that explodes stays finite
     return [log(dataset_size), first, epochs, decrease, min(1.0, accuracy)]
 
 
@@ -135,7 +127,8 @@ class ProgressPredictor:
         shift, deviation = x.mean(axis=0), x.std(axis=0)
         scale = np.where(deviation > 0, deviation, 1.0)
         data = ((x - shift) / scale, y, a)
-        found = minimize(loss, start, data, "L-BFGS-B", True, options={"maxiter": ITERATIONS})
+        # On held-out jobs more iterations are no better.
+        found = minimize(loss, start, data, "L-BFGS-B", True, options={"maxiter": 30})
         return cls(found.x, shift, scale)
 
     def predict(self, rows: ArrayLike) -> BetaProgress:

@@ -26,24 +26,19 @@ from ronda.systems.ones.genome import IDLE
 WORD = 64
 """Bits of a word: each says whether a job is on the path."""
 
-REMEMBERED = 512
-"""Genomes that are remembered for a deployed genome; more are forgotten."""
-
-CELLS = 3_000_000
-"""Entries of the largest array of the programme; more genomes are worked on in parts."""
-
 
 def reorder(allocations: Ints, deployed: Ints) -> Ints:
     """Return (P, C) genomes of (P, J) allocations, packed, close to the (C,) deployed genome."""
     known = _remembered(deployed.tobytes())
-    if len(known) > REMEMBERED:
+    if len(known) > 512:
         known.clear()
     keys = [row.tobytes() for row in allocations]
     unknown = {key: row for key, row in zip(keys, allocations, strict=True) if key not in known}
     if unknown:
         fresh, names = np.stack(list(unknown.values())), list(unknown)
         slots = int((fresh > 0).sum(axis=1).max(initial=0)) + 1
-        part = max(1, CELLS // ((len(deployed) + 1) * slots))
+        # The largest array of the programme has 3,000,000 entries at most.
+        part = max(1, 3_000_000 // ((len(deployed) + 1) * slots))
         for k in range(0, len(fresh), part):
             few = fresh[k : k + part]
             plain, (packed, complete) = in_order(few, deployed), _programme(few, deployed)

@@ -15,15 +15,6 @@ from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING
 from ronda.systems.ones.genome import IDLE
 
-REQUESTS = 4
-"""A job may grow to this multiple of the GPUs that its user asked for."""
-
-EPOCHS = 30
-"""Epochs that a job is taken to have whose data set is not known (their mean in the workload)."""
-
-EPOCH_S = 60.0
-"""Seconds of an epoch on the requested GPUs if not even the job's work is estimated."""
-
 
 @dataclass(frozen=True)
 class OnesJob:
@@ -83,18 +74,18 @@ class OnesJob:
         job = self.state.job
         low, high = self.of.limits(job)
         batch = None if self._scales else self.of.batch(job)
-        return _sizes(self.of, low, max(low, min(high, REQUESTS * job.gpus)), batch)
+        return _sizes(self.of, low, max(low, min(high, 4 * job.gpus)), batch)
 
     @cached_property
     def epoch(self) -> float:
-        """Return D, the samples of an epoch, by an assumption (`EPOCHS`) if the job tells none."""
+        """Return D, the samples of an epoch, or an assumption where the job tells none."""
         job = self.state.job
         if job.epoch is not None:
             return job.epoch
         if job.estimate is not None:
-            return job.estimate.work / EPOCHS
+            return job.estimate.work / 30  # the mean number of epochs in the workload
         size = int(self.sizes[-1])
-        return EPOCH_S * (self.samples_per_s(size) if size else 1.0)
+        return 60.0 * (self.samples_per_s(size) if size else 1.0)
 
     def on(self, round: Round, placement: Placement) -> Allocation | None:
         """Return its allocation at a placement, the very same object if it is there already.

@@ -20,9 +20,6 @@ from ronda.systems.ones.progress import ProgressPredictor
 from ronda.systems.ones.reorder import reorder
 from ronda.systems.ones.subproblem import Subproblem
 
-SLOWEST = 1e-3
-"""Lines that fall are not followed below this share of the slowest measurement."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tick:
@@ -107,7 +104,8 @@ def speeds(measured: Mapping[int, Sequence[float]], most: int) -> Floats:
     found: Floats = np.interp(gpus, size, mean)
     slope = (mean[-1] - mean[-2]) / (size[-1] - size[-2])
     found = np.where(gpus > size[-1], mean[-1] + slope * (gpus - size[-1]), found)
-    found[1:] = np.maximum(found[1:], SLOWEST * mean[1:].min())
+    # Lines that fall end at a thousandth of the slowest measurement.
+    found[1:] = np.maximum(found[1:], 1e-3 * mean[1:].min())
     return found
 
 

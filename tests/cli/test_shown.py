@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from matplotlib.figure import Figure
 
-from ronda.bench.figures.style import save
+from ronda.bench.figures.draw import save
 from ronda.bench.figures.table import write_tables
 from ronda.instances import generate
 from ronda.instances.files.json import write

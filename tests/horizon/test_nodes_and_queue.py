@@ -1,6 +1,7 @@
 """What the state of a run is made of: nodes that sleep, wake up or are off; jobs in order."""
 
 import pytest
+from msgspec.structs import replace
 
 from ronda.horizon.nodes import NodeStates
 from ronda.horizon.queue import Queue
@@ -19,12 +20,16 @@ def nodes():
 def test_a_sleep_and_a_wake_up(nodes):
     """Asleep from 0 to 100, awake at 160: 2 × 200 W, then 200 + 10 W, then 400 + 30 W."""
     nodes.sleep({1}, 0.0)
-    assert (nodes.watts, nodes.asleep) == (210.0, {1: 0.0})
+    assert (nodes.meter.watts, nodes.asleep) == (210.0, {1: 0.0})
     nodes.sleep(set(), 100.0)
-    assert (nodes.watts, nodes.sleeps, nodes.waking) == (400.0, [(1, 0.0, 100.0)], {1: (100, 160)})
+    assert (nodes.meter.watts, nodes.sleeps, nodes.waking) == (
+        400.0,
+        [(1, 0.0, 100.0)],
+        {1: (100, 160)},
+    )
     assert (nodes.waking_w(), nodes.owed_j(120.0)) == (30.0, 30.0 * 40)
     # 100 s at 210 W, 60 s at 430 W, 40 s at 400 W
-    assert nodes.used_j(200.0, []) == 21_000 + 25_800 + 16_000
+    assert nodes.used_j(200.0) == 21_000 + 25_800 + 16_000
     option = Option(pool=0, gpus=2, span="node", rate=1.0, power_w=0.0)
     first, second = (Allocation(option=option, placement=((n, 2),)) for n in (0, 1))
     assert [nodes.hold_from_s(a, 120.0) for a in (first, second)] == [120.0, 160.0]
@@ -37,13 +42,13 @@ def test_a_node_that_goes_off_while_it_wakes_up(nodes):
     nodes.sleep({1}, 0.0)
     nodes.sleep(set(), 100.0)
     nodes.go_off(1, 110.0)
-    assert (nodes.watts, nodes.waking, nodes.off) == (200.0, {}, {1: 110.0})
+    assert (nodes.meter.watts, nodes.waking, nodes.off) == (200.0, {}, {1: 110.0})
     assert nodes.out({}) == ((1, 2),)
     nodes.come_back(1, 150.0)
     nodes.close(200.0)
     # 100 s at 210 W, 10 s at 430 W, 40 s at 200 W, 50 s at 400 W
-    assert nodes.used_j(200.0, []) == 21_000 + 4_300 + 8_000 + 20_000
-    assert nodes.watts == 400.0
+    assert nodes.used_j(200.0) == 21_000 + 4_300 + 8_000 + 20_000
+    assert nodes.meter.watts == 400.0
 
 
 def test_a_drained_node_keeps_what_is_held(nodes):
@@ -61,12 +66,16 @@ def test_jobs_stay_in_the_order_of_submission():
     }
     for place, (job_id, state) in enumerate(states.items()):
         queue.submit(job_id, place, state)
+    option = Option(pool=0, gpus=1, span="node", rate=1.0, power_w=0.0)
+    given = Allocation(option=option, placement=((0, 1),))
     for job_id in "dbc":
-        queue.run(job_id, states[job_id])
+        queue.run(job_id, replace(states[job_id], allocation=given))
     assert ([*queue.waiting], [*queue.running]) == (["a"], ["b", "c", "d"])
+    assert [*queue.held] == ["b", "c", "d"]
     queue.wait("c", states["c"])
     queue.wait("b", states["b"])
     assert ([*queue.waiting], [*queue.running]) == (["a", "b", "c"], ["d"])
+    assert queue.held == {"d": given}
     queue.leave("b")
     queue.leave("d")
     assert ([*queue.waiting], [*queue.running]) == (["a", "c"], [])

@@ -38,8 +38,8 @@ def help(*words):
     done = CliRunner().invoke(cli, [*words, "--help"], prog_name="ronda")
     return done.exit_code == 0 and done.output
 
-core = "fifo srtf tiresias las pollux-like elasticflow-like gavel-like shockwave-like".split()
-core += ["race-to-idle", "fifo+zeus", "prices", "milp", "genetic(generations=2)"]
+core = "fifo srtf pollux-like elasticflow-like shockwave-like race-to-idle fifo+zeus prices".split()
+core.append("genetic(generations=2)")
 arrays, tight = ronda.load("round-arrays"), ronda.load("round-tight-64")
 own = [name for name in POLICIES if ".systems." in POLICIES[name]]
 short = {"evolve+fused": "evolve+fused(generations=2)"}

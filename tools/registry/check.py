@@ -1,4 +1,4 @@
-"""Whether what the registry says holds: plans are checked and worth what it says, bounds above."""
+"""Whether the registry holds: plans are checked and valued again, bounds lie above them."""
 
 from math import isclose
 from pathlib import Path
@@ -26,7 +26,7 @@ EXACT, SOLVED = 1e-9, 2 * models.GAP
 
 
 def worth(round: Round, plan: Plan) -> float:
-    """Return what a plan is worth by the usual objective, whoever made it.
+    """Return the worth of a plan by the usual objective, whichever policy made it.
 
     That is the sum of the values of the options that jobs get: `rank` with its usual parameters,
     as `milp` and `prices` maximise it. Moves are not weighed. An array that runs counts as one job;
@@ -55,7 +55,7 @@ def packaged_round(name: str) -> Round:
 def wrong_with_round(
     name: str, entry: RoundEntry, folder: Path, mps: Path, *, every: bool = False
 ) -> list[str]:
-    """Return what does not hold of an entry, in words.
+    """Return the faults of an entry, in words.
 
     Its model is written into the folder `mps` if its optimum is known, or `every` one is.
     """
@@ -79,7 +79,7 @@ def wrong_with_round(
 def _wrong_with_model(
     round: Round, entry: RoundEntry, folder: Path, mps: Path, *, every: bool
 ) -> list[str]:
-    """Return what does not hold of the model: itself, the packed one, its optimum, what is above.
+    """Return the faults of the model: its numbers, the packed file, its optimum, bounds and plans.
 
     A plan on nodes is a choice of the model as well, and a bound of counts one of its optimum.
     """
@@ -109,7 +109,7 @@ def _wrong_with_model(
 
 
 def wrong_with_instance(name: str, entry: InstanceEntry) -> list[str]:
-    """Return what does not hold of an entry, in words; runs are not made again."""
+    """Return the faults of an entry, in words; runs are not made again."""
     instance = load(name)
     if not isinstance(instance, Instance) or files.fingerprint(instance) != entry.fingerprint:
         return ["the packaged instance is another one by now"]

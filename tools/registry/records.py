@@ -1,4 +1,4 @@
-"""What the file of the registry holds, and where it is."""
+"""The records of the registry, and their files."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ FILE = "registry.json"
 
 
 class By(Record, frozen=True, kw_only=True):
-    """Who found something: a policy with its parameters, and with which versions; `date` in UTC."""
+    """The finder of a result: a policy with its parameters and versions; `date` in UTC."""
 
     policy: str
     seed: Index = 0
@@ -28,22 +28,22 @@ class By(Record, frozen=True, kw_only=True):
 
     @classmethod
     def now(cls, policy: str, seed: int, packages: dict[str, str]) -> Self:
-        """Return who found something today, with packages besides ronda."""
+        """Return the finder of a result of today, with packages besides ronda."""
         used = {"ronda": versions()["ronda"]} | packages
         return cls(policy=policy, seed=seed, versions=used, date=f"{datetime.now(UTC):%Y-%m-%d}")
 
 
 class BestPlan(Record, frozen=True, kw_only=True):
-    """The best plan known, which is the file ``NAME.plan.json.zst``, and what it is worth."""
+    """The best plan known, which is the file ``NAME.plan.json.zst``, and its worth."""
 
     objective: float
     by: By
 
 
 class Bound(Record, frozen=True, kw_only=True):
-    """What no plan is worth more than.
+    """An upper bound on the worth of plans.
 
-    `of` is what it was proven for: all plans on ``nodes``, or all choices of options whose
+    `of` says for which it was proven: all plans on ``nodes``, or all choices of options whose
     ``counts`` of GPUs fit, which bounds plans on nodes as well.
     """
 
@@ -67,7 +67,7 @@ class Model(Record, frozen=True, kw_only=True):
 
 
 class RoundEntry(Record, frozen=True, kw_only=True):
-    """What is known of a round; `tried` has the seconds that each policy was given."""
+    """The best results of a round; `tried` has the seconds that each policy was given."""
 
     fingerprint: str
     best: BestPlan | None = None
@@ -91,7 +91,7 @@ class BestRun(Record, frozen=True, kw_only=True):
 
 
 class InstanceEntry(Record, frozen=True, kw_only=True):
-    """What is known of an instance: the clairvoyant bound, and runs by what policies knew."""
+    """The best results of an instance: the clairvoyant bound, and runs by level of knowledge."""
 
     fingerprint: str
     bound_mean_jct_s: NonNegative
@@ -100,7 +100,7 @@ class InstanceEntry(Record, frozen=True, kw_only=True):
 
 
 class Registry(Record, frozen=True, kw_only=True):
-    """The best results known, by name of what is packaged."""
+    """The best results known, by name of the packaged round or instance."""
 
     format: Literal["ronda/registry/1"] = "ronda/registry/1"
     rounds: dict[Name, RoundEntry] = {}

@@ -390,7 +390,7 @@ function roundRows() {
 }
 
 function mark() { // where the chosen round is in the chart of the run
-  const at = run.now[Number($("round").value)], shapes = run.over_time.chart[1].shapes;
+  const at = run.now[Number($("round").value)], shapes = run.over_time.chart[1].shapes ?? [];
   return at === undefined ? shapes : [...shapes, { type: "line", yref: "paper", x0: at / run.unit, x1: at / run.unit, y0: 0, y1: 1, line: { width: 1, dash: "dot" } }];
 }
 

@@ -17,7 +17,7 @@ from ronda.instances.clock import Deadline, OutOfTimeError
 from ronda.instances.plan import Plan, PlanMemory, SolutionStatus
 from ronda.instances.round import Round
 from ronda.solvers.decision.plan import Choice, Question
-from ronda.solvers.policies.optimising.prices import Priced
+from ronda.solvers.policies.optimising.prices import ByPrices
 
 
 class WakingNodes(PlanMemory, frozen=True):
@@ -29,7 +29,7 @@ class WakingNodes(PlanMemory, frozen=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MilpEnergy(Priced):
+class MilpEnergy(ByPrices):
     """Give every job the option that the round's best plan gives it, with a price on energy.
 
     The exact counterpart of `powerflow`: the allocation model of `milp` (docs/formulations.md) with

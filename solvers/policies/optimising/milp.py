@@ -24,7 +24,7 @@ PLACEMENTS = ("nodes", "exact", AGGREGATE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Modelled(Optimising):
+class ByModel(Optimising):
     """Solve the allocation model (docs/formulations.md) of a round for an objective."""
 
     packages: ClassVar[tuple[str, ...]] = ("numpy", "pyomo", "highspy")
@@ -48,7 +48,7 @@ class Modelled(Optimising):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Milp(Modelled):
+class Milp(ByModel):
     """Give every job the option that the round's best plan gives it, by mixed-integer programming.
 
     The allocation model (docs/formulations.md) is solved to a proven gap, or as far as the time
@@ -128,7 +128,7 @@ class Milp(Modelled):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CpSat(Modelled):
+class CpSat(ByModel):
     """Give every job the option that the round's best plan gives it, by constraint programming.
 
     The same model as `milp`, in whole numbers (`ronda.solvers.exact.cp_sat`), solved by OR-Tools'
@@ -163,7 +163,7 @@ class CpSat(Modelled):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SiaLike(Modelled):
+class SiaLike(ByModel):
     """Give every job the GPU type and count for which the sum of goodputs^power is best.
 
     After Sia (Jayaram Subramanya et al., SOSP 2023), as its artifact has it: goodput over the least

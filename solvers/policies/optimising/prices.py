@@ -19,7 +19,7 @@ PLACEMENTS = ("nodes", AGGREGATE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Priced(Optimising):
+class ByPrices(Optimising):
     """Let prices of GPUs and watts choose every job's option for an objective."""
 
     packages: ClassVar[tuple[str, ...]] = ("numpy", "highspy")
@@ -83,7 +83,7 @@ class Priced(Optimising):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prices(Priced):
+class Prices(ByPrices):
     """Let prices of GPUs and watts choose every job's option, to a certified gap.
 
     The same model as `milp`, solved by the price engine (`ronda.solvers.prices.engine`): the

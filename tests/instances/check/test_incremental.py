@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from ronda.instances.check import incremental as ledger_module
 from ronda.instances.check.checker import Ledger, check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
-from ronda.instances.job import Allocation, Job, JobState, Option
+from ronda.instances.errors import RondaError
+from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Parametric, PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
@@ -68,6 +69,7 @@ class Run:
         self.rng, self.room, self.ledger = rng, room, Ledger(room)
         self.states = {}
         self.asleep = ()
+        self.now_s = 0.0
         for k in range(10):
             profile = rng.choice(["elastic", "rigid"])
             job = Job(
@@ -78,19 +80,23 @@ class Run:
                 min_gpus=1,
                 max_gpus=4,
                 preemptible=rng.random() < 0.8,
+                estimate=rng.choice([None, Estimate(work=rng.choice([1.0, 30.0, 3000.0]))]),
             )
             self.states[job.id] = JobState(job=job, since_s=0)
 
     def round(self):
         """Return the round now, sometimes with limits that bite."""
         rng, states = self.rng, self.states.values()
+        self.now_s += rng.choice([0.0, 1.0, 7.5])
         return Round(
+            now_s=self.now_s,
             cluster=self.room,
             profiles=PROFILES,
             running=tuple(s for s in states if s.allocation is not None),
             waiting=tuple(s for s in states if s.allocation is None),
             power_cap_w=rng.choice([None, 3000.0, 2000.0]),
-            energy_j=rng.choice([None, None, 3000.0 * 60]),
+            energy_j=rng.choice([None, 2200.0 * 60, 3000.0 * 60]),
+            banked_j=rng.choice([None, 1000.0]),
             window_s=60,
             asleep=self.asleep,
             waking=tuple(n for n in range(2) if n not in self.asleep),
@@ -132,7 +138,10 @@ class Run:
         self.ledger.accept(plan)
         self.asleep = self.asleep if plan.asleep is None else plan.asleep
         for job_id, state in self.states.items():
-            self.states[job_id] = replace(state, allocation=plan.allocations.get(job_id))
+            given = plan.allocations.get(job_id)
+            if given is not state.allocation:
+                since_s, done = self.now_s + 2.0, state.done_at(self.now_s)
+                self.states[job_id] = replace(state, allocation=given, since_s=since_s, done=done)
 
     def complete(self):
         """Let some running jobs end."""
@@ -167,10 +176,30 @@ def test_the_ledger_finds_what_the_full_check_finds(seed, caps):
             run.complete()
 
 
-def test_sums_of_power_are_renewed(monkeypatch):
-    """The sums that are made again every few changes are those that were kept."""
-    monkeypatch.setattr(ledger_module, "RESUM_AFTER", 3)
+def test_the_books_agree_with_what_they_are_made_of(monkeypatch):
+    """They do before every plan that random runs accept, else it raises an error."""
+    monkeypatch.setattr(ledger_module, "AUDITED_AFTER", 1)
     test_the_ledger_finds_what_the_full_check_finds()
+
+
+@pytest.mark.parametrize(
+    ("books", "wrong"),
+    [
+        (lambda ledger: ledger._used.__setitem__(7, 1), "GPUs in use"),
+        (lambda ledger: ledger._members.update(["never"]), "arrays"),
+        (lambda ledger: ledger._extra_w.__setitem__(0, ledger._extra_w[0] + 1e-3), "watts"),
+        (lambda ledger: ledger._expected._rows.__setitem__((5, 5), 1.0), "expected ends"),
+    ],
+)
+def test_wrong_books_end_the_run(monkeypatch, books, wrong):
+    """What was not kept as it should have been is found within some plans, and named."""
+    monkeypatch.setattr(ledger_module, "AUDITED_AFTER", 1)
+    ledger, round_, held = hundred()
+    plan = Plan(allocations=held)
+    assert ledger.check(round_, plan) == []
+    books(ledger)
+    with pytest.raises(RondaError, match=f"wrong on {wrong}$"):
+        ledger.accept(plan)
 
 
 def test_books_that_do_not_fit_the_round_are_not_trusted():

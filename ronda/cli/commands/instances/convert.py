@@ -1,10 +1,9 @@
 """``ronda instances convert``: published traces become instance files."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import click
 import msgspec
@@ -14,9 +13,7 @@ from ronda.cli.load import written
 from ronda.cli.options import (
     NODES,
     SECONDS,
-    SEED,
     TARGET,
-    Command,
     Parsed,
     stacked,
     was_given,
@@ -31,12 +28,24 @@ from ronda.instances.traces.columns import NAMED, Columns, Dropped, Filters, col
 from ronda.instances.traces.rigid import MACHINES, read_machine
 from ronda.solvers.plugins import Plugin
 
+OWN = {
+    trace: Plugin(f"ronda.instances.traces.{module}:read_{trace}", about)
+    for trace, module, about in (
+        ("helios", "published", "Read a log of SenseTime Helios: rigid jobs on nodes of 8 V100."),
+        ("itp", "published", "Read a cluster of Microsoft's ITP trace: rigid jobs with deadlines."),
+        ("philly", "published", "Read Microsoft's Philly trace: rigid jobs on nodes of 8 GPUs."),
+        ("pollux", "pollux", "Read a workload of Pollux's simulator: elastic jobs."),
+    )
+}
+"""Readers of published traces in the core."""
+
 
 @click.group(
     name="convert",
     cls=OpenGroup,
     kind="traces",
-    make=lambda name, found: _other(name, found),
+    make=lambda name, found: _reading(name, found),
+    own=OWN,
     examples=(
         "ronda instances convert helios cluster_log.csv --nodes vcvGl=20 --out vcvgl.json.zst",
         "ronda instances convert philly jobs.csv.gz --nodes 321 --max-gpus 64 --out philly.json.gz",
@@ -70,30 +79,20 @@ def _rows(given: dict[str, Any], usual: Filters) -> Filters:
     return replace(usual, **asked)
 
 
-def _add(trace: str, metavar: str, about: str, *options: Callable[[Command], Command]) -> None:
-    """Add the command that reads a trace, by ``read_TRACE`` of its module."""
-    module = trace if trace == "pollux" else "published"
-    found = Plugin(f"ronda.instances.traces.{module}:read_{trace}")
-    command.add_command(_reading(trace, metavar, about, found, *options))
-
-
-def _other(trace: str, found: Plugin) -> click.Command:
-    """Return the command of another package's reader: its parameters are options."""
+def _reading(trace: str, found: Plugin) -> click.Command:
+    """Return the command that reads a trace: the parameters of its reader are options."""
     read = found.load(f"ronda instances convert {trace}")
-    source, *parameters = signature(read).parameters
-    options = options_of(read, skip={source, "name", "filters", "dropped"})
-    rows = [_row_options] if "filters" in parameters else []
-    return _reading(trace, "FILE", summary(read).replace("`", ""), found, options, *rows)
-
-
-def _reading(
-    trace: str, metavar: str, about: str, found: Plugin, *options: Callable[[Command], Command]
-) -> click.Command:
-    """Return the command that reads a trace by a reader."""
+    source, *_ = signature(read).parameters
+    filters = signature(read).parameters.get("filters")
+    types: dict[str, Any] = {}
+    if get_type_hints(read).get("nodes", int) is not int:
+        types["nodes"] = NODES
+    options = options_of(read, skip={source, "name", "filters", "dropped"}, **types)
+    rows = [_row_options] if filters is not None else []
 
     def carry_out(source: Path, out: Path, name: str | None, as_json: bool, **given: Any) -> None:
-        read, dropped = found.load(trace), Dropped()
-        if (filters := signature(read).parameters.get("filters")) is not None:
+        dropped = Dropped()
+        if filters is not None:
             given |= {"filters": _rows(given, filters.default), "dropped": dropped}
         with named(given):
             made = read(source, **given)
@@ -104,65 +103,11 @@ def _reading(
         told = {"dropped": dropped, "examples": dropped.examples} if dropped else {}
         written(made, out, as_json=as_json, **told)
 
-    source = click.argument("source", metavar=metavar, type=click.Path(path_type=Path))
-    added = stacked(source, *options, _name_option, write_options)
+    metavar = "FOLDER" if source == "folder" else "FILE"
+    path = click.argument("source", metavar=metavar, type=click.Path(path_type=Path))
+    added = stacked(path, options, *rows, _name_option, write_options)
+    about = summary(read).replace("`", "")
     return click.command(name=trace, cls=Taught, help=about)(added(carry_out))
-
-
-def _seed(default: int, help: str) -> Callable[[Command], Command]:
-    return click.option("--seed", type=SEED, default=default, show_default=True, help=help)
-
-
-def _sixteen(help: str) -> Callable[[Command], Command]:
-    kind = click.IntRange(1)
-    return click.option("--nodes", type=kind, default=16, show_default=True, help=help)
-
-
-def _some(example: str) -> Callable[[Command], Command]:
-    return click.option("--nodes", type=NODES, required=True, help=f"As in {example}.")
-
-
-_add(
-    "helios",
-    "CSV",
-    """Read a log of SenseTime Helios: rigid jobs on nodes of 8 V100.
-
-    With --nodes by virtual cluster only their jobs are read, each in a partition of its own.
-    The literature takes September 2020, each virtual cluster for itself.
-    """,
-    _some("133, or vcvGl=20,vcvLy=2"),
-    _row_options,
-)
-_add(
-    "philly",
-    "CSV",
-    """Read Microsoft's Philly trace: rigid jobs on nodes of 8 GPUs.
-
-    Times count from 2017-09-04 00:00; days 21 to 97 are the dense part. Without filters, Pollux's
-    and Sia's are used: 60 s or more, less than 1000 GPU-hours.
-    """,
-    _some("321, or ee9e8c=60,6214e9=40"),
-    _row_options,
-)
-_add(
-    "itp",
-    "CSV",
-    """Read a cluster of Microsoft's ITP trace: rigid jobs, with deadlines where it has them.
-
-    ElasticFlow takes 195job on 16 nodes, and cluster01 to cluster10 on 4 to 16.
-    """,
-    click.option("--cluster", required=True, help="Which one, as in 195job or cluster01."),
-    _sixteen("Of 8 A100."),
-    _row_options,
-)
-_add(
-    "pollux",
-    "FOLDER",
-    "Read a workload of Pollux's simulator: elastic jobs with measured step times.",
-    _seed(1, "Which workload."),
-    click.option("--workload", default="workloads", show_default=True, help="As workloads-2.0."),
-    _sixteen("Of 4 T4."),
-)
 
 
 _MACHINES = {

@@ -24,7 +24,7 @@ from ronda.instances.round import Round
 from ronda.questions.explain import explain_jobs
 from ronda.solvers.greedy.counted import Counted, uses
 from ronda.solvers.policies.energy.milp_energy import MilpEnergy, WakingNodes
-from ronda.solvers.policies.optimising.prices import Priced
+from ronda.solvers.policies.optimising.prices import ByPrices
 from ronda.solvers.registry import policy
 
 EXACT = MilpEnergy(gap=1e-9)
@@ -66,7 +66,7 @@ def reached(plan):
 
 def test_it_is_the_price_engine_with_another_objective():
     """Nothing is solved in a second way."""
-    assert isinstance(policy("milp-energy"), Priced)
+    assert isinstance(policy("milp-energy"), ByPrices)
     thrift = {"thrift": 0.3}
     assert policy("milp-energy") == MilpEnergy(
         objective="thrifty-rank", gap=1e-3, parameters=thrift

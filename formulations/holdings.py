@@ -1,0 +1,173 @@
+"""What jobs hold of a cluster, in columns: a decision reads the jobs that changed, and no other.
+
+A `JobState` stays the same object until something about the job changes, and so does an
+`Allocation`. Holdings are therefore made from those of the same cluster that were asked for last:
+pairs of the same two objects keep their columns, and only the others are read. The outcome is that
+of reading all, to the last digit, whatever was asked for before.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import chain, compress, repeat
+from sys import float_info
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ronda.formulations.placement.nodes import FreeList, free_lists
+from ronda.instances.arrays import Floats
+from ronda.instances.cluster import Cluster
+from ronda.instances.job import Allocation, JobState
+from ronda.instances.models.cache import per_record
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+
+Pair = tuple[JobState, Allocation]
+"""A job, and what it holds, or would hold under a plan."""
+
+Integers = NDArray[np.int64]
+
+
+class Holdings:
+    """What some jobs hold of a cluster.
+
+    Attributes
+    ----------
+    pairs
+        The n jobs, each with what it holds.
+    nodes, gpus
+        (m,) the nodes of all placements, job after job, and the GPUs held on each.
+    spread
+        (n,) the number of nodes that each job is on.
+    watts
+        (n,) the watts that each job adds to a cluster whose GPUs idle.
+    gpus_on
+        (N,) the GPUs held on each node.
+    """
+
+    def __init__(
+        self, cluster: Cluster, pairs: Sequence[Pair], columns: Floats, pieces: Integers
+    ) -> None:
+        self.cluster, self.pairs, self._columns, self._pieces = cluster, pairs, columns, pieces
+        self.nodes, self.gpus = pieces
+        self.watts: Floats = columns[0]
+        self.spread = columns[-1].astype(np.int64)
+        count = len(cluster.topology.node_gpus)
+        self.gpus_on: Integers = np.bincount(self.nodes, self.gpus, count).astype(np.int64)
+        self._free: tuple[Integers, list[FreeList]] | None = None  # for which GPUs held
+
+    def of(self, pairs: Sequence[Pair]) -> "Holdings":
+        """Return what other jobs hold, of whom those are read that are not here."""
+        before, names = self._at, _identities(pairs)
+        if names == [*before]:
+            return self
+        order = np.fromiter(map(before.get, names, repeat(-1)), np.int64, len(names))
+        unknown = order < 0
+        order[unknown] = len(before) + np.arange(unknown.sum())
+        columns, pieces = read(self.cluster, [*compress(pairs, unknown.tolist())])
+        columns, pieces = np.hstack([self._columns, columns]), np.hstack([self._pieces, pieces])
+        spread = columns[-1].astype(np.int64)
+        begins, spread = (spread.cumsum() - spread)[order], spread[order]
+        moved = np.repeat(begins - (spread.cumsum() - spread), spread)
+        found = Holdings(
+            self.cluster, pairs, columns[:, order], pieces[:, moved + np.arange(len(moved))]
+        )
+        found._free = self._free
+        return found
+
+    @cached_property
+    def _at(self) -> dict[tuple[int, int], int]:
+        return dict(zip(_identities(self.pairs), range(len(self.pairs)), strict=True))
+
+    @property
+    def used(self) -> list[int]:
+        """The nodes with a job, ascending."""
+        found: list[int] = np.flatnonzero(self.gpus_on).tolist()
+        return found
+
+    def free(self) -> list[FreeList]:
+        """Return what is free on the nodes of each pool; it belongs to the caller.
+
+        Raises
+        ------
+        KeyError, ValueError
+            If a node where something is held is out of service, or has fewer GPUs.
+        """
+        before, lists = self._free or (np.zeros_like(self.gpus_on), free_lists(self.cluster))
+        lists = [nodes.copy() for nodes in lists]
+        more, pools = self.gpus_on - before, self.cluster.topology.node_pool
+        for node in np.flatnonzero(more).tolist():
+            lists[pools.item(node)].take(((node, more.item(node)),))
+        self._free = self.gpus_on, lists
+        return [nodes.copy() for nodes in lists]
+
+    def seconds_left(self, now_s: float) -> Floats:
+        """Return (n,) for how long each job draws its watts; infinite if its size is not known.
+
+        The arithmetic is that of `ronda.formulations.watts.seconds_left`.
+        """
+        _, rate, teardown_s, work, done, since_s, rate_now, _ = self._columns
+        left = work - (done + rate_now * np.maximum(0.0, now_s - since_s))
+        left = np.where(left > 0, left, np.maximum(0.01 * work, float_info.min))
+        return np.asarray(left / rate + teardown_s)
+
+    def until(self, seconds: Floats) -> Floats:
+        """Return (N,) the greatest of some seconds (n,) of the jobs on each node; 0 without one."""
+        greatest = np.zeros(len(self.gpus_on))
+        np.maximum.at(greatest, self.nodes, np.repeat(seconds, self.spread))
+        return greatest
+
+
+def read(cluster: Cluster, pairs: Iterable[Pair]) -> tuple[Floats, Integers]:
+    """Return the columns (8, n) and the pieces (2, m) of jobs, each with what it holds."""
+    pools = cluster.topology.pools
+    columns, pieces = list[tuple[float, ...]](), list[tuple[int, int]]()
+    for state, held in pairs:
+        option, estimate, now = held.option, state.job.estimate, state.allocation
+        columns.append(
+            (
+                option.power_w - option.own_gpus * pools[option.pool].gpu_type.idle_w,
+                option.rate,
+                option.teardown_s,
+                np.inf if estimate is None else estimate.work,
+                state.done,
+                state.since_s,
+                0.0 if now is None else now.option.rate,
+                len(held.placement),
+            )
+        )
+        pieces += held.placement
+    return (
+        np.array(columns, dtype=np.float64).reshape(-1, 8).T,
+        np.array(pieces, dtype=np.int64).reshape(-1, 2).T,
+    )
+
+
+def _identities(pairs: Sequence[Pair]) -> list[tuple[int, int]]:
+    numbers = map(id, chain.from_iterable(pairs))
+    return [*zip(numbers, numbers, strict=True)]
+
+
+@per_record(maxsize=8)
+def _last(cluster: Cluster) -> list[Holdings]:
+    """Return the holdings of a cluster that were asked for last, in a list of their own."""
+    return [Holdings(cluster, (), *read(cluster, ()))]
+
+
+def holdings(cluster: Cluster, pairs: Sequence[Pair]) -> Holdings:
+    """Return what jobs hold of a cluster."""
+    last = _last(cluster)
+    last[0] = found = last[0].of(pairs)
+    return found
+
+
+def held_now(round: Round) -> Holdings:
+    """Return what the running jobs hold."""
+    running = [(s, s.allocation) for s in round.running]
+    return holdings(round.cluster, [(s, held) for s, held in running if held is not None])
+
+
+def held_under(round: Round, plan: Plan) -> Holdings:
+    """Return what the jobs of a plan hold under it, in its order."""
+    states = {state.job.id: state for state in round.jobs}
+    return holdings(round.cluster, [(states[i], given) for i, given in plan.allocations.items()])
