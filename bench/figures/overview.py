@@ -1,6 +1,7 @@
 """One picture of a comparison: quality against solve time, over all instances and policies."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,75 +11,94 @@ from ronda.bench.statistics import geometric_mean, paired_ratio, ratio_interval
 from ronda.instances.tables.numbers import percent
 
 
-def overview(results: Sequence[Result]) -> Chart:
+def overview(results: Sequence[Result], labels: Sequence[str] = ()) -> Chart:
     """Show how far mean JCTs lie above the clairvoyant bound against the time of a decision.
 
     A small marker is a policy on an instance with its changes, the mean over its runs with its
-    interval as in tables; a large one the policy's geometric mean over those that all policies have
-    ended, of times and of ``1 + gap``. What has no bound is left out, and so is a policy where a
-    run of its failed or broke a rule.
+    interval as in tables. A large one is the policy's geometric mean over the workloads that all
+    policies ended well, each instance once, with its interval over instances; policies of which a
+    run failed or broke a rule have none. If one of these workloads has no bound, all is held
+    against the best policy there. `labels` give the colours.
     """
     groups: dict[str, dict[str, list[Result]]] = {}
     for run in results:
         groups.setdefault(run.label, {}).setdefault(run.workload, []).append(run)
-    known = {
-        label: {name: _point(runs) for name, runs in own.items() if _bounded(runs)}
+    well = {
+        label: {name: runs for name, runs in own.items() if all(map(_measured, runs))}
         for label, own in groups.items()
     }
-    known = {label: points for label, points in known.items() if points}
-    common = [n for n in next(iter(known.values()), ()) if all(n in p for p in known.values())]
-    marks, rows = list[Marks](), list[tuple[object, ...]]()
-    for index, (label, points) in enumerate(known.items()):
-        x, y, low, high = np.array(list(points.values())).T
-        bars = np.nan_to_num([y - low, high - y])
-        small = Marks(
-            "points",
-            x,
-            y,
-            y_bars=(bars[0], bars[1]),
-            colour=index,
-            symbol=index,
-            size=4,
-            alpha=0.45,
-        )
-        marks.append(small)
-        rows += [
-            (label, name, ms, *(end - 1 for end in ends)) for name, (ms, *ends) in points.items()
-        ]
-        if common:
-            ms, ratio = geometric_mean(np.array([points[name][:2] for name in common]), axis=0)
-            name = f"{label}: {percent(ratio - 1, '.0f')} % at {ms:.2g} ms"
-            large = Marks("points", [ms], [ratio], name, index, symbol=index, size=11, alpha=0.85)
-            marks.append(large)
-            rows.append((label, "geometric mean", ms, ratio - 1, "", ""))
-    count = len({name for points in known.values() for name in points})
+    failed = {run.label for run in results if run.fault}
+    whole = [label for label in groups if label not in failed]
+    common = [n for n in groups[whole[0]] if all(n in well[k] for k in whole)] if whole else []
+    best_s: dict[str, float] = {}
+    if not all(_bounded(well[label][name]) for label in whole for name in common):
+        best_s = {name: min(_jct_s(well[label][name]) for label in whole) for name in common}
+    known = {
+        label: {
+            name: _point(runs, best_s.get(name))
+            for name, runs in own.items()
+            if (name in best_s if best_s else _bounded(runs))
+        }
+        for label, own in well.items()
+    }
+    names = [groups[whole[0]][name][0].instance for name in common]
+    units = np.array(names if len({*names}) > 1 else common)
+    small, large, rows = list[Marks](), list[Marks](), list[tuple[object, ...]]()
+    for label, points in known.items():
+        index = labels.index(label) if labels else [*known].index(label)
+        if points:
+            small.append(_marks(np.array([*points.values()]), "", index, 4, 0.45, [*points]))
+        rows += [(label, n, ms, *(r - 1 for r in ratio)) for n, (ms, *ratio) in points.items()]
+        if label in whole and common:
+            both = np.array([points[name][:2] for name in common])
+            groups_of = [both[units == unit] for unit in dict.fromkeys(units)]
+            over = np.array([geometric_mean(own, axis=0) for own in groups_of])
+            ratio = ratio_interval(paired_ratio, over[:, 1], np.ones(len(over)))
+            mean = (float(geometric_mean(over[:, 0])), *ratio)
+            told = f"{label}: {percent(mean[1] - 1, '.0f')} % at {mean[0]:.2g} ms"
+            large.append(_marks(np.array([mean]), told, index, 11, 0.85))
+            rows.append((label, "geometric mean", mean[0], *(r - 1 for r in ratio)))
+    marks, count = [*small, *large], len({name for points in known.values() for name in points})
     near = max((float(max(each.y)) for each in marks), default=1.0) < 1.5
     ratios = (1, *(1.02, 1.05, 1.1) * near, 1.2, 1.5, 2, 3, 4, 6, 8, 11, 21, 51, 101)
-    gap = "mean JCT above what no scheduler can beat"
+    ticks = {ratio: f"{(ratio - 1) * 100:.0f} %" for ratio in ratios}
+    x = Axis("median time of a decision (ms)", "log")
+    against = "the best policy" if best_s else "what no scheduler can beat"
     return Chart(
         f"Quality against solve time on {count} workloads; large: geometric mean",
-        [
-            Panel(
-                marks,
-                Axis("median time of a decision (ms)", "log"),
-                Axis(gap, "log", (0.98, None), {r: f"{(r - 1) * 100:.0f} %" for r in ratios}),
-            )
-        ],
+        [Panel(marks, x, Axis(f"mean JCT above {against}", "log", (0.98, None), ticks))],
         inches=(8, 5),
         header=("policy", "workload", "decision_ms", "gap", "low", "high"),
         rows=rows,
     )
 
 
+def _measured(run: Result) -> bool:
+    return not run.fault and "median_solve_s" in run.metrics
+
+
 def _bounded(runs: Sequence[Result]) -> bool:
-    return all(not run.fault and "gap_mean_jct" in run.metrics for run in runs)
+    return all(run.metrics.get("gap_mean_jct") is not None for run in runs)
 
 
-def _point(runs: Sequence[Result]) -> tuple[float, float, float, float]:
-    """Return mean decision time in ms, geometric mean of 1 + gap, and the ends of its interval."""
-    above = np.array([1.0 + float(run.metrics["gap_mean_jct"]) for run in runs])
+def _jct_s(runs: Sequence[Result]) -> float:
+    return float(np.mean([run.metrics["mean_jct_s"] for run in runs]))
+
+
+def _point(runs: Sequence[Result], best_s: float | None) -> tuple[float, float, float, float]:
+    """Return the mean milliseconds of a decision, and the geometric mean ratio with its ends."""
+    if best_s is None:
+        above = [1.0 + float(run.metrics["gap_mean_jct"]) for run in runs]
+    else:
+        above = [float(run.metrics["mean_jct_s"]) / best_s for run in runs]
     times = [1e3 * float(run.metrics["median_solve_s"]) for run in runs]
-    drawn = runs[0].variant.resample is not None
-    return float(np.mean(times)), *ratio_interval(
-        paired_ratio, above, np.ones(len(runs)), drawn=drawn
-    )
+    ones, drawn = np.ones(len(runs)), runs[0].variant.resample is not None
+    return float(np.mean(times)), *ratio_interval(paired_ratio, np.array(above), ones, drawn=drawn)
+
+
+def _marks(points: Any, name: str, index: int, size: float, alpha: float, texts: Any = ()) -> Marks:
+    """Return markers of (n, 4) milliseconds and ratios with their intervals."""
+    x, y, low, high = points.T
+    told, bars = "%{text} %{y:.3f} times at %{x:.3g} ms a decision", (y - low, high - y)
+    how: dict[str, Any] = {"symbol": index, "size": size, "alpha": alpha}
+    return Marks("points", x, y, name, index, y_bars=bars, told=told, texts=texts or [""], **how)

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Collection, Iterable, Sequence
-from math import inf, isfinite, nan
+from math import inf, isfinite
 
 import msgspec
 import numpy as np
@@ -11,6 +11,7 @@ from ronda.bench.anytime.figure import quality_over_time
 from ronda.bench.anytime.traces import references, traces_of
 from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
 from ronda.bench.figures.distribution import distribution, within
+from ronda.bench.figures.overview import overview
 from ronda.bench.frontier.bound import Steps
 from ronda.bench.frontier.curves import curves_of
 from ronda.bench.frontier.figure import frontier as energy_frontier
@@ -21,9 +22,7 @@ from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.folder import load_record
 from ronda.bench.runs.results import Result
 from ronda.bench.statistics import (
-    geometric_mean,
     over_best,
-    paired_ratio,
     performance_profile,
     ratio_interval,
     ratio_of_means,
@@ -78,7 +77,11 @@ def quality(found: Reported) -> list[Shown]:
         marks += [Marks("rule", y=[bound_s], width=1, dash="--")] * bool(bound_s)
         x, y = Axis("time of a decision (ms)", "log"), Axis("mean JCT (s)", "log")
         made.append(_shown("quality", name, words, Panel(marks, x, y)))
-    return [*_all_workloads(found), *made] if len(made) > 1 else made
+    chart = overview(found.results, found.labels)
+    if len(made) < 2 or not any(marks.name for marks in chart.panels[0].marks):
+        return made
+    words = caption("quality", "all", left=_left(found.results, sound(found.results)))
+    return [_shown("quality", "all workloads", words, chart), *made]
 
 
 def _left(runs: Iterable[Result], shown: Collection[str]) -> str:
@@ -102,52 +105,12 @@ def _point(found: Reported, label: str, runs: Sequence[Result]) -> Marks:
     return _marker(found, label, hover, median_ms, y, low, high, right_ms)
 
 
-def _all_workloads(found: Reported) -> list[Shown]:
-    """Return geometric means over the workloads that all policies ended, each instance once."""
-    labels = [*sound(found.results)]
-    if not labels:
-        return []
-    jct_s, solve_s = (_matrix(found, name, labels) for name in ("mean_jct_s", "median_solve_s"))
-    common = np.asarray(np.isfinite(jct_s + solve_s).all(axis=1))
-    ran = [runs for k, runs in enumerate(found.workloads.values()) if common[k]]
-    if not ran:
-        return []
-    base, what, short = jct_s[common].min(axis=1, keepdims=True), "that of the best policy", "best"
-    bound_s = np.array([[least_mean_jct_s([runs])] for runs in ran])
-    if bound_s.all():
-        base, what, short = bound_s, "what no scheduler can beat", "bound"
-    names = [runs[0].instance for runs in ran]
-    units = np.array(names if len({*names}) > 1 else range(len(names)))
-    over, solve_s = (
-        np.array([geometric_mean(each[units == unit], axis=0) for unit in dict.fromkeys(units)])
-        for each in (jct_s[common] / base, np.maximum(solve_s[common], 1e-9))
-    )
-    marks = []
-    for k, label in enumerate(labels):
-        ratio = ratio_interval(paired_ratio, over[:, k], np.ones(len(over)))
-        at_ms = 1e3 * float(geometric_mean(solve_s[:, k]))
-        hover = "%{y:.3f} times at %{x:.3g} ms a decision"
-        marks.append(_marker(found, label, hover, at_ms, *ratio))
-    left = _left(found.results, labels)
-    words = caption("quality", "all", count=len(ran), what=what, left=left)
-    x, y = Axis("median time of a decision (ms)", "log"), Axis(f"mean JCT / {short}", "log")
-    return [_shown("quality", "all workloads", words, Panel(marks, x, y))]
-
-
-def _matrix(found: Reported, metric: str, labels: Sequence[str]) -> Floats:
-    """Return (W, P) the mean of a metric by workload and policy; NaN unless all runs ended well."""
-    made = np.full((len(found.workloads), len(labels)), nan)
-    for row, runs in enumerate(found.workloads.values()):
-        for label, own in sound(runs).items():
-            if label in labels:
-                values = [float(run.metrics.get(metric, nan)) for run in own]
-                made[row, labels.index(label)] = np.mean(values)
-    return made
-
-
 def profiles(found: Reported) -> list[Shown]:
     """Return the performance profile of mean JCTs, where there are several workloads."""
-    jct_s = np.nan_to_num(_matrix(found, "mean_jct_s", found.labels), nan=inf)
+    jct_s = np.full((len(found.workloads), len(found.labels)), inf)
+    for row, runs in enumerate(found.workloads.values()):
+        for label, own in sound(runs).items():
+            jct_s[row, found.labels.index(label)] = np.mean([r.metrics["mean_jct_s"] for r in own])
     if min(jct_s.shape) < 2 or not np.isfinite(jct_s).any():
         return []
     ratios = over_best(jct_s)

@@ -80,12 +80,10 @@ def _axis(axis: Axis, dtick: str | int) -> Plotly:
     if axis.ticks:
         texts = [escape(text) for text in axis.ticks.values()]
         made |= {"tickvals": [*axis.ticks], "ticktext": texts}
-    if low is not None and high is not None:
+    if axis.ends != (None, None):
         made["range"] = [high, low] if axis.down else [low, high]
     elif axis.down:
         made["autorange"] = "reversed"
-    elif low == 0.0:
-        made["rangemode"] = "tozero"
     return made
 
 

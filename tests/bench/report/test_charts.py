@@ -70,7 +70,8 @@ def test_who_failed_is_not_best(tmp_path, bad):
     runs += [run("bad", 60.0, instance="x"), run("bad", 60.0, instance="y", **bad)]
     shown = found(tmp_path, *runs)
     both, first, second = quality(shown)
-    assert [trace["name"] for trace in both.traces] == ["a", "b"]
+    named = [trace["name"] for trace in both.traces if trace["name"]]
+    assert named == ["a: 300 % at 10 ms", "b: 500 % at 10 ms"]
     assert [trace["name"] for trace in first.traces] == ["a", "b", "bad"]
     assert [trace["name"] for trace in second.traces] == ["a", "b"]
     assert "failed or broke a rule: bad" in second.caption
