@@ -17,7 +17,7 @@ from ronda.formulations.sleeping import unused
 from ronda.formulations.watts import rack_caps
 from ronda.instances.errors import RondaError
 from ronda.instances.job import JobState, Option
-from ronda.instances.models.sharing import narrowed, together
+from ronda.instances.models.sharing import may_stop, narrowed, together
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.instances.violation import Violation
@@ -88,7 +88,7 @@ def fallback(round: Round, ledger: Checker, rejected: Plan, *, may_sleep: bool) 
         return Cleared(shed.plan((), ()))
     nodes = shed.concerned = _concerned(round, broken)
     running = [jobs for jobs in together(round.running) if nodes.intersection(_nodes(jobs))]
-    soft = [jobs for jobs in running if all(state.job.preemptible for state in jobs)]
+    soft = [jobs for jobs in running if may_stop(jobs)]
     soft.sort(key=partial(_loss, round))
     slowing_helps, able = all(v.code in LIMITS for v in broken), set(_ids(soft))
     steps = [step for step in slowings(round) if step[0] in able] if slowing_helps else []

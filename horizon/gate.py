@@ -97,9 +97,9 @@ def answer(
         faults, plan = [asked], _nothing(policy, seed, initial)
     elif now is None:
         # A policy of ronda's own has looked at its user's rules itself.
-        plan, faults = asked, _faults((ledger if timely else ruled).check, round, asked)
+        plan, faults = asked, _faults((ledger if timely else ruled).check, round, asked, timely)
     else:
-        plan, faults = asked, _faults(check_plan, round, asked)
+        plan, faults = asked, _faults(check_plan, round, asked, timely)
     if now is not None:
         plan, round = plan if faults else now.still(plan), now.round
         present = () if faults else ruled.check(round, plan)
@@ -176,9 +176,13 @@ def _told(violation: Violation) -> str:
 
 
 def _faults(
-    check: Callable[[Round, Plan], Sequence[Violation]], round: Round, plan: Plan
+    check: Callable[[Round, Plan], Sequence[Violation]], round: Round, plan: Plan, timely: bool
 ) -> list[str]:
-    """Return the rules that a plan breaks, or why it is no plan at all."""
+    """Return the rules that a plan breaks, or why it is no plan at all.
+
+    That it can be written down is tried where the policy is not one of ronda's own (`timely`),
+    which are held to it by types and tests.
+    """
     try:
         if found := check(round, plan):
             return [_told(violation) for violation in found]
@@ -186,7 +190,8 @@ def _faults(
         for name, number in numbers.items():
             if number is not None and not math.isfinite(number):
                 return [f"number: {name} is {number}"]
-        msgspec.json.decode(msgspec.json.encode(plan), type=Plan)
+        if not timely:
+            msgspec.json.decode(msgspec.json.encode(plan), type=Plan)
     except Exception as error:
         return [malformed(plan, error)]
     return []

@@ -54,7 +54,7 @@ def closes(bound: float, objective: float, gap: float, scale: float = 0.0) -> bo
     return bound - objective <= max(gap * most, ROUNDING * most, NOISE * scale)
 
 
-def believed(told: float, safe: float, known: float | None) -> float:
+def trusted_bound(told: float, safe: float, known: float | None) -> float:
     """Return the bound of a search beside a safe one, which always holds.
 
     The bound `told` by a solver counts if it is tighter than the safe one, unless a `known` plan

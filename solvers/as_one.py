@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.options.application import application_of
 from ronda.instances.job import Allocation, Estimate, JobState, Option
-from ronda.instances.models.sharing import member, together
+from ronda.instances.models.sharing import may_stop, member, together
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
@@ -138,7 +138,7 @@ def _one(round: Round, members: Members) -> JobState:
         max_gpus=None,
         batch=option.batch,
         gpu_types=(round.cluster.topology.pools[option.pool].gpu_type.name,),
-        preemptible=all(job.preemptible for job in jobs),
+        preemptible=may_stop(members),
         weight=sum(job.weight for job in jobs),
         deadline_s=min(due, default=None),
         sweep=last.job.sweep if len({job.sweep for job in jobs}) == 1 else None,

@@ -25,13 +25,11 @@ from ronda.instances.outcome.metrics import summarise
 from ronda.instances.outcome.sweep_results import searched
 from ronda.instances.schedule import Schedule
 from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.turns import SHARE
 from ronda.solvers.registry import policy, policy_class
 
 Progress = Callable[[int, int, float], None]
 """Called with completed jobs, all jobs, and the time in the horizon."""
-
-EATEN = 0.1
-"""Share of its GPU time from which on a run says that restarts took it."""
 
 BOUNDED = ("mean_jct_s", "makespan_s", "energy_j")
 ENERGIES = frozenset({"energy_j", "bound_energy_j", "energy_cost", "carbon_g"})
@@ -86,13 +84,13 @@ def measure(
 
 
 def eaten(shares: Mapping[str, Sequence[float]]) -> list[str]:
-    """Return a line on runs whose restarts took more than `EATEN` of the GPU time, by policy."""
+    """Return a line on runs whose restarts took more than `SHARE` of the GPU time, by policy."""
     told = []
     for name, each in shares.items():
-        over = [f"{share:.0%}" for share in sorted(each) if share > EATEN]
+        over = [f"{share:.0%}" for share in sorted(each) if share > SHARE]
         if over:
             told.append(f"{name} {'-'.join(dict.fromkeys((over[0], over[-1])))}")
-    what = f"restarts took more than {EATEN:.0%} of the GPU time that jobs had"
+    what = f"restarts took more than {SHARE:.0%} of the GPU time that jobs had"
     return [f"{what}: {', '.join(told)}"] if told else []
 
 

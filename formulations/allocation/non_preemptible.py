@@ -25,7 +25,7 @@ from ronda.formulations.watts import (
     spare,
 )
 from ronda.instances.job import JobState, used_nodes
-from ronda.instances.models.sharing import together
+from ronda.instances.models.sharing import may_stop, together
 from ronda.instances.plan import Conflict
 from ronda.instances.round import Round
 
@@ -36,7 +36,7 @@ FEW = 10
 def firm_jobs(round: Round) -> list[JobState]:
     """Return the running jobs that may not be stopped, and the other jobs of their arrays."""
     groups = together(round.running)
-    return [s for jobs in groups if not all(s.job.preemptible for s in jobs) for s in jobs]
+    return [s for jobs in groups if not may_stop(jobs) for s in jobs]
 
 
 def named(kind: str, names: Sequence[object]) -> str:

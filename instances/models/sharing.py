@@ -81,6 +81,11 @@ def together(states: Iterable[JobState]) -> list[tuple[JobState, ...]]:
     return list(found.values())
 
 
+def may_stop(states: Iterable[JobState]) -> bool:
+    """Return whether jobs that run together may be stopped: none of them may not."""
+    return all(state.job.preemptible for state in states)
+
+
 def ready_together(
     begin: Mapping[str, Allocation], own_s: Mapping[str, float]
 ) -> dict[str | None, float]:

@@ -18,7 +18,14 @@ from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.errors import InputError
 from ronda.instances.job import same_nodes, used_nodes
-from ronda.instances.plan import Plan, SolutionStatus, SolveRecord, StopReason, believed, closes
+from ronda.instances.plan import (
+    Plan,
+    SolutionStatus,
+    SolveRecord,
+    StopReason,
+    closes,
+    trusted_bound,
+)
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.questions.consolidate.holdings import Saving, holdings, lost_s, worth_of
@@ -211,7 +218,7 @@ def _answer(
     emptied, filled = sorted(before - after), sorted(after - before)
     worth, watts = worth_of(round, save), worth_of(round, "watts")
     saved = float(worth[emptied].sum() - worth[filled].sum())
-    bound = believed(found.told, found.safe, saved)
+    bound = trusted_bound(found.told, found.safe, saved)
     bound = max(float(math.floor(bound + 1e-6)), saved) if save == "nodes" else bound
     stop, status = found.stop, SolutionStatus.FEASIBLE
     if stop is StopReason.ERROR:

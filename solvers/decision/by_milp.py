@@ -29,7 +29,7 @@ from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts import awake_for
 from ronda.instances.arrays import Floats, Mask, Rows
 from ronda.instances.clock import Deadline, OutOfTimeError
-from ronda.instances.plan import SolutionStatus, SolveRecord, StopReason, believed
+from ronda.instances.plan import SolutionStatus, SolveRecord, StopReason, trusted_bound
 from ronda.instances.round import Round
 from ronda.solvers.decision.metered import Metered
 from ronda.solvers.decision.plan import Choice, Question, filled, later, nobody, reserve_s
@@ -237,7 +237,7 @@ def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: 
     elif outcome.bound is not None:
         # Plans with an option that was left out are worth `elsewhere` at most.
         told = max(told_by(outcome.bound, core), elsewhere)
-        done = replace(done, bound=believed(told, best.bound, known))
+        done = replace(done, bound=trusted_bound(told, best.bound, known))
     if outcome.x is not None:
         rows, _ = problem.answer(outcome.x)
         rows[rows >= 0] = core.rows[rows[rows >= 0]]

@@ -28,7 +28,7 @@ from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.positions.variables import Ways, restrict, ways
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.job import used_nodes
-from ronda.instances.plan import Plan, StopReason, believed
+from ronda.instances.plan import Plan, StopReason, trusted_bound
 from ronda.instances.round import Round
 from ronda.solvers.decision.by_milp import IMPORT_S, judged, solved, told_by
 from ronda.solvers.decision.metered import Metered
@@ -254,7 +254,7 @@ def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choi
     bound = choice.bound
     if outcome.bound is not None:
         told = max(told_by(outcome.bound, ways.case) + (ways.ties or 0.0), elsewhere)
-        bound = believed(told, bound, choice.objective if choice.incumbents else None)
+        bound = trusted_bound(told, bound, choice.objective if choice.incumbents else None)
     if outcome.x is None:
         return replace(done, bound=max(bound, done.objective))
     load(form, outcome.x)

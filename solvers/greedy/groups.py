@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ronda.formulations.options.application import Application, applications
 from ronda.instances.job import Allocation, Estimate, JobState, Option
 from ronda.instances.models.configuration import Configuration
-from ronda.instances.models.sharing import fastest_mode, member, pace, widths
+from ronda.instances.models.sharing import fastest_mode, may_stop, member, pace, widths
 from ronda.instances.models.throughput import fastest_step
 from ronda.instances.profile import Mode
 from ronda.instances.round import Round
@@ -130,7 +130,7 @@ class FusionClass:
             for held, states in self.arrays
             if held.option.pool in self.homes
             and held.option.width == len(states)
-            and all(state.job.preemptible for state in states)
+            and may_stop(states)
         ]
         for of in (attrgetter("pool"), attrgetter("clock")):
             most = Counter(of(option) for option, _ in able).most_common(1)

@@ -29,7 +29,7 @@ from ronda.formulations.allocation.separable import Part, Separable, Units, inde
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.clock import OutOfTimeError, checkpoint, ending
 from ronda.instances.errors import InputError
-from ronda.instances.plan import StopReason, believed, closes, gap_between
+from ronda.instances.plan import StopReason, closes, gap_between, trusted_bound
 from ronda.solvers.prices.column_generation import MANY, price
 from ronda.solvers.prices.core import ALONE, CORES, LABELS, CoreSearch
 from ronda.solvers.prices.dual import Dual, Jobs, Search, bound_at
@@ -277,7 +277,7 @@ def _in_units(found: Answer, problem: Separable, ready: _Priced) -> Answer:
         objective = problem.objective(found.chosen, found.blocks)
         short = found.bound - ready.problem.objective(found.chosen, found.blocks)
         told = objective + short * ready.units.value
-        proven = believed(told, certified, objective)
+        proven = trusted_bound(told, certified, objective)
     dual = replace(found.dual, prices=prices, bound=certified)
     return replace(found, objective=objective, bound=proven, dual=dual)
 

@@ -15,7 +15,7 @@ import msgspec
 
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.models.array_sizes import balanced
-from ronda.instances.models.sharing import narrowed, whole
+from ronda.instances.models.sharing import may_stop, narrowed, whole
 from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.greedy.groups import Home, groups, longest, together
@@ -91,7 +91,7 @@ def parted(round: Round, order: Sequence[Trial], initial: Plan | None) -> Probes
     for name, states in _arrays(round, place).items():
         reports[name] = min(0 if s.log is None else s.log.epochs for s in states)
         stay = states
-        if reports[name] > before.get(name, 0) and all(s.job.preemptible for s in states):
+        if reports[name] > before.get(name, 0) and may_stop(states):
             stay = states[: -(-len(states) // 2)]
         shown |= {s.job.id: _having(round, s, None) for s in states}
         shown |= dict.fromkeys(s.job.id for s in stay)
@@ -138,7 +138,7 @@ def _narrowed(round: Round, states: Sequence[JobState]) -> dict[str, Allocation]
 def _as_one(round: Round, states: Sequence[JobState], held: Mapping[str, Allocation]) -> JobState:
     """Return the job that stands for an array: that which is expected to end last, on one GPU."""
     last = max(states, key=lambda state: state.remaining_at(round.now_s) or 0.0)
-    job_id, able = last.job.id, all(state.job.preemptible for state in states)
+    job_id, able = last.job.id, may_stop(states)
     alone = whole({job_id: held[job_id], **held})[job_id]
     one = {"gpus": 1, "min_gpus": None, "max_gpus": None}
     job = msgspec.structs.replace(last.job, preemptible=able, **one)

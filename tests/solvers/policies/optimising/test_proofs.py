@@ -7,7 +7,7 @@ import ronda
 from limited_rounds import limited_round
 from ronda.instances.cluster import GpuType, Rack, uniform_cluster
 from ronda.instances.job import Estimate, Job, JobState
-from ronda.instances.plan import SolutionStatus, believed, closes, gap_between
+from ronda.instances.plan import SolutionStatus, closes, gap_between, trusted_bound
 from ronda.instances.profile import Parametric, PowerCurve, Profile
 from ronda.instances.round import Round
 
@@ -135,11 +135,11 @@ def test_a_plan_that_is_worth_less_than_nothing_is_proven_as_any(policy, seed):
 
 def test_a_bound_that_a_known_plan_refutes_is_none():
     """A solver says 9 where a plan of 10 is known: then the safe bound of 12 is all there is."""
-    assert believed(11.0, 12.0, 10.0) == 11.0
-    assert believed(13.0, 12.0, 10.0) == 12.0  # it says less than the prices do
-    assert believed(9.0, 12.0, 10.0) == 12.0
-    assert believed(10.0 - 1e-6, 12.0, 10.0) == 10.0  # but for its tolerance
-    assert believed(9.0, 12.0, None) == 9.0
+    assert trusted_bound(11.0, 12.0, 10.0) == 11.0
+    assert trusted_bound(13.0, 12.0, 10.0) == 12.0  # it says less than the prices do
+    assert trusted_bound(9.0, 12.0, 10.0) == 12.0
+    assert trusted_bound(10.0 - 1e-6, 12.0, 10.0) == 10.0  # but for its tolerance
+    assert trusted_bound(9.0, 12.0, None) == 9.0
 
 
 def test_what_is_not_known_proves_nothing():
