@@ -7,10 +7,12 @@ each for 100 s: 400 W + 2 x 400 W = 1,200 W. A restart takes 10 s.
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
 import arrays
+from ronda.formulations.options.user_rules import Limit
 from ronda.horizon.driver import run
 from ronda.horizon.fallback import fallback
 from ronda.horizon.state import ClusterState
@@ -23,6 +25,7 @@ from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.policies.rigid.queues import Fifo
+from ronda.solvers.registry import policy
 
 JOBS = [("a", 0, 2, 100), ("b", 10, 2, 100)]
 
@@ -372,3 +375,14 @@ def opening(made):
     state = ClusterState(made)
     state.advance(0.0)
     return state.snapshot(60.0)
+
+
+def test_a_run_ends_where_no_plan_keeps_a_rule(make_clocked):
+    """Three jobs are to run where there is one."""
+
+    def three(round, table):
+        return Limit(np.ones(len(table)), ">=", 3)
+
+    made = policy("prices", extra=[three])
+    with pytest.raises(RondaError, match=r"at 0 s no plan is valid: rule\[three\]"):
+        run(make_clocked(JOBS), made)

@@ -38,6 +38,15 @@ def file(tmp_path, monkeypatch):
     return path
 
 
+def test_the_deadline_of_a_class_in_a_file_may_be_given_in_seconds(file):
+    """Or left out, as of policies that have a name: `plan` is given a `Deadline`."""
+    round_ = ronda.load("round-tight-64")
+    made = policy("mine.py:Widest")
+    assert made.plan(round_, deadline=60.0) == made.plan(round_) == made.plan(round_, seed=0)
+    with pytest.raises(InputError, match="limit_s"):
+        made.plan(round_, deadline=-1.0)
+
+
 def test_a_class_in_a_file_is_a_policy(file):
     """It passes the contract suite, by its word and as an object, and takes parameters."""
     made = policy("./mine.py:Widest(most=3)")

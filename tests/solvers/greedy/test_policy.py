@@ -4,6 +4,7 @@ import pytest
 
 import ronda
 from ronda.instances import generate
+from ronda.instances.clock import OutOfTimeError
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.policy import TimelyPolicy
@@ -33,3 +34,19 @@ def test_a_plan_that_stops_all_is_kept_if_it_is_known_to_be_good(objective, kept
     assert ROUND.held
     assert (plan.allocations == {}) is kept
     assert kept or ROUND.held.items() <= plan.allocations.items()
+
+
+def test_what_fits_starts_beside_what_runs_where_time_is_over():
+    """A rule that is cut before it has a plan: eight jobs are tried, and some find room."""
+
+    class Late(TimelyPolicy):
+        name = "late"
+        capabilities = Capability.NONE
+
+        def decide(self, round, *, deadline, seed, initial):
+            raise OutOfTimeError
+
+    plan = Late().plan(ROUND, deadline=60.0)
+    assert plan.status is SolutionStatus.FALLBACK
+    assert plan.allocations.items() > ROUND.held.items()
+    assert f"{len(plan.allocations) - len(ROUND.held)} jobs start" in plan.record.message
