@@ -36,7 +36,7 @@ WARM_UP = 6
 """Steps at the start that the rule only follows, and whose changes it does not count."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CesRule:
     """Parameters of the rule; lengths are in steps.
 
@@ -68,26 +68,12 @@ class CesRule:
     calm: int
 
 
-def _rule(*numbers: float) -> CesRule:
-    past, ahead, fall, falling, least, buffer, keep, calm = numbers
-    return CesRule(
-        past=int(past),
-        ahead=int(ahead),
-        fall=fall,
-        falling=falling,
-        least=int(least),
-        buffer=int(buffer),
-        keep=int(keep),
-        calm=int(calm),
-    )
-
-
 RULES = {
-    "venus": _rule(3, 18, 0.5, 1, 2, 5, 12, 0),
-    "earth": _rule(6, 18, 1, 1, 5, 5, 12, 1),
-    "saturn": _rule(6, 18, 1, 1, 1, 5, 12, 0),
-    "uranus": _rule(3, 18, 1, 1, 1, 7, 12, 1),
-    "philly": _rule(2, 30, 0.1, 0, 1, 20, 10, 0),
+    "venus": CesRule(3, 18, 0.5, 1, 2, 5, 12, 0),
+    "earth": CesRule(6, 18, 1, 1, 5, 5, 12, 1),
+    "saturn": CesRule(6, 18, 1, 1, 1, 5, 12, 0),
+    "uranus": CesRule(3, 18, 1, 1, 1, 7, 12, 1),
+    "philly": CesRule(2, 30, 0.1, 0, 1, 20, 10, 0),
 }
 """The published parameters, by cluster."""
 
@@ -190,14 +176,8 @@ class Ces:
             return published(leaking(series).astype(np.int64)), None
         made = causal(series, "level", self.forecast, self.history)
         steps = 2 * RULES[self.cluster].ahead
-        return _medians(series.needed_nodes, made.quantile(0.5, steps)), made
-
-
-def _medians(needed: Ints, rise: Floats) -> Forecast:
-    def of(t: int, steps: int) -> Floats:
-        return np.asarray(needed[t] + np.concatenate([[0.0], np.floor(rise[t, : steps - 1])]))
-
-    return of
+        rise, needed = np.floor(made.quantile(0.5, steps)), series.needed_nodes
+        return lambda t, n: needed[t] + np.append(0.0, rise[t, : n - 1]), made
 
 
 class CesPool(Record, frozen=True):

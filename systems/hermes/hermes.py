@@ -62,7 +62,9 @@ class Hermes(Clocked):
             checkpoint()
             if trial.name in found:
                 members.setdefault(found[trial.name], []).append(trial)
-        heads = sorted((self.head(each) for each in members.values()), key=_urgency)
+        heads = [self.head(each) for each in members.values()]
+        # Where watts are scarce those without a report go first, then the steepest.
+        heads.sort(key=lambda t: -slope(t.losses) if t.losses else -inf)
         nodes = {head.name: slots[found[head.name]] for head in heads}
         plan = in_order(round, [*gangs, *heads], self.clocks(round), nodes=nodes)
         plan = replace(plan, policy=self.name, memory=TrialQueues(found).noted())
@@ -101,11 +103,6 @@ class Hermes(Clocked):
         if running is None or overtakes(slope(best.losses), slope(running.losses), self.hysteresis):
             return best
         return running
-
-
-def _urgency(trial: Trial) -> tuple[bool, float]:
-    """Return the order of heads where watts are scarce: those without a report, then by slope."""
-    return bool(trial.losses), -slope(trial.losses) if trial.losses else 0.0
 
 
 @lru_cache(maxsize=65536)

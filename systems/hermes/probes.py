@@ -95,7 +95,8 @@ def parted(round: Round, order: Sequence[Trial], initial: Plan | None) -> Probes
             stay = states[: -(-len(states) // 2)]
         shown |= {s.job.id: _having(round, s, None) for s in states}
         shown |= dict.fromkeys(s.job.id for s in stay)
-        held = _narrowed(round, stay)
+        held = {s.job.id: s.allocation for s in stay if s.allocation is not None}
+        held |= narrowed(held, {s.job.id: s.job for s in stay}, round.profiles, round.cluster)
         job = shown[stay[0].job.id] = _as_one(round, stay, held)
         going[job.job.id] = held
     if not going:
@@ -129,12 +130,6 @@ def _showing(order: Iterable[Trial], shown: Mapping[str, JobState | None]) -> tu
     return tuple(replace(trial, state=state) for trial, state in pairs if state is not None)
 
 
-def _narrowed(round: Round, states: Sequence[JobState]) -> dict[str, Allocation]:
-    held = {s.job.id: s.allocation for s in states if s.allocation is not None}
-    jobs = {s.job.id: s.job for s in states}
-    return held | narrowed(held, jobs, round.profiles, round.cluster)
-
-
 def _as_one(round: Round, states: Sequence[JobState], held: Mapping[str, Allocation]) -> JobState:
     """Return the job that stands for an array: that which is expected to end last, on one GPU."""
     last = max(states, key=lambda state: state.remaining_at(round.now_s) or 0.0)
@@ -156,7 +151,9 @@ def fused(probes: Probes, plan: Plan) -> Probes:
 
     A class has the GPUs on which a plan starts trials without a report.
     """
-    waiting = {t.name for t in probes.order if _may_probe(t)}
+    fresh = (t for t in probes.order if not t.runs and not t.losses)
+    jobs = (t.state.job for t in fresh)
+    waiting = {job.id for job in jobs if job.preemptible and job.fusible is not None}
     if waiting <= plan.allocations.keys():
         return probes
     place = {trial.name: k for k, trial in enumerate(probes.order)}
@@ -175,12 +172,6 @@ def fused(probes: Probes, plan: Plan) -> Probes:
                 shown[chunk[0].job.id] = longest(probes.round, chunk, home)
                 new[chunk[0].job.id] = chunk, home
     return replace(probes, order=_showing(probes.order, shown), new=new)
-
-
-def _may_probe(trial: Trial) -> bool:
-    """Return whether a trial waits for its first report, and might share a GPU until then."""
-    job = trial.state.job
-    return not trial.runs and not trial.losses and job.preemptible and job.fusible is not None
 
 
 @lru_cache(maxsize=4096)

@@ -28,7 +28,7 @@ from ronda.formulations.sleeping import rest
 from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.as_one import AsOne, Members
+from ronda.solvers.as_one import AsOne
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.policy import Clocked
 from ronda.systems.hermes.order import (
@@ -101,7 +101,7 @@ class SweepPolicy(Clocked):
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Order the trials, give up the hopeless, and let leaders grow."""
-        seen = AsOne(round, _not_of_trials)
+        seen = AsOne(round, lambda members: any(s.job.sweep is None for s in members))
         round = seen.round
         ranked: list[tuple[tuple[bool, float], Trial]] = []
         discarded: list[str] = []
@@ -253,10 +253,6 @@ def grown(round: Round, order: Sequence[Trial], plan: Plan) -> dict[str, int]:
         if worth_resizing(now, then, left / now, pause_s):
             found[trial.name] = gpus
     return found
-
-
-def _not_of_trials(members: Members) -> bool:
-    return any(state.job.sweep is None for state in members)
 
 
 def _reached(round: Round, trial: Trial) -> int:

@@ -16,7 +16,7 @@ from ronda.instances.profile import Mode
 from ronda.instances.round import Round
 from ronda.solvers.as_one import AsOne
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.groups import FusionClass, Home, groups, longest, together
+from ronda.solvers.greedy.groups import Home, groups, longest, together
 from ronda.solvers.greedy.policy import TimelyPolicy
 from ronda.solvers.greedy.room import Room
 
@@ -61,7 +61,7 @@ def _queue(round: Round) -> list[tuple[tuple[JobState, ...], Home | None]]:
     found: list[tuple[tuple[JobState, ...], Home | None]] = []
     fusible = set[str]()
     for group in groups(round):
-        home = _home(group)
+        home = next((each for each in group.homes.values() if each.most(FUSED) > 1), None)
         if home is not None:
             fusible.update(state.job.id for state in group.waiting)
             chunks = first_fit(group.waiting, home.most(FUSED))
@@ -69,7 +69,3 @@ def _queue(round: Round) -> list[tuple[tuple[JobState, ...], Home | None]]:
     found += [((state,), None) for state in round.waiting if state.job.id not in fusible]
     place = {state.job.id: k for k, state in enumerate(round.waiting)}
     return sorted(found, key=lambda pair: place[pair[0][0].job.id])
-
-
-def _home(group: FusionClass) -> Home | None:
-    return next((home for home in group.homes.values() if home.most(FUSED) > 1), None)

@@ -61,7 +61,10 @@ def tick_of(
         to_come = predictor.predict(rows).work_left(rng)
         for k, j in enumerate(executed):
             checkpoint()
-            speed = _speeds(found[j], memory, capacity)
+            job, on = found[j].job, found[j].job.gpus or found[j].start
+            # One that ran before ONES took over is measured on what it has, or would start on.
+            known = memory.speeds.get(job.id) or {on: [job.samples_per_s(on)]}
+            speed = speeds(known, capacity)
             samples = found[j].known.samples * to_come[k]
             weights[j, 1:] = samples * gpus[1:] / speed[1:]
             remaining_s[k] = samples / speed[1]
@@ -81,16 +84,6 @@ def tick_of(
 
 def _integers(numbers: Iterable[int]) -> Ints:
     return np.fromiter(numbers, dtype=np.int64)
-
-
-def _speeds(of: Candidate, memory: OnesMemory, most: int) -> Floats:
-    """Return (most + 1,) the expected speeds of a job."""
-    known = memory.speeds.get(of.job.id)
-    if known:
-        return speeds(known, most)
-    # It was executed before ONES took over: what it runs on, or would start on, is measured.
-    gpus = of.job.gpus or of.start
-    return speeds({gpus: (of.job.samples_per_s(gpus),)}, most)
 
 
 def speeds(measured: Mapping[int, Sequence[float]], most: int) -> Floats:
