@@ -1,19 +1,18 @@
 """Jobs as a host has them, made into `Job` records; what is wrong is told by job and field."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from ronda.formulations.prediction.speeds import UNKNOWN
 from ronda.hosts.embedding.plain import plain
 from ronda.hosts.embedding.rates import Tables, tables
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Estimate, Job
-from ronda.instances.profile import Parametric, Profile, Rigid
-from ronda.instances.rules.diagnose import mismatch, nearest, non_finite
+from ronda.instances.profile import Profile
+from ronda.instances.rules.diagnose import nearest, record_of
 from ronda.instances.rules.jobs import job_problems
 from ronda.instances.rules.problem import as_error, show
 
@@ -30,8 +29,6 @@ UNRATED = (UNTOLD, SECONDS)
 
 OWN = ("work", "work_sd", "rates", "application")
 """What a host may say of a job besides the fields of a `Job`."""
-
-Record = TypeVar("Record")
 
 FIELDS = tuple(f for f in Job.__struct_fields__ if f not in ("truth", "estimate"))
 
@@ -76,7 +73,7 @@ def _given(
 ) -> Given:
     refuse_unknown(row, place)
     fields = {key: plain(value) for key, value in row.items() if key not in OWN}
-    job = converted({"submit_s": 0.0, "profile": UNTOLD} | fields, Job, place)
+    job = record_of({"submit_s": 0.0, "profile": UNTOLD} | fields, Job, place)
     named = fields.get("profile")
     if named is not None and speeds is None and named not in profiles:
         expected = "rates, or the name of a profile that was handed over"
@@ -103,18 +100,6 @@ def row_of(job: Job, application: str, size: Estimate | None) -> dict[str, Any]:
     return row | ({} if size is None else {"work": size.work, "work_sd": size.sd})
 
 
-def converted(fields: Mapping[str, Any], kind: type[Record], place: str) -> Record:
-    """Return a record of plain fields; InputError names the field that is wrong."""
-    for at, value in non_finite(fields):
-        raise InputError(f"{place}, field {at}", show(value), "a finite number")
-    try:
-        return msgspec.convert(fields, kind)
-    except msgspec.ValidationError as error:
-        problem = mismatch(error, fields, kind)
-        at = f"{place}, field {problem.place}" if problem.place else place
-        raise InputError(at, problem.found, problem.expected) from None
-
-
 def _size(row: Mapping[str, Any], place: str) -> Estimate | None:
     """Return the declared size of a job, None if none is."""
     if row.get("work") is None:
@@ -122,7 +107,7 @@ def _size(row: Mapping[str, Any], place: str) -> Estimate | None:
             raise InputError(f"{place}, field work_sd", show(plain(row["work_sd"])), "work, too")
         return None
     fields = {"work": plain(row["work"]), "sd": plain(row.get("work_sd", 0.0))}
-    return converted(fields, Estimate, place)
+    return record_of(fields, Estimate, place)
 
 
 def shown(given: Given, settings: "Settings") -> tuple[Job, Profile]:
@@ -140,30 +125,15 @@ def shown(given: Given, settings: "Settings") -> tuple[Job, Profile]:
     counts = {n for table in speeds.values() for n in table.gpus} | {job.gpus}
     least = min(counts) if job.min_gpus is None else job.min_gpus
     most = max(counts) if job.max_gpus is None else job.max_gpus
-    name = f"rates of {job.id}"
-    profile = rated_profile(name, speeds, job.batch)
-    estimate = given.size
-    return replace(job, profile=name, min_gpus=least, max_gpus=most, estimate=estimate), profile
-
-
-def rated_profile(name: str, speeds: Tables, batch: float | None = None) -> Profile:
-    """Return the profile of a job with rates of its own."""
     batches = sorted({b for table in speeds.values() for b in table.batch})
-    return Profile(
-        name=name,
+    profile = Profile(
+        name=f"rates of {job.id}",
         throughput=dict(speeds),
-        base_batch=batches[0] if batch is None else batch,
-        batches=tuple(batches) if len(batches) > 1 or batch is not None else (),
+        base_batch=batches[0] if job.batch is None else job.batch,
+        batches=tuple(batches) if len(batches) > 1 or job.batch is not None else (),
     )
-
-
-def unrated_profiles(cluster: Cluster) -> dict[str, Profile]:
-    """Return the profiles of jobs without rates, on any GPU, by name."""
-    models: dict[str, Parametric | Rigid] = {UNTOLD: UNKNOWN, SECONDS: Rigid()}
-    return {
-        name: Profile(name=name, throughput={t.name: model for t in cluster.gpu_types})
-        for name, model in models.items()
-    }
+    limits, estimate = {"min_gpus": least, "max_gpus": most}, given.size
+    return replace(job, profile=profile.name, **limits, estimate=estimate), profile
 
 
 def refuse_odd(

@@ -46,13 +46,6 @@ class Tracked(msgspec.Struct, frozen=True, kw_only=True):
         return self.profile.name != UNTOLD
 
 
-def tracked(given: Given, settings: "Settings") -> Tracked:
-    """Return a job that has just been submitted."""
-    job, profile = shown(given, settings)
-    state = JobState(job=job, since_s=job.submit_s)
-    return Tracked(given=given, done=0.0, state=state, profile=profile)
-
-
 def again(of: Tracked, given: Given, settings: "Settings", now_s: float) -> Tracked:
     """Return a job as it is described now; what it has done by now was done as it was before.
 

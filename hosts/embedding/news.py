@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from ronda.hosts.embedding.jobs import (
     UNTOLD,
-    converted,
     given_jobs,
     refuse_odd,
     row_of,
@@ -25,7 +24,6 @@ from ronda.hosts.embedding.live import (
     runs_on,
     state_done,
     stopped,
-    tracked,
 )
 from ronda.hosts.embedding.plain import amount, by_name, ids_of, is_frame, plain, rows_of
 from ronda.hosts.embedding.rates import Tables, by_job, tables
@@ -36,6 +34,7 @@ from ronda.instances.job import Job, JobState
 from ronda.instances.models.measured import Way, way_of
 from ronda.instances.models.sharing import narrowed
 from ronda.instances.profile import NoiseScale
+from ronda.instances.rules.diagnose import record_of
 from ronda.instances.rules.problem import as_error, show
 from ronda.instances.rules.profile import noise_problems
 
@@ -142,9 +141,9 @@ class Reader:
                 raise InputError(f"added: job {job.id!r}, submit_s", f"{job.submit_s:g}", expected)
             if given.speeds is None and job.profile == UNTOLD:
                 given = made[k] = given._replace(speeds=self.state.alike.get(given.application))
-            of = tracked(given, settings)
-            profiles[of.profile.name] = of.profile
-            new.append(of)
+            own, profile = shown(given, settings)
+            profiles[profile.name], state = profile, JobState(job=own, since_s=own.submit_s)
+            new.append(Tracked(given=given, done=0.0, state=state, profile=profile))
         refuse_odd(made, [of.state.job for of in new], profiles, settings.cluster)
         self.state.jobs.update({of.given.job.id: of for of in new})
 
@@ -203,7 +202,7 @@ class Reader:
         for job, told in by_name(noise, "noise").items():
             of, place = self._known(job, "noise"), f"noise: job {job!r}"
             if isinstance(told, NoiseScale):
-                scale = converted(msgspec.to_builtins(told), NoiseScale, place)
+                scale = record_of(msgspec.to_builtins(told), NoiseScale, place)
                 if found := list(noise_problems(scale, "")):
                     raise as_error(place, found)
             else:
@@ -233,7 +232,7 @@ class Reader:
             told = {"held_s": 0.0} | told
         if told:
             fields = msgspec.to_builtins(of.state) | {k: plain(v) for k, v in told.items()}
-            of = replace(of, state=converted(fields, JobState, place))
+            of = replace(of, state=record_of(fields, JobState, place))
         self.state.jobs[job] = of
         self._fit()
 
@@ -278,7 +277,7 @@ class Reader:
             raise InputError(place, "a step of a job that does not run", "one that runs")
         if of.profile.name not in self.settings.profiles:
             raise InputError(place, "a step of a job without profile", "its rates, by columns")
-        step = converted(msgspec.to_builtins(step), StepTime, place)
+        step = record_of(msgspec.to_builtins(step), StepTime, place)
         amount(step.compute_s, f"{place}, compute_s")
         amount(step.sync_s, f"{place}, sync_s")
         option, topology = runs.option, self.settings.cluster.topology

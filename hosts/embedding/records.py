@@ -7,9 +7,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
+from ronda.formulations.prediction.speeds import UNKNOWN
 from ronda.horizon.beliefs import SavedBeliefs as Believed
 from ronda.hosts.embedding.changes import node_names
-from ronda.hosts.embedding.jobs import unrated_profiles
+from ronda.hosts.embedding.jobs import SECONDS, UNTOLD
 from ronda.hosts.embedding.live import Tracked
 from ronda.hosts.embedding.plain import ids_of
 from ronda.hosts.embedding.rates import Host, Tables
@@ -18,7 +19,7 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation, Costs
 from ronda.instances.plan import Plan
-from ronda.instances.profile import Profile
+from ronda.instances.profile import Profile, Rigid, Throughput
 from ronda.instances.rules.cluster import cluster_problems
 from ronda.instances.rules.jobs import cost_problems
 from ronda.instances.rules.problem import as_error
@@ -68,8 +69,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def unrated(self) -> dict[str, Profile]:
-        """The profiles of jobs without rates, by name."""
-        return unrated_profiles(self.cluster)
+        """The profiles of jobs without rates, on any GPU, by name."""
+        models: dict[str, Throughput] = {UNTOLD: UNKNOWN, SECONDS: Rigid()}
+        kinds = self.cluster.gpu_types
+        return {
+            name: Profile(name=name, throughput={kind.name: model for kind in kinds})
+            for name, model in models.items()
+        }
 
     @cached_property
     def number(self) -> dict[str, int]:

@@ -1,7 +1,6 @@
 """A round from what a host has."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ronda.hosts.embedding.jobs import place_of, refuse_unknown
 from ronda.hosts.embedding.news import Reader
@@ -75,7 +74,8 @@ def make_round(
     rows = rows_of(jobs, "jobs")
     for k, row in enumerate(rows):
         refuse_unknown(row, place_of(k, row), STATE)
-    reader.add([_without_state(row) for row in rows], rates)
+    new = [{"submit_s": 0.0} | {k: row[k] for k in row if k not in STATE} for row in rows]
+    reader.add(new, rates)
     for row in rows:
         told = {key: row[key] for key in STATE if row.get(key) is not None}
         reader.show(str(row["id"]), told)
@@ -102,7 +102,3 @@ def round_of(
         asleep=state.asleep,
         waking=waking,
     )
-
-
-def _without_state(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {"submit_s": 0.0} | {key: value for key, value in row.items() if key not in STATE}

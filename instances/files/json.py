@@ -29,7 +29,7 @@ from ronda.instances.rules.validate import (
 )
 from ronda.instances.schedule import Schedule
 
-T = TypeVar("T", bound=msgspec.Struct)
+T = TypeVar("T")
 
 KINDS: dict[str, type[Document]] = {
     "ronda/instance/1": Instance,
@@ -158,7 +158,7 @@ def _kind(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> type[T]:
     return kinds[found]
 
 
-def _mismatch(error: msgspec.ValidationError, text: bytes, kind: type[msgspec.Struct]) -> Problem:
+def _mismatch(error: msgspec.ValidationError, text: bytes, kind: type) -> Problem:
     try:
         document = json.loads(text)
     except ValueError:

@@ -162,7 +162,15 @@ def on_machines(profile: Profile, types: int, *, across_racks: bool) -> Profile:
     return structs.replace(
         profile,
         throughput={kind.gpu.name: _slower(model, kind.slowness) for kind in kinds},
-        power={kind.gpu.name: _scaled(curve, kind.watts) for kind in kinds},
+        power={
+            kind.gpu.name: PowerCurve(
+                a_w=curve.a_w * kind.watts,
+                b_w=curve.b_w * kind.watts,
+                c_w=curve.c_w * kind.watts,
+                s0=curve.s0,
+            )
+            for kind in kinds
+        },
     )
 
 
@@ -171,11 +179,4 @@ def _slower(model: Throughput, slowness: float) -> Throughput:
         return model
     return structs.replace(
         model, alpha_c_s=model.alpha_c_s * slowness, beta_c_s=model.beta_c_s * slowness
-    )
-
-
-def _scaled(curve: PowerCurve, ratio: float) -> PowerCurve:
-    """Return a curve with all watts times `ratio`."""
-    return PowerCurve(
-        a_w=curve.a_w * ratio, b_w=curve.b_w * ratio, c_w=curve.c_w * ratio, s0=curve.s0
     )

@@ -8,15 +8,17 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from ronda.instances.errors import printable, short
+from ronda.instances.errors import InputError, printable, short
 from ronda.instances.rules.problem import Problem, join, show
+
+T = TypeVar("T")
 
 _MESSAGE = re.compile(r"(?P<text>.*?)(?: - at `(?:key in )?(?P<path>\$.*)`)?", re.DOTALL)
 _TOKEN = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")
@@ -57,6 +59,18 @@ def mismatch(
         hint += f" of {', '.join(known)}" if known_fields and hint.endswith("?") else ""
         return Problem(place, f"unknown field {show(field['name'])}", hint)
     return Problem(place, show(value), _expected(text, expected_type))
+
+
+def record_of(fields: Mapping[str, Any], kind: type[T], place: str) -> T:
+    """Return a record of plain fields; InputError names the field that is wrong."""
+    for at, value in non_finite(fields):
+        raise InputError(f"{place}, field {at}", show(value), "a finite number")
+    try:
+        return msgspec.convert(fields, kind)
+    except msgspec.ValidationError as error:
+        problem = mismatch(error, fields, kind)
+        at = f"{place}, field {problem.place}" if problem.place else place
+        raise InputError(at, problem.found, problem.expected) from None
 
 
 def syntax(data: bytes) -> Problem:

@@ -271,7 +271,11 @@ class _Own:
         if self.rates is not None:
             profile = row.profile or row.job_id
             if profile not in self.rates:
-                self._blame_name(at, profile, self.rates)
+                expected = f"a name that has rates: {one_of(self.rates, profile)}"
+                if self.table.columns.profile is not None:
+                    self.blame("profile", at, expected)
+                else:
+                    self.problems[at] = Problem(f"row {at}", f"job {show(profile)}", expected)
                 return None
             counts, speed = self._ways(profile, kinds, gpus, at)
             if not counts:
@@ -311,14 +315,6 @@ class _Own:
             if n == gpus
         ]
         return counts, max(rates)
-
-    def _blame_name(self, at: int, name: str, known: Mapping[str, Any]) -> None:
-        """Note a profile that is not known: of its column, or else the job's own."""
-        expected = f"a name that has rates: {one_of(known, name)}"
-        if self.table.columns.profile is not None:
-            self.blame("profile", at, expected)
-        else:
-            self.problems[at] = Problem(f"row {at}", f"job {show(name)}", expected)
 
     def _compare(self, jobs: list[Job], lines: list[int]) -> None:
         """Note jobs that contradict themselves or others, or that the cluster could not hold."""

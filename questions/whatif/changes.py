@@ -6,17 +6,20 @@ What is added comes after what is there, and what is removed is out of service
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
 from ronda.formulations.topology import racks_above
 from ronda.formulations.watts import drawn_w
-from ronda.instances.base import NonNegative, Positive, Record
+from ronda.instances.base import Positive, Record
 from ronda.instances.cluster import Cluster, NodeGroup
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import read_part
+from ronda.instances.files.storage import label
 from ronda.instances.job import Job, JobState
 from ronda.instances.round import Round
+from ronda.instances.rules.diagnose import record_of
 from ronda.instances.rules.problem import one_of
 
 
@@ -278,16 +281,10 @@ def _except(nodes: Iterable[int], off: set[int]) -> tuple[int, ...]:
     return tuple(node for node in nodes if node not in off)
 
 
-class _Given(Job, frozen=True, kw_only=True, gc=False):
-    """A job of which submission need not be said: below 0, it is now."""
-
-    submit_s: NonNegative = -1.0
-
-
 def read_job(path: Path, now_s: float) -> Job:
     """Read a new job from a file; without a time of submission it is submitted now."""
-    new = read_part(path, _Given)
+    fields: dict[str, Any] = read_part(path, dict)
+    new = record_of({"submit_s": now_s} | fields, Job, label(path))
     if new.truth is not None:
         raise InputError(f"{path}, truth", "one", "none: of a round nobody knows it")
-    fields = {name: getattr(new, name) for name in Job.__struct_fields__}
-    return Job(**fields | {"submit_s": now_s if new.submit_s < 0 else new.submit_s})
+    return new
