@@ -1,1 +1,1 @@
-"""How a round is solved: the contract, exact and genetic solvers, policies, the horizon driver."""
+"""The solvers of a round: the contract, exact and genetic solvers, prices, policies."""

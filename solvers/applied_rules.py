@@ -1,7 +1,7 @@
-"""What rules of the user's own say of a round, and whether a plan keeps them.
+"""The user's rules applied to a round: their limits, and the check that a plan keeps them.
 
-They are asked twice: about the options of the round, for the model; and about those of a finished
-plan alone, so that none that breaks one is ever returned, whoever made it.
+Rules are asked twice: about the options of the round, for the model, and about those of a finished
+plan alone, so that no plan that breaks one is ever returned, whichever policy made it.
 """
 
 import traceback
@@ -36,12 +36,9 @@ from ronda.instances.violation import Violation
 from ronda.solvers.as_one import AsOne
 from ronda.solvers.rules import RACK, Rule, Rules, name_of, rules, sees_racks
 
-WITHIN = "without brackets and commas"
-"""How the name of a limit must be: it stands in the brackets of ``rule[name]``."""
-
 
 def asked(extra: Rules, round: Round, table: OptionTable) -> tuple[OwnRows, Floats]:
-    """Return the limits of rules over the options of a table, and (K,) what terms make them worth.
+    """Return the limits of rules over the options of a table, and (K,) the values by their terms.
 
     Raises
     ------
@@ -77,7 +74,7 @@ def asked(extra: Rules, round: Round, table: OptionTable) -> tuple[OwnRows, Floa
 
 
 def _read_only(table: OptionTable) -> OptionTable:
-    """Return a table of which no rule can change what others, or the model, see."""
+    """Return a read-only table, so that no rule can change it."""
     columns = {name: getattr(table, name) for name in table.__struct_fields__}
     views = {name: own.view() for name, own in columns.items() if isinstance(own, np.ndarray)}
     for view in views.values():
@@ -86,7 +83,7 @@ def _read_only(table: OptionTable) -> OptionTable:
 
 
 def _answers(rule: Rule, round: Round, table: OptionTable, place: str) -> list[Limit | Term]:
-    """Return what a rule says of a round, or refuse it."""
+    """Return the limits and terms of a rule for a round, or refuse them."""
     more = {}
     if sees_racks(rule):
         if table.rack is None:
@@ -109,7 +106,7 @@ def _answers(rule: Rule, round: Round, table: OptionTable, place: str) -> list[L
 
 
 def _coefficients(given: Any, options: int, place: str) -> Floats:
-    """Return (K,) finite numbers, or refuse them; what is true counts 1."""
+    """Return (K,) finite numbers, or refuse them; true counts as 1."""
     try:
         found = np.asarray(given)
     except ValueError:
@@ -130,9 +127,9 @@ def _coefficients(given: Any, options: int, place: str) -> Floats:
 def _rows(
     limit: Limit, name: str, use: Floats, place: str
 ) -> Iterator[tuple[str, tuple[Floats, float, float, bool]]]:
-    """Yield the rows of a limit, all from above; an equation is two."""
+    """Yield the rows of a limit, all from above; an equation has two."""
     if set(name) & set("[]") or (limit.name and "," in name):
-        raise InputError(f"{place}: name", repr(name), f"one {WITHIN}")
+        raise InputError(f"{place}: name", repr(name), "one without brackets and commas")
     if str(limit.sense) not in SENSES:
         raise InputError(f"{place}: sense", repr(limit.sense), " or ".join(SENSES))
     most, soft = _number(limit.limit), limit.penalty is not None
@@ -148,7 +145,7 @@ def _rows(
 
 
 def _number(given: object) -> float:
-    """Return a real number, of Python or numpy; NaN for anything else."""
+    """Return a real number of Python or numpy, NaN for anything else."""
     real = isinstance(given, int | float | np.number | np.bool_) and np.isrealobj(given)
     real = real and not isinstance(given, np.timedelta64)  # a whole number, to numpy
     try:
@@ -172,9 +169,9 @@ def option_table(round: Round) -> OptionTable:
 
 
 def refuse_bad(extra: Rules, round: Round) -> None:
-    """Ask rules about a round before it is decided: a policy that failed would only be replaced.
+    """Ask rules about a round before the decision, since a failing policy is only replaced.
 
-    InputError as of `asked`.
+    InputError as in `asked`.
     """
     seen, table = AsOne(round).round, option_table(round)
     if extra.seeing_racks:
@@ -184,12 +181,11 @@ def refuse_bad(extra: Rules, round: Round) -> None:
 
 @checked
 def broken_rules(extra: object, round: Round, plan: Plan) -> list[Violation]:
-    """Return which rules a plan for a round breaks, whoever made it; none if it keeps them all.
+    """Return the violations of rules by a plan for a round, none if it keeps them all.
 
-    Each rule is asked about a table of the plan's options alone (`table_of`), an array as one job,
-    in the racks where they really are.
-    A soft limit is never broken, nor is one by what jobs that may not be stopped have of it in any
-    case. A rule that cannot be asked is.
+    Each rule is asked about a table of the plan's options alone (`table_of`), with an array as one
+    job, in their real racks. A soft limit is never broken, nor is a limit by the unavoidable use of
+    jobs that may not be stopped. A rule that cannot be asked counts as broken.
     """
     own = rules(extra)
     if not own:
@@ -211,10 +207,10 @@ def broken_rules(extra: object, round: Round, plan: Plan) -> list[Violation]:
 
 
 def _in_any_case(extra: Rules, round: Round, table: OptionTable, limits: OwnRows) -> Floats:
-    """Return (R,) each limit, or the least that all choices beside what may not be stopped have.
+    """Return (R,) limits, raised to the least of any choice beside jobs that may not be stopped.
 
-    `table` and `limits` are of a plan's options. A limit stays that no choice keeps without these
-    jobs either.
+    `table` and `limits` are of a plan's options. A limit that no choice keeps without these jobs
+    either is not raised.
     """
     whole, most = option_table(round), limits.capacity.copy()
     if extra.seeing_racks:

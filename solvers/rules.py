@@ -1,6 +1,6 @@
-"""Rules of the user's own: functions of a round and its options that give limits and terms.
+"""The user's rules: functions of a round and its options that return limits and terms.
 
-Here they are found, in a file or as they are given; `ronda.solvers.applied_rules` asks them.
+Here they are read from a file or checked as given; `ronda.solvers.applied_rules` asks them.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from ronda.solvers.own import imported
 Rule = Callable[..., Any]
 """A function of a `Round` and its `OptionTable` that returns a `Limit`, a `Term`, or several.
 
-With a third parameter ``rack`` it sees racks, and is given the one of each option as well.
+With a third parameter ``rack`` it sees racks, and gets that of each option.
 """
 
 WHAT = "a function of the round and its options"
@@ -24,7 +24,7 @@ WHAT = "a function of the round and its options"
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules in their order; `path` and `code` are the file that they came from and its checksum."""
+    """Rules in their order; `path` and `code` are their file and its checksum."""
 
     functions: tuple[Rule, ...] = ()
     path: str = ""
@@ -32,35 +32,35 @@ class Rules:
 
     @property
     def seeing_racks(self) -> list[str]:
-        """The names of those that see racks."""
+        """The names of the rules that see racks."""
         return [name_of(rule) for rule in self.functions if sees_racks(rule)]
 
     def __bool__(self) -> bool:
-        """Return whether there is any."""
+        """Return whether there are any rules."""
         return bool(self.functions)
 
     def __str__(self) -> str:
-        """Return the file and its checksum, from which `rules` makes them again; or their names."""
+        """Return the file and its checksum, from which `rules` makes them again, or their names."""
         return f"{self.path}@{self.code}" if self.path else ", ".join(map(name_of, self.functions))
 
 
 NO_RULES = Rules()
 
 RACK = "rack"
-"""Parameter of rules that see racks."""
+"""The parameter of rules that see racks."""
 
 EXTRA = "extra"
-"""Parameter of the policies that keep rules."""
+"""The parameter of policies that keep rules."""
 
 
 def rules(given: object) -> Rules:
-    """Return the rules of a file, of functions, or as they are.
+    """Return the rules in a file, or of functions, or as they are.
 
     Raises
     ------
     InputError
-        If a file cannot be imported, has no rule or is not the one that is asked for, or something
-        is no function of two arguments.
+        If a file cannot be imported, has no rule or another checksum, or if a rule is no function
+        of two arguments.
     """
     if isinstance(given, Rules):
         return given
@@ -72,15 +72,15 @@ def rules(given: object) -> Rules:
 
 
 def rules_of(policy: object) -> Rules:
-    """Return the rules that a policy keeps; none if it takes no such parameter."""
+    """Return the rules that a policy keeps, none if it has no such parameter."""
     found = getattr(policy, EXTRA, NO_RULES)
     return found if isinstance(found, Rules) else NO_RULES
 
 
 def with_rules(policy: Any, extra: object, place: str) -> Any:
-    """Return a policy that keeps rules besides; as it is if there are none.
+    """Return a policy that keeps additional rules, or the same policy if there are none.
 
-    InputError if it is one that cannot.
+    InputError if it cannot keep rules.
     """
     own = rules(extra)
     if not own:
@@ -110,7 +110,6 @@ def _in_file(text: str | bytes) -> Rules:
 
 
 def _callable(given: object, place: str) -> Rule:
-    """Return a function that takes two arguments, and perhaps racks, or refuse it."""
     if not callable(given):
         raise InputError(place, type(given).__name__, WHAT)
     try:
@@ -132,5 +131,5 @@ def sees_racks(rule: Rule) -> bool:
 
 
 def name_of(rule: Rule) -> str:
-    """Return what a rule is called."""
+    """Return the name of a rule."""
     return str(getattr(rule, "__name__", type(rule).__name__)).strip("<>")

@@ -1,4 +1,4 @@
-"""When a search stops: small criteria that compose, each with its progress in 0..1."""
+"""Stopping criteria of searches, which compose, each with its progress in 0..1."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from ronda.instances.plan import StopReason, closes, gap_between
 
 @dataclass(frozen=True, slots=True)
 class SearchStatus:
-    """How far a search is."""
+    """The progress of a search."""
 
     generations: int
     stagnant: int  # generations since the incumbent last improved
@@ -18,7 +18,7 @@ class SearchStatus:
 
 
 Criterion = Callable[[SearchStatus], tuple[float, StopReason]]
-"""Progress in 0..1, where 1 means stop, and the reason to give then."""
+"""A function that returns the progress in 0..1, where 1 means stop, and the reason."""
 
 
 def generations(limit: int) -> Criterion:
@@ -56,5 +56,5 @@ def gap(bound: float, relative: float) -> Criterion:
 
 
 def first_of(*criteria: Criterion) -> Criterion:
-    """Stop as soon as any of `criteria` does; its progress is the most advanced one's."""
+    """Stop as soon as any of `criteria` does; the progress is that of the most advanced one."""
     return lambda status: max((each(status) for each in criteria), key=lambda told: told[0])

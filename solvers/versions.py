@@ -1,4 +1,4 @@
-"""Versions of what decides, for records and bug reports."""
+"""The versions of ronda and of its solvers, for records and bug reports."""
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -20,7 +20,7 @@ PACKAGES = (
 
 @cache
 def versions() -> dict[str, str]:
-    """Return the installed version of ronda and of each package that a solver rests on."""
+    """Return the installed versions of ronda and of the packages of solvers."""
     found = {}
     for package in PACKAGES:
         try:

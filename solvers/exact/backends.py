@@ -1,6 +1,6 @@
-"""Which solvers the exact path can use by name, what each can do, and which are installed.
+"""The solvers of models by name, with their abilities, and whether they are installed.
 
-Whatever a solver does not tell is left out of its outcome. This module loads no solver.
+Figures that a solver does not tell are missing in its outcome. This module loads no solver.
 """
 
 import importlib
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 class Solver:
     """A solver of models as arrays: ``module.solve_form(form, effort, start)``.
 
-    ``needs`` is the Python module that it loads, ``packages`` are those that records name,
-    ``install`` says how to get it, and ``lacks`` what it cannot do through our interface. With
-    ``through`` Pyomo's own interface of that name is used, which `solve_form` is told;
-    ``square_s`` are the seconds that it takes to translate a model, by the square of its options.
+    ``needs`` is the Python module that it loads, ``packages`` are those in records, ``install`` is
+    the way to get it, and ``lacks`` are its missing abilities. With ``through`` it uses Pyomo's
+    interface of that name; ``square_s`` are the seconds to translate a model per squared option.
     """
 
     module: str
@@ -41,7 +40,7 @@ class Solver:
 
     @property
     def installed(self) -> bool:
-        """Whether it can be used here."""
+        """Whether the solver is installed."""
         if self.through == "cbc":
             return cbc_program() is not None
         if self.needs and find_spec(self.needs.partition(".")[0]) is None:
@@ -51,8 +50,8 @@ class Solver:
     def refuse(self, given: Mapping[str, Any], place: str) -> None:
         """Refuse options ``SOLVER.NAME`` that the solver does not have.
 
-        InputError for another solver's, for a name that it does not know or that ronda sets, and
-        for a value that it does not take. Who tells no names is asked when it solves.
+        InputError for an option of another solver, an unknown name or one that ronda sets, or a
+        value that it does not take. A solver without a list of names checks them when it solves.
         """
         known = self._module.defaults(**self._told) if given else {}
         for key, value in given.items():
@@ -83,7 +82,7 @@ class Solver:
 
     @property
     def _told(self) -> dict[str, Any]:
-        """What the functions of the module are told besides."""
+        """The additional arguments of the module's functions."""
         if self.through == "cbc":
             return {"through": self.through, "program": cbc_program()}
         return {"through": self.through} if self.through else {}
@@ -91,28 +90,28 @@ class Solver:
     def solve_form(
         self, form: "LinearForm", effort: "Effort", start: Floats | None = None
     ) -> "Outcome":
-        """Solve a model as arrays; as `ronda.solvers.exact.highs.solve_form`."""
+        """Solve a model as arrays, as `ronda.solvers.exact.highs.solve_form` does."""
         found: Outcome = self._module.solve_form(form, effort, start, **self._told)
         return found
 
 
 class Writer(Protocol):
-    """What a log is written to, such as ``sys.stderr``."""
+    """The stream of a log, such as ``sys.stderr``."""
 
     def write(self, text: str, /) -> object:
-        """Take a piece of text."""
+        """Write a piece of text."""
 
     def flush(self) -> object:
-        """Pass on what was written."""
+        """Flush the text written so far."""
 
 
 LOG: ContextVar[Writer | None] = ContextVar("LOG", default=None)
-"""Where solvers write their own words while they run; None: nowhere."""
+"""The log of running solvers, None for none."""
 
 
 @contextmanager
 def logged(log: Writer | None) -> Iterator[None]:
-    """Let solvers write to a log; InputError for what nothing can be written to."""
+    """Let solvers write to a log; InputError if it is no stream."""
     if log is not None and not (hasattr(log, "write") and hasattr(log, "flush")):
         raise InputError(
             "log", f"a {type(log).__name__} object", "a stream, as sys.stderr, or None"
@@ -125,19 +124,19 @@ def logged(log: Writer | None) -> Iterator[None]:
 
 
 INSTEAD = {"gap": "gap=, as in milp(gap=1e-3)", "seed": "--seed", "time": "--time-limit"}
-"""What to say in place of an option that ronda sets, by a word of its name."""
+"""The parameters in place of options that ronda sets, by a word of the name."""
 
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
-"""How values of options are called, by the type of their defaults."""
+"""The words for values of options, by the type of their defaults."""
 
 
 def bare(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options ``SOLVER.NAME`` by the solver's own names."""
+    """Return options ``SOLVER.NAME`` by their names for the solver."""
     return {key.partition(".")[2]: value for key, value in options.items()}
 
 
 def _like(value: Any, default: Any) -> bool:
-    """Return whether a value is of the type of a default; words stand for what has names."""
+    """Return whether a value has the type of a default; enumerations are words."""
     if isinstance(default, bool) or isinstance(value, bool):
         return isinstance(value, bool) and isinstance(default, bool)
     if isinstance(default, float):
@@ -150,7 +149,7 @@ ROOM, EXTRA = "ronda.solvers.exact", "pip install 'ronda[solvers]'"
 
 @cache
 def cbc_program() -> str | None:
-    """Return the path of the program ``cbc``, by default that of PuLP's wheel; None if none is."""
+    """Return the path of the program ``cbc``, or of that in PuLP's wheel, or None."""
     program = shutil.which("cbc")
     if program is None and find_spec("pulp") is not None:
         from pulp.apis.coin_api import pulp_cbc_path
@@ -175,10 +174,10 @@ MIP = {
     "cplex": _of_pyomo("cplex_direct", "cplex", "pip install cplex, and a licence"),
     "glpk": _of_pyomo("glpk", "", "the program glpsol"),
 }
-"""Solvers of mixed-integer programs, by the name that `milp(solver=…)` takes."""
+"""The solvers of mixed-integer programs, by their names in `milp(solver=…)`."""
 
 CP_SAT = "cp-sat"
-"""OR-Tools' constraint solver: whole numbers only, so that coefficients are rounded."""
+"""OR-Tools' constraint solver, which knows whole numbers only: coefficients are rounded."""
 
 SOLVERS = MIP | {
     CP_SAT: Solver(
@@ -193,7 +192,7 @@ SOLVERS = MIP | {
 
 
 def find(name: str, place: str, known: Collection[str] = tuple(MIP)) -> Solver:
-    """Return a solver that is installed; InputError, with those that are, if it is not."""
+    """Return an installed solver; InputError, with the installed ones, if it is not."""
     if name in known and SOLVERS[name].installed:
         return SOLVERS[name]
     said = f"no solver of {', '.join(known)}"

@@ -1,8 +1,8 @@
-"""A bounded model through Pyomo's own interface to a solver.
+"""The solution of a bounded model through Pyomo's own interface to a solver.
 
-It tells neither when solutions were found nor the size of the search tree, and is given no start.
-Pyomo translates the model after the limit was set, so a large one comes late, and it stops a
-program that does not stop by itself a second after that.
+It tells neither the times of solutions nor the size of the search tree, and takes no start. Pyomo
+translates the model after the limit is set, so a large one is late; it ends a program that does not
+stop a second after the limit.
 """
 
 import logging
@@ -35,7 +35,7 @@ from ronda.solvers.exact.linear_form import (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a solver calls its relative gap, its seed and its threads, and what is odd about it."""
+    """The names of a solver's gap, seed and threads, and its peculiarities."""
 
     gap: str
     seed: str
@@ -53,7 +53,7 @@ OPTIONS = {
     "cplex_direct": Options("mip_tolerances_mipgap", "randomseed", "threads"),
     "glpk": Options("mipgap", "seed", whole=True),
 }
-"""By Pyomo's name of the interface."""
+"""The options by Pyomo's name of the interface."""
 
 _STOP = {
     TerminationCondition.optimal: StopReason.COMPLETE,
@@ -65,20 +65,20 @@ _STOP = {
 
 
 class _Passed(TextIOBase):
-    """A log without a file's number, which Pyomo would take for the output that it catches."""
+    """A log without a file number, which Pyomo would take for the output that it captures."""
 
     def __init__(self, log: Any) -> None:
         self.log = log
 
     def write(self, text: str) -> int:
-        """Pass a piece of text on at once."""
+        """Write a piece of text at once."""
         self.log.write(text)
         self.log.flush()
         return len(text)
 
 
 def defaults(through: str, program: str | None = None) -> dict[str, Any]:
-    """Return SCIP's parameters that are left to users, with their defaults; of others none."""
+    """Return the parameters of SCIP that are left to users, with their defaults."""
     if through != "scip_direct":
         return {}
     from pyscipopt import Model
@@ -88,11 +88,11 @@ def defaults(through: str, program: str | None = None) -> dict[str, Any]:
 
 
 _REFUSALS = ("No match for", "Possible options", "is illegal", "valid range")
-"""What CBC says of an option that it does not have, or of a value that it does not take."""
+"""The words of CBC about an unknown option or a value that it does not take."""
 
 
 def takes(name: str, value: Any, through: str, program: str | None = None) -> bool:
-    """Return whether SCIP, or CBC, takes a value of an option; others are not asked."""
+    """Return whether SCIP or CBC takes a value of an option; others are not asked."""
     if program is not None:
         words = [program, f"-{name}", str(value), "-stop"]
         said = subprocess.run(words, capture_output=True, text=True, check=False).stdout
@@ -117,9 +117,9 @@ def solve_form(
     through: str,
     program: str | None = None,
 ) -> Outcome:
-    """Solve a model as `ronda.solvers.exact.highs.solve_form`, but from no start.
+    """Solve a model as `ronda.solvers.exact.highs.solve_form` does, but without a start.
 
-    `through` is Pyomo's name of the interface, `program` what that calls if it does not know.
+    `through` is Pyomo's name of the interface, `program` the path of a program that it calls.
     """
     deadline, began, named = effort.deadline, effort.deadline.elapsed(), OPTIONS[through]
     model = _model(form)
@@ -163,7 +163,7 @@ def solve_form(
 
 
 def _model(form: LinearForm) -> Any:
-    """Return the model in Pyomo; a sum of no variables is told of one that is nothing."""
+    """Return the model in Pyomo; an empty sum has a variable that is 0."""
     # The garbage collector would walk all new expressions again and again: 5 to 15 times slower.
     with PauseGC():
         model = pyo.ConcreteModel()
@@ -190,7 +190,7 @@ def _model(form: LinearForm) -> Any:
 
 
 def _point(model: Any, form: LinearForm, told: Any) -> Floats | None:
-    """Return the solution (n,); None if there is none. A variable in no row may have no value."""
+    """Return the solution (n,), or None; variables without a row may have no value."""
     if not len(told.solution):
         return None
     warnings, level = logging.getLogger("pyomo.core"), logging.getLogger("pyomo.core").level
@@ -208,6 +208,6 @@ def _point(model: Any, form: LinearForm, told: Any) -> Floats | None:
 
 
 def _bound(form: LinearForm, told: Any) -> float | None:
-    """Return the bound that the solver told; None if it told none."""
+    """Return the bound of the solver, if it told one."""
     bound = told.problem.upper_bound if form.maximize else told.problem.lower_bound
     return float(bound) if isinstance(bound, float | int) and isfinite(bound) else None

@@ -1,22 +1,21 @@
-"""A model of whole numbers through OR-Tools' CP-SAT.
+"""The solution of a model by OR-Tools' CP-SAT, in whole numbers.
 
-CP-SAT knows only integers. A row of whole numbers stays as it is; another one is multiplied by a
+CP-SAT knows only integers. A row of whole numbers stays unchanged; any other is multiplied by a
 power of two s and rounded so that no solution of the model is cut off:
 
     sum round(s a_k) x_k <= floor(s b + slack),   slack = sum |round(s a_k) - s a_k| max |x_k|
 
 A solution may exceed the row by at most 2 slack / s. s keeps `BITS` bits of the largest
 number, and fewer where sums would need more than `MOST`. The objective is rounded likewise. That of
-a solution is computed from the numbers that were given, and the bound holds for them:
+a solution is computed from the original numbers, and the bound holds for them:
 
     (CP-SAT's bound + sum |round(s c_k) - s c_k| max |x_k|) / s + offset
 
-CP-SAT 9.15 does without its presolve, with which it has called solutions optimal, and bounds
-proven, that were 5 % short; the models of rounds take it half the time so.
+CP-SAT 9.15 runs without its presolve, with which it has called solutions optimal, and bounds
+proven, that were 5 % short; the models of rounds take half the time so.
 
-Variables that need not be whole are taken on a grid of `GRID` steps; rows may be exceeded by one
-step of each, and the bound is that much farther. What CP-SAT chose of the others stands, and HiGHS
-says the best that is left to these.
+Continuous variables are on a grid of `GRID` steps; rows may be exceeded by one step of each, and
+the bound is weaker by as much. HiGHS then finds their best values beside the integers of CP-SAT.
 """
 
 import importlib
@@ -45,23 +44,22 @@ from ronda.solvers.exact.linear_form import (
 )
 
 BITS, MOST = 32, 45
-"""Bits of the largest number of a row, and of the largest sum. A model's numbers have 30. With sums
-of 2^48 CP-SAT 9.15 has called a solution optimal that was not."""
+"""The bits of the largest number of a row, and of the largest sum. Numbers of a model have 30. With
+sums of 2^48 CP-SAT 9.15 has called a solution optimal that was not."""
 
 GRID = 2**20
-"""Steps of a variable that need not be whole."""
-
+"""The steps of a continuous variable."""
 
 FAR = 2.0**62
-"""A limit from which on a row has none."""
+"""The size from which a limit of a row counts as infinite."""
 
 
 def _cp_model() -> ModuleType:
     """Import CP-SAT's module after HiGHS's.
 
-    Both wheels bring a library ``libhighs.so.1``, of different versions; a process has one of them.
-    CP-SAT calls nothing of it: symbols that are looked up when they are called are not missed.
-    HiGHS does, so its own comes first.
+    Both wheels contain a library ``libhighs.so.1``, in different versions, of which a process loads
+    one. CP-SAT calls nothing in it, so its symbols are looked up lazily. HiGHS does, so its own
+    library comes first.
     """
     importlib.import_module("highspy")
     flags = sys.getdlopenflags()
@@ -76,7 +74,7 @@ def _cp_model() -> ModuleType:
 
 
 RONDAS = ("relative_gap_limit", "random_seed", "max_time_in_seconds", "catch_sigint_signal")
-"""Parameters that ronda sets from what a search is asked for."""
+"""The parameters that ronda sets."""
 
 
 def defaults() -> dict[str, Any]:
@@ -102,12 +100,12 @@ def takes(name: str, value: Any) -> bool:
 
 
 def _told(parameters: Any, value: Any) -> Any:
-    """Return a value as CP-SAT takes it: the member of an enumeration by its name."""
+    """Return a value for CP-SAT, with the member of an enumeration for its name."""
     return getattr(parameters, value, value) if isinstance(value, str) else value
 
 
 def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) -> Outcome:
-    """Solve a model as `ronda.solvers.exact.highs.solve_form`; InputError if one has no bounds."""
+    """Solve a model as `ronda.solvers.exact.highs.solve_form` does; InputError without bounds."""
     cp_model = _cp_model()
     clock = effort.deadline
     began = clock.elapsed()
@@ -135,7 +133,7 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
     incumbents: list[tuple[float, float]] = []
 
     class Seen(cp_model.CpSolverSolutionCallback):  # type: ignore[misc, name-defined]
-        """Notes when each better solution was found, and what it is worth."""
+        """Notes the time and the objective of each better solution."""
 
         def on_solution_callback(self) -> None:
             """Note a solution."""
@@ -171,7 +169,7 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
 
 
 def _off_the_grid(form: LinearForm, x: Floats) -> Floats | None:
-    """Return a point with the best that its integers leave to what need not be whole; or None."""
+    """Return a point with the best continuous values beside its integers, or None."""
     if form.integer.all():
         return x
     from ronda.solvers.exact.highs import solve_form as solved
@@ -211,7 +209,7 @@ class _Whole:
         return np.asarray(self.base + self.step * steps)
 
     def model(self, cp_model: Any) -> tuple[Any, float, float]:
-        """Return CP-SAT's model, the factor of its objective, and how far rounding moves that."""
+        """Return CP-SAT's model, the factor of its objective, and the error by rounding of that."""
         form, model = self.form, cp_model.CpModel()
         for low, high in zip(self.low.tolist(), self.high.tolist(), strict=True):
             model.proto.variables.add().domain.extend([low, high])
@@ -242,9 +240,9 @@ class _Whole:
         return model, factor, error
 
     def _rounded(self, numbers: Floats, columns: Any) -> tuple[Any, float, float]:
-        """Return numbers of columns times a factor, rounded; the factor; and what that can change.
+        """Return rounded multiples of the numbers of columns, the factor, and the possible error.
 
-        A variable on a grid may be a step off besides.
+        A variable on a grid may also be a step off.
         """
         exact = numbers * self.step[columns]
         loose: Mask = ~self.form.integer[columns]

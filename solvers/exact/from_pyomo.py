@@ -1,6 +1,6 @@
-"""Any Pyomo model as arrays, and a solution back in its variables.
+"""The conversion of Pyomo models to arrays, and of solutions to their variables.
 
-The Pyomo model stays the formulation of record of what is not a problem of options alone.
+Pyomo models are the formulation of record for problems beyond options alone.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ def solve(model: Any, effort: Effort | None = None, solver: str = "highs") -> Ou
 
 
 def load(form: LinearForm, x: Floats | None) -> None:
-    """Give the variables of the model that was read the values (n,); None: leave them."""
+    """Give the variables of the Pyomo model the values (n,), if there are any."""
     if x is not None:
         for variable, number in zip(form.columns, x.tolist(), strict=True):
             variable.set_value(number, skip_validation=True)
@@ -74,7 +74,6 @@ def linear_form(model: Any) -> LinearForm:
 
 
 def _domains(variables: Sequence[Any]) -> tuple[Floats, Floats, Mask]:
-    """Return bounds and integrality of variables."""
     lower, upper, integer = [], [], []
     for variable in variables:
         low, high = variable.bounds

@@ -1,4 +1,4 @@
-"""A model through HiGHS: solve with a start and a deadline.
+"""The solution of a model by HiGHS, with a start and a deadline.
 
 HiGHS gets the arrays directly, because Pyomo's own interface has no incumbent callback and
 redirects the process's output. It runs apart from the host's threads
@@ -30,20 +30,20 @@ from ronda.solvers.exact.threads import Answer, SolverError, apart
 
 PRECISE = ("mip", "primal", "dual")
 PRECISION = 1e-9
-"""HiGHS takes solutions this close for equal, and what is worth less for nothing, whatever the gap:
-by default 1e-6, with which a bound does not hold where values are of very different size."""
+"""The difference below which HiGHS takes solutions for equal, whatever the gap. With its default of
+1e-6 a bound does not hold where values are of very different size."""
 
 
 QUIET = {"output_flag": False, "threads": 1, "mip_heuristic_run_rins": False}
-"""How HiGHS is made. 1.15.1 has ended processes, with one thread as well, where it searched around
-the relaxation (RINS); rounds of 64 to 256 jobs have the same plans without, in 13 % less time."""
+"""The options of HiGHS. 1.15.1 has crashed, with one thread as well, in its search around the
+relaxation (RINS); rounds of 64 to 256 jobs have the same plans without, in 13 % less time."""
 
 
 class _Silent(highspy.Highs):
-    """A HiGHS that prints nothing: 1.16 shows its name where it is given callbacks."""
+    """A HiGHS that prints nothing; 1.16 prints its name when it gets callbacks."""
 
     def enableCallbacks(self) -> None:  # noqa: N802
-        """Say no word, and take callbacks."""
+        """Take callbacks without printing."""
         self.setOptionValue("output_flag", False)
         super().enableCallbacks()  # type: ignore[no-untyped-call]
 
@@ -63,10 +63,10 @@ def run(
     call: Callable[[], highspy.HighsStatus] | None = None,
     patience_s: float = inf,
 ) -> highspy.HighsModelStatus:
-    """Let HiGHS go on for some seconds at most, or make a call that does; returns why it stopped.
+    """Let HiGHS, or a call of it, run for some seconds at most; return the reason of its stop.
 
-    SolverError if it failed, TimeoutError if it has not come back after `patience_s`: it goes on
-    then until it looks at its clock, and must not be asked any more.
+    SolverError if it failed, TimeoutError if it has not returned after `patience_s`: then it runs
+    until it looks at its clock, and must not be used any more.
     """
     # HiGHS counts the time of all runs together.
     solver.setOptionValue("time_limit", solver.getRunTime() + max(seconds, 0.0))
@@ -77,15 +77,15 @@ def run(
 
 
 def alone(solver: highspy.Highs, call: Callable[[], Answer], patience_s: float = inf) -> Answer:
-    """Return what HiGHS answers to a call that solves something, apart from the host's threads."""
+    """Return the answer of HiGHS to a call, made apart from the host's threads."""
     stop = partial(solver.setOptionValue, "time_limit", 0.0)  # it looks at it again and again
     return apart(call, stop, int(solver.getOptionValue("threads")[1]), patience_s)
 
 
 def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) -> Outcome:
-    """Solve a model from values (n,) of the columns on, NaN where there is none.
+    """Solve a model, from values (n,) of the columns, NaN where there is none.
 
-    A start that lacks an integer does not count.
+    A start without all integers does not count.
     """
     deadline, gap = effort.deadline, effort.gap
     if effort.left_s <= 0:
@@ -145,7 +145,7 @@ RONDAS = (
     "output_flag",
     "log_to_console",
 )
-"""Options that ronda sets from what a search is asked for."""
+"""The options that ronda sets."""
 
 
 def defaults() -> dict[str, Any]:
@@ -200,7 +200,6 @@ _STOP = {
 def _read(
     form: LinearForm, highs: Any, incumbents: tuple[tuple[float, float], ...], solve_s: float
 ) -> Outcome:
-    """Translate what HiGHS has."""
     status, info = highs.getModelStatus(), highs.getInfo()
     message = highs.modelStatusToString(status)
     stop = _STOP.get(status, StopReason.ERROR)

@@ -1,7 +1,7 @@
-"""Why a model has no solution: few constraints, by name, that cannot be met together.
+"""The reasons why a model has no solution: few constraints that cannot be met together.
 
-Where what must run needs more than there is, `ronda.formulations.allocation.rows.shortages` says it
-in words with numbers, and needs no solver.
+Where jobs that must run need more than there is, `ronda.formulations.allocation.rows.shortages`
+tells the numbers without a solver.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from ronda.solvers.exact.linear_form import Effort, LinearForm
 def conflicts(form: LinearForm, deadline: Deadline) -> list[Conflict] | None:
     """Return sets of named constraints that conflict; empty if the model has a solution.
 
-    None if time is up before that is known.
+    None if time is up before.
 
     An irreducible set is HiGHS's if the model is infeasible even without integrality; otherwise it
     is found by leaving out constraints one by one. A set that the deadline cuts short is perhaps
@@ -65,9 +65,9 @@ def components(form: LinearForm) -> Iterator[list[int]]:
 
 
 def _deletion_filter(form: LinearForm, deadline: Deadline) -> tuple[list[int], bool]:
-    """Leave out every row without which the rest still conflicts (J. Chinneck's deletion filter).
+    """Remove every row without which the rest still conflicts (J. Chinneck's deletion filter).
 
-    Returns the rows that are left, and whether all were tried.
+    Return the remaining rows, and whether all were tried.
     """
     # One component of jobs and the rows they share conflicts by itself.
     parts = (part for part in components(form) if _possible(form, part, deadline) is False)
@@ -89,7 +89,7 @@ def _deletion_filter(form: LinearForm, deadline: Deadline) -> tuple[list[int], b
 
 
 def _possible(form: LinearForm, rows: Rows | list[int], deadline: Deadline) -> bool | None:
-    """Return whether some rows can be met together; None if time is up before that is known."""
+    """Return whether some rows can be met together; None if time is up before."""
     rows = np.array(rows, dtype=np.int64)
     entries = [np.arange(form.start[i], form.start[i + 1]) for i in rows]
     at = np.concatenate([np.empty(0, dtype=np.int64), *entries])

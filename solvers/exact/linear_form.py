@@ -1,8 +1,8 @@
-"""A model as arrays, which solvers get, and what a solver made of it.
+"""A model as arrays, the input of solvers, and the outcome of a solver.
 
 A problem of options (`Separable`) becomes arrays here, with the columns and rows of its Pyomo model
-(`ronda.formulations.allocation.pyomo_model`), whose docstrings say what they mean. Any other Pyomo
-model is read by `ronda.solvers.exact.from_pyomo`.
+(`ronda.formulations.allocation.pyomo_model`), whose docstrings explain them. Any other Pyomo model
+is read by `ronda.solvers.exact.from_pyomo`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,10 +23,10 @@ from ronda.instances.plan import SolutionStatus, StopReason
 class LinearForm:
     """Max or min c'x + offset with lower ≤ Ax ≤ upper and bounds on x (n,), some x integer.
 
-    ``columns`` and ``rows`` are what the arrays stand for, in their order; ``str`` names each.
+    ``columns`` and ``rows`` are the objects behind the arrays; ``str`` names each.
     Row i of A has the coefficients ``value[start[i]:start[i + 1]]`` in the columns ``index[...]``.
-    Bounds of integers are made whole: of others HiGHS 1.15 says that models are infeasible that are
-    not, and another solver may round them outwards.
+    Bounds of integers are made whole: with others HiGHS 1.15 calls feasible models infeasible, and
+    another solver may round them outwards.
     """
 
     columns: tuple[Any, ...]
@@ -54,7 +54,7 @@ class LinearForm:
         return float(self.cost @ x + self.offset)
 
     def keeps(self, x: Floats) -> bool:
-        """Return whether a point keeps all rows, up to a millionth of what each adds up."""
+        """Return whether a point keeps all rows, up to a millionth of the terms of each."""
         row = np.arange(len(self.rows)).repeat(np.diff(self.start))
         terms, sums, sizes, most = self.value * x[self.index], *np.zeros((3, len(self.rows)))
         np.add.at(sums, row, terms)
@@ -70,8 +70,8 @@ class LinearForm:
 def form_of(problem: Separable, jobs: Sequence[str] = ()) -> LinearForm:
     """Return a problem as arrays: a column for each option, x, and for each block, z.
 
-    First come the rows ``one_option`` of those jobs, called by `jobs`, that have options to choose
-    from or must run; then those of the resources, by their names.
+    First come the rows ``one_option`` of jobs, named by `jobs`, that have several options or must
+    run; then those of the resources, by their names.
     """
     counts, options, blocks = np.diff(problem.start), len(problem.value), len(problem.block_value)
     tied = (counts > 1) | (problem.must & (counts > 0))
@@ -104,17 +104,13 @@ def form_of(problem: Separable, jobs: Sequence[str] = ()) -> LinearForm:
     )
 
 
-LATE, LATE_S = 0.03, 0.02
-"""Share of the limit, and seconds, by which a solver may come late: whichever is more."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How long to search, and how far.
+    """The time and the gap of a search.
 
     ``reserve_s`` seconds of the ``deadline`` are left on return; for ``blind_s`` before that the
-    solver may not look at its clock. ``gap`` is the relative one between solution and bound at
-    which to stop. ``options`` are the solver's, by its own names.
+    solver may not look at its clock. ``gap`` is the relative gap between
+    solution and bound at which to stop. ``options`` are those of the solver, by its own names.
     """
 
     deadline: Deadline = field(default_factory=Deadline)
@@ -126,26 +122,26 @@ class Effort:
 
     @property
     def left_s(self) -> float:
-        """Return the seconds that a solver has from now on; infinite without a limit."""
+        """The seconds that a solver has from now on, infinite without a limit."""
         return self.deadline.left() - self.reserve_s - self.blind_s
 
     @property
     def patience_s(self) -> float:
-        """Return the seconds from now on after which a solver is waited for no longer.
+        """The seconds from now on after which a solver is not waited for any longer.
 
-        One that may be late by `blind_s`, and is, is given up early: what follows may be slow, too.
+        A solver that is late after `blind_s` is given up early, as further steps may be slow, too.
         """
-        late_s = max(LATE_S, LATE * (self.deadline.limit_s or 0.0))
+        late_s = max(0.02, 0.03 * (self.deadline.limit_s or 0.0))  # a solver may be so late
         return self.left_s + max(late_s, self.blind_s - 2 * late_s)
 
 
 PROOF_GAP = 1e-9
-"""Gaps below this are rounding: the solution is the optimum, not one within the gap asked for."""
+"""The gap below which a solution is the optimum, up to rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a solver made of a model.
+    """The outcome of a solver on a model.
 
     ``x`` (n,) has exact integers and is None without a solution; ``objective`` and ``bound`` (an
     upper one when maximising) are in the model's unit, None if not known. ``nodes`` is the size of
@@ -172,9 +168,9 @@ def too_late(form: LinearForm) -> Outcome:
 
 
 def known_start(form: LinearForm, start: Floats | None) -> NDArray[np.int64] | None:
-    """Return the columns whose values (n,) a search may start from; None if an integer has none.
+    """Return the columns with values (n,) to start a search from, None if an integer lacks one.
 
-    A start without all integers a solver would complete by a MILP that may take all the time.
+    A solver would complete a start without all integers by a MILP that may take all the time.
     """
     if start is None or not np.isfinite(start[form.integer]).all():
         return None
@@ -182,7 +178,7 @@ def known_start(form: LinearForm, start: Floats | None) -> NDArray[np.int64] | N
 
 
 def proof(form: LinearForm, objective: float, bound: float) -> tuple[float, StopReason]:
-    """Return the bound, no tighter than the solution, and whether a search that is over met it."""
+    """Return the bound, no tighter than the solution, and the reason why a search is over."""
     bound = max(bound, objective) if form.maximize else min(bound, objective)
     met = abs(bound - objective) <= PROOF_GAP * max(abs(bound), 1.0)
     return bound, StopReason.COMPLETE if met else StopReason.GAP
@@ -199,9 +195,9 @@ def found(
     nodes: int = 0,
     incumbents: tuple[tuple[float, float], ...] = (),
 ) -> Outcome:
-    """Return the outcome of a search that stopped for a reason with, or without, a solution.
+    """Return the outcome of a search that stopped for a reason, with or without a solution.
 
-    What breaks a row is no solution, whatever the solver says.
+    A point that breaks a row is no solution, whatever the solver says.
     """
     status = SolutionStatus.NONE
     if x is not None and not form.keeps(x):

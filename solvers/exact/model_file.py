@@ -1,4 +1,4 @@
-"""A Pyomo model as a file that every solver reads, and the file of a solution that it writes."""
+"""Files of Pyomo models, which every solver reads, and of solutions, which solvers write."""
 
 import os
 import re
@@ -19,41 +19,38 @@ from ronda.solvers.exact.highs import highs_of
 from ronda.solvers.exact.linear_form import LinearForm
 
 COMMENT = {".lp": "\\ ", ".mps": "* "}
-"""The suffixes of model files, and how a line of comment begins in each."""
-
-WHOLE = 1e-4
-"""Integers of other solvers are whole to this."""
+"""The suffixes of model files, and the begin of a line of comment in each."""
 
 SLACK = 1e-6
-"""By which share of their terms rows may be broken: as far as solvers are exact."""
+"""The share of their terms by which rows may be broken, as solvers are not exact."""
 
 _AFTER = {("#", "Rows"), ("#", "Dual"), ("#", "Basis")}
-"""How lines begin behind which a file of HiGHS has no more values of variables."""
+"""The begin of lines behind which a file of HiGHS has no more values of variables."""
 
 _OF_ALL = ("Objective", "Objective_bound", "MIP_rel_gap")
-"""What a file of HiGHS says of the whole solution."""
+"""The entries of HiGHS about the whole solution."""
 
 _FILES = "with the same --policy, in a file of HiGHS (raw or pretty), SCIP, CBC or Gurobi"
 
 _OBJECTIVE = re.compile(r"objective(?: value)?\s*[:=]?\s+([-+.0-9e]+)\s*$", re.IGNORECASE)
-"""What the files of all these solvers say of the objective."""
+"""The line with the objective in files of all these solvers."""
 
 _STATUS = {"BS", "LB", "UB", "FX", "FR", "NB"}
-"""What HiGHS's pretty files say of a variable before its bounds."""
+"""The status of a variable before its bounds in pretty files of HiGHS."""
 
 _SECTIONS, _LONG = re.compile("^(bin|gen)$", re.MULTILINE), {"bin": "binary", "gen": "general"}
-"""Sections of LP files as HiGHS writes them, and as CBC understands them too."""
+"""The sections of LP files by HiGHS, and in words that CBC understands too."""
 
 _NOT_IN_LP = re.compile(r"[^A-Za-z0-9_.,()#]")
 
 
 def export(model: Any, path: str | os.PathLike[str], remarks: Sequence[str] = ()) -> None:
-    """Write a Pyomo model as ``.mps`` or ``.lp``, with its own names; completely or not at all.
+    """Write a Pyomo model as ``.mps`` or ``.lp`` with its own names, completely or not at all.
 
-    Of names ``[...]`` becomes ``(...)``, and characters that LP files do not allow ``_``. `remarks`
-    are lines of comment before the model. What is maximised is minimised with the other sign in
-    ``.mps``, where CBC ignores the sense. InputError if the suffix is another one, the model is not
-    linear, or the file cannot be written.
+    In names ``[...]`` becomes ``(...)``, and characters that LP files do not allow ``_``. `remarks`
+    are lines of comment before the model. In ``.mps``, where CBC ignores the sense, a maximisation
+    becomes a minimisation with the other sign. InputError for another suffix, a model that is not
+    linear, or a file that cannot be written.
     """
     target = Path(path)
     if target.suffix not in COMMENT:
@@ -79,7 +76,7 @@ def export(model: Any, path: str | os.PathLike[str], remarks: Sequence[str] = ()
 
 
 def _names(names: Iterable[str]) -> list[str]:
-    """Return names as a file can hold them, still all different."""
+    """Return names that a file can hold, still all different."""
     taken: set[str] = set()
     written = []
     for number, name in enumerate(names):
@@ -94,15 +91,14 @@ def _names(names: Iterable[str]) -> list[str]:
 def load_solution(
     model: Any, path: str | os.PathLike[str], derived: Iterable[Any] = ()
 ) -> float | None:
-    """Give the variables of a model the values of a solution file; those not in it are 0.
+    """Give the variables of a model the values in a solution file, 0 if they are missing.
 
-    Of `derived` variables, which the others tell, those not in it are what suits each row best.
+    `derived` variables, which follow from the others, suit each row best if they are missing.
 
     The files are those of HiGHS, SCIP, CBC and Gurobi: a line has the name of a variable and its
-    value behind it, or before it in HiGHS's pretty style. InputError, naming line, variable or row,
-    if a value is no number, or that of an integer variable no whole one; if a variable is unknown,
-    or told twice; or if a limit of the model is broken. Returns what the file says of the
-    objective, None if it does not.
+    value behind it, or before it in HiGHS's pretty style. InputError, with line, variable or row,
+    if a value is no number, or not whole for an integer variable; if a variable is unknown, or
+    occurs twice; or if a limit of the model is broken. Return the objective in the file, or None.
     """
     label, form, lines = storage.label(Path(path)), linear_form(model), _lines(path)
     columns = {name: k for k, name in enumerate(_names(str(one) for one in form.columns))}
@@ -110,7 +106,7 @@ def load_solution(
     x = np.zeros(len(columns))
     x[list(told)] = list(told.values())
     whole = np.where(form.integer, np.rint(x), x)
-    for k in np.flatnonzero(np.abs(x - whole) > WHOLE)[:1]:
+    for k in np.flatnonzero(np.abs(x - whole) > 1e-4)[:1]:
         found = f"{x[k]:g} for {form.columns[k]}"
         raise InputError(label, found, "a whole number: an integer plan")
     follow = {id(variable) for variable in derived}
@@ -163,10 +159,10 @@ def _told(
 
 
 def _pair(words: Sequence[str], *, pretty: bool) -> tuple[str, str]:
-    """Return what could be the name of a variable, and its value; "" if there is none.
+    """Return the possible name of a variable, and its value, or "".
 
-    Plain: the name and its value, behind their number and, where CBC found nothing feasible, stars.
-    Pretty: number, status if there is one, two bounds, the value, ..., and the name.
+    A plain line has the name and the value behind their number and, where CBC found no feasible
+    solution, stars. A pretty line has number, perhaps status, two bounds, value, ..., name.
     """
     if pretty:
         rest = words[1:]
@@ -185,7 +181,7 @@ def _number(text: str) -> float:
 
 
 def _feasible(form: LinearForm, x: Floats, free: Mask, label: str) -> None:
-    """Refuse a point (n,) that breaks bounds or rows, wherever `free` columns (n,) are."""
+    """Refuse a point (n,) that breaks bounds or rows for any values of `free` columns (n,)."""
     low, high = np.where(free, form.lower, x), np.where(free, form.upper, x)
     room = SLACK * np.maximum(np.abs(x), 1.0)
     for k in np.flatnonzero((low < form.lower - room) | (high > form.upper + room))[:1]:

@@ -1,8 +1,8 @@
 """Threads in which solvers run, apart from those of the host.
 
-HiGHS keeps helpers for each thread that calls it. Where a host has called it with another number of
-helpers it refuses to run (an error, and no solution), and in a process that was forked meanwhile it
-waits for helpers that are gone. In threads of their own host and library never meet.
+HiGHS keeps helpers for each thread that calls it. If a host has called it with another number of
+helpers it fails, and in a process that was forked meanwhile it waits for helpers that are gone.
+With threads for solvers alone, host and library do not meet.
 """
 
 import atexit
@@ -22,19 +22,19 @@ Answer = TypeVar("Answer")
 
 
 class SolverError(RondaError):
-    """A solver failed for a reason of its own: what it has is neither a solution nor a proof."""
+    """A solver failed for a reason of its own, without a solution or a proof."""
 
 
 TURN_S = 0.5
-"""Seconds after which a caller looks up from its wait."""
+"""The seconds after which a caller looks for interrupts."""
 
 _LEFT: "WeakSet[_Call]" = WeakSet()
-"""Calls that were left alone, while they go on."""
+"""The running calls that were left alone."""
 
 _Calls: TypeAlias = "SimpleQueue[_Call]"
 
 _IDLE: defaultdict[tuple[int, int], list[_Calls]] = defaultdict(list)
-"""What threads without work take calls from, by process and number of helpers."""
+"""The queues of threads without work, by process and number of helpers."""
 
 
 def apart(
@@ -43,11 +43,11 @@ def apart(
     helpers: int = 1,
     seconds: float = inf,
 ) -> Answer:
-    """Return what a call returns, or raise what it raises; it is made in a thread of its own.
+    """Return the result of a call in another thread, or raise its exception.
 
     An interrupt of the caller, as by Ctrl-C, makes `stop` end the call; it is raised when the call
     has ended, and a second one at once. Calls with other `helpers` are made in other threads.
-    TimeoutError if the call has not ended after some seconds: it is told to stop and left alone.
+    TimeoutError if the call has not ended after some seconds; then it must stop, and is left alone.
     """
     idle = _IDLE[os.getpid(), helpers]
     try:
@@ -73,15 +73,13 @@ def apart(
 
 
 class _Call:
-    """A call that is made in one thread and awaited in another."""
-
     def __init__(self, call: Callable[[], object]) -> None:
         self.call, self.ended, self.process = call, Event(), os.getpid()
         self.answer: Any = None
         self.error: BaseException | None = None
 
     def wait(self, seconds: float = inf) -> bool:
-        """Wait for its end, in turns, as an interrupt just before one is heard after it."""
+        """Wait for the end in turns, so that an interrupt is heard soon."""
         end = time.monotonic() + seconds
         while not self.ended.wait(max(0.0, min(TURN_S, end - time.monotonic()))):
             if time.monotonic() >= end:
@@ -90,7 +88,6 @@ class _Call:
 
 
 def _serve(calls: _Calls, idle: list[_Calls]) -> None:
-    """Make one call after the other."""
     while True:
         made = calls.get()
         try:
@@ -103,12 +100,12 @@ def _serve(calls: _Calls, idle: list[_Calls]) -> None:
 
 
 def left_alone() -> list[_Call]:
-    """Return the calls of this process that were left alone and still go on."""
+    """Return the calls of this process that were left alone and still run."""
     return [made for made in _LEFT if made.process == os.getpid() and not made.ended.is_set()]
 
 
 @atexit.register
 def _wait() -> None:
-    """Let calls end before the interpreter does: they would meet it half taken down."""
+    """Wait for calls before the interpreter is taken down."""
     for made in left_alone():
         made.wait()

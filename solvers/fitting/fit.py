@@ -1,6 +1,6 @@
-"""From measurements to fits: models, their errors, and warnings with a name.
+"""Fits of models to measurements, with their errors, and warnings with a name.
 
-Every row is left out of a fit once and predicted by it: one by one up to `LEAVE_ONE_OUT` rows of a
+Every row is left out of a fit once and predicted by it, one by one up to `LEAVE_ONE_OUT` rows of a
 throughput table or of a power curve, else in `FOLDS` random parts.
 """
 
@@ -34,15 +34,11 @@ from ronda.solvers.fitting.throughput import fit_throughput, seconds
 LEAVE_ONE_OUT, FOLDS = 24, 5
 
 POOR = 2.0
-"""Held-out error over fitted error from which on it is worth a warning."""
+"""The ratio of held-out to fitted error from which on there is a warning."""
 
 Progress = Callable[[str, float], None]
-"""Called with the name of what is fitted and the share of all work that is done."""
+"""A function of the name of the fitted application and the share of work that is done."""
 
-# A row is an outlier if it is this far off, and this many times the typical row.
-_OUTLIER, _TIMES = 0.1, 5.0
-# Rows that a warning names; held-out errors below which none is given.
-_SHOWN, _NEGLIGIBLE = 5, 1e-3
 _AXES = {"throughput": ("gpus", "nodes", "local_batch", "clock"), "power": ("speed",)}
 _MEASURED = {"throughput": "step_s", "power": "power_w"}
 
@@ -65,7 +61,7 @@ def fit_table(
     Raises
     ------
     InputError
-        If the table cannot be used, naming file and row, or cannot tell a parameter, naming it.
+        With file and row if the table cannot be used, or with the parameter that it cannot tell.
     """
     tables = read(path, reading, kind)
     found: list[Fit] = []
@@ -83,7 +79,7 @@ def fit_measured(
     shared: bool = True,
     seed: int = 0,
 ) -> list[Fit]:
-    """Fit one application on one GPU; of power each batch size is a fit of its own.
+    """Fit one application on one GPU; each batch size of power is a fit of its own.
 
     `known` parameters are not fitted. Batch sizes of power may share the shape of their curves. The
     seed draws the parts that are left out. Too few rows, or too few different ones, are refused.
@@ -103,7 +99,7 @@ def fit_measured(
 
 
 def predict(models: Mapping[float, Fitted[Any]], rows: pd.DataFrame) -> Floats:
-    """Return the seconds of an iteration or the watts of each row; NaN without a model."""
+    """Return the seconds of an iteration or the watts of each row, NaN without a model."""
     found = np.full(len(rows), np.nan)
     for batch, fitted in models.items():
         own = (rows.batch == batch).to_numpy()
@@ -115,14 +111,14 @@ def predict(models: Mapping[float, Fitted[Any]], rows: pd.DataFrame) -> Floats:
 
 
 def _models(table: Measurements, known: Mapping[str, float]) -> Mapping[float, Fitted[Any]]:
-    """Return the models by batch size, 0 where there is none."""
+    """Return the models by batch size, 0 if there is none."""
     if table.kind == "power":
         return fit_power(table, known)
     return {0.0: fit_throughput(table, known)}
 
 
 def _held_out(table: Measurements, known: Mapping[str, float], seed: int) -> Floats:
-    """Return predictions of each row by models without it; NaN where the rest is too little."""
+    """Return predictions of each row by models without it, NaN if the rest is too little."""
     random = np.random.default_rng(seed)
     part = pd.Series(0, index=table.rows.index)
     for _, own in table.rows.groupby("batch"):
@@ -137,7 +133,6 @@ def _held_out(table: Measurements, known: Mapping[str, float], seed: int) -> Flo
 
 
 def _residuals(table: Measurements, fitted: Floats, out: Floats) -> tuple[Residual, ...]:
-    """Return every row with its predictions."""
     measured = table.rows[_MEASURED[table.kind]]
     at = table.rows[list(_AXES[table.kind])].to_dict("records")
     return tuple(
@@ -155,7 +150,6 @@ def _residuals(table: Measurements, fitted: Floats, out: Floats) -> tuple[Residu
 
 
 def _fit(table: Measurements, batch: float, fitted: Fitted[Any], rows: tuple[Residual, ...]) -> Fit:
-    """Return the record of one model."""
     errors = errors_of(rows)
     remarks = [*fitted.remarks, *_weak(fitted.parameters), *outliers(rows), *_poor(errors)]
     if table.skipped:
@@ -192,23 +186,23 @@ def errors_of(rows: Sequence[Residual]) -> FitErrors:
 
 
 def outliers(rows: Sequence[Residual]) -> list[FitRemark]:
-    """Warn of rows that are far from a fit that suits the others."""
+    """Return a warning of rows that are far from the fit of the others."""
     off = {row.row: abs(row.fitted / row.measured - 1.0) for row in rows}
     typical = median(off.values())
-    least = max(_OUTLIER, _TIMES * typical)
+    least = max(0.1, 5.0 * typical)
     bad = [str(row) for row in sorted(off, key=lambda row: -off[row]) if off[row] > least]
     if not bad:
         return []
-    more = f" and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
+    more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
     message = (
-        f"row {', '.join(bad[:_SHOWN])}{more}: up to {max(off.values()):.0%} from the fit, the "
+        f"row {', '.join(bad[:5])}{more}: up to {max(off.values()):.0%} from the fit, the "
         f"typical row {typical:.1%}; they count less than the others, look at them"
     )
     return [FitRemark(code="outlier", message=message)]
 
 
 def _weak(parameters: Sequence[FitParameter]) -> list[FitRemark]:
-    """Warn of fitted parameters that could as well be anything from 0 to twice their value."""
+    """Return a warning of fitted parameters with errors as large as their values."""
     loose = [
         f"{p.name} = {p.value:.3g}"
         for p in parameters
@@ -224,9 +218,9 @@ def _weak(parameters: Sequence[FitParameter]) -> list[FitRemark]:
 
 
 def _poor(errors: FitErrors) -> list[FitRemark]:
-    """Warn if rows that were left out are predicted much worse than they are fitted."""
+    """Return a warning if held-out rows are predicted much worse than fitted ones."""
     ratio, out = errors.ratio, errors.held_out_mape
-    if ratio is None or out is None or ratio <= POOR or out < _NEGLIGIBLE:
+    if ratio is None or out is None or ratio <= POOR or out < 1e-3:  # negligible
         return []
     message = (
         f"rows left out are {out:.1%} off, {ratio:.1f} times the fitted {errors.mape:.1%}: "

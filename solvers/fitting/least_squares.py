@@ -1,8 +1,8 @@
-"""Robust least squares within bounds, and how well the rows tell each parameter.
+"""Robust least squares within bounds, with the covariance of parameters.
 
 Residuals are logarithms of predicted over measured, so that 0.1 s and 10 s count alike. They are
 weighed by ``2 f^2 (sqrt(1 + (r/f)^2) - 1)`` with f = 0.05 (SciPy's ``soft_l1``): as squares below
-5 %, in proportion above, so that a row that went wrong does not bend the curve.
+5 %, in proportion above, so that a faulty row does not bend the curve.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,20 +19,12 @@ from ronda.instances.profile import Parametric, PowerCurve
 
 M = TypeVar("M", Parametric, PowerCurve)
 
-ROBUST_ABOVE = 0.05
-"""Relative error from which on a row counts less than its square."""
-
-# A parameter is on its bound if moving it there changes the residuals by less than this.
-_NEAR = 1e-4
-# Added to the curvature, whose diagonal is 1: what rows do not tell has a large, finite variance.
-_FLAT = 1e-12
-
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """The best point: (P,) parameters, and their (P, P) covariance from the curvature.
 
-    Variances are 0 for parameters that were held, or that lie on a bound.
+    Variances are 0 for held parameters and for those on a bound.
     """
 
     x: Floats
@@ -41,7 +33,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Fitted(Generic[M]):
-    """A fitted model, its parameters, and what the rows did not tell."""
+    """A fitted model, its parameters, and remarks on those that the rows did not tell."""
 
     model: M
     parameters: tuple[FitParameter, ...]
@@ -51,7 +43,7 @@ class Fitted(Generic[M]):
 def parameters_of(
     model: Parametric | PowerCurve, errors: Mapping[str, float], held: Collection[str]
 ) -> tuple[FitParameter, ...]:
-    """Return the parameters of a model by their standard errors; one of 0 means at a bound."""
+    """Return the parameters of a model with their standard errors, 0 for one at a bound."""
     made = []
     for name, error in errors.items():
         value = float(getattr(model, name))
@@ -65,7 +57,7 @@ def parameters_of(
 
 
 def check_known(known: Mapping[str, float], bounds: Mapping[str, tuple[float, float]]) -> None:
-    """Refuse a value that the caller gives for a parameter if it is impossible."""
+    """Refuse impossible values of known parameters."""
     for name, value in known.items():
         if name not in bounds:
             raise InputError("--fix", repr(name), f"one of {', '.join(bounds)}")
@@ -76,7 +68,7 @@ def check_known(known: Mapping[str, float], bounds: Mapping[str, tuple[float, fl
 
 
 def log_ratio(predicted: Floats, measured: Floats) -> Floats:
-    """Return log(predicted / measured); predictions count as 1e-12 of the measured at least."""
+    """Return log(predicted / measured), with predictions at least 1e-12 of the measured."""
     return np.asarray(np.log(np.maximum(predicted / measured, 1e-12)))
 
 
@@ -87,10 +79,10 @@ def search(
     upper: Floats,
     free: Mask,
 ) -> Found:
-    """Return the best point that any of the (P,) starts leads to within (P,) bounds.
+    """Return the best point within (P,) bounds from any of the (P,) starts.
 
-    `residuals` maps (P,) parameters to (R,). Those that are not `free` are held: they are the same
-    in all starts.
+    `residuals` maps (P,) parameters to (R,). Parameters that are not `free` keep their value, which
+    is the same in all starts.
     """
     x, size = starts[0].copy(), len(free)
     covariance = np.zeros((size, size))
@@ -110,19 +102,21 @@ def search(
             bounds=(low, high),
             x_scale="jac",
             loss="soft_l1",
-            f_scale=ROBUST_ABOVE,
+            f_scale=0.05,
         )
         for start in starts
     ]
     best = min(tries, key=lambda found: float(found.cost))
     jacobian = np.asarray(best.jac, dtype=float)
     steep = np.maximum(np.linalg.norm(jacobian, axis=0), 1e-300)
-    at_low, at_high = (np.abs(best.x - bound) < _NEAR / steep for bound in (low, high))
+    # A parameter is on a bound if moving it there changes residuals by less than 1e-4.
+    at_low, at_high = (np.abs(best.x - bound) < 1e-4 / steep for bound in (low, high))
     x[free] = np.where(at_low, low, np.where(at_high, high, best.x))
     inner = ~(at_low | at_high)
     told = np.flatnonzero(free)[inner]
     slopes = jacobian[:, inner] / steep[inner]
     variance = 2.0 * float(best.cost) / max(len(slopes) - len(told), 1)
-    spread = np.linalg.inv(slopes.T @ slopes + _FLAT * np.eye(len(told)))
+    # The curvature has the diagonal 1; with a little more, all variances are finite.
+    spread = np.linalg.inv(slopes.T @ slopes + 1e-12 * np.eye(len(told)))
     covariance[np.ix_(told, told)] = variance * spread / np.outer(steep[inner], steep[inner])
     return Found(x, covariance)

@@ -1,4 +1,4 @@
-"""Tables of measurements: CSV columns become checked numbers, one table an application and GPU."""
+"""Tables of measurements in CSV, read as checked numbers by application and GPU."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ APPLICATION = {
     "model": ("model", "network", "app", "application"),
     "optimizer": ("optimizer",),
 }
-"""Together they name the application, as ``squad-bert_base_uncased-adamw``; all may be missing."""
+"""The columns that name the application, as ``squad-bert_base_uncased-adamw``; all optional."""
 
 GPU = {"gpu_type": ("gpu_type", "gpu")}
 
@@ -46,22 +46,19 @@ COLUMNS: dict[Kind, dict[str, tuple[str, ...]]] = {
         "batch": ("batch", "batch_size", "local_batch", "global_batch_size"),
     },
 }
-"""By kind of table: columns, and the headers that they may have."""
-
-MOST_SPEED = 1.25
-"""A relative speed may be above 1 by the noise of its reference, not by more."""
+"""The columns by kind of table, and their possible headers."""
 
 _TIMES = ("step_s", "iters_per_s", "samples_per_s")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What a table does not say itself.
+    """The details of a table that it does not contain.
 
-    `model` is the application to take, by its name or a part that no other has (None: all); in a
-    table without such a column it is the name. Where there are no columns of them, nodes are as few
-    as hold the GPUs, and gradient passes as few as keep the local batch within `max_local_batch`
-    (None: one). `skip_zero` leaves out rows with a time or rate of 0, as some tables write "not
+    `model` is the application to take, by its name or a unique part of it (None for all); in a
+    table without such a column it is the name. Without columns of them, nodes are as few as hold
+    the GPUs, and gradient passes as few as keep the local batch within `max_local_batch` (by
+    default one). `skip_zero` skips rows with a time or rate of 0, which in some tables means "not
     measured".
     """
 
@@ -79,8 +76,8 @@ class Measurements:
     The columns of `rows` are, for throughput: ``gpus``, ``nodes``, ``local_batch`` (per GPU and
     pass), ``passes``, ``clock`` (share of the highest), ``step_s`` and, if measured, ``sync_s``;
     for power: ``speed`` (relative to no cap) and ``power_w`` (of one busy GPU); for both: ``row``,
-    the line in the file, and ``batch``, of which power has a curve each (0: none). `skipped` rows
-    said 0 for "not measured".
+    the line in the file, and ``batch``, which has a curve each for power (0 for none). `skipped` is
+    the number of rows with 0 for "not measured".
     """
 
     place: str
@@ -95,7 +92,7 @@ class Measurements:
         return replace(self, rows=self.rows[which])
 
     def refused(self, found: str, expected: str) -> InputError:
-        """Return the error that these measurements cannot be fitted."""
+        """Return the error for measurements that cannot be fitted."""
         place = f"{self.place}, {self.application} on {self.gpu_type}"
         return InputError(place, found, expected)
 
@@ -105,15 +102,15 @@ def read(
 ) -> list[Measurements]:
     """Read a CSV table of measurements, one `Measurements` for each application and GPU.
 
-    ``docs/fitting.md`` lists its columns. It holds power if it has a column of watts, unless `kind`
-    says otherwise. Without a column of speeds, speed is ``reference / time``: the reference is the
-    shortest time of the same batch size at the highest cap, or of all where there is no column of
-    caps.
+    ``docs/fitting.md`` lists its columns. It is a table of power if it has a column of watts,
+    unless `kind` says otherwise. Without a column of speeds, speed is ``reference / time``: the
+    reference is the shortest time of the same batch size at the highest cap, or of all where there
+    is no column of caps.
 
     Raises
     ------
     InputError
-        Naming the header or the row: a missing column, or a value that cannot be right.
+        With the header of a missing column, or the row of an impossible value.
     """
     reading = reading or Reading()
     every = {**APPLICATION, **GPU, **COLUMNS["throughput"], **COLUMNS["power"]}
@@ -131,7 +128,7 @@ def read(
 
 
 def _text(path: str | Path, names: dict[str, tuple[str, ...]]) -> pd.DataFrame:
-    """Return all known columns as text; ``attrs["headers"]`` tells which are there."""
+    """Return all known columns as text; ``attrs["headers"]`` has their headers."""
     return read_columns(path, names, names, kind="measurement")
 
 
@@ -157,7 +154,7 @@ def _parts(
 
 
 def _wanted(path: str | Path, names: pd.Series, word: str) -> str:
-    """Return the application that a word means."""
+    """Return the application that a word names."""
     known = list(dict.fromkeys(names))
     near = [name for name in known if name == word] or [name for name in known if word in name]
     if len(near) == 1:
@@ -169,7 +166,7 @@ def _wanted(path: str | Path, names: pd.Series, word: str) -> str:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Columns of text as checked numbers; errors call each by its own header."""
+    """The columns of a table as checked numbers; errors name their own headers."""
 
     path: str | Path
     kind: Kind
@@ -185,7 +182,7 @@ class _Columns:
         raise self.missing(" or ".join(map(repr, aliases)))
 
     def missing(self, wanted: str) -> InputError:
-        """Return the error that a column is missing."""
+        """Return the error for a missing column."""
         known = ", ".join(map(repr, self.headers.values())) or "columns of other names"
         return InputError(f"{self.path}, header", f"only {known}", f"a column {wanted}")
 
@@ -194,7 +191,7 @@ class _Columns:
         return to_number(self.path, self.frame, column, self.headers[column]).to_numpy()
 
     def positive(self, column: str, *, default: float | None = None, whole: bool = False) -> Floats:
-        """Return a column of numbers above 0; where it is missing, the default if there is one."""
+        """Return a column of numbers above 0, or the default where it is missing."""
         if default is not None and column not in self.headers:
             return np.full(len(self.frame), default)
         column = self.first(column)
@@ -210,7 +207,6 @@ class _Columns:
 
 
 def _steps(columns: _Columns, reading: Reading) -> pd.DataFrame:
-    """Return the iterations of one application."""
     if reading.skip_zero:
         zero = columns.numbers(columns.first(*_TIMES)) == 0.0
         if zero.all():
@@ -244,7 +240,6 @@ def _steps(columns: _Columns, reading: Reading) -> pd.DataFrame:
 
 
 def _nodes(columns: _Columns, gpus: Floats, reading: Reading) -> Floats:
-    """Return the nodes that each row's GPUs were spread over."""
     if "nodes" in columns.headers:
         nodes = columns.positive("nodes", whole=True)
         columns.refuse("nodes", nodes > gpus, "at most one node for each GPU")
@@ -255,7 +250,6 @@ def _nodes(columns: _Columns, gpus: Floats, reading: Reading) -> Floats:
 
 
 def _batch(columns: _Columns, gpus: Floats, reading: Reading) -> tuple[Floats, Floats]:
-    """Return the local batch and the gradient passes of each row."""
     which = columns.first("local_batch", "global_batch")
     batch = columns.positive(which)
     passes = columns.positive("passes", default=1.0, whole=True)
@@ -268,13 +262,13 @@ def _batch(columns: _Columns, gpus: Floats, reading: Reading) -> tuple[Floats, F
 
 
 def _watts(columns: _Columns) -> pd.DataFrame:
-    """Return the power of one application."""
     power_w = columns.positive("power_w")
     batch = columns.positive("batch", default=0.0)
     which = columns.first("speed", "time_s")
     value = columns.positive(which)
     if which == "speed":
-        columns.refuse("speed", value > MOST_SPEED, "a speed relative to the full one, about 1")
+        # The reference of a relative speed is noisy.
+        columns.refuse("speed", value > 1.25, "a speed relative to the full one, about 1")
     rows = pd.DataFrame(
         {"row": columns.frame["row"], "batch": batch, "speed": value, "power_w": power_w}
     )

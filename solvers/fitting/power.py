@@ -1,9 +1,9 @@
-"""Fit power curves ``a + b min(s, s0) + c max(s^3 - s0^3, 0)`` to measured watts.
+"""The fit of power curves ``a + b min(s, s0) + c max(s^3 - s0^3, 0)`` to measured watts.
 
 The batch sizes of one application on one GPU share the shape of their curves: each has its own a
-and its own rise b + c, while the knee s0 and the cubic share c / (b + c), which say how voltage
-goes with frequency, are common. A curve has 6 to 9 measurements as a rule, and four parameters of
-its own would follow their noise: ``docs/fitting.md`` has the comparison.
+and its own rise b + c, while the knee s0 and the cubic share c / (b + c), which follow from voltage
+and frequency, are common. A curve usually has 6 to 9 measurements, and four parameters of its own
+would follow their noise: ``docs/fitting.md`` has the comparison.
 """
 
 from collections.abc import Mapping
@@ -27,13 +27,13 @@ from ronda.solvers.fitting.least_squares import (
 from ronda.solvers.fitting.measurements import Measurements
 
 KNEES = 12
-"""Places of the knee to compare before the search: its cost has a kink at every measured speed."""
+"""The knees to compare before the search, as the cost has a kink at every measured speed."""
 
 SEARCHED = 4
-"""Of them, the best from which a search starts."""
+"""The number of best knees from which a search starts."""
 
 FIXABLE = {"a_w": (0.0, np.inf), "s0": (0.01, 1.0)}
-"""Parameters that can be known beforehand, with their bounds."""
+"""The parameters that can be known beforehand, with their bounds."""
 
 _NAMES = ("a_w", "b_w", "c_w", "s0")
 # Largest over least watts above which a curve is fitted instead of a constant.
@@ -46,7 +46,7 @@ _LAST_START = 0.98
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Family:
-    """Measured curves of one shape: (R,) speeds, watts, and which of `count` curves each row is.
+    """Measured curves of one shape: (R,) speeds, watts and curves of rows, and the curves' count.
 
     Parameters of a search are ``[s0, cubic share, a_1 .. a_J, rise_1 .. rise_J]``.
     """
@@ -69,7 +69,7 @@ class _Family:
         return np.minimum(self.speed, knee), np.asarray(above)
 
     def levels(self, *shapes: Floats) -> Floats:
-        """Return (J, 1 + S) non-negative a and factors of shapes that suit each curve best."""
+        """Return (J, 1 + S) the best non-negative a and factors of shapes for each curve."""
         basis = np.column_stack([np.ones_like(self.speed), *shapes]) / self.power_w[:, None]
         own = [basis[self.curve == j] for j in range(self.count)]
         return np.array([nnls(rows, np.ones(len(rows)))[0] for rows in own])
@@ -103,13 +103,13 @@ def _varies(power_w: pd.Series) -> bool:
 
 
 def _free(known: Mapping[str, float], rises: Mask) -> Mask:
-    """Return which parameters of a family are searched for; (J,) which curves may rise."""
+    """Return the parameters of a family to search; curves (J,) may rise or not."""
     shape = [rises.any() and "s0" not in known, rises.any()]
     return np.concatenate([shape, np.full(len(rises), "a_w" not in known), rises])
 
 
 def _check_speeds(table: Measurements, known: Mapping[str, float]) -> None:
-    """Refuse no rows, no more speeds than parameters, and power that falls as speed rises."""
+    """Refuse too few speeds for the parameters, and power that falls as speed rises."""
     if table.rows.empty:
         raise table.refused("no rows", "at least one")
     curves = table.rows.groupby("batch")
@@ -136,12 +136,12 @@ def _check_speeds(table: Measurements, known: Mapping[str, float]) -> None:
 
 
 def _least_knee(speed: Floats) -> float:
-    """Return the second slowest speed: b needs two speeds up to the knee."""
+    """Return the second slowest speed, as b needs two speeds up to the knee."""
     return min(float(np.unique(speed)[:2].max()), _LAST_START)
 
 
 def _starts(family: _Family, known: Mapping[str, float], rises: Mask) -> list[Floats]:
-    """Return the best of many knees, each with the levels that linear least squares gives it.
+    """Return the best of many knees, each with its levels by linear least squares.
 
     Every curve is fitted alone; then all get the cubic share of the sum and are fitted again.
     """
@@ -162,7 +162,6 @@ def _starts(family: _Family, known: Mapping[str, float], rises: Mask) -> list[Fl
 
 
 def _curve(found: Found, j: int, count: int, known: Mapping[str, float]) -> Fitted[PowerCurve]:
-    """Return curve j of a family."""
     at = [0, 1, 2 + j, 2 + count + j]
     s0, share, a_w, rise = found.x[at].tolist()
     if rise == 0.0:

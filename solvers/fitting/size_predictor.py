@@ -1,7 +1,7 @@
-"""Train a predictor of job sizes on the jobs of an instance, and judge it on its last ones.
+"""The training of a predictor of job sizes on an instance, and its test on the last jobs.
 
-Jobs are gone through in the order of time, so that each is told by what had ended when it came. A
-trace does not say when jobs started: they count as complete when they would be without queueing.
+Jobs are replayed in the order of time, so that each is predicted from jobs that had ended when it
+came. As a trace does not tell starts, jobs count as complete when they would be without queueing.
 """
 
 import heapq
@@ -25,16 +25,16 @@ from ronda.instances.profile import Rigid
 from ronda.solvers.versions import versions
 
 FITTED, JUDGED = 0.8, 0.1
-"""Shares of the jobs that the trees are fitted to, the first, and that judge, the last ones."""
+"""The shares of the first jobs, for fitting the trees, and of the last jobs, for the test."""
 
 LEAST = 50
-"""Fewest jobs to train on."""
+"""The fewest jobs for a training."""
 
 FREQUENT = 100
-"""Names that are told apart: Helios' number."""
+"""The number of names that are told apart, as in Helios."""
 
 KEPT = 2000
-"""Complete jobs that a predictor's file remembers."""
+"""The number of complete jobs in the file of a predictor."""
 
 Told = TypeVar("Told")
 
@@ -51,10 +51,10 @@ PARAMETERS = {
 
 
 def train(instance: Instance, *, alpha: float = 0.1, seed: int = 0) -> Predictor:
-    """Return a predictor of the sizes of jobs like those of an instance; same seed, same one.
+    """Return a predictor of the sizes of jobs like those of an instance, the same for a seed.
 
-    InputError for an instance with elastic applications, of whose run times sizes tell nothing, or
-    with too few jobs.
+    InputError for an instance with elastic applications, whose sizes do not tell run times, or with
+    too few jobs.
     """
     jobs = _rigid(instance)
     features = Features(*_words(jobs))
@@ -116,7 +116,7 @@ def _gone_through(
     submit: Callable[[Job, float], Told],
     end: Callable[[Job, float], object],
 ) -> Iterator[tuple[Job, Told]]:
-    """Yield what is told of each job as it comes, after the jobs that ended before."""
+    """Yield the prediction for each job as it comes, after the jobs that ended before."""
     running: list[tuple[float, int]] = []
     for k, job in enumerate(jobs):
         while running and running[0][0] <= job.submit_s:
@@ -137,7 +137,7 @@ def _trees(rows: Floats, logs: Floats, seed: int) -> str:
 
 
 def _judged(jobs: tuple[Job, ...], service: Service, first: int) -> Calibration:
-    """Let a service go through all jobs; judge it on the last ones, its errors from `first` on."""
+    """Replay all jobs and test the predictions of the last ones, with errors from `first` on."""
     from scipy.stats import spearmanr
 
     judged = int((1.0 - JUDGED) * len(jobs))

@@ -1,11 +1,11 @@
-"""Fit the throughput model of Pollux, with a clock share, to measured iterations.
+"""The fit of the throughput model of Pollux, with a clock share, to measured iterations.
 
-The model is that of `ronda.instances.models.throughput`: ``T = m C + X``. Fitted are the
-logarithms of T and, where synchronisation was measured, of C as well, which tells both parts apart
+The model is that of `ronda.instances.models.throughput`, ``T = m C + X``. The logarithms of T are
+fitted and, where synchronisation was measured, those of C as well, which separates both parts
 (Pollux fits the same two quantities; Qiao et al., OSDI 2021, and goodput.py of its artifact).
 
-A parameter on which no row depends must not be fitted: it would come out as the start of the
-search. It is held at a value, with a named warning, or refused where there is no sensible one.
+A parameter on which no row depends must not be fitted, as it would stay at the start of the search.
+It is held at a value, with a named warning, or refused if there is no sensible one.
 """
 
 from collections.abc import Mapping
@@ -41,12 +41,12 @@ BOUNDS = {
 """Parameters of `ronda.instances.profile.Parametric`; gamma as in Pollux (its goodput.py)."""
 
 PLACES = {"r": "in one node", "n": "across nodes"}
-"""Where GPUs synchronise, by the letter that their parameters have."""
+"""The places where GPUs synchronise, by the letter of their parameters."""
 
 
 @dataclass(slots=True)
 class Scheme:
-    """What to fit: all parameters but those `held` at a value or `copied` from another one."""
+    """The parameters to fit: all but those `held` at a value or `copied` from another one."""
 
     held: dict[str, float]
     copied: dict[str, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Scheme:
 
     @property
     def free(self) -> tuple[str, ...]:
-        """Parameters to fit."""
+        """The parameters to fit."""
         return tuple(n for n in BOUNDS if n not in self.held and n not in self.copied)
 
     def warn(self, code: str, message: str) -> None:
@@ -63,9 +63,9 @@ class Scheme:
 
 
 def identify(table: Measurements, known: Mapping[str, float]) -> Scheme:
-    """Return what can be fitted to measured iterations besides the known values.
+    """Return the parameters that can be fitted to measured iterations besides known values.
 
-    Refused are impossible values, one local batch in all rows, and too few rows.
+    Impossible values, one local batch in all rows, and too few rows are refused.
     """
     check_known(known, BOUNDS)
     scheme = Scheme(dict(known))
@@ -94,7 +94,7 @@ def identify(table: Measurements, known: Mapping[str, float]) -> Scheme:
 
 
 def _synchronisation(table: Measurements, scheme: Scheme) -> None:
-    """Hold or copy what no row says about synchronisation within a node and across nodes."""
+    """Hold or copy the parameters of synchronisation that no row tells."""
     many = table.rows[table.rows.gpus > 1]
     sizes = {
         "r": many.gpus[many.nodes == 1].unique(),
@@ -122,8 +122,8 @@ def _synchronisation(table: Measurements, scheme: Scheme) -> None:
 def _overlap(table: Measurements, scheme: Scheme) -> None:
     """Hold gamma unless some GPUs and nodes were measured with two computing times.
 
-    There must also be more different rows than synchronisation has parameters: T_sync alone can
-    explain as many.
+    There must also be more different rows than parameters of synchronisation, which T_sync alone
+    can explain.
     """
     if "gamma" in scheme.held:
         return
@@ -143,7 +143,7 @@ def _overlap(table: Measurements, scheme: Scheme) -> None:
 
 
 GAMMAS = (1.1, 2.0, 4.0)
-"""Overlaps to start from; the linear parameters of each start are those of no overlap."""
+"""The overlaps of the starts; their linear parameters are those of no overlap."""
 
 Rows = Mapping[str, Floats] | pd.DataFrame
 """Columns of measured iterations."""
@@ -187,7 +187,7 @@ def seconds(model: Parametric, rows: Rows) -> Floats:
 
 
 def _phases(model: Parametric, rows: Rows) -> tuple[Floats, Floats]:
-    """Return seconds of computing in a pass, and of synchronisation that does not overlap."""
+    """Return the seconds of computing in a pass, and of synchronisation that does not overlap."""
     return phases(model, rows["gpus"], rows["nodes"], rows["local_batch"], rows["clock"])
 
 
@@ -198,7 +198,7 @@ def _model(x: Floats, scheme: Scheme) -> Parametric:
 
 
 def _starts(rows: Rows, scheme: Scheme) -> list[Floats]:
-    """Return (8,) starts: without overlap T is linear in six parameters, of which NNLS tells all.
+    """Return (8,) starts; without overlap T is linear in six parameters, which NNLS finds.
 
     Relative errors are minimised, as in the search.
     """

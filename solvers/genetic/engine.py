@@ -1,7 +1,7 @@
 """Evolutionary search over each job's batch, GPUs and clock: DEAP's (mu + lambda) algorithm.
 
-DEAP draws from Python's global `random`. A search owns it while it runs: its state is saved, seeded
-and given back. Other threads must not draw from it meanwhile, or the plan is not repeatable.
+DEAP draws from Python's global `random`, whose state a search saves, seeds and restores. Other
+threads must not draw from it meanwhile, or the plan is not repeatable.
 """
 
 import random
@@ -38,12 +38,12 @@ class EvolutionSettings:
     priced: bool = False  # whether most of the first generation are responses to the prices
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
+        """Refuse impossible parameters."""
         check_settings("settings", self)
 
 
 def check_settings(place: str, given: Any) -> None:
-    """Refuse parameters of an evolution that make no sense; `given` has them as attributes."""
+    """Refuse impossible parameters of an evolution, which are attributes of `given`."""
     leasts = {"population": 4, "improved": 0, "exchanges": 0, "kept": 1}
     for name, least in leasts.items():
         value = getattr(given, name, least)
@@ -59,7 +59,7 @@ def check_settings(place: str, given: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Evolved:
-    """What a search found."""
+    """The result of a search."""
 
     best: Rows  # (N, J) the best genomes, best first
     objective: float  # worth of the first (values less moves)
@@ -91,7 +91,7 @@ def toolbox(genes: Genes, settings: EvolutionSettings) -> base.Toolbox:
 
 
 def _copy(individual: Any) -> Any:
-    """Return a copy; DEAP's own is a deep copy, which takes most of the time of a generation."""
+    """Return a copy, faster than the deep copy of DEAP."""
     copy = creator.Individual(individual)
     copy.fitness.wvalues = individual.fitness.wvalues
     return copy
@@ -99,7 +99,7 @@ def _copy(individual: Any) -> Any:
 
 @contextmanager
 def own_random(seed: int) -> Iterator[None]:
-    """Seed the global `random`, and give it back as it was."""
+    """Seed the global `random`, and restore its state afterwards."""
     state = random.getstate()
     random.seed(seed)
     try:
@@ -126,7 +126,7 @@ def evolve(
     starts
         Genomes to start from; they are repaired. The result is never worse than any.
     deadline
-        Only for the times of `Outcome.incumbents`; to stop in time is the matter of `stop`.
+        The clock for times of incumbents; `stop` ends the search in time.
     """
     with own_random(seed):
         return _evolve(genes, starts, settings, stop, deadline)
@@ -181,7 +181,7 @@ def _evolve(
 
 
 class _Diary:
-    """What is noted of an evolution, generation by generation."""
+    """The notes on an evolution, generation by generation."""
 
     def __init__(self, deadline: Deadline) -> None:
         self.deadline, self.logbook, self.evaluations = deadline, tools.Logbook(), 0
@@ -193,7 +193,7 @@ class _Diary:
 
     @property
     def status(self) -> SearchStatus:
-        """How far the search is."""
+        """The progress of the search."""
         return SearchStatus(
             generations=len(self.logbook) - 1,
             stagnant=self.stagnant,
@@ -202,7 +202,7 @@ class _Diary:
         )
 
     def note(self, log: tools.Logbook, fame: tools.HallOfFame) -> None:
-        """Note the last generation, and the incumbent where it is a better one."""
+        """Note the last generation, and a better incumbent."""
         now, best = self.deadline.elapsed(), float(fame[0].fitness.values[0])
         self.generation_s, self.ended_s = now - self.ended_s, now
         if not self.incumbents or best > self.incumbents[-1][1]:

@@ -1,4 +1,4 @@
-"""What the search does to an individual: repair, fill, crossover, mutation; DEAP calls these.
+"""The operators on individuals that DEAP calls: repair, fill, crossover, mutation.
 
 Repair and fill are those of the price engine (`ronda.solvers.prices.fill`).
 """
@@ -22,18 +22,18 @@ from ronda.solvers.prices.fill import (
 )
 
 CHANGED = 2
-"""Jobs that a mutation changes."""
+"""The number of jobs that a mutation changes."""
 
 SPREAD = 0.2
-"""Standard deviation of the lognormal disturbance of prices in the first generation."""
+"""The standard deviation of the lognormal disturbance of prices in the first generation."""
 
 
 def repair(genes: Genes, genome: Rows, kept: Sequence[int] = ()) -> Rows:
     """Return the genome within all limits, if that is possible.
 
-    Jobs shrink along `Genes.down` of what is over-used most, least value lost per unit freed first.
-    The jobs `kept` shrink only where no other one can: what one job lost for another to grow is
-    often worth less per unit than the growth, which would be taken back.
+    Jobs shrink along `Genes.down` of the most over-used resource, the least loss per unit freed
+    first. The jobs `kept` shrink only where no other one can, as the loss of one job is often less
+    per unit than the growth of another, which would be undone.
     """
     problem, rows = genes.problem, genome
     spared = np.zeros(problem.jobs, dtype=bool)
@@ -69,7 +69,7 @@ def _shrink(genes: Genes, rows: Rows, resource: int, excess: float, spared: Mask
 
 
 def fill(genes: Genes, genome: Rows, exchanges: int) -> Rows:
-    """Return the feasible genome with left capacity spent, and up to some exchanges of two jobs."""
+    """Return the feasible genome with free capacity spent, by steps and exchanges of two jobs."""
     blocks = needed_blocks(genes.problem, genes.prices, genome)
     return spend(genes.problem, genes.prices, genome, blocks, exchanges)
 
@@ -109,7 +109,7 @@ def mate(genes: Genes, one: Any, other: Any) -> tuple[Any, Any]:
 
 
 def mutate(genes: Genes, individual: Any, *, free: Sequence[int]) -> tuple[Any]:
-    """Give some jobs another batch, other GPUs, another clock or place; what else follows."""
+    """Give some jobs another batch, number of GPUs, clock or place, with all that follows."""
     genome = np.array(individual)
     hit = [random.choice(free) for _ in range(CHANGED)]
     for j in hit:
@@ -122,9 +122,9 @@ def mutate(genes: Genes, individual: Any, *, free: Sequence[int]) -> tuple[Any]:
 def evaluate(
     genes: Genes, individuals: list[Any], *, improved: int, exchanges: int
 ) -> list[tuple[float]]:
-    """Return what individuals are worth; the best few are filled first, and changed by that.
+    """Return the fitness of individuals, after filling the best few in place.
 
-    One that no repair makes feasible is worth less than nobody running.
+    An individual that no repair makes feasible is worth less than an empty plan.
     """
     if not individuals:
         return []
@@ -139,7 +139,7 @@ def evaluate(
 
 
 def best_different(individuals: list[Any], size: int) -> list[Any]:
-    """Return the best individuals, equal ones once; again only where there are too few."""
+    """Return the best different individuals, with equal ones only if there are too few."""
     different = list({tuple(individual): individual for individual in individuals}.values())
     chosen: list[Any] = tools.selBest(different, size)
     return chosen + [random.choice(chosen) for _ in range(2 - len(chosen))]
