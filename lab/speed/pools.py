@@ -16,7 +16,7 @@ from ronda.solvers.exact.backends import SOLVERS
 from ronda.solvers.exact.highs import run, silent
 from ronda.solvers.exact.linear_form import Effort, form_of
 from ronda.solvers.prices.dual import Search
-from ronda.solvers.prices.engine import by_parts, solve_separable
+from ronda.solvers.prices.engine import in_turn, solve_separable
 
 SIZES = np.array([1.0, 2.0, 4.0, 8.0])
 """GPUs that a job may have, of any type."""
@@ -93,7 +93,7 @@ def solved(problem: Separable, solver: str, search: Search) -> dict[str, Any]:
     name, _, number = solver.partition("pop-")
     if number and not name:
         parts = random_parts(problem, int(number), search.seed)
-        worth = by_parts(parts, search, lambda part, own: whole(part.problem, "highs", own)[0])
+        worth = [whole(part.problem, "highs", own)[0] for part, own in in_turn(parts, search)]
         return {"objective": None if None in worth else sum(filter(None, worth))}
     objective, bound = whole(problem, solver, search)
     gap = gap_between(bound, objective) if bound is not None and objective is not None else None

@@ -38,7 +38,7 @@ from ronda.solvers.exact.highs import PRECISION
 from ronda.solvers.exact.linear_form import Effort, LinearForm, Outcome, form_of
 from ronda.solvers.prices.core import CLIQUES, blind_s
 from ronda.solvers.prices.dual import Jobs, Search, bound_at
-from ronda.solvers.prices.engine import by_parts, first_answer
+from ronda.solvers.prices.engine import first_answer, in_turn
 
 SECONDS_PER_OPTION = 2e-5
 """Seconds per option until a MILP is built, through Pyomo; arrays take a tenth of it."""
@@ -97,16 +97,13 @@ def _by_shares(
 
     The greedy choice `best` if a part has none, or not in time.
     """
-
-    def alone(part: Part, search: Search) -> Rows | None:
-        began = search.deadline.elapsed()
-        outcome, _ = solved(form_of(part.problem), None, len(part.options), best, search, began)
-        return None if outcome.x is None else part.problem.answer(outcome.x)[0]
-
     parts, chosen = random_parts(problem, search.parts, search.seed), np.full_like(best.chosen, -1)
-    for part, taken in zip(parts, by_parts(parts, search, alone), strict=True):
-        if taken is None:
+    for part, own in in_turn(parts, search):
+        began = search.deadline.elapsed()
+        outcome, _ = solved(form_of(part.problem), None, len(part.options), best, own, began)
+        if outcome.x is None:
             return replace(best, stop=StopReason.TIME_LIMIT)
+        taken, _ = part.problem.answer(outcome.x)
         runs = taken >= 0
         chosen[part.jobs[runs]] = case.rows[part.options[taken[runs]]]
     worth, when = case.table.worth(values, chosen), search.deadline.elapsed()
@@ -130,47 +127,42 @@ def _apart(
     parts: Sequence[Part],
     search: Search,
 ) -> Choice:
-    """Improve each part of a choice by a MILP of its own; `prices` (R,) bound the parts."""
+    """Improve each part of a choice by a MILP of its own; `prices` (R,) bound the parts.
 
-    def improved(part: Part, search: Search) -> Choice:
+    If a part has no answer, that part's choice is returned.
+    """
+    found = list[Choice]()
+    for part, own in in_turn(parts, search):
         chosen, mine = np.full_like(best.chosen, -1), np.zeros(len(losses), dtype=bool)
         chosen[part.jobs], mine[part.options] = best.chosen[part.jobs], True
         worth = float(values[chosen[chosen >= 0]].sum())
         dual = bound_at(part.problem, prices[part.resources])
-        bound = max(dual, worth)
-        own = replace(best, chosen=chosen, objective=worth, bound=bound, dual=dual)
-        own = replace(own, record=SolveRecord())
+        choice = replace(best, chosen=chosen, objective=worth, bound=max(dual, worth), dual=dual)
+        choice = replace(choice, record=SolveRecord())
         if not part.jobs.size:  # nobody is no bad choice
-            return replace(own, incumbents=best.incumbents or ((0.0, 0.0),))
-        if best.incumbents and own.closed(0.0):
-            return own
-        return _searched(restrict(case, mine), values, own, losses[mine], search)
-
-    return _together(best, by_parts(parts, search, improved), search)
-
-
-def _together(whole: Choice, parts: Sequence[Choice], search: Search) -> Choice:
-    """Return the choice of all parts of a whole; that of one without an answer if there is any."""
-    for part in parts:
-        if not part.incumbents:
-            return replace(part, record=later(whole.record, part.record))
-    stops = [part.stop for part in parts if part.stop is not StopReason.COMPLETE]
-    objective, bound = sum(part.objective for part in parts), sum(part.bound for part in parts)
-    incumbents = whole.incumbents
-    if not incumbents or objective > whole.objective:
+            choice = replace(choice, incumbents=best.incumbents or ((0.0, 0.0),))
+        elif not (best.incumbents and choice.closed(0.0)):
+            choice = _searched(restrict(case, mine), values, choice, losses[mine], own)
+        if not choice.incumbents:
+            return replace(choice, record=later(best.record, choice.record))
+        found.append(choice)
+    stops = [each.stop for each in found if each.stop is not StopReason.COMPLETE]
+    objective, bound = sum(each.objective for each in found), sum(each.bound for each in found)
+    incumbents = best.incumbents
+    if not incumbents or objective > best.objective:
         incumbents = (*incumbents, (search.deadline.elapsed(), objective))
-    dual = math.nextafter(math.fsum(part.dual for part in parts), math.inf)
+    dual = math.nextafter(math.fsum(each.dual for each in found), math.inf)
     return replace(
-        whole,
-        chosen=np.maximum.reduce([part.chosen for part in parts]),
-        dual=min(whole.dual, dual),
-        proof=next((part.proof for part in parts if part.proof), whole.proof),
+        best,
+        chosen=np.maximum.reduce([each.chosen for each in found]),
+        dual=min(best.dual, dual),
+        proof=next((each.proof for each in found if each.proof), best.proof),
         objective=objective,
-        bound=max(min(bound, whole.bound) if whole.incumbents else bound, objective),
+        bound=max(min(bound, best.bound) if best.incumbents else bound, objective),
         incumbents=incumbents,
-        stop=StopReason.TIME_LIMIT if StopReason.TIME_LIMIT in stops else [*stops, whole.stop][0],
-        details=max((part.details for part in parts), key=lambda said: len(said.solver_lacks)),
-        record=reduce(later, (part.record for part in parts), whole.record),
+        stop=StopReason.TIME_LIMIT if StopReason.TIME_LIMIT in stops else [*stops, best.stop][0],
+        details=max((each.details for each in found), key=lambda said: len(said.solver_lacks)),
+        record=reduce(later, (each.record for each in found), best.record),
     )
 
 

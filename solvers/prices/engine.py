@@ -17,10 +17,9 @@ apart, and their answers put together.
 
 import heapq
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 import numpy as np
 
@@ -75,7 +74,7 @@ def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
     if not search.gap:
         raise InputError("gap", "0", "a share above 0 and below 1")
     if parts := _parts(problem):
-        answers = by_parts(parts, search, lambda part, s: solve_separable(part.problem, s))
+        answers = [solve_separable(part.problem, own) for part, own in in_turn(parts, search)]
         return _together(problem, parts, answers)
     ready = _priced(problem, search)
     own, jobs, dual = ready.problem, ready.jobs, ready.dual
@@ -116,7 +115,7 @@ def first_answer(problem: Separable, search: Search | None = None) -> Answer:
 def _first(problem: Separable, search: Search) -> Answer:
     """Fill a problem at the prices of its dual."""
     if parts := _parts(problem):
-        answers = by_parts(parts, search, lambda part, s: _first(part.problem, s))
+        answers = [_first(part.problem, own) for part, own in in_turn(parts, search)]
         return _together(problem, parts, answers)
     ready = _priced(problem, search)
     dual = ready.dual
@@ -140,19 +139,13 @@ def _parts(problem: Separable) -> list[Part]:
     return independent(problem)
 
 
-Found = TypeVar("Found")
-
-
-def by_parts(
-    parts: Sequence[Part], search: Search, solve: Callable[[Part, Search], Found]
-) -> list[Found]:
-    """Solve the parts of a problem in turn; each has the time that is its by its options."""
-    found, left = list[Found](), sum(len(part.options) + 1 for part in parts)
+def in_turn(parts: Sequence[Part], search: Search) -> Iterator[tuple[Part, Search]]:
+    """Yield the parts of a problem, each with the time that is left for it by its options."""
+    left = sum(len(part.options) + 1 for part in parts)
     for part in parts:
         own = len(part.options) + 1
-        found.append(solve(part, replace(search, deadline=search.deadline.share(own / left))))
+        yield part, replace(search, deadline=search.deadline.share(own / left))
         left -= own
-    return found
 
 
 STOPS = (StopReason.INFEASIBLE, StopReason.TIME_LIMIT, StopReason.GAP, StopReason.COMPLETE)
