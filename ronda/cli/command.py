@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from ronda.instances.errors import InputError
 from ronda.solvers.plugins import Kind, Plugin, find, known
@@ -61,42 +62,73 @@ def taught(name: str, *examples: str) -> Callable[[Callable[..., Any]], click.Co
     return click.command(name=name, cls=Taught, examples=examples)
 
 
-class TaughtGroup(Taught, click.Group):
-    """A group with examples."""
+class OpenGroup(Taught, click.Group):
+    """A group of the core's commands, and of those that other packages bring (`plugins`).
 
+    A command is imported when it is used, not for help.
 
-class OpenGroup(TaughtGroup):
-    """A group with a command for each plugin of a kind, besides those of the core.
-
-    `make` makes the command of a plugin, by its name, and so of those that are `own`, the core's;
-    help does not import what it lists.
+    Parameters
+    ----------
+    own
+        The core's, besides those that are added as usual.
+    kind
+        Of the plugins whose names begin with `head`; the rest is their name in the group.
+    make
+        Makes the command of a plugin, by its name in the group; by default it is one.
     """
 
     def __init__(
         self,
         *args: Any,
-        kind: Kind,
-        make: Callable[[str, Plugin], click.Command],
         own: Mapping[str, Plugin] | None = None,
+        kind: Kind = "commands",
+        head: str = "",
+        make: Callable[[str, Plugin], click.Command] | None = None,
         **attributes: Any,
     ) -> None:
         super().__init__(*args, **attributes)
-        self.kind, self.make, self.own = kind, make, own or {}
+        self.own, self.kind, self.head, self.make = own or {}, kind, head, make
+
+    def lines(self) -> dict[str, str]:
+        """Return the commands with their lines in the help: the core's first.
+
+        At the root the groups about instances and models come last.
+        """
+        lines = {name: plugin.about for name, plugin in self.own.items()}
+        lines |= {name: each.get_short_help_str(80) for name, each in self.commands.items()}
+        others = {
+            name: plugin.about
+            for words, plugin in known(self.kind).items()
+            if words.startswith(self.head) and " " not in (name := words.removeprefix(self.head))
+        }
+        names = [*lines]
+        at = names.index("instances") if "instances" in names else len(names)
+        return {name: (others | lines)[name] for name in [*names[:at], *others, *names[at:]]}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands, in alphabetical order."""
-        return sorted({*self.commands, *self.own, *known(self.kind)})
+        """Return the names of the commands, in this order."""
+        return [*self.lines()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command of the core, or make that of a plugin."""
+        """Return a command; import it if need be."""
         if cmd_name in self.commands:
             return self.commands[cmd_name]
-        plugin = self.own.get(cmd_name) or find(self.kind, cmd_name)
-        return None if plugin is None else self.make(cmd_name, plugin)
+        plugin = self.own.get(cmd_name) or find(self.kind, f"{self.head}{cmd_name}")
+        if plugin is None or self.make is not None:
+            return self.make(cmd_name, plugin) if plugin and self.make else None
+        found: Any = plugin.load(place := f"ronda {self.head}{cmd_name}")
+        if not isinstance(found, click.Command):
+            raise InputError(place, type(found).__name__, "a command of click")
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table."""
-        lines = {name: plugin.about for name, plugin in {**known(self.kind), **self.own}.items()}
-        lines |= {name: own.get_short_help_str(80) for name, own in self.commands.items()}
         with formatter.section("Commands"):
-            formatter.write_dl(sorted(lines.items()))
+            formatter.write_dl([*self.lines().items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer the commands of the table."""
+        lines = self.lines().items()
+        found = [CompletionItem(name, help=line) for name, line in lines]
+        found = [item for item in found if item.value.startswith(incomplete)]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
