@@ -80,10 +80,12 @@ def _axis(axis: Axis, dtick: str | int) -> Plotly:
     if axis.ticks:
         texts = [escape(text) for text in axis.ticks.values()]
         made |= {"tickvals": [*axis.ticks], "ticktext": texts}
-    if axis.ends != (None, None):
+    if low is not None and high is not None:
         made["range"] = [high, low] if axis.down else [low, high]
     elif axis.down:
         made["autorange"] = "reversed"
+    elif low is not None:
+        made["autorangeoptions"] = {"include": low, "minallowed": low}
     return made
 
 
