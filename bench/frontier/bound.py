@@ -20,11 +20,6 @@ from ronda.instances.errors import InputError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import Instance
 
-STEPS = 12
-"""Energies at which the bound is computed for a report."""
-
-_WIDEST = 2.0  # the last of them, over the least energy with which all jobs can be done
-
 Steps = tuple[tuple[float, float], ...]
 """Pairs (joules, seconds), ascending in joules and not ascending in seconds: no schedule that uses
 at most these joules, but more than the pair before, has a mean JCT below these seconds. With less
@@ -32,11 +27,12 @@ than the first pair's joules no schedule completes all jobs."""
 
 
 def bound_steps(
-    instance: Instance, watch: Callable[[float], None] | None = None, count: int = STEPS
+    instance: Instance, watch: Callable[[float], None] | None = None, count: int = 12
 ) -> Steps:
     """Return the clairvoyant frontier of an instance; empty if no schedule keeps its budget.
 
-    The instance has the loosest budget of the sweep; `watch` is told which share is done.
+    The instance has the loosest budget of the sweep; `count` energies go from the least with
+    which all jobs can be done to twice as much; `watch` is told which share is done.
     """
     need = needs(instance)
     try:
@@ -45,7 +41,7 @@ def bound_steps(
         return ()
     least_j = loosest.energy_j
     found = [(least_j, loosest.mean_jct_s)]
-    for k, energy_j in enumerate(np.geomspace(least_j * 1.001, least_j * _WIDEST, count).tolist()):
+    for k, energy_j in enumerate(np.geomspace(1.001 * least_j, 2.0 * least_j, count).tolist()):
         if watch is not None:
             watch(k / count)
         spent = EnergyBudget(

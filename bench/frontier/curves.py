@@ -28,12 +28,6 @@ TARGETED, TARGET = ("tiresias+zeus", "fifo+zeus"), 1.57
 """The best of ronda's own should have a mean JCT this many times shorter than these comparators at
 equal energy: the lower end of the "1.57 to 3.39 times" that PowerFlow's abstract claims."""
 
-RISE = 1e-3
-"""Less of a difference in energy between two budgets, relatively, is none."""
-
-ROUNDING = 1e-12
-"""This far below the least place of a curve, relatively, is that place."""
-
 Pairs = Sequence[tuple[float, float]]
 
 
@@ -80,9 +74,12 @@ class Curve:
 
     @property
     def rises(self) -> tuple[float, ...]:
-        """The budget factors at which it used more energy than at the next larger one."""
+        """The budget factors at which it used more energy than at the next larger one.
+
+        Less than a thousandth more counts as none.
+        """
         pairs = pairwise(self.points)
-        return tuple(a.factor for a, b in pairs if a.energy_j > b.energy_j * (1.0 + RISE))
+        return tuple(a.factor for a, b in pairs if a.energy_j > 1.001 * b.energy_j)
 
     def envelope(self) -> tuple[tuple[float, float], ...]:
         """Return the points (joules, seconds) that no other point of the curve dominates."""
@@ -109,7 +106,7 @@ def energy_unit(curves: Iterable[Curve]) -> tuple[float, str]:
 
 def _along(pairs: Pairs, place: float) -> float | None:
     """Return the value at a place of pairs (place, value) in order; None before the first."""
-    if not pairs or place < pairs[0][0] * (1.0 - ROUNDING):
+    if not pairs or place < pairs[0][0] * (1.0 - 1e-12):  # rounding
         return None
     places, values = zip(*pairs, strict=True)
     return float(np.interp(place, places, values))

@@ -24,9 +24,6 @@ from ronda.bench.runs.variant import Variant, reference_w
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
 
-TIE = 1e-6
-"""Mean JCTs that differ by less, relatively, rank alike."""
-
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
@@ -128,8 +125,8 @@ def _rankings(found: dict[str, tuple[Curve, ...]]) -> list[Ranking]:
             swapped = tuple(
                 (first, second)
                 for first, second in combinations(names, 2)
-                if jct[first] < jct[second] * (1.0 - TIE)
-                and before[second] < before[first] * (1.0 - TIE)
+                if jct[first] < jct[second] * (1.0 - 1e-6)  # what differs by less ranks alike
+                and before[second] < before[first] * (1.0 - 1e-6)
             )
             made.append(Ranking(change, factor, order, swapped))
     return made

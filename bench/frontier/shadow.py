@@ -26,8 +26,6 @@ from ronda.instances.arrays import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
 
-_JOULES_PER_KWH = 3.6e6
-
 
 @dataclass(frozen=True, slots=True)
 class Worth:
@@ -140,5 +138,5 @@ def worth(instance: Instance, schedule: Schedule) -> Worth | None:
         time_s=time_s,
         lasts_s=np.diff(np.append(time_s, schedule.end_s)),
         gpu_hour_s=np.array(gpu) * 3600.0 / jobs,
-        kwh_s=np.array(watt) * _JOULES_PER_KWH / jobs,
+        kwh_s=np.array(watt) * 3.6e6 / jobs,
     )

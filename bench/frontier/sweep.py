@@ -3,19 +3,18 @@
 import math
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ronda.bench.runs.results import Result
+from ronda.bench.runs.variant import Variant
 from ronda.bench.suites.suite import Suite, SuitePart
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import Instance
 from ronda.solvers.registry import POLICIES
-
-MOST_BUDGETS = 1000
-"""More budgets than this in one sweep are taken for a slip of the pen."""
 
 
 def parse_budgets(text: str) -> tuple[float, ...]:
@@ -27,8 +26,8 @@ def parse_budgets(text: str) -> tuple[float, ...]:
         raise InputError("--budgets", repr(text), expected)
     if span is not None:
         low, high, count = *factors, int(span[3])
-        if not 2 <= count <= MOST_BUDGETS or high <= low:
-            what = f"a rising range of 2 to {MOST_BUDGETS} factors"
+        if not 2 <= count <= 1000 or high <= low:  # more are taken for a slip of the pen
+            what = "a rising range of 2 to 1000 factors"
             raise InputError("--budgets", repr(text), what)
         factors = np.linspace(low, high, count).tolist()
     return tuple(sorted({float(f"{factor:.6g}") for factor in factors}))
@@ -89,15 +88,10 @@ def belonging(
     An earlier one counts if it is of this very instance, changed as it says, and its policy,
     budget, change and seed were not asked for now (with another time limit, say).
     """
-    chosen: dict[tuple[str, float | None, str, int], Result] = {}
-    same = {r.variant: r.fingerprint for r in asked if r.instance == instance.name}
+    print_of = cache(lambda variant: fingerprint(variant.apply(instance)))
+    chosen: dict[tuple[str, Variant, int], Result] = {}
     for each in (*asked, *results):
-        variant = each.variant
-        if each.instance != instance.name or variant.sustained_w is None:
-            continue
-        if variant not in same:
-            same[variant] = fingerprint(variant.apply(instance))
-        if same[variant] == each.fingerprint:
-            key = (each.label, variant.sustained_w, variant.change, each.seed)
-            chosen.setdefault(key, each)
+        budgeted = each.instance == instance.name and each.variant.sustained_w is not None
+        if budgeted and each.fingerprint == print_of(each.variant):
+            chosen.setdefault((each.label, each.variant, each.seed), each)
     return list(chosen.values())
