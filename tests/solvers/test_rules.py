@@ -247,7 +247,7 @@ def test_policies_that_keep_no_rules_refuse_them():
         with pytest.raises(InputError, match="milp or prices"):
             ronda.solve(tiny(0)[0], policy, extra=[rule])
     with pytest.raises(InputError, match="milp or prices"):
-        ronda.policy("milp-energy", extra=[rule])
+        ronda.policy("prices+fused", extra=[rule])
 
 
 def test_what_a_file_of_rules_is_goes_into_records(tmp_path, monkeypatch):
