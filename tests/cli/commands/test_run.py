@@ -149,10 +149,24 @@ def without_times(schedule):
     return msgspec.structs.replace(schedule, rounds=rounds)
 
 
+SLOW = """
+import time
+
+from ronda.solvers.policies.optimising.prices import Prices
+
+
+class Slow:
+    def plan(self, round, **given):
+        time.sleep(0.02)
+        return Prices().plan(round, **given)
+"""
+
+
 @plain_elsewhere
 def test_a_killed_run_goes_on_to_the_same_schedule(folder, ronda):
     """Interrupted, then killed, the same command ends with the uninterrupted schedule."""
-    instance, policy = generate.horizon(4, 8, "tight", 3), "genetic(generations=1)"
+    (folder / "slow.py").write_text(SLOW, encoding="utf-8")
+    instance, policy = generate.horizon(4, 8, "tight", 3), "./slow.py:Slow"
     files.write(instance, folder / "long.json")
     words = ("run", "long.json", "--policy", policy, "--out", "out")
     journal = folder / "out" / "journal.jsonl"
@@ -258,9 +272,11 @@ def test_compare_counts_time_outs_and_goes_on(folder, ronda, monkeypatch):
 
 def test_interrupted_compare_leaves_no_process_and_goes_on(folder, ronda):
     """Ctrl-C kills the runs under way and keeps the results of those that ended."""
-    files.write(generate.horizon(600, 64, "tight", 0), folder / "long.json")
+    (folder / "sleepy.py").write_text(SLEEPY, encoding="utf-8")
+    files.write(generate.horizon(4, 64, "tight", 0), folder / "long.json")
+    policy = "./sleepy.py:Sleepy"
     process = start(
-        folder, "compare", "two-nodes.json", "long.json", "--policies", "genetic", "--jobs", "1"
+        folder, "compare", "two-nodes.json", "long.json", "--policies", policy, "--jobs", "1"
     )
     results = folder / "compare-out" / "results.jsonl"
     wait_for(lambda: results.exists() and results.read_bytes().endswith(b"\n"))
