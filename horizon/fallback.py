@@ -1,4 +1,4 @@
-"""When a policy has no valid plan: what runs keeps running, and load is shed if it must."""
+"""The plan where a policy has none: running jobs go on, and load is shed until limits hold."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,7 +24,7 @@ from ronda.instances.violation import Violation
 
 Steps = Sequence[tuple[str, Option]]
 Jobs = tuple[JobState, ...]
-"""What is stopped together: a job, or all jobs of an array."""
+"""Jobs that are stopped together: one, or those of an array."""
 
 Item = TypeVar("Item", str, Jobs)
 
@@ -32,11 +32,11 @@ LIMITS = ("power", "energy", "rack-power")
 """Rules that jobs keep at lower clocks."""
 
 MOST_SPARED = 256
-"""Jobs that are tried to be spared in the end: of a thousand, each takes some milliseconds."""
+"""Jobs that it tries to spare in the end; among a thousand, each try takes milliseconds."""
 
 
 class NoPlanError(RondaError):
-    """There is no plan, if the reason `stop` is infeasible, or else none was found."""
+    """No plan exists, if the reason `stop` is infeasible, or none was found."""
 
     def __init__(self, words: str, stop: StopReason) -> None:
         super().__init__(words)
@@ -44,7 +44,7 @@ class NoPlanError(RondaError):
 
 
 class Checker(Protocol):
-    """What says which rules a plan breaks: a `Ledger`, or one that knows more rules."""
+    """A checker of plans: a `Ledger`, or one that knows more rules."""
 
     def check(self, round: Round, plan: Plan) -> list[Violation]:
         """Return every rule that a plan breaks."""
@@ -147,7 +147,7 @@ class _Shed:
         self.unmet: dict[str, str] = {}  # rules that no plan keeps beside them, and why
 
     def plan(self, steps: Steps, stopped: Sequence[str]) -> Plan:
-        """Return the plan."""
+        """Return the plan with jobs slowed by steps, and others stopped."""
         kept = dict(self.held)
         for job, option in steps:
             kept[job] = msgspec.structs.replace(kept[job], option=option)
@@ -170,7 +170,7 @@ class _Shed:
         return msgspec.structs.replace(plan, asleep=asleep)
 
     def violations(self, steps: Steps, stopped: Sequence[str]) -> list[Violation]:
-        """Return what the plan breaks, but for the rules that no plan keeps."""
+        """Return the rules that the plan breaks, except for those that no plan keeps."""
         found = self.ledger.check(self.round, self.plan(steps, stopped))
         return [v for v in found if v.where not in self.unmet]
 
@@ -209,7 +209,7 @@ class _Shed:
     def _needed(
         self, jobs: Sequence[Item], of: Callable[[Sequence[Item]], tuple[Steps, Sequence[str]]]
     ) -> list[Item]:
-        """Return those of some jobs that must be slowed or stopped; the last ones are spared first.
+        """Return the jobs among some that must be slowed or stopped; the last are spared first.
 
         `of` returns the steps and the stops if only some of them are. Of many jobs only the last
         ones are tried.
@@ -227,7 +227,7 @@ def _ids(groups: Sequence[Jobs]) -> list[str]:
 
 
 def _loss(round: Round, jobs: Jobs) -> float:
-    """Return by what jobs are stopped, least first: their GPU time since they began to run here."""
+    """Return the GPU time of jobs since they began to run here: the least is stopped first."""
     held = ((s.allocation, round.now_s - s.held_s) for s in jobs)
     return sum(a.option.own_gpus * time_s for a, time_s in held if a is not None)
 
@@ -289,7 +289,7 @@ def slowings(round: Round) -> list[tuple[str, Option]]:
 
 
 def at_clock(round: Round, state: JobState, clock: float) -> Option:
-    """Return what a running job runs on, at another clock; it must not be rigid."""
+    """Return the option of a running job, which is not rigid, at another clock."""
     if state.allocation is None:
         raise ValueError(f"job {state.job.id!r} does not run")
     held = state.allocation.option

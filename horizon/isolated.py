@@ -29,7 +29,7 @@ STARTS_S = 60.0
 
 
 class Asked(msgspec.Struct):
-    """What a decision needs."""
+    """The question that is sent to the other process."""
 
     round: Round
     seed: int
@@ -38,9 +38,9 @@ class Asked(msgspec.Struct):
 
 
 class Answered(msgspec.Struct):
-    """The plan, or what is wrong with what the policy answers.
+    """The answer of the other process: a plan, or the fault of the policy in words.
 
-    `odd` is a plan with parts of other types, pickled: who asked says what is wrong with it.
+    `odd` is a pickled plan with parts of other types, whose fault is found by who asked.
     """
 
     plan: Plan | None = None
@@ -126,7 +126,7 @@ class Isolated:
 
 
 def _pickled(spec: str, parameters: dict[str, Any]) -> bytes:
-    """Return the bytes of which another process makes a policy."""
+    """Return the bytes from which another process makes a policy."""
     try:
         return pickle.dumps((spec, parameters))
     except Exception as error:
@@ -135,7 +135,7 @@ def _pickled(spec: str, parameters: dict[str, Any]) -> bytes:
 
 
 def answering(asked: bytes, _tell: Callable[[bytes], None]) -> Callable[[bytes], bytes]:
-    """Make a policy, and return what decides by it; in the other process."""
+    """Make a policy in the other process, and return a function that decides by it."""
     spec, parameters = pickle.loads(asked)
     made = policy(spec, **parameters)
     warm_up(made)

@@ -1,8 +1,8 @@
-"""Each array of a round as one job: how policies see it that do not decide which jobs share GPUs.
+"""Each array of a round as one job, as policies see it that do not choose which jobs share GPUs.
 
 An array is one thing that runs. It holds its GPU once and draws its watts once, for as long as its
 last member needs; it is kept, stopped, moved or set to another clock whole, and may not be stopped
-if one of its members may not. Nobody joins it.
+if one of its members may not. No job joins it.
 """
 
 from collections.abc import Callable
@@ -63,14 +63,14 @@ class AsOne:
         self._held = self.round.held if shown else {}
 
     def stands_for(self, job_id: str) -> str:
-        """Return the job that is seen in place of one: of its array, or itself."""
+        """Return the job that stands for the array of a job, or that job itself."""
         for one, members in self._members.items():
             if any(state.job.id == job_id for state in members):
                 return one
         return job_id
 
     def shown(self, plan: Plan) -> Plan:
-        """Return a plan for the round as it is as one for what is seen."""
+        """Return the plan for the round that is seen, from one for the round as it is."""
         if not self._members:
             return plan
         hidden = {state.job.id for members in self._members.values() for state in members}
@@ -87,7 +87,7 @@ class AsOne:
         return replace(plan, allocations=found)
 
     def told(self, plan: Plan) -> Plan:
-        """Return a plan for what is seen as one for the round as it is."""
+        """Return the plan for the round as it is, from one for the round that is seen."""
         if not self._members:
             return plan
         found: dict[str, Allocation] = {}
@@ -99,7 +99,7 @@ class AsOne:
         return replace(plan, allocations=found)
 
     def _of(self, state: JobState, job_id: str, given: Allocation) -> Allocation:
-        """Return what a member holds if the job that stands for its array is given this."""
+        """Return the allocation of a member if the job that stands for its array has this one."""
         one, held = self._held[job_id], state.allocation
         assert held is not None
         if one.goes_on(given):
@@ -162,13 +162,13 @@ def _one(round: Round, members: Members) -> JobState:
 
 
 def _lasts_s(round: Round, state: JobState) -> float:
-    """Return the seconds of progress that a member needs in its array; 0 if nobody knows."""
+    """Return the seconds of progress that a member needs in its array; 0 if they are unknown."""
     work, held = state.remaining_at(round.now_s), state.allocation
     return 0.0 if work is None or held is None else work / held.option.rate
 
 
 def _alone(round: Round, state: JobState, option: Option) -> Option:
-    """Return a member's option as that of a job that has the GPU, and its watts, for itself."""
+    """Return the option of a member as if it had the GPU, and its watts, for itself."""
     of = application_of(round, state, option.pool)
     assert of is not None, "the profile of a job that runs knows its GPU"
     alone = of.option(1, option.batch, None, clock=option.clock)
@@ -178,7 +178,7 @@ def _alone(round: Round, state: JobState, option: Option) -> Option:
 
 
 def _in_array(round: Round, state: JobState, alone: Option) -> Option:
-    """Return the option of a member whose array runs as a job alone would by this one."""
+    """Return the option of a member whose array runs as a single job would by `alone`."""
     of, held = application_of(round, state, alone.pool), state.allocation
     assert of is not None
     assert held is not None

@@ -1,4 +1,4 @@
-"""Choosing every job's option as another solver did, whose solution of the round's model is a file.
+"""The choice of another solver, whose solution of a round's model is read from a file.
 
 The bound is that of the price engine, whatever the other solver claims. It holds for the exact
 model, too: that gives options no more, and asks for nodes besides.
@@ -25,11 +25,12 @@ from ronda.solvers.exact.model_file import load_solution
 from ronda.solvers.prices.dual import Search
 
 ROUNDED = 1e-4
-"""Relative difference of objectives that are one: solvers take integers that nearly are."""
+"""Relative difference up to which objectives are equal: solvers take numbers that nearly are whole
+for integers."""
 
 
 def model_of(question: Question, *, exact: bool) -> Any:
-    """Return the Pyomo model of a question: of options, or with `exact` of options and nodes.
+    """Return the Pyomo model of a question, of options alone, or with `exact` of options and nodes.
 
     Numbers are in GPUs, watts, joules and the unit of the values.
     """
@@ -94,7 +95,7 @@ def allocate_by_file(
 
 
 def _otherwise(said: float | None, worth: float) -> str:
-    """Return that a file says another objective than its values have: it may be cut off."""
+    """Return words on a file whose objective is not that of its values, as where it is cut off."""
     if said is None or abs(abs(said) - abs(worth)) <= ROUNDED * max(1.0, abs(worth)):
         return ""
     return f", which says {said:g}; its values are worth {worth:g}"

@@ -1,4 +1,4 @@
-"""Choosing every job's option by MILP, within a time limit and with a certified bound.
+"""The choice of every job's option by MILP, within a time limit and with a certified bound.
 
 The solver, HiGHS or another one, starts from the greedy fill at the dual's prices
 (`ronda.solvers.prices.fill`); the dual's bound D counts where the solver's own is weaker. If time
@@ -51,7 +51,7 @@ IMPORT_S = 0.5
 
 
 def search_of(question: Question, gap: float, deadline: Deadline, **fields: Any) -> Search:
-    """Return how a question is searched by models, with more fields of the search."""
+    """Return the search of a question by models, with more fields of `Search`."""
     kept_s = reserve_s(question.table)
     return Search(gap=gap, deadline=deadline, seed=question.seed, reserve_s=kept_s, **fields)
 
@@ -79,7 +79,7 @@ def allocate(
             prices = answer.dual.prices
             losses = Jobs(problem).option_losses(prices)
             try:
-                # A limit of the user's own would be one of each part.
+                # Each part would have a limit of the user's own to itself.
                 if parts := [] if case.table.own else independent(problem):
                     best = _apart(case, values, best, prices, losses, parts, search)
                 else:
@@ -93,9 +93,9 @@ def allocate(
 def _by_shares(
     case: Case, problem: Separable, values: Floats, best: Choice, search: Search
 ) -> Choice:
-    """Return what random parts choose, each by a MILP of its own from its share of everything.
+    """Choose in random parts, each by a MILP of its own from its share of every resource.
 
-    The greedy choice `best` if a part has none, or not in time.
+    If a part has no answer, or none in time, the greedy choice `best` is returned.
     """
     parts, chosen = random_parts(problem, search.parts, search.seed), np.full_like(best.chosen, -1)
     for part, own in in_turn(parts, search):
@@ -139,7 +139,7 @@ def _apart(
         dual = bound_at(part.problem, prices[part.resources])
         choice = replace(best, chosen=chosen, objective=worth, bound=max(dual, worth), dual=dual)
         choice = replace(choice, record=SolveRecord())
-        if not part.jobs.size:  # nobody is no bad choice
+        if not part.jobs.size:  # a part of blocks alone has its answer
             choice = replace(choice, incumbents=best.incumbents or ((0.0, 0.0),))
         elif not (best.incumbents and choice.closed(0.0)):
             choice = _searched(restrict(case, mine), values, choice, losses[mine], own)
@@ -265,10 +265,10 @@ def _import_s(search: Search) -> float:
 
 
 def _core(losses: Floats, size: int) -> tuple[Mask, float]:
-    """Return at most `size` options of least loss, and the least loss of the others."""
+    """Return at most `size` options of least loss (n,), and the least loss of the others."""
     if len(losses) <= size:
         return np.ones(len(losses), dtype=bool), np.inf
-    # Of equal losses all or none.
+    # Options of equal loss are all taken, or none of them.
     least = float(np.partition(losses, size)[size])
     return (losses < least) | (losses <= 0), least
 
@@ -281,7 +281,7 @@ def solved(
     search: Search,
     began: float,
 ) -> tuple[Outcome, Choice]:
-    """Solve a model of some options; return what came of it, and what that took since `began`."""
+    """Solve a model of some options; return its outcome, and `best` with the cost since `began`."""
     deadline, solver = search.deadline, SOLVERS[search.solver]
     effort = Effort(
         deadline=deadline,
@@ -325,11 +325,11 @@ def point_of(case: Case, chosen: Rows) -> Floats:
 
 
 SMALL = 1e-3
-"""Share of the largest value below which what a solver does not see matters."""
+"""Share of the largest value below which a value that a solver cannot see matters."""
 
 
 def told_by(bound: float, case: Case) -> float:
-    """Return the bound of a solver in the user's unit, with what is too small for it to be seen."""
+    """Return the bound of a solver in the user's unit, plus values too small for it to see."""
     values = np.abs(case.value)
     tiny = bound < SMALL and (values < SMALL * case.unit).any(where=values > 0)
     return (bound + (PRECISION if tiny else 0.0)) * case.unit

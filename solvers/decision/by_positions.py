@@ -1,4 +1,4 @@
-"""Choosing options and nodes together: the exact model of positions, to a certified gap.
+"""The choice of options and nodes together by the exact model of positions, to a certified gap.
 
 First options are chosen as if only GPUs had to suffice, and placed: the first incumbent, and an
 upper bound D. If moves and lost jobs leave a gap, HiGHS solves the exact model
@@ -116,14 +116,14 @@ class _Exact:
         return replace(choice, chosen=chosen, objective=worth, realised=placed, details=details)
 
     def kept(self, choice: Choice) -> bool:
-        """Return whether what was placed without a look at racks keeps rules that see them."""
+        """Return whether a choice, placed without a look at racks, keeps rules that see them."""
         rows, own = choice.chosen[choice.chosen >= 0], self.table.own
         if self.table.rack is None or own is None or choice.realised is None:
             return True
         return len(rows) == len(choice.realised.allocations) and not own.broken(rows).any()
 
     def read(self, model: Any, choice: Choice) -> Choice:
-        """Return a choice with what a solved model chooses, on its nodes."""
+        """Return a choice with the options and nodes of a solved model."""
         # Pyomo takes a quarter of a second to import.
         from ronda.formulations.positions.model import chosen_ways
         from ronda.formulations.positions.solution import placements
@@ -167,7 +167,7 @@ def allocate_on_nodes(round: Round, table: OptionTable, values: Floats, search: 
 
 
 def again_on_nodes(question: Question, choice: Choice, plan: Plan, search: Search) -> Choice | None:
-    """Return what is better than a plan that was made of a choice, or that nothing is.
+    """Return a better choice than that of a plan, or the latter under a new bound.
 
     The model has the ways that can be in a better plan at the choice's prices, or the first of
     them. None without time, where too many ways must be in it, or where the choice was made for
@@ -200,7 +200,7 @@ def again_on_nodes(question: Question, choice: Choice, plan: Plan, search: Searc
 
 
 def chosen_on_nodes(question: Question, model: Any, best: Choice, search: Search) -> Choice:
-    """Return what a solved exact model of a round chooses, under the bound of another choice."""
+    """Return the choice of a solved exact model of a round, under the bound of another choice."""
     run = _Exact(question.round, question.table, question.values, model.ways, search)
     choice = run.read(model, best)
     return replace(choice, bound=max(best.bound, choice.objective))

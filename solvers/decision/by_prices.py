@@ -1,4 +1,4 @@
-"""Choosing every job's option by prices: the price engine on a round."""
+"""The choice of every job's option by the price engine."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace as with_fields
@@ -30,11 +30,11 @@ from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import Answer, solve_separable
 
 POOR = 0.5
-"""Gap of an answer that is cut from which on jobs are better started as they asked."""
+"""Gap of an answer that was cut above which jobs are better started as they asked."""
 
 
 PROOFS = {ALONE: "cuts", LABELS: LABELS, CORES: "highs"}
-"""Who closes the gap where prices do not, by what decided the jobs that they leave open."""
+"""The proof of a gap that prices do not close, by the search for the jobs that they leave open."""
 
 
 class LastGap(PlanMemory, frozen=True):
@@ -92,7 +92,7 @@ def allocate_by_prices(
         return loose
     if tied.status is SolutionStatus.NONE:  # no time
         return loose
-    # What is on several nodes stays where it is here; a plan may move it.
+    # Jobs on several nodes stay where they are in this model; a plan may move them.
     moves = np.count_nonzero(stays(table, case.rows) & ~table.must_run[case.job])
     bound = max(loose.bound if moves else min(loose.bound, tied.bound), tied.objective)
     dual = loose.dual if moves else min(loose.dual, tied.dual)
@@ -147,7 +147,7 @@ def _choose(whole: Case, values: Floats, search: Search) -> Choice:
 
 
 def _regrets(case: Case, problem: Separable, answer: Answer, got: Rows) -> list[float]:
-    """Return (J,) the regret of jobs that got some rows; options that are beaten do not count."""
+    """Return (J,) the regret of jobs for the rows that they got; beaten options do not count."""
     surplus, table = np.full(len(case.table), -np.inf), case.table
     np.maximum.at(surplus, case.rows, surpluses(problem, answer.dual.prices))
     found: list[float] = regrets(table.start, surplus, table.must_run, got).tolist()
@@ -155,7 +155,7 @@ def _regrets(case: Case, problem: Separable, answer: Answer, got: Rows) -> list[
 
 
 def _carried(problem: Separable, prices: Mapping[str, float], window_s: float) -> dict[str, float]:
-    """Return the earlier prices that still have a meaning, by the names of this problem.
+    """Return the earlier prices that still have a meaning, by the names of a problem.
 
     A watt throughout some time is as many joules: where one limit on the cluster's power or energy
     takes the place of another one as the tightest, its price is converted.
@@ -173,7 +173,7 @@ def _in_place_of(names: Sequence[str], prices: Mapping[str, float]) -> list[tupl
 
 
 def _words(problem: Separable, answer: Answer, carried: Mapping[str, float], search: Search) -> str:
-    """Say what was done, and what was carried over."""
+    """Return words on the search, and on the prices that were carried over."""
     said, earlier = "prices from scratch", search.start
     if any(carried.values()):
         new = [name for name in problem.names if name not in carried]
@@ -193,7 +193,7 @@ def _words(problem: Separable, answer: Answer, carried: Mapping[str, float], sea
 
 
 def _without(case: Case, answer: Answer, search: Search) -> Choice:
-    """Say that there is no answer: for lack of time, or proven, with what conflicts."""
+    """Return the choice without an answer, for lack of time or with proven conflicts."""
     if answer.stop is not StopReason.INFEASIBLE:
         return nobody(case.table, answer.stop, search)
     from ronda.solvers.exact.infeasible import conflicts

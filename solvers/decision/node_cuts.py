@@ -1,4 +1,4 @@
-"""What nodes say about options alone: a row over ways that every plan on nodes keeps.
+"""Cuts by nodes on options alone: a row over ways that every plan on nodes keeps.
 
 The rows that tie ways to nodes, each times a number of the right sign, add up to one that every
 plan keeps. What it says of the variables of nodes is no less than at their bounds; what is left is

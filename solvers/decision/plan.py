@@ -1,4 +1,4 @@
-"""A question about a round, the options chosen, however they were found, and the plan they make."""
+"""A question about a round, the choice of options, however it was found, and the plan of it."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 
 
 class Question(msgspec.Struct, frozen=True, eq=False):
-    """A round with its options and their values: the same for policies, models and explanations."""
+    """A round with its options and their values, for policies, models and explanations alike."""
 
     round: Round
     objective: str
     table: OptionTable
-    values: Floats  # (K,) what the options are worth
-    added: Floats | float = 0.0  # (K,) what of that is by terms of the user's own
+    values: Floats  # (K,) the worth of the options
+    added: Floats | float = 0.0  # (K,) the part of it by terms of the user's own
     parameters: Mapping[str, float | None] = {}  # of the objective, in this round
     seen: Seen = Seen()  # jobs, until now
     policy: str = ""  # it, `packages` and `seed` go into the plan's record
@@ -77,7 +77,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         initial: Plan | None = None,
         extra: Rules = NO_RULES,
     ) -> "Question":
-        """Build the options of a round and what they are worth, by the objective's parameters.
+        """Build the options of a round and their worth by the objective's parameters.
 
         Watts matter among options if the objective minds them or the round limits them. With
         `initial`, the plan before, jobs age on the scale of all that were seen until now. Where
@@ -121,7 +121,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         )
 
     def describe(self, details: PlanDetails) -> PlanDetails:
-        """Return what a plan says of a choice with what it says of the question."""
+        """Return the details of a plan for a choice with those for the question."""
         aged = {ALONE_S: self.parameters[ALONE_S]} if ALONE_S in self.parameters else {}
         own = details.parameters or aged
         return msgspec.structs.replace(
@@ -139,7 +139,7 @@ def reserve_s(table: OptionTable) -> float:
 
 
 FEW_RULES, MORE_RULES = 50, 25
-"""Limits of the user's own up to which models have all, and how many of others come in first."""
+"""Limits of the user's own up to which models have them all, and how many enter at a time else."""
 
 
 def many(question: Question) -> bool:
@@ -151,13 +151,13 @@ KNOWN = 1e-4
 """Gap, and share of an option's worth, below which a rule without a price costs nothing."""
 
 PRICES = "prices"
-"""Who proves a plan whose gap prices alone close; any other is taken at its word."""
+"""The proof of a plan whose gap prices alone close; any other solver is taken at its word."""
 
 AGGREGATE = "aggregate"
-"""Word of policies for plans whose bound is that of options alone, whatever nodes say."""
+"""The placement of policies whose bound is that of options alone, whatever nodes say."""
 
 CHOICES = 8
-"""How often a choice is made again at most because something found no room on nodes."""
+"""How often a choice is made again at most because jobs found no room on nodes."""
 
 LATE_S, LATE = 0.03, 0.03
 """Seconds, and share of the limit, by which placing may be late before the choice is given up."""
@@ -239,7 +239,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 def nobody(
     table: OptionTable, stop: StopReason, search: "Search", conflicts: list[Conflict] | None = None
 ) -> Choice:
-    """Return the choice of nobody, and why."""
+    """Return the choice in which no job runs, and the reason."""
     return Choice(
         chosen=np.full(len(table.jobs), -1, dtype=np.int64),
         bound=0.0,
@@ -251,7 +251,7 @@ def nobody(
 
 
 def filled(case: Case, problem: Separable, answer: "Answer", search: "Search") -> Choice:
-    """Return the choice of a fill; nobody runs if there was no feasible one."""
+    """Return the choice of a fill; no job runs if there was no feasible one."""
     chosen, objective = np.full(len(case.table.jobs), -1, dtype=np.int64), 0.0
     if answer.chosen is not None and answer.objective is not None:
         chosen, objective = taken(answer.chosen, case.rows), answer.objective
@@ -271,7 +271,7 @@ def filled(case: Case, problem: Separable, answer: "Answer", search: "Search") -
 
 
 def taken(chosen: Rows, column: Rows) -> Rows:
-    """Return (J,) what a column of the case says of each job's choice, -1 of no choice."""
+    """Return (J,) the entries of a column of the case for each job's choice, -1 for no choice."""
     said = chosen.copy()
     runs = chosen >= 0
     said[runs] = column[chosen[runs]]
@@ -279,13 +279,13 @@ def taken(chosen: Rows, column: Rows) -> Rows:
 
 
 def price_of_a_watt(round: Round, prices: Mapping[str, float]) -> float:
-    """Return what a watt less throughout the energy window is worth at a plan's prices."""
+    """Return the worth at a plan's prices of a watt less throughout the energy window."""
     metered = {name: price for name, price in prices.items() if is_limit(name) and name != CAP}
     return sum(price * seconds_of(name, round.window_s) for name, price in metered.items())
 
 
 def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
-    """Place a choice on nodes; the plan's objective and gap are those of what is placed.
+    """Place a choice on nodes; the plan's objective and gap are those of the jobs that are placed.
 
     Without a choice, what runs keeps running; of an infeasible round the details name the
     constraints that conflict.
@@ -344,7 +344,7 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
 def _unpriced(
     table: OptionTable, choice: Choice, worth: float, allocations: dict[str, Allocation]
 ) -> tuple[str, ...]:
-    """Return the rules that a plan just keeps and that are free, though a bound says otherwise."""
+    """Return the rules that a plan barely keeps and that cost nothing, unlike in a bound."""
     own = table.own
     if own is None or closes(choice.dual, worth, KNOWN, choice.scale):
         return ()
@@ -358,7 +358,7 @@ def _unpriced(
 
 
 def _without_unplaced(question: Question, choice: Choice, plan: Plan) -> Question | None:
-    """Return the question without the options that found no room, nor larger ones of their jobs.
+    """Return the question without the options that found no room, and larger ones of their jobs.
 
     Where watts were short, larger means more of these. None if all found room, or must run.
     """
@@ -379,7 +379,7 @@ def _without_unplaced(question: Question, choice: Choice, plan: Plan) -> Questio
 
 
 def waiting_alone(plan: Plan) -> Plan:
-    """Return a plan that calls no job unplaced that runs in another way than was chosen."""
+    """Return a plan in which jobs that run in another way than was chosen are not unplaced."""
     waits = {j: why for j, why in plan.details.unplaced.items() if j not in plan.allocations}
     details = msgspec.structs.replace(plan.details, unplaced=waits)
     return msgspec.structs.replace(plan, details=details)
@@ -399,7 +399,7 @@ def _on_nodes(question: Question, choice: Choice, plan: Plan, deadline: Deadline
 
 
 def _remembering(plan: Plan, before: Plan) -> Plan:
-    """Return a plan that names what found no room in the plan before it, and what is lost by it."""
+    """Return a plan that names the jobs without room in the one before it, and their loss."""
     if not before.details.unplaced and not before.details.widened:
         return plan
     unplaced = before.details.unplaced | plan.details.unplaced
@@ -424,7 +424,7 @@ def _fallback(question: Question, choice: Choice, deadline: Deadline, details: P
 def _record(
     question: Question, choice: Choice, extract_s: float, deadline: Deadline
 ) -> SolveRecord:
-    """Return what the decision cost."""
+    """Return the cost of the decision."""
     known = versions()
     return msgspec.structs.replace(
         choice.record,
@@ -442,8 +442,8 @@ def _record(
 class Optimising(TimelyPolicy):
     """Build the options of a round and their values, choose, and place the choice on nodes.
 
-    What the choice cannot realise on nodes is left out, and the plan's objective and gap are
-    those of what is placed. ``parameters`` are the objective's, by name.
+    Jobs that find no room on nodes are left out, and the plan's objective and gap are those of the
+    others. ``parameters`` are the objective's, by name.
     """
 
     name: ClassVar[str]
@@ -517,7 +517,7 @@ class Optimising(TimelyPolicy):
     def question(
         self, round: Round, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Question:
-        """Build the options of a round and what they are worth."""
+        """Build the options of a round and their worth."""
         return Question.of(
             round,
             self.objective,
@@ -534,7 +534,7 @@ class Optimising(TimelyPolicy):
     def _attested(
         self, question: Question, choice: Choice, plan: Plan, initial: Plan | None
     ) -> Plan:
-        """Return the plan as it is carried out, with what proves it: prices, or who searched."""
+        """Return the plan as it is carried out, with its proof: prices, or a solver."""
         plan, dual_bound = self.finish(question, choice, plan, initial), choice.dual
         by = ""
         if plan.status is SolutionStatus.OPTIMAL and plan.objective is not None:
@@ -545,9 +545,10 @@ class Optimising(TimelyPolicy):
         return msgspec.structs.replace(plan, details=details)
 
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
-        """Choose; many limits of the user's own come in as choices without them break them.
+        """Choose; of many limits of the user's own, models have those that choices would break.
 
-        What is best without some limits, and breaks none, is best with all. NONE if time is over.
+        The best choice without some limits, if it breaks none, is the best with all. The status is
+        NONE if time is over.
         """
         table, own = question.table, question.table.own
         if own is None or not many(question):
@@ -577,7 +578,7 @@ class Optimising(TimelyPolicy):
     def on_nodes(
         self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
     ) -> Choice | None:
-        """Choose again with the nodes in the model, and a bound that knows them; None: does not."""
+        """Choose again with the nodes in the model, under a bound that knows them; None: do not."""
         return None
 
     @abstractmethod

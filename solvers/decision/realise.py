@@ -1,4 +1,4 @@
-"""From chosen options to a plan's allocations: placement, which nodes sleep, and what is lost."""
+"""From chosen options to a plan's allocations: placement, nodes that sleep, and the loss by it."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
@@ -153,7 +153,7 @@ def realise_on(
 
 @dataclass(frozen=True)
 class _Placing:
-    """Puts rows of a table, one a job, on nodes: the arguments of `realise`."""
+    """The arguments of `realise`, and the steps by which it puts rows of a table on nodes."""
 
     round: Round
     table: OptionTable
@@ -233,7 +233,7 @@ class _Placing:
         return {job: rack for job, rack in zip(self.ids(rows), racks, strict=True) if rack >= 0}
 
     def beside(self, rows: Rows, placed: Placed) -> tuple[Rows, Placed]:
-        """Return rows with those of other jobs that find room next to them, and all that is placed.
+        """Return rows with those of jobs that find room next to them, and their placement.
 
         First running jobs go on whose place nobody took; then the row of most value starts on nodes
         that are awake, again and again.
@@ -280,7 +280,7 @@ class _Placing:
         return rows, placed
 
     def _welcome(self, rows: Rows, row: int, least: float) -> bool:
-        """Return whether a row more breaks no limit of the user's own, and is worth so much."""
+        """Return whether one more row breaks no limit of the user's own and is worth `least`."""
         own = self.table.own
         if own is None:
             return True
@@ -292,7 +292,7 @@ class _Placing:
     def _with(
         self, placed: Placed, rows: Rows, row: int, given: Allocation, *, waking: bool = True
     ) -> Placed | None:
-        """Return what is placed with a row more; None if it is not to wake nodes, or limits."""
+        """Return the placement with one more row; None if it breaks limits or wakes a node."""
         asleep = self.round.asleep if placed.asleep is None else placed.asleep
         still = tuple(node for node in asleep if node not in dict(given.placement))
         if len(still) < len(asleep) and not waking:
@@ -312,7 +312,7 @@ class _Placing:
         return instead
 
     def _left_w(self, rows: Rows, base: float, waking: tuple[Floats, Floats]) -> float:
-        """Return the watts that rows leave of the round's limits.
+        """Return the watts of the round's limits that rows leave.
 
         Beside the watts `base` without jobs, and what waking draws, and for how long.
         """
@@ -333,7 +333,7 @@ class _Placing:
         return self._left_w(rows, base, waking) >= -TOLERANCE * watts
 
     def _shed(self, rows: Rows, placed: Placed) -> Rows:
-        """Return rows without those of least value per watt, so that the rest keep the limits."""
+        """Return rows without those of least value per watt, so that the others keep the limits."""
         if self.keeps(placed, rows):
             return rows
         watts = charged_w(self.round, self.table)[rows]

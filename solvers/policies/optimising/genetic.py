@@ -119,7 +119,7 @@ class Evolving(Optimising):
         greedy: Choice,
         initial: Plan | None,
     ) -> Task:
-        """Return what is searched, and from where."""
+        """Return the task of the search, with the genomes from which it starts."""
         nobody_runs = np.full(len(question.table.jobs), -1)
         plans = [nobody_runs]
         if self.seeded:
@@ -153,7 +153,7 @@ class Evolving(Optimising):
         return again if better else None
 
     def moves_lose(self, question: Question, rows: Rows, moved: tuple[str, ...]) -> float:
-        """Return what moves take off what a plan is worth: nothing."""
+        """Return the loss of a plan by its moves: nothing."""
         return 0.0
 
     def pick(self, task: Task, found: Evolved, deadline: Deadline) -> tuple[Rows, tuple[str, ...]]:
@@ -210,7 +210,7 @@ class Evolving(Optimising):
             bound=max(task.greedy.bound, value),
             details=PlanDetails(),
         ).judged(self.gap)
-        # Without prices nothing was scarce: the start is what every job wants most.
+        # Without prices nothing was scarce: the start is every job's first wish.
         scarce = made.closed(self.gap) and bool(priced.dual.prices.any())
         return replace(made, stop=StopReason.GAP if scarce else StopReason.COMPLETE)
 
@@ -288,12 +288,12 @@ class Evolve(Evolving):
     def task(
         self, question: Question, case: Case, pool: Genes, greedy: Choice, initial: Plan | None
     ) -> Task:
-        """Return what is searched: genes that know where jobs run."""
+        """Return the task of the search, whose genes know where jobs run."""
         losses = move_losses(question.round, question.table, question.values)
         return super().task(question, case, settle(pool, case, losses), greedy, initial)
 
     def pick(self, task: Task, found: Evolved, deadline: Deadline) -> tuple[Rows, tuple[str, ...]]:
-        """Place the best few genomes and the starts; return what is worth most on nodes.
+        """Place the best few genomes and the starts; return the one of most worth on nodes.
 
         Each is placed twice: with the running jobs making room that the estimate names, and with
         those that placement finds by itself.
@@ -321,7 +321,7 @@ class Evolve(Evolving):
         return 2 * (JUDGED + 1) * reserve_s(table)
 
     def moves_lose(self, question: Question, rows: Rows, moved: tuple[str, ...]) -> float:
-        """Return what moves take off what a plan is worth."""
+        """Return the loss of a plan by its moves."""
         return _moved_loss(question, rows, moved) if moved else 0.0
 
     def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
@@ -338,7 +338,7 @@ class Evolve(Evolving):
 
 
 def _placed_worth(task: Task, rows: Rows, yielding: tuple[str, ...]) -> float:
-    """Return what rows are worth on nodes: values of what is placed, less real moves."""
+    """Return the worth of rows on nodes: the values of those placed, less real moves."""
     of = task.question
     watt = price_of_a_watt(of.round, task.greedy.prices)
     placed = realise(of.round, of.table, of.values, rows, watt_value=watt, yielding=yielding)

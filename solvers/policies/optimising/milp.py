@@ -43,7 +43,7 @@ class ByModel(Optimising):
         return allocate(round, table, values, search, starts)
 
     def search(self, question: Question, deadline: Deadline) -> Search:
-        """Return how a question is searched."""
+        """Return the search of a question."""
         return search_of(question, self.gap, deadline)
 
 
@@ -114,7 +114,7 @@ class Milp(ByModel):
         return replace(asked, packages=tuple(used))
 
     def search(self, question: Question, deadline: Deadline) -> Search:
-        """Return how a question is searched."""
+        """Return the search of a question."""
         fields = {"solver": self.solver, "parts": self.parts, "options": bare(self.options)}
         return search_of(question, self.gap, deadline, **fields)
 
@@ -157,7 +157,7 @@ class CpSat(ByModel):
         find(CP_SAT, "cp-sat", (CP_SAT,)).refuse(self.options, self.name)
 
     def search(self, question: Question, deadline: Deadline) -> Search:
-        """Return how a question is searched."""
+        """Return the search of a question."""
         fields = {"solver": CP_SAT, "options": bare(self.options)}
         return search_of(question, self.gap, deadline, **fields)
 
