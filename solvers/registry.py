@@ -2,7 +2,6 @@
 
 import ast
 import dataclasses
-import importlib
 import inspect
 import re
 import sys
@@ -159,8 +158,7 @@ def policy_class(name: str) -> type:
             longer = [each for each in names if each.startswith(f"{name}-")]
             raise InputError("--policy", repr(name), one_of(longer or names, name))
         return found_elsewhere
-    module, _, class_name = POLICIES[name].partition(":")
-    found: type = getattr(importlib.import_module(module), class_name)
+    found: type = plugins.Plugin(POLICIES[name]).load(f"--policy {name}")
     return found
 
 

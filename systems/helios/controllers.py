@@ -1,6 +1,5 @@
 """Controllers of sleep on a demand series, by name, and the form of their decisions."""
 
-import importlib
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -9,6 +8,7 @@ from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import one_of
 from ronda.solvers import own
+from ronda.solvers.plugins import Plugin
 from ronda.solvers.registry import converted, parse, refuse_unknown
 from ronda.systems.helios.forecasts import DemandForecast
 
@@ -73,8 +73,7 @@ def controller(spec: str) -> Controller:
     name, given = parse(spec)
     if name not in CONTROLLERS:
         raise InputError("--policy", repr(name), RENAMED.get(name) or one_of(CONTROLLERS, name))
-    module, _, class_name = CONTROLLERS[name].partition(":")
-    cls = getattr(importlib.import_module(module), class_name)
+    cls = Plugin(CONTROLLERS[name]).load(f"--policy {name}")
     known = own.parameters(cls)
     refuse_unknown(name, given, known)
     made: Controller = converted(spec, cls, given, name, known)
