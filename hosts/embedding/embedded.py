@@ -45,9 +45,6 @@ from ronda.instances.rules.problem import show
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.registry import as_policy
 
-AS_A_WHOLE = ("now_s", "profiles", "cluster", "node_names", "power_cap_w")
-"""What an update tells of neither jobs nor nodes."""
-
 _SOLVING = Lock()
 """Solvers of one process take turns: two in two threads may block each other."""
 
@@ -219,7 +216,8 @@ class Embedded:
             except InputError:
                 if errors == "raise":
                     raise
-            self._take({name: told.pop(name) for name in AS_A_WHOLE})
+            whole = ("now_s", "power_cap_w", "profiles", "cluster", "node_names")
+            self._take({name: told.pop(name) for name in whole})
             refused = []
             for argument, item, part in items(told):
                 try:

@@ -38,13 +38,6 @@ from ronda.instances.rules.diagnose import record_of
 from ronda.instances.rules.problem import as_error, show
 from ronda.instances.rules.profile import noise_problems
 
-REMEMBERED = 1000
-"""Applications whose rates are kept for new jobs."""
-
-ELSEWHERE = ("partition", "gpu_types")
-LIMITS = ("gpus", "min_gpus", "max_gpus", *ELSEWHERE)
-"""Fields of a job that say on which GPUs it may run."""
-
 Seen = tuple[tuple[str, str], Way, StepTime]
 """A measured step: of which profile and GPU type, and how the job ran."""
 
@@ -173,7 +166,8 @@ class Reader:
         pairs = [shown(each, settings) for each in given]
         profiles = settings.unrated | {profile.name: profile for _, profile in pairs}
         refuse_odd(given, [job for job, _ in pairs], profiles, settings.cluster)
-        fields = LIMITS if self._elastic else ("gpus", *ELSEWHERE)
+        fields = ["gpus", "partition", "gpu_types"]  # that say on which GPUs a job may run
+        fields += ["min_gpus", "max_gpus"] if self._elastic else []
         now_s, elastic = self.state.now_s, self._elastic
         for each, (job, _) in zip(given, pairs, strict=True):
             before = self.state.jobs[job.id]
@@ -193,7 +187,7 @@ class Reader:
         before = self.state.alike.pop(application, None)
         keeps = before is not None and _widest(before) > _widest(speeds)
         self.state.alike[application] = before if before is not None and keeps else speeds
-        if len(self.state.alike) > REMEMBERED:
+        if len(self.state.alike) > 1000:  # its memory has a bound
             del self.state.alike[next(iter(self.state.alike))]
 
     def noise(self, noise: object) -> list[tuple[Job, NoiseScale]]:

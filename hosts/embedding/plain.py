@@ -4,6 +4,7 @@ No frame library is imported: a frame is what has ``columns`` and gives one by `
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,6 @@ from ronda.instances.rules.problem import one_of, show
 
 Columns = dict[str, NDArray[Any]]
 """Arrays of one length, by name."""
-
-LARGEST = float(np.finfo(float).max)
-"""The largest finite number."""
 
 
 def is_frame(given: object) -> bool:
@@ -119,7 +117,11 @@ def plain(value: Any) -> Any:
 def amount(value: object, place: str, expected: str = "a number, 0 or more") -> float:
     """Return a finite number of at least 0; InputError for anything else."""
     found = plain(value)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= LARGEST:
+    if (
+        isinstance(found, bool)
+        or not isinstance(found, int | float)
+        or not 0 <= found <= float_info.max
+    ):
         raise InputError(place, show(found), expected)
     return float(found)
 

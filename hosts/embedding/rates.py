@@ -29,9 +29,6 @@ COLUMNS = ("gpus", "nodes", "rate", "watts", "clock", "batch", "gpu_type")
 Tables = dict[str, Rated]
 """By name of GPU type."""
 
-MOST_GPUS = 2**31 - 1
-"""Of any job."""
-
 
 @checked
 def rates_from(
@@ -136,7 +133,7 @@ def _tables(host: Host, own: object, place: str) -> Tables:
         watts = numbers(columns, "watts", place, missing=True)
     idle_w = gpus * host.idle_w[kind]
     for name, column, bad, expected in (
-        ("gpus", gpus, (gpus < 1) | (gpus > MOST_GPUS), f"1 to {MOST_GPUS}"),
+        ("gpus", gpus, (gpus < 1) | (gpus > 2**31 - 1), f"1 to {2**31 - 1}"),
         ("nodes", nodes, (nodes < 1) | (nodes > gpus), "1 to one a GPU"),
         ("clock", clock, ~((clock > 0) & (clock <= 1)), "above 0, at most 1"),
         ("batch", batch, ~(batch > 0), "more than 0 samples"),

@@ -15,9 +15,6 @@ from ronda.instances.rules.problem import one_of, show
 Local = tuple[Positive, Positive]
 """Fewest and most samples of a GPU in a pass."""
 
-FINENESS = 16
-"""Local batches of each number of GPUs, and global batches, in geometric steps."""
-
 
 @checked
 def unmeasured_profile(
@@ -119,7 +116,7 @@ def _most(cluster: Cluster) -> int:
 
 def _steps(low: float, high: float) -> Sequence[float]:
     """Return numbers from `low` to `high` in geometric steps, whole ones where these differ."""
-    found = np.geomspace(low, high, FINENESS)
+    found = np.geomspace(low, high, 16)
     whole = np.unique(np.round(found))
     ends = {float(low), float(high)}
     return sorted(

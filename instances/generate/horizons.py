@@ -19,8 +19,6 @@ from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Job, Truth
 from ronda.instances.rules.budget import least_cap_w
 
-_RIGID_SHARE = 0.3
-
 
 def horizon(
     jobs: int = 200,
@@ -100,7 +98,7 @@ def _job(
 ) -> Job:
     """Return a job of a horizon; `gpu_s` counts at the speed of one GPU."""
     application = APPLICATIONS[rng.integers(len(APPLICATIONS))]
-    rigid = bool(rng.random() < _RIGID_SHARE)
+    rigid = bool(rng.random() < 0.3)
     work = gpu_s / n if rigid else gpu_s * application.samples_per_gpu_s()
     app = application.profile.name
     return Job(

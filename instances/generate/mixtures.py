@@ -34,9 +34,6 @@ GPU = msgspec.structs.replace(FINE, clocks=(0.57, 0.71, 0.86, 1.0))
 RESTART_S, ERROR = 60.0, 0.3
 """Pause of a restart, and relative error of estimates of ordinary jobs: assumptions."""
 
-GAP_S, STOP_SHARE = 20.0, 0.25
-"""Mean seconds between trials of a sweep; trials that are stopped early: assumptions."""
-
 
 class Swept(NamedTuple):
     """A program of sweeps: its packaged curves, and the part of a step that the clock slows."""
@@ -192,12 +189,12 @@ def _sweeps(draw: _Draw, total_s: float) -> Iterator[Job]:
         if trials * length_s > left_s:
             length_s = max(left_s / trials, 60.0)
         classes = int(draw.rng.integers(1, 4))
-        gaps_s = np.cumsum(draw.rng.exponential(GAP_S, trials))
+        gaps_s = np.cumsum(draw.rng.exponential(20.0, trials))  # assumed
         start_s, model = draw.time_s(), profile.throughput[GPU.name]
         assert isinstance(model, Parametric)
         for k in range(trials):
             work = length_s / model.beta_c_s * float(draw.rng.lognormal(0.0, 0.03))
-            stopped = draw.rng.random() < STOP_SHARE
+            stopped = draw.rng.random() < 0.25  # assumed
             share = float(draw.rng.uniform(0.2, 0.9)) if stopped else 1.0
             yield Job(
                 id=f"s{number:02d}-{k:02d}",

@@ -11,9 +11,6 @@ from ronda.instances.errors import InputError
 from ronda.instances.generate.applications import GPU_TYPES
 from ronda.instances.generate.common import Parameters
 
-_GANG_SHARES = (0.5, 0.75, 1.0)
-_SLACK = (1.5, 4.0)
-
 
 def _within(name: str, value: float, least: float, most: float) -> None:
     if not least <= value <= most:
@@ -87,10 +84,8 @@ def traits(structure: Structure, jobs: int, seed: int) -> list[Traits]:
         Traits(
             partition=names[int(owner * len(names))],
             gpu_type=GPU_TYPES[int(kind * structure.types)].gpu.name,
-            gang=_GANG_SHARES[int(width * 3)] if gang < structure.gangs else 0.0,
-            slack=_SLACK[0] + slack * (_SLACK[1] - _SLACK[0])
-            if due < structure.deadlines
-            else float("inf"),
+            gang=(0.5, 0.75, 1.0)[int(width * 3)] if gang < structure.gangs else 0.0,
+            slack=1.5 + slack * 2.5 if due < structure.deadlines else float("inf"),
         )
         for owner, kind, gang, width, due, slack in draws.T.tolist()
     ]

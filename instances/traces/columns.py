@@ -261,12 +261,6 @@ _NAMES = (
     *OWN,
 )
 
-ENDED = (
-    *("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL"),
-    *("PREEMPTED", "REQUEUED", "DEADLINE", "REVOKED"),
-)
-"""States of Slurm's jobs, or of runs of jobs, that held GPUs until their end."""
-
 _HELIOS = Columns(
     submit="submit_s/submit_time",
     gpus="num_gpus/gpu_num/num_chips",
@@ -294,7 +288,10 @@ NAMED = MappingProxyType(
             user="User",
             vc="Partition",
             state="State",
-            states=ENDED,
+            states=(  # of jobs, or of runs of jobs, that held GPUs until their end
+                *("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL"),
+                *("BOOT_FAIL", "PREEMPTED", "REQUEUED", "DEADLINE", "REVOKED"),
+            ),
             optional=("requested", "duration", "limit", "vc"),
             separator="|",
             dialect="sacct",

@@ -28,10 +28,6 @@ LICENCE = "Apache-2.0"
 # GPU the simulator accumulates at least two steps above the initial batch, hence the local batch.
 _NCF, _NCF_LOCAL_BATCH = "ncf", 16_384.0
 
-_SIMULATED_GPUS = 64  # "simulator can't handle more"
-
-_RESCALE_S = 30.0  # every start and every change of an allocation
-
 
 def read_pollux(
     folder: str | Path,
@@ -98,7 +94,7 @@ def read_pollux(
         profiles=profiles,
         curves=curves,
         jobs=tuple(_job(row, profiles, curves) for row in rows(chosen)),
-        costs=Costs(start_s=_RESCALE_S, restart_s=_RESCALE_S),
+        costs=Costs(start_s=30.0, restart_s=30.0),
         cadence=Cadence(period_s=60.0, on_event=True),
         source="Pollux's OSDI'21 artifact, github.com/petuum/adaptdl, branch osdi21-artifact",
         licence=LICENCE,
@@ -149,7 +145,7 @@ def _job(row: Any, profiles: dict[str, Profile], curves: dict[str, NoiseCurve]) 
     """Return the job of a workload's row."""
     app, gpus = row.application, int(row.num_replicas)
     profile, curve = profiles[app], curves[app]
-    most = min(_SIMULATED_GPUS, int(curve.batches[-1] // profile.min_local_batch))
+    most = min(64, int(curve.batches[-1] // profile.min_local_batch))
     return Job(
         id=row.name,
         submit_s=row.time,
@@ -161,14 +157,6 @@ def _job(row: Any, profiles: dict[str, Profile], curves: dict[str, NoiseCurve]) 
         estimate=Estimate(work=curve.until[-1]),
         truth=Truth(work=curve.until[-1], curve=app),
     )
-
-
-# Where the measured squared gradient is zero the noise scale is infinite; any scale this large
-# gives an efficiency of 1.
-_LARGEST_SCALE = 1e9
-
-# Batch sizes to choose from: three to a doubling.
-_GRID = 2.0 ** (1 / 3)
 
 
 def read_numbers(path: Path, names: str, numbers: str) -> pd.DataFrame:
@@ -241,8 +229,9 @@ def batch_grid(batches: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, .
     All validated sizes (each twice the one before) are among them.
     """
     low, high = float(batches.min()), float(batches.max())
-    count = round(np.log(high / low) / np.log(_GRID))
-    return tuple(float(round(low * _GRID**k)) for k in range(count + 1))
+    step = 2.0 ** (1 / 3)
+    count = round(np.log(high / low) / np.log(step))
+    return tuple(float(round(low * step**k)) for k in range(count + 1))
 
 
 def read_validation(folder: Path) -> pd.DataFrame:
@@ -276,6 +265,7 @@ def noise_curve(runs: pd.DataFrame, epochs: int) -> NoiseCurve:
             for column in ("grad_sqr", "grad_var")
         )
         ratio = np.divide(var, sqr, out=np.full(len(grid), np.inf), where=sqr > 0)
-        scale.append(shorten(np.minimum(measured[0] * ratio, _LARGEST_SCALE)))
+        # Where the squared gradient is zero it is infinite: 1e9 too makes the efficiency 1.
+        scale.append(shorten(np.minimum(measured[0] * ratio, 1e9)))
     until = measured[0] * progress.iloc[:epochs].min(axis=1).to_numpy()
     return NoiseCurve(until=tuple(until.tolist()), batches=grid, scale=tuple(scale))

@@ -5,9 +5,9 @@ job is refused, whatever the filters: a file with a broken row is broken.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -26,8 +26,7 @@ from ronda.instances.traces.table import clean_jobs, refuse
 from ronda.instances.traces.text import read_cells
 
 
-@dataclass(frozen=True, kw_only=True)
-class Published:
+class Published(NamedTuple):
     """A trace's nodes, and where it is from."""
 
     machine: Machine
@@ -115,7 +114,7 @@ def read_helios(
     InputError
         Naming file and row, for anything that cannot be a job.
     """
-    return _instance("helios", path, nodes=nodes, filters=filters, dropped=dropped)
+    return _instance("helios", path, nodes, filters, dropped)
 
 
 def read_philly(
@@ -144,7 +143,7 @@ def read_philly(
     path, filters, dropped
         As of `read_helios`, whose errors are those here.
     """
-    return _instance("philly", path, nodes=nodes, filters=filters, dropped=dropped)
+    return _instance("philly", path, nodes, filters, dropped)
 
 
 def read_itp(
@@ -174,33 +173,23 @@ def read_itp(
     path, filters, dropped
         As of `read_helios`, whose errors are those here.
     """
-    called, vcs = f"itp-{cluster}", (cluster,)
-    return _instance("itp", path, called, vcs, nodes=nodes, filters=filters, dropped=dropped)
+    return _instance("itp", path, nodes, filters, dropped, cluster)
 
 
 def _instance(
     trace: str,
     path: str | Path,
-    called: str | None = None,
-    vcs: Iterable[str] | None = None,
-    *,
     nodes: int | Mapping[str, int],
     filters: Filters,
     dropped: Dropped | None,
+    cluster: str | None = None,
 ) -> Instance:
-    if vcs is None and not isinstance(nodes, int):
-        vcs = nodes
-    known = PUBLISHED[trace]
-    return rigid_instance(
-        trace_rows(trace, path, filters=filters, vcs=vcs, dropped=dropped),
-        path=path,
-        name=called or trace,
-        machine=known.machine,
-        nodes=nodes,
-        source=known.source,
-        licence=known.licence,
-        citation=known.citation,
+    vcs: Iterable[str] | None = None if isinstance(nodes, int) else nodes
+    frame = trace_rows(
+        trace, path, filters=filters, vcs=vcs if cluster is None else (cluster,), dropped=dropped
     )
+    name = trace if cluster is None else f"{trace}-{cluster}"
+    return rigid_instance(frame, path=path, name=name, nodes=nodes, **PUBLISHED[trace]._asdict())
 
 
 def trace_rows(
