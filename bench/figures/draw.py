@@ -3,7 +3,6 @@
 import csv
 import io
 import warnings
-from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -36,13 +35,20 @@ def save_chart(chart: Chart, path: Path, *, svg: bool = False) -> Path:
 
     The suffixes are added to the path.
     """
-    save(drawn(chart), path, chart.header, chart.rows, svg=svg)
-    return path.with_name(f"{path.name}.png")
+    figure, numbers = drawn(chart), io.StringIO()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shown = ([printable(x) if isinstance(x, str) else x for x in row] for row in chart.rows)
+    csv.writer(numbers).writerows((chart.header, *shown))
+    store(path.with_suffix(".csv"), numbers.getvalue().encode())
+    for kind in ("png", "svg") if svg else ("png",):
+        save_picture(figure, path.with_suffix(f".{kind}"), kind)
+    return path.with_suffix(".png")
 
 
 def drawn(chart: Chart) -> Figure:
     """Return the picture of a chart, with one legend below its panels."""
-    figure = new_figure(*chart.inches)
+    figure = Figure(figsize=chart.inches, layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.05)  # type: ignore[union-attr, call-arg]
     rows = -(-len(chart.panels) // chart.columns)
     share: Any = "col" if chart.one_x else False
     grid = figure.subplots(rows, chart.columns, squeeze=False, sharex=share)
@@ -55,12 +61,12 @@ def drawn(chart: Chart) -> Figure:
             key = _draw(axes, marks, panel, 2.0 + place / 100)
             if marks.name and len(marks.x) + len(marks.y):
                 keys[marks.name] = key
-        inner = chart.one_x and k // chart.columns < rows - 1
-        _finish(axes, panel, inner=inner)
-    for name, key in keys.items():
-        key.set_label(name)
+        _finish(axes, panel, inner=chart.one_x and k // chart.columns < rows - 1)
     if keys:
-        legend_below(figure, [*keys.values()], 4 if len(keys) <= 8 else 6)
+        longest_in = 0.55 + 0.065 * max(map(len, keys))  # of an entry at a font size of 8
+        fit = max(1, min(4 if len(keys) <= 8 else 6, int(chart.inches[0] / longest_in)))
+        how: dict[str, Any] = {"loc": "outside lower center", "fontsize": 8, "frameon": False}
+        figure.legend([*keys.values()], [*keys], ncols=fit, **how)
     figure.suptitle(chart.title, fontsize=11)
     return figure
 
@@ -74,7 +80,9 @@ def _draw(axes: Axes, marks: Marks, panel: Panel, order: float) -> Any:
         for values in pair
     )
     look: dict[str, Any] = {"alpha": marks.alpha, "zorder": order}
-    dash = line(marks.colour) if isinstance(marks.colour, int) and marks.dash == "-" else marks.dash
+    dash = marks.dash
+    if dash == "-" and isinstance(marks.colour, int):  # another one once colours repeat
+        dash = LINES[marks.colour // len(PALETTE) % len(LINES)]
     lines: dict[str, Any] = {"color": shade, "linewidth": marks.width, "linestyle": dash}
     if marks.kind == "rule":
         cross = axes.axhline if len(y) else axes.axvline
@@ -131,9 +139,12 @@ def _finish(axes: Axes, panel: Panel, *, inner: bool) -> None:
         axes.text(1.005, place, note, fontsize=8, va="center", transform=at)
     if panel.title:
         axes.set_title(panel.title, fontsize=10 if len(panel.title) < 60 else 8.5, loc="left")
-    tidy(axes, "" if inner else panel.x.title, panel.y.title, grid=panel.grid)
-    if inner:
-        axes.tick_params(labelbottom=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8, labelbottom=not inner)
+    axes.set_xlabel("" if inner else panel.x.title, fontsize=9)
+    axes.set_ylabel(panel.y.title, fontsize=9)
+    if panel.grid:
+        axes.grid(visible=True, linewidth=0.4, alpha=0.5)
 
 
 def _scale(axes: Axes, name: str, axis: Axis) -> None:
@@ -167,56 +178,6 @@ def _scale(axes: Axes, name: str, axis: Axis) -> None:
 def colour(of: int | str) -> str:
     """Return the colour at a place of the palette, or of a shade by name or in hexadecimal."""
     return PALETTE[of % len(PALETTE)] if isinstance(of, int) else SHADES.get(of, of)
-
-
-def line(index: int) -> str:
-    """Return the line style of the policy with this index: a new one once colours repeat."""
-    return LINES[index // len(PALETTE) % len(LINES)]
-
-
-def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure whose parts make room for each other (inches)."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.05)  # type: ignore[union-attr, call-arg]
-    return figure
-
-
-def tidy(axes: Axes, x: str = "", y: str = "", *, grid: bool = False) -> None:
-    """Label the axes, draw a grid if asked for, and take away the lines that say nothing."""
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=8)
-    if x:
-        axes.set_xlabel(x, fontsize=9)
-    if y:
-        axes.set_ylabel(y, fontsize=9)
-    if grid:
-        axes.grid(visible=True, linewidth=0.4, alpha=0.5)
-
-
-def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 4) -> None:
-    """Put a legend under all panels, in `columns` columns, or fewer if the figure is narrow."""
-    labels = [str(handle.get_label()) for handle in handles]
-    longest_in = 0.55 + 0.065 * max(map(len, labels), default=0)  # at a font size of 8
-    fit = max(1, min(columns, int(figure.get_figwidth() / longest_in)))
-    figure.legend(handles, labels, loc="outside lower center", ncols=fit, fontsize=8, frameon=False)
-
-
-def save(
-    figure: Figure,
-    path: Path,
-    header: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    *,
-    svg: bool = False,
-) -> None:
-    """Write a figure and its numbers as `save_chart` does."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    numbers = io.StringIO()
-    shown = ([printable(x) if isinstance(x, str) else x for x in row] for row in rows)
-    csv.writer(numbers).writerows((header, *shown))
-    store(path.with_suffix(".csv"), numbers.getvalue().encode())
-    for kind in ("png", "svg") if svg else ("png",):
-        save_picture(figure, path.with_suffix(f".{kind}"), kind)
 
 
 def save_picture(figure: Figure, picture: Path, kind: str = "png") -> None:

@@ -21,7 +21,8 @@ from lab.fusion.exact import solve
 from lab.fusion.greedy import even, full
 from lab.fusion.tuning import CLASSES
 from lab.harness import Folder, jobs, limit, markdown, study, words
-from ronda.bench.figures.draw import colour, new_figure, save, tidy
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
+from ronda.bench.figures.draw import save_chart
 from ronda.instances.clock import Deadline
 from ronda.instances.models.array_sizes import balanced
 from ronda.instances.profile import Mode
@@ -132,24 +133,23 @@ def table(lines: pd.DataFrame) -> str:
 def draw(lines: pd.DataFrame, folder: Folder) -> None:
     """Draw each rule's value relative to serial, a panel for each objective."""
     objectives = list(dict.fromkeys(lines.objective))
-    figure = new_figure(9.2, 3.1)
-    grid = figure.subplots(1, len(objectives), squeeze=False, sharey=True)[0]
-    rows = []
-    for objective, axes in zip(objectives, grid, strict=True):
+    panels, rows = [], []
+    for objective in objectives:
         own = lines[lines.objective == objective].to_dict("records")
-        for at, line in enumerate(own):
-            for index, rule in enumerate(RULES):
-                if pd.notna(line[rule]):
-                    share = line[rule] / line["serial"]
-                    rows.append((objective, line["name"], rule, share))
-                    place = at + (index - 2) * 0.16
-                    axes.bar(place, share, 0.15, color=colour(index), label="" if at else rule)
-        axes.set_xticks(range(len(own)))
-        axes.set_xticklabels([str(line["name"]).replace("-", "\n") for line in own])
-        axes.set_title(objective, fontsize=10)
-        tidy(axes, "", "time / serial" if axes is grid[0] else "")
-    grid[-1].legend(fontsize=7, frameon=False)
-    save(figure, folder.path / "fusion", ("objective", "case", "rule", "share"), rows)
+        marks = []
+        for index, rule in enumerate(RULES):
+            shares = {k: x[rule] / x["serial"] for k, x in enumerate(own) if pd.notna(x[rule])}
+            rows += [(objective, own[k]["name"], rule, share) for k, share in shares.items()]
+            left = [k + (index - 2) * 0.16 - 0.075 for k in shares]
+            right = [x + 0.15 for x in left]
+            zeros = [0.0] * len(left)
+            marks.append(Marks("boxes", left, zeros, rule, index, right, [*shares.values()]))
+        names = {float(k): x["name"].replace("-", "\n") for k, x in enumerate(own)}
+        y = Axis("time / serial", ends=(0.0, None))
+        panels.append(Panel(marks, Axis(ticks=names), y, objective, grid=False))
+    header = ("objective", "case", "rule", "share")
+    chart = Chart("", panels, len(panels), (9.2, 3.3), header=header, rows=rows)
+    save_chart(chart, folder.path / "fusion")
 
 
 def compare(

@@ -32,7 +32,8 @@ from lab.fusion.waves import (
     tuning_s,
 )
 from lab.harness import Folder, markdown, seeds, study, words
-from ronda.bench.figures.draw import colour, new_figure, save, tidy
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
+from ronda.bench.figures.draw import save_chart
 from ronda.instances.profile import Mode
 
 CLASSES = 6
@@ -86,25 +87,22 @@ def table(lines: pd.DataFrame) -> str:
 
 def draw(lines: pd.DataFrame, folder: Folder) -> None:
     """Draw the GPU time of each mode, as a share of serial."""
-    figure = new_figure(7.2, 3.4)
-    axes = figure.subplots()
     groups = list(lines.groupby(["algorithm", "gpu"], sort=False))
-    rows, said = [], set()
+    marks, rows = [], []
     for at, ((algorithm, gpu), own) in enumerate(groups):
         modes = [m for m in MODES if m in own and not own[m].isna().any()]
         for index, mode in enumerate(modes):
-            share = own[mode] / own["exclusive"]
-            rows.append((algorithm, gpu, mode, share.mean()))
-            title = "" if mode in said else TITLES[mode]
-            said.add(mode)
-            place = at + (index - (len(modes) - 1) / 2) * 0.18
-            axes.bar(place, share.mean(), 0.16, color=colour(MODES.index(mode)), label=title)
-            axes.text(place, share.mean() + 0.01, f"{share.mean():.2f}", ha="center", fontsize=7)
-    axes.set_xticks(range(len(groups)))
-    axes.set_xticklabels([f"{a}\n{g}" for (a, g), _ in groups], fontsize=8)
-    axes.legend(fontsize=8, frameon=False, ncols=5, loc="upper center", bbox_to_anchor=(0.5, 1.15))
-    tidy(axes, "", "GPU time / serial")
-    save(figure, folder.path / "hfht", ("algorithm", "gpu", "mode", "share"), rows)
+            share = float((own[mode] / own["exclusive"]).mean())
+            rows.append((algorithm, gpu, mode, share))
+            left = at + (index - (len(modes) - 1) / 2) * 0.18 - 0.08
+            name, shade = TITLES[mode], MODES.index(mode)
+            marks.append(Marks("boxes", [left], [0.0], name, shade, [left + 0.16], [share]))
+    x = Axis(ticks={k: f"{a}\n{g}" for k, ((a, g), _) in enumerate(groups)})
+    y = Axis("GPU time / serial", ends=(0.0, None))
+    header = ("algorithm", "gpu", "mode", "share")
+    panels = [Panel(marks, x, y, grid=False)]
+    chart = Chart("", panels, inches=(7.2, 3.6), header=header, rows=rows)
+    save_chart(chart, folder.path / "hfht")
 
 
 def compare(folder: Folder, seeds: Sequence[int], gpus: Sequence[str]) -> None:

@@ -1,14 +1,12 @@
 """The figures of speed: time against jobs, of the engine and of one model, and of stages."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
-
-from ronda.bench.figures.draw import colour, new_figure, save_picture, tidy
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
+from ronda.bench.figures.draw import colour, drawn, save_picture
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import load
 from ronda.instances.tables.numbers import seconds
@@ -50,65 +48,50 @@ def read_lines(path: Path, case: str) -> Lines:
 def draw_growth(results: Path, out: Path) -> None:
     """Draw the engine's time against jobs, and that of one Pyomo model in HiGHS, as PNG."""
     points = read_lines(results, "prices")
-    figure, axes = _logarithmic(points)
     jobs, total_s = [p["jobs"] for p in points], [p["total_s"] for p in points]
     straight = [total_s[-1] * n / jobs[-1] for n in jobs]
-    axes.plot(jobs, straight, color="0.6", ls=":", lw=1.2, label="proportional to jobs")
-    axes.plot(jobs, total_s, color=colour(0), marker="o", label="price engine", zorder=3)
-    for at in zip(jobs, total_s, strict=True):
-        _note(axes, f"{seconds(at[1])} s", at, (4, -13), color=colour(0))
+    marks = [
+        Marks("line", jobs, straight, "proportional to jobs", "grey", dash=":"),
+        Marks("line", jobs, total_s, "price engine", 0, symbol=0),
+    ]
     measured = [p for p in points if p["baseline_s"]]
-    for stopped, marker, ls, label in (
-        (False, "s", "--", "one Pyomo model in HiGHS"),
-        (True, "^", "", "the same, stopped before the gap"),
+    notes = [(f"{seconds(y)} s", (x, y), 0) for x, y in zip(jobs, total_s, strict=True)]
+    for stopped, dash, symbol, name in (
+        (False, "--", 1, "one Pyomo model in HiGHS"),
+        (True, "", 2, "the same, stopped before the gap"),
     ):
         own = [p for p in measured if (p["baseline_stop"] == "time_limit") is stopped]
-        times = [p["baseline_s"] for p in own]
-        if own:
-            look: dict[str, Any] = {"color": colour(1), "marker": marker, "ls": ls, "label": label}
-            axes.plot([p["jobs"] for p in own], times, **look)
-        for p, time_s in zip(own, times, strict=True):
-            note = f"{seconds(time_s)} s, {'> ' * stopped}{time_s / p['total_s']:.0f}×"
-            _note(axes, note, (p["jobs"], time_s), (-5, 6), color=colour(1), ha="right")
+        at = [p["jobs"] for p in own], [p["baseline_s"] for p in own]
+        marks.append(Marks("line", *at, name, 1, symbol=symbol, dash=dash))
+        for p in own:
+            ratio = f"{'> ' * stopped}{p['baseline_s'] / p['total_s']:.0f}×"
+            notes.append(
+                (f"{seconds(p['baseline_s'])} s, {ratio}", (p["jobs"], p["baseline_s"]), 1)
+            )
     all_s = total_s + [p["baseline_s"] for p in measured]
-    axes.set_ylim(min(all_s) / 2.5, max(all_s) * 3)
-    axes.set_xlim(jobs[0] / 3.5, jobs[-1] * 2.2)
     gaps = " or ".join(f"{gap:g}" for gap in sorted({p["gap_asked"] for p in points}))
-    axes.set_title(f"Time to a relative gap of {gaps} on the reference round", fontsize=11)
-    axes.legend(fontsize=8.5, frameon=False, loc="lower right")
     size = "jobs (56 options each, 2 GPUs a job; 1 GPU a job at 64)"
-    tidy(axes, size, "seconds, building and solving, one thread", grid=True)
+    x = Axis(size, "log2", (jobs[0] / 3.5, jobs[-1] * 2.2), {n: f"{n:,}" for n in jobs})
+    y = Axis("seconds, building and solving", "log", (min(all_s) / 2.5, max(all_s) * 3))
+    title = f"Time to a relative gap of {gaps} on the reference round, one thread"
+    figure = drawn(Chart(title, [Panel(marks, x, y)], inches=(7.2, 4.9)))
+    for text, at, index in notes:
+        away, side = ((4, -13), "left") if index == 0 else ((-5, 6), "right")
+        how: dict[str, Any] = {"color": colour(index), "fontsize": 8, "ha": side}
+        figure.axes[0].annotate(text, at, away, textcoords="offset points", **how)
     save_picture(figure, out)
 
 
 def draw_stages(results: Path, out: Path) -> None:
     """Draw the seconds of every stage of a decision against jobs, both logarithmic, as PNG."""
     lines = read_lines(results, "stages")
-    figure, axes = _logarithmic(lines)
-    for number, (stage, label) in enumerate(STAGES.items()):
-        look = {"lw": 2.2, "color": "0.15"} if not number else {"color": colour(number - 1)}
-        points = [(line["jobs"], line[stage]) for line in lines]
-        axes.plot(*zip(*points, strict=True), marker="o", ms=4, label=label, **look)
-    axes.set_title("From a round to a checked plan, stage by stage", fontsize=11)
-    axes.legend(fontsize=8.5, frameon=False, loc="upper left")
-    tidy(axes, "jobs (some 37 options each)", "seconds of processor time, one thread", grid=True)
-    save_picture(figure, out)
-
-
-def _logarithmic(lines: Lines) -> tuple[Figure, Axes]:
-    """Return an empty figure with a mark at every number of jobs."""
-    figure = new_figure(7.2, 4.6)
-    axes = figure.subplots()
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xticks([line["jobs"] for line in lines])
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
-    return figure, axes
-
-
-def _note(
-    axes: Axes, text: str, at: tuple[float, float], away: tuple[int, int], **look: Any
-) -> None:
-    axes.annotate(text, at, away, textcoords="offset points", fontsize=8, **look)
+    jobs = [line["jobs"] for line in lines]
+    marks = [
+        Marks("line", jobs, [line[stage] for line in lines], label, k, symbol="o", size=4)
+        for k, (stage, label) in enumerate(STAGES.items(), -1)
+    ]
+    marks[0] = replace(marks[0], colour="ink", width=2.2)
+    x = Axis("jobs (some 37 options each)", "log2", ticks={n: f"{n:,}" for n in jobs})
+    y = Axis("seconds of processor time, one thread", "log")
+    title = "From a round to a checked plan, stage by stage"
+    save_picture(drawn(Chart(title, [Panel(marks, x, y)], inches=(7.2, 4.9))), out)

@@ -5,9 +5,9 @@ import warnings
 
 import msgspec
 import pytest
-from matplotlib.figure import Figure
 
-from ronda.bench.figures.draw import save
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
+from ronda.bench.figures.draw import save_chart
 from ronda.bench.figures.table import write_tables
 from ronda.instances import generate
 from ronda.instances.files.json import write
@@ -87,14 +87,12 @@ def test_tables_hide_nothing(tmp_path):
 
 def test_pictures_hide_nothing(tmp_path):
     """A name is drawn letter by letter: no formula, no warning, no forged line."""
-    figure = Figure()
-    axes = figure.subplots()
-    axes.plot([1, 10], [1, 10], label=EVIL)
-    axes.set_xscale("log")
-    axes.legend()
-    axes.set_title(f"first\n{EVIL}漢")
+    line = Marks("line", [1, 10], [1, 10], EVIL)
+    panels = [Panel([line], Axis(EVIL, "log"), title=f"first\n{EVIL}漢")]
+    chart = Chart(EVIL, panels, header=("name",), rows=[(EVIL,)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        save(figure, tmp_path / "x", ("name",), [(EVIL,)], svg=True)
-    assert axes.get_title().split("\n")[1].startswith(r"\x1b[2J\u202eb\x00c")
+        save_chart(chart, tmp_path / "x", svg=True)
+    drawn = (tmp_path / "x.svg").read_text("utf-8")
+    assert drawn.count(r"<!-- \x1b[2J\u202eb\x00c") >= 3
     assert (tmp_path / "x.csv").read_text().split("\n")[1].rstrip("\r").isprintable()
