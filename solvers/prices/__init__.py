@@ -1,5 +1,5 @@
-"""A separable problem by prices, with a certificate.
+"""The solution of separable problems by prices, with a certificate.
 
-How a round becomes such a problem is in `ronda.formulations.allocation`. Entry:
-`engine.solve_separable` with a `Search`. All of it loads HiGHS.
+A round becomes such a problem in `ronda.formulations.allocation`. The entry is
+`engine.solve_separable` with a `Search`. All modules load HiGHS.
 """

@@ -1,15 +1,15 @@
-"""The dual of a problem that many resources couple: by column generation, and an answer by diving.
+"""The dual of a problem with many coupling resources, by column generation, with a diving answer.
 
 Planes need more evaluations than there are resources, and for each an LP as large as all of them.
-From some 16 resources on it is quicker the other way round: a master problem, the relaxation of a
-few options of each job, gives prices (the duals of its rows). D at these prices is a bound, and
-options that are worth more than that enter, until none is or the bound is near enough. The master
+From some 16 resources on columns are quicker: a master problem, the relaxation of a few options of
+each job, gives prices (the duals of its rows). D at these prices is a bound, and options of more
+value than that enter, until there is none or the bound is near enough. The master
 begins with the options of most surplus at the prices of every fourth job, which are found in the
 same way, and with the basis of a greedy answer.
 
-Its solution is nearly whole. A dive makes it so: half of the jobs that are split take the option of
-their largest share, what fits no more is forbidden, and the master is solved again, with all other
-jobs free. Every other time options enter that it needs now.
+Its solution is nearly whole. A dive makes it so: half of the split jobs take the option of their
+largest share, options that no longer fit are forbidden, and the master is solved again, with all
+other jobs free. Every other time new options enter.
 
 (Column generation: Dantzig and Wolfe, Oper. Res. 8, 1960. Diving: Sadykov et al., INFORMS J.
 Comput. 31, 2019.)
@@ -28,26 +28,16 @@ from ronda.solvers.prices.dual import Dual, DualFunction, Jobs, Reply, Search, s
 from ronda.solvers.prices.fill import is_feasible, needed_blocks, without_excess
 
 MANY = 16
-"""Resources from which on columns find prices sooner than planes do."""
+"""The number of resources from which on columns find prices sooner than planes."""
 
 FIRST, MORE, IN_DIVE = 4, 3, 3
-"""Options of a job in the first master, and how many enter at most: each time, and in a dive."""
-
-SAMPLED, EVERY, ROUGH = 600, 4, 1e-3
-"""Above this many jobs, and three a resource, prices of every fourth one come first, to this
-relative precision."""
-
-ENTERS = 1e-7
-"""What an option must be worth more than its job's price to enter, in units of the largest."""
+"""The options of a job in the first master, and the most that enter each time, and in a dive."""
 
 WHOLE, SLACK = 1e-6, 1e-9
-"""Share of an option that is rounding, and of a capacity."""
-
-DECIDED, TOGETHER = 0.5, 8
-"""Share of the split jobs that a dive decides at once, and how many at least."""
+"""The shares of an option, and of a capacity, that count as rounding."""
 
 TO_PRICE = 0.6
-"""Share of the time for prices: a dive takes about as long."""
+"""The share of the time for prices; a dive takes about as long."""
 
 
 def price(
@@ -74,17 +64,17 @@ def price(
 
 
 def _first_prices(problem: Separable, search: Search, start: Floats | None) -> Floats:
-    """Return (R,) prices of an earlier problem, or else of a sample of the jobs."""
+    """Return (R,) prices of an earlier problem, or of a sample of the jobs."""
     if start is not None and (start > 0).any():
         return np.nan_to_num(start)
-    few_jobs = problem.jobs <= max(SAMPLED, 3 * len(problem.names))
+    few_jobs = problem.jobs <= max(600, 3 * len(problem.names))
     if few_jobs or search.deadline.over():
         best = np.maximum.reduceat(problem.value, problem.start[:-1][np.diff(problem.start) > 0])
         scarce = np.maximum(problem.capacity, 1.0)
         together = float(np.median(best)) * len(best) / 4  # a quarter of what all would pay at most
         return np.asarray(together / len(scarce) / scarce)
-    few = with_share(problem, np.arange(0, problem.jobs, EVERY)).problem
-    rough = replace(search, tolerance=ROUGH, deadline=search.deadline.share(TO_PRICE / 2))
+    few = with_share(problem, np.arange(0, problem.jobs, 4)).problem
+    rough = replace(search, tolerance=1e-3, deadline=search.deadline.share(TO_PRICE / 2))
     first = _first_prices(few, search, None)
     dual = Master(few, Jobs(few), first).price(rough)
     return first if dual is None else dual.prices
@@ -93,8 +83,8 @@ def _first_prices(problem: Separable, search: Search, start: Floats | None) -> F
 class Master:
     """The relaxation of some options of a normalised problem, in HiGHS.
 
-    Its columns are the blocks and then the options `rows`, as they came; its rows are one for each
-    job and one for each resource.
+    Its columns are the blocks and then the options `rows`, in the order of entry; its rows are one
+    for each job and one for each resource.
     """
 
     def __init__(self, problem: Separable, jobs: Jobs, prices: Floats) -> None:
@@ -109,7 +99,7 @@ class Master:
         self.greedy = self._begin()
 
     def price(self, search: Search) -> Dual | None:
-        """Find prices; None if jobs that must run, or amounts that must be used, do not fit."""
+        """Find prices, or return None if jobs that must run, or least amounts, do not fit."""
         best, bound = self.prices, self.ask(self.prices * self.ask.scale)[0]
         self._lp.setOptionValue("simplex_strategy", PRIMAL)
         while not search.deadline.over() and self._solve(search):
@@ -130,7 +120,7 @@ class Master:
         return Dual(best, bound, len(replies), self.ask.blocks_at(best), replies)
 
     def dive(self, search: Search) -> tuple[Ints, Floats] | None:
-        """Return an answer near the relaxation, with counts of blocks; None if none was found."""
+        """Return an answer near the relaxation, with counts of blocks, or None."""
         self._lp.setOptionValue("simplex_strategy", DUAL)
         undecided, room, turn = np.ones(self.problem.jobs, dtype=bool), self._room(), 0
         share = self._shares()
@@ -138,7 +128,7 @@ class Master:
             if search.deadline.over():
                 break
             turn += 1
-            half = max(DECIDED * len(np.unique(self.owner[split])), TOGETHER)
+            half = max(0.5 * len(np.unique(self.owner[split])), 8)
             self._bound(self._take(split, share, undecided, room, half), 1.0, 1.0)
             fits = self.problem.use.below(room)
             no_room = ~self.problem.use.each(fits, self.rows)
@@ -152,35 +142,33 @@ class Master:
         return self._rounded(share)
 
     def _solve(self, search: Search) -> bool:
-        """Solve the master; returns whether it was solved in time."""
+        """Solve the master; return whether it was solved in time."""
         return run(self._lp, search.deadline.left()) == highspy.HighsModelStatus.kOptimal
 
     def _duals(self) -> tuple[Floats, Floats]:
-        """Return (J,) what each job is worth, and (R,) the prices."""
+        """Return (J,) the prices of jobs and (R,) those of resources."""
         duals = np.abs(np.array(self._lp.getSolution().row_dual))
         return duals[: self.problem.jobs], duals[self.problem.jobs :]
 
     def _shares(self) -> Floats:
-        """Return (n,) how much of each option the relaxation takes."""
+        """Return (n,) the share of each option in the relaxation."""
         blocks = len(self.problem.block_value)
         return np.array(self._lp.getSolution().col_value)[blocks:]
 
     def _bound(self, columns: Rows, low: float, high: float) -> None:
-        """Let the shares of some options lie between two numbers."""
         at, n = (columns + len(self.problem.block_value)).astype(np.int32), len(columns)
         self._lp.changeColsBounds(n, at, np.full(n, low), np.full(n, high))
 
     def _widen(self, worth: Floats, most: int, among: Mask | None = None) -> bool:
-        """Let options enter that are worth more at the prices than (J,) jobs are worth so far.
+        """Let options enter that are worth more than the prices (J,) of their jobs.
 
         `among` (P,) are the kinds of use that may enter.
         """
-        rows = self.jobs.best_of_each(self.prices, worth + ENTERS, self.known, most, among)
+        rows = self.jobs.best_of_each(self.prices, worth + 1e-7, self.known, most, among)
         self._enter(rows)
         return len(rows) > 0
 
     def _enter(self, rows: Rows) -> None:
-        """Add options to the master."""
         problem, n = self.problem, len(rows)
         owner = np.searchsorted(problem.start, rows, side="right") - 1
         use = problem.use.picked(rows).plain()
@@ -205,7 +193,7 @@ class Master:
     def _begin(self) -> Ints:
         """Make a greedy answer at the prices the master's first basis, and return its options.
 
-        Job after job, those of most surplus first, takes its best option that fits.
+        Jobs come by their surplus, the largest first, and take their best option that fits.
         """
         problem, blocks = self.problem, self.ask.blocks_at(self.prices)
         use = problem.use.picked(self.rows).plain()
@@ -230,7 +218,7 @@ class Master:
         return chosen
 
     def _rounded(self, share: Floats) -> tuple[Ints, Floats] | None:
-        """Return an answer from shares: the largest that fit, and the blocks that they need."""
+        """Return an answer from the largest shares that fit, with the blocks that they need."""
         problem = self.problem
         chosen, undecided = np.full(problem.jobs, -1), np.ones(problem.jobs, dtype=bool)
         taken = self._take(np.flatnonzero(share > WHOLE), share, undecided, self._room(), np.inf)
@@ -240,7 +228,7 @@ class Master:
         return max(fit, key=lambda answer: problem.objective(*answer), default=None)
 
     def _room(self) -> Floats:
-        """Return (R,) what there is with all blocks, and what is taken for rounding."""
+        """Return (R,) the capacity with all blocks, and the rounding error."""
         problem = self.problem
         slack = SLACK * np.maximum(np.abs(problem.capacity), 1.0)
         given = np.maximum(-problem.block_use, 0.0) @ problem.block_count
@@ -249,9 +237,9 @@ class Master:
     def _take(
         self, columns: Rows, share: Floats, undecided: Mask, room: Floats, most: float
     ) -> Rows:
-        """Return the columns of largest share, `most` of them, whose jobs are undecided and fit.
+        """Return up to `most` columns of largest share whose jobs are undecided and which fit.
 
-        Their jobs are decided then, and what they use leaves the room.
+        Their jobs are decided then, and their use leaves the room.
         """
         taken = list[int]()
         for k in columns[np.argsort(-share[columns], kind="stable")].tolist():
@@ -270,11 +258,11 @@ class Master:
 
 
 PRIMAL, DUAL = 4, 1
-"""HiGHS's simplex methods: primal while options enter, dual after others were forbidden."""
+"""The simplex methods of HiGHS: primal while options enter, dual after some were forbidden."""
 
 
 def _without_options(problem: Separable) -> highspy.Highs:
-    """Return the master without options: blocks, a row for each job, and one for each resource."""
+    """Return the master without options: blocks, and rows of jobs and resources."""
     blocks, jobs = len(problem.block_value), problem.jobs
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = blocks, jobs + len(problem.names)

@@ -1,35 +1,35 @@
-"""The core: the few jobs whose choice prices leave open, decided together.
+"""The core: the few jobs whose choice prices leave open, which are decided together.
 
 At prices p every plan falls short of the dual bound by exactly::
 
-    sum_j loss_j(choice) + sum_b loss of blocks + sum_r p_r (what is left of r)
+    sum_j loss_j(choice) + sum_b loss of blocks + sum_r p_r (rest of r)
 
 All three sums have no negative terms. So the core takes the options of least loss while all other
 jobs take their best one; and a plan that uses an option outside the core falls short by at least
 that option's loss. Both together bound the optimum, and the core is widened until that certifies
 the gap. Small cores are decided label by label (`best_within`), others by a MILP (`solve_core`).
 It minimises the shortfall as the dual bound less the value, which is the same and needs no columns
-for what is left.
+for unused capacity.
 
 **Labels.** To find the best answer with a shortfall of at most e only choices whose losses add up
 to e or less matter. Job after job, each label (a choice of the jobs so far) is extended by every
 option of the next job. A label goes if
 
-* its losses, and the price of what cannot be used any more, exceed e;
+* its losses, and the price of capacity that can no longer be used, exceed e;
 * it cannot become feasible, whatever the other jobs take;
 * another label uses as much of all resources but one, no more of that one, and is worth as much.
 
 This is the dynamic programme of the multiple-choice knapsack (Kellerer, Pferschy and Pisinger,
-*Knapsack Problems*, 2004, section 11.5), held down by reduced costs. In rounds of some ten jobs it
+*Knapsack Problems*, 2004, section 11.5), limited by reduced costs. In rounds of some ten jobs it
 takes a millisecond where a MILP solver takes ten; with many jobs the labels become too many.
 
-**Strangers.** With many resources even the best answer is below what prices prove by a little for
-each of them, and options by the ten thousand lose less than all of that together. But a plan that
-uses one still falls short for all other resources. So the core is solved once more with strangers:
-any job may leave it for the surplus of its best option, and for each that leaves one stranger comes
-that uses as much as some kind of option and is worth the price of that, less the least loss of any
-option of the kind outside the core. Each plan is one of this model's and is worth no more there, so
-its bound holds for all plans, though it knows nothing of most options.
+**Strangers.** With many resources even the best answer is below the dual bound by a little for each
+of them, and tens of thousands of options lose less than all of that together. But a plan that uses
+one still falls short for all other resources. So the core is solved once more with strangers: any
+job may leave it for the surplus of its best option, and for each leaver one stranger enters, which
+uses as much as some kind of option and is worth its price, less the least loss of any option of the
+kind outside the core. Each plan is one of this model with at least its value, so the bound holds
+for all plans, though the model has few of the options.
 """
 
 from dataclasses import dataclass, replace
@@ -47,71 +47,52 @@ from ronda.solvers.prices.dual import Dual, Jobs, Losses, Search
 from ronda.solvers.prices.fill import is_feasible, spend, without_excess
 
 ALONE, LABELS, CORES = "prices alone", "labels", "cores"
-"""What may decide the jobs that prices leave open (`CoreSearch.decided_by`)."""
+"""The ways to decide the jobs that prices leave open (`CoreSearch.decided_by`)."""
 
 FIRST_CORE, BESIDE_ANSWER = 150, 2000
-"""Alternatives in the first core: few are enough to close what greedy fills leave open, more are
-needed to improve on an answer that the dual came with."""
+"""The alternatives in the first core: few suffice after a greedy fill, more are needed beside an
+answer of the dual."""
 
 CLOSER = 0.5
-"""Share of the gap to which a core is decided where its own bound stays above 0: with many
-resources even the best answer is below what prices prove."""
-
-CERTIFIES = 0.999
-"""Share of the gap that is left when strangers prove it, for rounding."""
-
-WIDER = 2
-"""Factor from one core to the next."""
+"""The share of the gap to which a core is decided where its own bound stays above 0: with many
+resources even the best answer is below the dual bound."""
 
 CLIQUES = 20_000
-"""Options with which HiGHS works on its table of cliques for a second without a look at its clock:
-before its search, and once more in it. That grows with their square (measured on one slow core:
+"""The options with which HiGHS works on its table of cliques for a second without a look at its
+clock, before its search and once more in it. The time grows with their square (on one slow core:
 27,000 options 1.4 s, 38,000 options 2 s)."""
 
 CORE_NODES = 200
-"""Search-tree nodes of a core that does not yet hold all options that could matter."""
+"""The search-tree nodes of a core without all options that could matter."""
 
 FEW_JOBS, MOST_NEAR = 256, 400
-"""Up to these numbers of jobs and alternatives all is decided without a MILP."""
+"""The most jobs and alternatives that are decided without a MILP."""
 
 NEAREST, FURTHER, LEAST_FURTHER = 2e-4, 3.0, 1.3
-"""Shortfall, relative to the bound, within which answers are looked for first, and the factor from
-one to the next: the usual one, and the one below which it is left to the MILP."""
-
-MOST_CARRIED = 0.02
-"""Shortfall of an earlier problem above which it says nothing about this one."""
-
-FEW_LABELS, QUICKLY = 500, 10.0
-"""After fewer labels the next shortfall may be larger by this factor."""
+"""The first shortfall within which answers are searched, relative to the bound, the usual factor to
+the next, and the factor below which the MILP decides."""
 
 RETURNS_LATE_S = 0.02
-"""Besides, HiGHS looks at its clock this much too late at worst, on cores of some thousand options.
-"""
+"""The further delay of HiGHS before it looks at its clock, on cores of some thousand options."""
 
 ROUNDING = 1e-7
-"""Excess over a capacity that is taken for rounding: a share of it, or of the smallest use."""
+"""The excess over a capacity that counts as rounding, as a share of it or of the smallest use."""
 
 MOST_LABELS = 60_000
-"""Labels in all after which the search is given up: about 30 ms."""
-
-MOST_BLOCKS = 200
-"""Blocks of a kind above which each count is not tried."""
-
-LABEL_ROUNDING = 1e-9
-"""The same while labels are made: a share of the capacity, if that is above 1."""
+"""The labels after which the search is given up, about 30 ms."""
 
 
 def blind_s(options: int) -> float:
-    """Return for how long HiGHS, given some options, does not look at its clock, twice."""
+    """Return the time for which HiGHS, given some options, does not look at its clock, twice."""
     return (options / CLIQUES) ** 2
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What came of deciding the open jobs together.
+    """The outcome of deciding the open jobs together.
 
-    No answer among those weighed falls short of the dual bound by less than `least` (infinite if
-    there is none); `proven` if all of them were weighed, or the target reached.
+    No answer among those examined falls short of the dual bound by less than `least` (infinite
+    without any); `proven` if all of them were examined, or the target was reached.
     """
 
     chosen: Ints | None  # (J,) option of every job; None without an answer
@@ -125,9 +106,9 @@ class Decided:
 class CoreSearch:
     """The search for the best answer to a normalised problem at its dual prices.
 
-    Only answers better than `known`, the value of one that is known already, are looked for;
-    `chosen` and `blocks` stay None without one. `offset` is value that is not in the problem, but
-    in what the gap is a share of. `decided_by`, `cores`, `columns` and `nodes` are as in `Answer`.
+    It looks only for answers better than `known`, the value of a known one; `chosen` and `blocks`
+    stay None without one. `offset` is value outside the problem that counts for the gap.
+    `decided_by`, `cores`, `columns` and `nodes` are as in `Answer`.
     """
 
     def __init__(
@@ -142,7 +123,7 @@ class CoreSearch:
     ) -> None:
         self.problem, self.jobs, self.dual = problem, jobs, dual
         self.search, self.offset = search, offset
-        self.nearest = max(search.gap, NEAREST, min(search.within, MOST_CARRIED))
+        self.nearest = max(search.gap, NEAREST, min(search.within, 0.02))
         self.chosen: Ints | None = None
         self.blocks: Floats | None = None
         self.objective, self.bound = known, max(dual.bound, known)
@@ -171,16 +152,16 @@ class CoreSearch:
                 return StopReason.TIME_LIMIT
             if self._widen(most):
                 break
-            most *= WIDER
+            most *= 2
         if not np.isfinite(self.objective):
             return StopReason.INFEASIBLE
         return StopReason.GAP if self._certified() else StopReason.COMPLETE
 
     def _near(self) -> bool:
-        """Look for the best answer within more and more of the bound; tells whether that is all.
+        """Search for the best answer within more and more of the bound; return whether it is found.
 
-        All answers within a shortfall are weighed (`best_within`): if there is
-        none, the bound sinks by it. Should they be too many, the next attempt goes less far.
+        All answers within a shortfall are examined (`best_within`): if there is none, the bound
+        sinks by it. If they are too many, the next shortfall is smaller.
         """
         scale = abs(self.dual.bound + self.offset)
         done, factor = self.nearest * scale / FURTHER, FURTHER
@@ -192,11 +173,11 @@ class CoreSearch:
                 continue
             if self._shortfall() <= within or self._certified():
                 return True
-            done, factor = within, QUICKLY if labels < FEW_LABELS else min(factor, FURTHER)
+            done, factor = within, 10.0 if labels < 500 else min(factor, FURTHER)
         return False
 
     def _weigh(self, within: float) -> int | None:
-        """Weigh all answers within a shortfall; returns with how many labels, None if too many."""
+        """Examine all answers within a shortfall; return the number of labels, None if too many."""
         losses = self.jobs.losses(self.dual.prices, within, MOST_NEAR)
         if len(losses.loss) == MOST_NEAR:
             return None
@@ -207,7 +188,7 @@ class CoreSearch:
         return found.nodes
 
     def _widen(self, most: int) -> bool:
-        """Decide a core of `most` alternatives; tells whether nothing is left to be decided."""
+        """Decide a core of `most` alternatives; return whether all is decided."""
         shortfall = self._shortfall()
         losses = self.jobs.losses(self.dual.prices, shortfall, most)
         complete = len(losses.loss) < most
@@ -231,11 +212,11 @@ class CoreSearch:
         return complete and found.proven
 
     def _rule_out(self, losses: Losses, least: float) -> None:
-        """Lower the bound by what all plans fall short at least, if those of a core do by enough.
+        """Lower the bound by the least shortfall of all plans, if that of a core's plans suffices.
 
-        `losses` are the core's, in which no plan falls short by less than `least`.
+        `losses` are those of the core, whose plans fall short by at least `least`.
         """
-        enough = self._shortfall() - CERTIFIES * self.search.gap * self._least_size()
+        enough = self._shortfall() - 0.999 * self.search.gap * self._least_size()
         if self.problem.use.kind is None or not 0.0 < enough <= least or self._certified():
             return
         seconds = self.search.deadline.left() - blind_s(len(losses.loss))
@@ -251,7 +232,7 @@ class CoreSearch:
         self.bound = min(self.bound, self.dual.bound - found)
 
     def _enter(self, how: str, found: Decided, outside: float) -> None:
-        """Enter what came of deciding the open jobs; what was not weighed falls `outside` short."""
+        """Enter the outcome of deciding open jobs; other answers fall `outside` short."""
         self.decided_by = how
         self.cores += 1
         self.columns = max(self.columns, found.columns)
@@ -263,7 +244,7 @@ class CoreSearch:
             self.bound = min(self.bound, self.dual.bound - least)
 
     def _offer(self, chosen: Ints, blocks: Floats) -> None:
-        """Take an answer if it is feasible and better than the one so far."""
+        """Take an answer if it is feasible and better than the best so far."""
         objective = self.problem.objective(chosen, blocks)
         if objective > self.objective and is_feasible(self.problem, chosen, blocks, ROUNDING):
             self.chosen, self.blocks, self.objective = chosen, blocks, objective
@@ -272,7 +253,7 @@ class CoreSearch:
         return self.dual.bound - self.objective
 
     def _least_size(self) -> float:
-        """Return what the gap is a share of at least: the bound will be no less than the answer."""
+        """Return the least size for the relative gap, as the bound is at least the objective."""
         known = self.objective if np.isfinite(self.objective) else self.dual.bound
         return min(abs(known + self.offset), abs(self.dual.bound + self.offset))
 
@@ -283,7 +264,7 @@ class CoreSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """A free job or a kind of block: the loss, use and name of each thing it may take."""
+    """A free job or a kind of block, with the loss, use and name of each choice."""
 
     loss: Floats  # (n,)
     use: Floats  # (R, n)
@@ -293,19 +274,19 @@ class _Stage:
 def best_within(
     problem: Separable, prices: Floats, losses: Losses, shortfall: float
 ) -> Decided | None:
-    """Return the best answer with at most some shortfall; None if there are too many labels.
+    """Return the best answer with at most some shortfall, or None with too many labels.
 
     `prices` (R,) are those of the dual bound, `losses` all options that lose no more than the
     shortfall of the dual bound at these prices.
     """
-    if not problem.block_integer.all() or (problem.block_count > MOST_BLOCKS).any():
+    if not problem.block_integer.all() or (problem.block_count > 200).any():
         return None
     jobs, stages = _job_stages(problem, losses)
     stages = [*stages, *_block_stages(problem, prices, shortfall)]
     fixed = losses.best.copy()
     fixed[jobs] = -1
     room = problem.capacity - problem.use.total(fixed[fixed >= 0])
-    excess = LABEL_ROUNDING * np.maximum(np.abs(problem.capacity), 1.0)
+    excess = 1e-9 * np.maximum(np.abs(problem.capacity), 1.0)
     found = _sweep(stages, room, excess, prices, shortfall)
     if found is None:
         return None
@@ -320,7 +301,7 @@ def best_within(
 
 
 def _job_stages(problem: Separable, losses: Losses) -> tuple[Ints, list[_Stage]]:
-    """Return the free jobs, those of most options last, and what they may take."""
+    """Return the free jobs, those of most options last, with their choices."""
     order = np.argsort(losses.job, kind="stable")
     jobs, first = np.unique(losses.job[order], return_index=True)
     rows, loss = losses.row[order], losses.loss[order]
@@ -351,7 +332,7 @@ def _block_stages(problem: Separable, prices: Floats, shortfall: float) -> list[
 def _sweep(
     stages: list[_Stage], room: Floats, excess: Floats, prices: Floats, shortfall: float
 ) -> tuple[list[int] | None, int] | None:
-    """Return what each stage takes in the best answer (None: no answer), and how many labels."""
+    """Return the choice of each stage in the best answer, if any, and the number of labels."""
     least, most = _ahead(stages, len(room))
     limit = room + excess
     loss, use = np.zeros(1), np.zeros((len(room), 1))
@@ -397,7 +378,7 @@ def _finest(stages: list[_Stage]) -> int:
 
 
 def _unbeaten(loss: Floats, use: Floats, prices: Floats, last: int) -> Ints:
-    """Return the labels that no other one beats with the same use of all resources but `last`."""
+    """Return the labels that no other beats with equal use of all resources but `last`."""
     worth = prices @ use - loss
     others = [row for r, row in enumerate(use) if r != last]
     order = np.lexsort((-worth, use[last], *others))
@@ -426,8 +407,8 @@ HIGHS = {
     "mip_allow_restart": False,
     "mip_rel_gap": 0.0,
 }
-"""With few coupling rows the first relaxation says nearly all: to restart costs more than it gives.
-"""
+"""The options for a core: with few coupling rows its first relaxation is nearly tight, so
+that restarts do not pay."""
 
 
 def solve_core(
@@ -447,13 +428,13 @@ def solve_core(
     Parameters
     ----------
     bound, losses
-        The problem's dual bound, and the options of the core.
+        The dual bound of the problem, and the options of the core.
     target
-        Shortfall that is good enough to stop at, in units of value.
+        The shortfall at which to stop, in units of value.
     cutoff
-        Shortfall of the best answer known: only better ones matter.
+        The shortfall of the best known answer; only better ones matter.
     begin
-        (J,) an answer within the core, from which the search sets out.
+        (J,) an answer within the core, from which the search starts.
     """
     columns = _columns(losses)
     if not len(columns.row) and not len(problem.block_value):  # nothing is open
@@ -487,7 +468,7 @@ def least_with_strangers(
     seconds: float,
     seed: int,
 ) -> float:
-    """Return by how much any plan falls short of the dual bound at least, up to `enough`.
+    """Return the least shortfall of any plan from the dual bound, up to `enough`.
 
     `losses` are the options of a core; equal uses of the problem are of one kind.
     """
@@ -501,7 +482,7 @@ def least_with_strangers(
 
 
 def _unit(problem: Separable, least: float) -> float:
-    """Return the unit of value of a core's model, at `least` so much."""
+    """Return the unit of value for a core's model, at least `least`."""
     worth = max(largest(problem.value), largest(problem.block_value))
     return max(least, 1e-3 * worth) or 1.0
 
@@ -516,7 +497,7 @@ def _searched(
     seconds: float,
     seed: int,
 ) -> tuple[bool, float]:
-    """Search a core's model; returns whether all of it is known, and the least shortfall in it."""
+    """Search a core's model; return whether it is decided, and its least shortfall."""
     solver.setOptionValue("random_seed", seed % 2**31)
     solver.setOptionValue("mip_max_nodes", nodes)
     solver.setOptionValue("objective_target", target / unit)
@@ -530,7 +511,7 @@ def _searched(
 
 
 def _including(losses: Losses, chosen: Ints) -> Losses:
-    """Return losses with the options of a choice among them, whatever these lose."""
+    """Return losses with the options of a choice among them, whatever they lose."""
     listed = set(zip(losses.job.tolist(), losses.row.tolist(), strict=True))
     other = np.flatnonzero(chosen != losses.best).tolist()
     new = np.array([j for j in other if (j, int(chosen[j])) not in listed], dtype=np.int64)
@@ -544,7 +525,7 @@ def _including(losses: Losses, chosen: Ints) -> Losses:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The core's options: the best one and the alternatives of every job that has any."""
+    """The options of a core: the best one and the alternatives of every job that has any."""
 
     jobs: Ints  # (F,) the free jobs
     job: Ints  # (C,) index into `jobs`
@@ -568,7 +549,7 @@ def _columns(losses: Losses) -> _Columns:
 
 @dataclass(frozen=True, slots=True)
 class _Strangers:
-    """Further columns of a core's model: who leaves it, and who comes instead."""
+    """Further columns of a core's model: jobs that leave it, and strangers in their place."""
 
     value: Floats  # (N,)
     use: csc_array  # (R, N), below 0 for what is left behind
@@ -580,7 +561,7 @@ class _Strangers:
 def _strangers(
     problem: Separable, jobs: Jobs, prices: Floats, losses: Losses, columns: _Columns
 ) -> _Strangers:
-    """Return who may leave a core, and the strangers: the least loss of each kind outside it."""
+    """Return the jobs that may leave a core, and the least loss of each kind outside it."""
     use, must = problem.use, problem.must
     price, listed = use.kind_costs(prices), losses.row >= 0
     inside = np.zeros(len(problem.value), dtype=bool)
@@ -637,7 +618,7 @@ def _model(
     unit: float,
     strangers: _Strangers | None = None,
 ) -> highspy.Highs:
-    """Build the MILP: the shortfall is the dual bound less the value of all jobs and blocks."""
+    """Build the MILP, whose shortfall is the dual bound less the value of all jobs and blocks."""
     resources, blocks = len(problem.capacity), len(problem.block_value)
     fixed = np.delete(losses.best, columns.jobs)
     fixed = fixed[fixed >= 0]

@@ -1,4 +1,4 @@
-"""The Lagrangian dual of a separable round: prices at which no resource is asked for too much.
+"""The Lagrangian dual of a separable round: prices at which demand meets capacity.
 
 With prices p >= 0 for the resources, jobs decide alone and::
 
@@ -10,12 +10,11 @@ plane. Prices minimise the model of all planes within a box around the best pric
 the model was right and shrinks when it was wrong. The model without the box bounds the least D
 from below, so that the method knows when to stop.
 
-With one variable two planes say all: those at the ends of the bracket around the minimum. With
-more a small LP in HiGHS finds the lowest point.
+With one variable two planes suffice, those at the ends of the bracket around the minimum. With more
+a small LP in HiGHS finds the lowest point.
 
 Jobs are asked in blocks of a fixed size, whose arrays stay in the cache. The sums of blocks are
-added exactly (`math.fsum`). Where prices begin, how fine they get and when all ends is a `Search`,
-which every step is given whole.
+added exactly (`math.fsum`). A `Search` holds the start, the precision and the end, for all steps.
 """
 
 import math
@@ -38,12 +37,12 @@ from ronda.solvers.exact.threads import SolverError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """Where a search begins and when it stops.
+    """The start and the end of a search.
 
-    `start` are prices of an earlier, similar problem, by name. Answers are looked for first that
-    fall as little short of the dual bound as the answer to that problem did (`within`, relative).
-    Both may lead to another answer within the gap. The finer the prices (`tolerance`), the fewer
-    jobs they leave undecided: an evaluation costs much less than a wider core.
+    `start` are prices of an earlier, similar problem, by name; `within` is the relative shortfall
+    of its answer from the dual bound, within which answers are searched first. Both may lead to
+    another answer within the gap. The finer the prices (`tolerance`), the fewer jobs they leave
+    undecided: an evaluation costs much less than a wider core.
     """
 
     gap: float = 1e-4  # relative, between objective and bound, at which to stop
@@ -58,23 +57,23 @@ class Search:
     parts: int = 1  # of the jobs, drawn by the seed, that get models of their own (`milp` alone)
 
     def __post_init__(self) -> None:
-        """Refuse a gap that makes no sense."""
+        """Refuse an impossible gap."""
         if not 0 <= self.gap < 1:
             raise InputError("gap", f"{self.gap:g}", "a share of at least 0 and below 1")
 
 
 BLOCK, OPTIONS = 4096, 2**18
-"""Jobs in a block at most, and about how many options."""
+"""The most jobs in a block, and its approximate number of options."""
 
 
 EPSILON = float(np.finfo(float).eps)
-"""Twice the share of a sum or product that rounding changes: a sum of n products is off by less
-than n + 2 times this share of all their sizes."""
+"""Twice the relative rounding error of a sum or product: a sum of n products is off by less than
+n + 2 times this share of all their sizes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the jobs do at some prices."""
+    """The replies of jobs to some prices."""
 
     value: float  # sum over jobs of value less price of what they take
     use: Floats  # (R,) what they take of each resource
@@ -82,7 +81,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The C options that cost least against each job's best one at some prices.
+    """The C options of least loss against each job's best one at some prices.
 
     They are sorted by loss and then by job and row.
     """
@@ -95,10 +94,10 @@ class Losses:
 
 
 class Jobs:
-    """The jobs of a separable problem: they answer for themselves at any prices.
+    """The jobs of a separable problem, which reply to any prices.
 
-    `reply_s` are the processor seconds that their quickest reply took: the first one finds nothing
-    in the cache.
+    `reply_s` are the processor seconds of their quickest reply; the first one finds nothing in the
+    cache.
     """
 
     def __init__(self, problem: Separable) -> None:
@@ -109,7 +108,7 @@ class Jobs:
         self.reply_s = 0.0
 
     def reply(self, prices: Floats) -> Reply:
-        """Return what the jobs take at prices (R,)."""
+        """Return the replies of jobs to prices (R,)."""
         began = time.thread_time()  # another process may hold a single reply up for long
         found = _added([block.reply(prices) for block in self._blocks])
         self.reply_s = min(self.reply_s or math.inf, time.thread_time() - began)
@@ -118,15 +117,15 @@ class Jobs:
     def best_of_each(
         self, prices: Floats, worth: Floats, without: Mask, most: int, among: Mask | None = None
     ) -> Rows:
-        """Return the `most` options of each job that have most surplus, above (J,) what it has.
+        """Return the `most` options of each job with most surplus, above that in (J,).
 
-        Not those `without` (K,), and only of the kinds of use `among` (P,), or of all.
+        Options `without` (K,) are left out, and those of kinds of use outside `among` (P,).
         """
         found = [b.best_of_each(prices, worth, without, most, among) for b in self._blocks]
         return np.concatenate(found)
 
     def least_by_kind(self, prices: Floats, without: Mask) -> Floats:
-        """Return (P,) the least loss of options of each kind of use, not those `without` (K,).
+        """Return (P,) the least loss of options of each kind of use, but those `without` (K,).
 
         Infinite where there is none. Equal uses of the problem are of one kind.
         """
@@ -143,11 +142,11 @@ class Jobs:
         return _joined([b.losses(prices, limit, most) for b in self._blocks], most)
 
     def most_surplus(self, prices: Floats) -> list[float]:
-        """Return what each job's surplus is at most, however its numbers were rounded."""
+        """Return the upper bound on the surplus of each job, with rounding."""
         return [each for block in self._blocks for each in block.most_surplus(prices).tolist()]
 
     def option_losses(self, prices: Floats) -> Floats:
-        """Return (K,) by how much any plan with an option falls short of the dual bound."""
+        """Return (K,) the least shortfall of any plan with an option from the dual bound."""
         return np.concatenate([block.option_losses(prices) for block in self._blocks])
 
 
@@ -159,7 +158,7 @@ def _added(parts: list[Reply]) -> Reply:
 
 
 def _joined(parts: list[Losses], most: int) -> Losses:
-    """Join the losses of blocks, given in the order of jobs, and keep the least."""
+    """Return the least losses of blocks, which are in the order of jobs."""
     if len(parts) == 1:
         return parts[0]
     job = np.concatenate([p.job for p in parts])
@@ -208,15 +207,15 @@ class _Block:
 
     @property
     def rows(self) -> slice:
-        """The rows of the problem that are the block's options."""
+        """The rows of the options of the block in the problem."""
         return slice(self.first_row, self.first_row + len(self.value))
 
     def _reduced(self, prices: Floats) -> Floats:
-        """Return (K,) value less price of every option."""
+        """Return (K,) the surplus of every option."""
         return self.use.net(self.value, prices)
 
     def _best(self, reduced: Floats) -> tuple[Ints, Floats]:
-        """Return the best option of each job (-1: none) and its surplus."""
+        """Return the best option of each job (-1 for none) and its surplus."""
         jobs = len(self.start) - 1
         best, surplus = np.full(jobs, -1), np.zeros(jobs)
         filled = self.filled
@@ -232,14 +231,14 @@ class _Block:
         return best, surplus
 
     def reply(self, prices: Floats) -> Reply:
-        """Return what the jobs of the block take."""
+        """Return the replies of the jobs of the block."""
         best, surplus = self._best(self._reduced(prices))
         return Reply(float(surplus.sum()), self.use.total(best[best >= 0]))
 
     def best_of_each(
         self, prices: Floats, worth: Floats, without: Mask, most: int, among: Mask | None
     ) -> Rows:
-        """Return rows of the problem: the `most` options of each job that have most surplus."""
+        """Return, as rows of the problem, the `most` options of each job with most surplus."""
         own, starts = self.rows, self.start[self.filled]
         if not len(starts):
             return np.zeros(0, dtype=np.int64)
@@ -265,14 +264,14 @@ class _Block:
         return np.concatenate(found) + self.first_row
 
     def most_surplus(self, prices: Floats) -> Floats:
-        """Return (n,) what each job's surplus is at most, however its numbers were rounded."""
+        """Return (n,) the upper bound on the surplus of each job, with rounding."""
         use = self.use
         cost = replace(use, amount=np.abs(use.amount)).cost(prices)
         lost = _lost(len(use.amount), np.abs(self.value), cost)
         return self._best(self._reduced(prices) + lost)[1]
 
     def option_losses(self, prices: Floats) -> Floats:
-        """Return (K,) what each option loses against its job's best one."""
+        """Return (K,) the loss of each option against its job's best one."""
         reduced = self._reduced(prices)
         return np.asarray(self._best(reduced)[1].repeat(self.counts) - reduced)
 
@@ -335,7 +334,7 @@ class Line:
             self._right = tangent
 
     def lowest(self, low: Floats, high: Floats) -> tuple[float, Floats]:
-        """Return the least value of the model in an interval, and where."""
+        """Return the least value of the model in an interval, and its point."""
         left, right, least, most = self._left, self._right, float(low[0]), float(high[0])
         if left is None or right is None:
             at = most if right is None else least
@@ -351,8 +350,8 @@ class Planes:
     """The lower model of a function of several variables, as a small LP in HiGHS.
 
     Values are divided by the ceiling, the greatest value that any variable may take, so that the LP
-    is well scaled whatever the unit of value. A step that fails, or that the deadline cuts, says
-    nothing: its least value is -infinite.
+    is well scaled whatever the unit of value. A step that fails, or that the deadline cuts, has the
+    least value -infinity.
     """
 
     def __init__(self, variables: int, ceiling: float, deadline: Deadline) -> None:
@@ -371,7 +370,7 @@ class Planes:
         self._lp.addRow(offset, highspy.kHighsInf, self._n + 1, columns, row)
 
     def lowest(self, low: Floats, high: Floats) -> tuple[float, Floats]:
-        """Return the least value of the model in a box, and where."""
+        """Return the least value of the model in a box, and its point."""
         unit, columns = self._unit, np.arange(self._n, dtype=np.int32)
         self._lp.changeColsBounds(self._n, columns, low / unit, high / unit)
         try:
@@ -385,25 +384,25 @@ class Planes:
 
 
 PATIENCE = 15
-"""Evaluations in a row without progress after which the best prices are taken as they are."""
+"""The evaluations in a row without progress after which the search ends."""
 
 ANSWER = 10
-"""Replies of all jobs in whose time prices become an answer: what all jobs take, without those that
-are too much, in the user's units. Prices are worth more than to fill what such an answer leaves:
+"""The replies of all jobs in whose time prices become an answer: the best options of jobs without
+excess ones, in the user's units. More evaluations are worth more than filling such an answer:
 2,000 jobs fall 26 % short of the best plan after 9 evaluations, 1.2 % after 13, 0.03 % after 21; a
 fill takes as long as 10 to 60 evaluations and brings that to 1.2, 0.5 and 0.006 %."""
 
 DRIFT, LEAST_DRIFT = 0.1, 1e-3
-"""How far prices are expected to be from those of an earlier, similar problem: a share of them, and
-for low ones a share of what all jobs are worth together, over the number of resources."""
+"""The expected distance of prices from those of an earlier, similar problem: a share of them, and
+for low ones a share of the value of all jobs together, over the number of resources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dual:
-    """What the dual found.
+    """The result of the dual.
 
-    `replies` are what the jobs took at all prices that were tried, zero first: they hold for
-    a problem that differs in its capacities and blocks only.
+    `replies` are those of the jobs to all prices that were tried, first to zero; they hold for a
+    problem that differs in its capacities and blocks only.
     """
 
     prices: Floats  # (R,) the best
@@ -419,8 +418,8 @@ class Dual:
 class DualFunction:
     """D(p) of a problem, with resources scaled so that prices are comparable.
 
-    A scaled price is the value of all there is of a resource; it never needs to exceed what all
-    jobs are worth together.
+    A scaled price is the value of the whole capacity of a resource; it never needs to exceed the
+    value of all jobs together.
     """
 
     def __init__(self, problem: Separable, jobs: Jobs) -> None:
@@ -430,7 +429,7 @@ class DualFunction:
         self.replies: list[tuple[Floats, Reply]] = []
 
     def blocks_at(self, prices: Floats) -> Floats:
-        """Return how many of each block are worth their price."""
+        """Return the counts of blocks that are worth their price."""
         problem = self.problem
         if not len(problem.block_value):
             return problem.block_value
@@ -438,13 +437,13 @@ class DualFunction:
         return np.where(gain > 0, problem.block_count, 0.0)
 
     def __call__(self, scaled: Floats) -> tuple[float, Floats]:
-        """Return D and a subgradient (what is left of each resource) at scaled prices."""
+        """Return D and a subgradient (the unused capacity) at scaled prices."""
         prices = scaled / self.scale
         self.replies.append((prices, self.jobs.reply(prices)))
         return self.given(*self.replies[-1])
 
     def given(self, prices: Floats, reply: Reply) -> tuple[float, Floats]:
-        """Return D and a subgradient at prices per unit, given what the jobs take there."""
+        """Return D and a subgradient at prices per unit, given the replies of jobs."""
         problem, left = self.problem, self.problem.capacity - reply.use
         value = float(prices @ problem.capacity) + reply.value
         if len(problem.block_value):
@@ -513,10 +512,10 @@ def _lowest(
     ceiling: float,
     search: Search,
 ) -> tuple[Floats, float]:
-    """Return the scaled prices of the least value, and that, from a point and its value on.
+    """Return the scaled prices of the least value, and that value, from a point and its value on.
 
-    Each step asks where the model is lowest within a box, which grows while the model is right. The
-    time of `ANSWER` replies is left for what makes an answer of the prices.
+    Each step takes the lowest point of the model within a box, which grows while the model is
+    right. The time of `ANSWER` replies is left to make an answer of the prices.
     """
     tolerance, stalled = search.tolerance, 0
     while True:
@@ -547,9 +546,9 @@ def _found(
 
 
 def _clears(at: Floats, value: float, slope: Floats, tolerance: float) -> bool:
-    """Return whether jobs take no more than there is, and all of what has a price.
+    """Return whether jobs take no more than the capacities, and all of those with a price.
 
-    Then what they take is a plan that is worth D(p) itself, so no prices have a lower one.
+    Then their choices are a plan worth D(p) itself, so no prices have a lower one.
     """
     return bool((slope >= 0).all()) and float(at @ slope) <= tolerance * abs(value)
 
@@ -564,9 +563,10 @@ def _on_edge(point: Floats, at: Floats, radius: Floats, ceiling: float) -> bool:
 def bound_at(problem: Separable, prices: Floats) -> float:
     """Return D(p), rounded outwards: no plan is worth more than this, whatever the prices.
 
-    Prices below 0 count as 0. Each number is as much larger as all its rounding may come to, and
-    sums are exact, so that the bound holds of the problem in real numbers, whoever found the prices
-    (A. Neumaier and O. Shcherbina, Math. Program. 99, 2004, has such bounds of any linear program).
+    Prices below 0 count as 0. Each number is increased by its possible rounding error, and sums are
+    exact, so that the bound holds for the problem in real numbers, wherever the prices come from
+    (A. Neumaier and O. Shcherbina, Math. Program. 99, 2004, have such bounds for any linear
+    program).
     """
     prices = np.fmax(prices, 0.0)
     cost = prices @ np.abs(problem.block_use)
@@ -580,8 +580,8 @@ def bound_at(problem: Separable, prices: Floats) -> float:
 
 
 def _lost(products: int, value: Floats, cost: Floats) -> Floats:
-    """Return what rounding may take from values less the sum of some products, of the size `cost`.
+    """Return the possible rounding error of values less a sum of products, of the size `cost`.
 
-    Nothing where the products are 0.
+    It is 0 where the products are 0.
     """
     return np.where(cost > 0, (products + 3) * EPSILON * (value + cost), 0.0)

@@ -3,16 +3,16 @@
 1. Solve the Lagrangian dual (`ronda.solvers.prices.dual`): prices and an upper bound D. Where many
    resources couple the jobs, capacities are rounded down first (`with_floors`), and columns find
    the prices, and an answer to begin with (`ronda.solvers.prices.column_generation`).
-2. Where the dual takes half a block (half a node that may sleep), its bound is above what any plan
-   is worth by up to half a node's worth: far more than what undecided jobs cost. So the range of
-   such a block is cut in two, and each part has a dual of its own: branch and bound.
+2. Where the dual takes half a block (half a node that may sleep), its bound is too high by up to
+   half the value of a node, far more than undecided jobs cost. So the range of such a block is cut
+   in two, and each part has a dual of its own: branch and bound.
 3. Let all jobs take their best option at these prices, except for a small core of jobs whose
    alternatives cost next to nothing, which is decided exactly (`ronda.solvers.prices.core`).
 4. Every plan outside the core falls short of D by at least the least loss that was left out. Widen
-   the core until the best plan is within the gap that was asked for, or proven optimal.
+   the core until the best plan is within the requested gap, or proven optimal.
 
-Parts that share nothing that can bind (`ronda.formulations.allocation.separable`) are solved
-apart, and their answers put together.
+Parts that share no binding resource (`ronda.formulations.allocation.separable`) are solved apart,
+and their answers joined.
 """
 
 import heapq
@@ -40,13 +40,13 @@ class Answer:
     """The answer to a separable problem."""
 
     chosen: Ints | None  # (J,) row of each job's option, -1 for none; None without an answer
-    blocks: Floats | None  # (B,) how many of each block
+    blocks: Floats | None  # (B,) the counts of blocks
     objective: float | None
     bound: float  # no answer is worth more
     dual: Dual  # the prices and the bound that they alone prove
     stop: StopReason
-    search: str = ALONE  # what decided the jobs that prices leave open
-    cores: int = 0  # how many were decided
+    search: str = ALONE  # the way in which open jobs were decided
+    cores: int = 0  # cores that were decided
     columns: int = 0  # options in the largest core
     nodes: int = 0  # search-tree nodes in all
     parts: int = 1  # that were answered apart
@@ -68,7 +68,7 @@ def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
     Raises
     ------
     InputError
-        If the problem makes no sense, or the gap is 0, which prices cannot promise.
+        If the problem is malformed, or the gap is 0, which prices cannot promise.
     """
     search = search or Search()
     if not search.gap:
@@ -107,7 +107,7 @@ def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
 
 
 def first_answer(problem: Separable, search: Search | None = None) -> Answer:
-    """Fill a separable problem at the prices of its dual, and search no further."""
+    """Fill a separable problem at the prices of its dual, without a search."""
     search = search or Search()
     return _first(problem, replace(search, deadline=search.deadline.sooner(search.reserve_s)))
 
@@ -133,14 +133,14 @@ def _first(problem: Separable, search: Search) -> Answer:
 
 
 def _parts(problem: Separable) -> list[Part]:
-    """Return the parts of a problem that share nothing that can bind; none of one in one piece."""
+    """Return the parts of a problem that share no binding resource, none if it has only one."""
     checkpoint()
     problem.validate()
     return independent(problem)
 
 
 def in_turn(parts: Sequence[Part], search: Search) -> Iterator[tuple[Part, Search]]:
-    """Yield the parts of a problem, each with the time that is left for it by its options."""
+    """Yield the parts of a problem, each with its share of the time by its options."""
     left = sum(len(part.options) + 1 for part in parts)
     for part in parts:
         own = len(part.options) + 1
@@ -150,11 +150,12 @@ def in_turn(parts: Sequence[Part], search: Search) -> Iterator[tuple[Part, Searc
 
 STOPS = (StopReason.INFEASIBLE, StopReason.TIME_LIMIT, StopReason.GAP, StopReason.COMPLETE)
 SEARCHES = (ALONE, LABELS, CORES)
-"""Of the parts' reasons to stop the first counts for all; of what decided them the last one."""
+"""The orders of reasons to stop, of which the first counts, and of searches, of which the last
+counts."""
 
 
 def _together(problem: Separable, parts: Sequence[Part], answers: Sequence[Answer]) -> Answer:
-    """Return the answer to a problem from those to its parts; none if a part has none."""
+    """Return the answer joined from those to all parts, none if a part has none."""
     chosen = np.full(problem.jobs, -1, dtype=np.int64)
     blocks, asked = np.zeros(len(problem.block_value)), np.zeros(len(problem.block_value))
     prices, complete = np.zeros(len(problem.names)), True
@@ -193,8 +194,8 @@ def _together(problem: Separable, parts: Sequence[Part], answers: Sequence[Answe
 class _Priced:
     """A problem in units of its own, with its dual.
 
-    `problem` is `plain` with capacities rounded down as further resources: `rounded` (F,) is which,
-    by `size` (F,).
+    `problem` is `plain` with rounded capacities as further resources; `rounded` (F,) are their
+    resources, `size` (F,) their sizes.
     """
 
     plain: Separable
@@ -207,7 +208,6 @@ class _Priced:
 
 
 def _priced(problem: Separable, search: Search) -> _Priced:
-    """Return a problem in units of its own, with its dual."""
     checkpoint()
     plain, units = normalise(problem)
     checkpoint()
@@ -222,13 +222,9 @@ def _priced(problem: Separable, search: Search) -> _Priced:
     return _Priced(plain, units, own, rounded, size, jobs, price(own, jobs, search, start=start))
 
 
-CLOSE = 15
-"""Replies of all jobs in whose time a step of a fill that has begun ends, and the answer is put in
-the user's units."""
-
-
 def _closing(search: Search, jobs: Jobs) -> Search:
-    return replace(search, deadline=search.deadline.sooner(CLOSE * jobs.reply_s))
+    # In the time of 15 replies a step of a fill ends, and the answer is converted.
+    return replace(search, deadline=search.deadline.sooner(15 * jobs.reply_s))
 
 
 _Found = tuple[Ints | None, Floats | None]
@@ -236,7 +232,7 @@ _Found = tuple[Ints | None, Floats | None]
 
 
 def _filled(problem: Separable, jobs: Jobs, dual: Dual) -> _Found:
-    """Return the dual's answer, or the greedy fill at its prices; nothing if that does not fit."""
+    """Return the dual's answer, or the greedy fill at its prices, if it fits."""
     if dual.answer is not None:
         return dual.answer
     chosen, blocks = fill(problem, jobs, dual.prices)
@@ -244,7 +240,7 @@ def _filled(problem: Separable, jobs: Jobs, dual: Dual) -> _Found:
 
 
 def _best_of(problem: Separable, *answers: _Found) -> _Found:
-    """Return the answer of most value; the first of equals, nothing if all are nothing."""
+    """Return the answer of most value, the first of equals."""
 
     def worth(answer: _Found) -> float:
         chosen, blocks = answer
@@ -256,10 +252,10 @@ def _best_of(problem: Separable, *answers: _Found) -> _Found:
 
 
 def _in_units(found: Answer, problem: Separable, ready: _Priced) -> Answer:
-    """Return an answer in the user's units; the dual's bound is computed again in them.
+    """Return an answer in the user's units, with the dual's bound computed again in them.
 
-    Prices of capacities rounded down count at the capacities. By how much less is proven in the
-    problem's own units is taken off the answer's worth there, as values are rounded in them.
+    Prices of rounded capacities count at the capacities. The part of the gap proven in the
+    problem's own units is kept, as values are rounded in them.
     """
     own = folded(found.dual.prices, ready.rounded, ready.size)
     prices = ready.units.prices(own)
@@ -275,21 +271,14 @@ def _in_units(found: Answer, problem: Separable, ready: _Priced) -> Answer:
     return replace(found, objective=objective, bound=proven, dual=dual)
 
 
-OPEN = 1e-6
-"""A block is worth its price to this precision, as a share of the largest value (or price): the
-dual cannot tell how many to take."""
-
 FEW_JOBS = 12
-"""Up to this many jobs all answers are weighed together, blocks among them: duals of many parts
-would be needed, as they prove little (500 rounds of pollux-1: 6 s instead of 12 s)."""
-
-MOST_PARTS = 200
-"""Parts after which ranges are not cut any more: the search decides such blocks as well."""
+"""The most jobs for which all answers are weighed together, with blocks: otherwise many duals would
+be needed, as they prove little (500 rounds of pollux-1: 6 s instead of 12 s)."""
 
 
 @dataclass(order=True, slots=True)
 class _Part:
-    """Ranges of the blocks that are not decided yet; the one of the best bound comes first.
+    """The ranges of undecided blocks; the part of the best bound comes first.
 
     `problem` counts blocks from `low` on, which are worth `offset`.
     """
@@ -375,19 +364,19 @@ class WholeBlocks:
         """Return the block with the widest range of those that the dual does not decide."""
         problem, prices = part.problem, part.dual.prices
         few = problem.jobs <= FEW_JOBS
-        if few or self._number > MOST_PARTS or not problem.block_integer.any():
+        if few or self._number > 200 or not problem.block_integer.any():
             return None
         cost = prices[:, None] * problem.block_use
         gain = np.abs(problem.block_value - cost.sum(axis=0))
         size = np.maximum(np.abs(cost).max(axis=0, initial=0.0), np.abs(problem.block_value))
         free = problem.block_integer & (problem.block_count > 0) & (size > 0)
-        free &= gain <= OPEN * size
+        free &= gain <= 1e-6 * size  # at its price, the dual does not tell how many
         if not free.any():
             return None
         return int(np.argmax(np.where(free, problem.block_count, 0.0)))
 
     def _cut(self, part: _Part, block: int) -> None:
-        """Cut the range of a block below and above the number that the jobs ask for."""
+        """Cut the range of a block at the number that the jobs ask for."""
         problem = part.problem
         at = self._asked(part, block)
         least = np.zeros_like(problem.block_count)
@@ -399,7 +388,7 @@ class WholeBlocks:
         self._open(part, replace(problem, capacity=room, block_count=more), least)
 
     def _asked(self, part: _Part, block: int) -> float:
-        """Return how many whole blocks, below the most, the jobs ask for at the dual's prices."""
+        """Return the whole number of blocks, below the most, that jobs ask for at the prices."""
         problem, prices = part.problem, part.dual.prices
         others = part.dual.blocks.copy()
         others[block] = 0.0

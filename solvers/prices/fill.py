@@ -1,8 +1,8 @@
 """A good answer without a search: the greedy fill at prices, and exchanges of two jobs.
 
-Jobs begin with the options that they like best at the prices. Those of least value for what is
-over-used give way until everything fits. What is left is spent on steps to better options, most
-value per price first; then on pairs of steps, of which one makes room for the other.
+Jobs begin with their best options at the prices. Those of least value per over-used resource give
+way until all fit. The rest of the capacity is spent on steps to better options, most value per
+price first, then on pairs of steps, of which one makes room for the other.
 """
 
 from contextlib import suppress
@@ -16,13 +16,13 @@ from ronda.instances.violation import ROUNDING
 from ronda.solvers.prices.dual import Jobs
 
 EXCHANGES = 16
-"""Pairs of steps that are taken at most where no search follows."""
+"""The most pairs of steps that are taken where no search follows."""
 
 PAIRS = 250_000
-"""Pairs of steps, times resources, that are compared together."""
+"""The pairs of steps, times resources, that are compared together."""
 
 FREE = 1e-6
-"""What is free still costs this share of what it could earn: the frugal option goes first."""
+"""The price of free resources, as a share of their possible earnings: frugal options come first."""
 
 
 def fill(
@@ -42,8 +42,8 @@ def fill(
     prices
         (R,) prices with a good dual bound.
     blocks
-        (B,) how many of each block are taken; None: as many as the jobs ask for at the prices, as
-        those need that fit then, or all, whichever gives most.
+        (B,) the counts of blocks; by default as many as the jobs ask for at the prices, or as the
+        fitting ones need, or all, whichever gives most.
     """
     best = jobs.losses(prices, np.inf, 0).best
     if blocks is not None:
@@ -64,7 +64,7 @@ def fill(
 def is_feasible(
     problem: Separable, chosen: Ints, blocks: Floats, rounding: float = ROUNDING
 ) -> bool:
-    """Return whether an answer keeps within all capacities and runs all jobs that must run."""
+    """Return whether an answer keeps all capacities and runs all jobs that must run."""
     excess = problem.excess(chosen, blocks)
     if (excess > rounding * np.maximum(np.abs(problem.capacity), 1.0)).any():
         return False
@@ -72,7 +72,7 @@ def is_feasible(
 
 
 def needed_blocks(problem: Separable, prices: Floats, chosen: Ints) -> Floats:
-    """Return (B,) the fewest blocks, cheapest first, that provide what a choice needs.
+    """Return (B,) the fewest blocks, cheapest first, that a choice needs.
 
     Blocks in any amount are taken only as far as there is room for them.
     """
@@ -95,11 +95,11 @@ def needed_blocks(problem: Separable, prices: Floats, chosen: Ints) -> Floats:
 
 
 def without_excess(problem: Separable, chosen: Ints, blocks: Floats) -> Ints:
-    """Return the choice without the jobs that give least value for what is over-used.
+    """Return the choice without the jobs of least value per over-used resource.
 
-    Each job counts by its share of the resources that are over-used; jobs with the least value a
-    share go first, only as many as are needed, and jobs that must run stay. The answer may still
-    be infeasible (jobs that must run, resources of which a least amount must be used).
+    Each job counts by its share of the over-used resources; jobs with the least value per share go
+    first, only as many as needed, and jobs that must run stay. The answer may still be infeasible
+    (jobs that must run, resources with a least use).
     """
     result = chosen.copy()
     for _ in range(len(problem.capacity)):
@@ -121,7 +121,7 @@ def without_excess(problem: Separable, chosen: Ints, blocks: Floats) -> Ints:
 
 
 def _earned(problem: Separable) -> Floats:
-    """Return (R,) what all of a resource could earn, for one unit of it."""
+    """Return (R,) the possible earnings of all of a resource, per unit."""
     return np.asarray(
         float(problem.value.max(initial=0.0)) / np.maximum(np.abs(problem.capacity), 1.0)
     )
@@ -130,7 +130,7 @@ def _earned(problem: Separable) -> Floats:
 def spend(
     problem: Separable, prices: Floats, chosen: Ints, blocks: Floats, exchanges: int = 0
 ) -> Ints:
-    """Spend what a choice leaves of the capacities, by single steps and by pairs, in time."""
+    """Spend the free capacities of a choice, by single steps and by pairs, in time."""
     if not len(problem.value):
         return chosen
     spending = _Spending(problem, prices, chosen, blocks)
@@ -144,7 +144,7 @@ def spend(
 
 
 class _Spending:
-    """A choice that grows: `now` (J,) is each job's row, `left` (R,) what is not used yet."""
+    """A growing choice: `now` (J,) is the row of each job, `left` (R,) the unused capacity."""
 
     def __init__(self, problem: Separable, prices: Floats, chosen: Ints, blocks: Floats) -> None:
         self.problem, self.prices, self.now = problem, prices, chosen.copy()
@@ -165,7 +165,7 @@ class _Spending:
                 taken |= self._take(rows[at : at + together])
 
     def exchange(self) -> bool:
-        """Apply the pair of steps of two jobs that gains most; return whether there was one.
+        """Take the pair of steps of two jobs that gains most; return whether there was one.
 
         Only steps that a better answer can contain are tried: a step may lose at most the gap
         between the bound at these prices and the answer (reduced-cost fixing).
@@ -186,7 +186,7 @@ class _Spending:
         return True
 
     def _best_steps(self) -> Rows:
-        """Return each job's best step that fits by itself, the best of all first."""
+        """Return the best fitting step of each job, the best of all first."""
         problem, has = self.problem, self.now >= 0
         at = np.where(has, self.now, 0)
         value_now = np.where(has, problem.value[at], 0.0)
@@ -204,10 +204,10 @@ class _Spending:
         return np.asarray(rows[order[np.sort(first)]])
 
     def _take(self, rows: Rows) -> bool:
-        """Move jobs, each to one of some rows, in their order if that fits; return whether any did.
+        """Move jobs, each to one of some rows, in order as far as they fit; return whether any did.
 
-        As many as fit together go at once. The first that does not is left out, and so are all that
-        would not fit by themselves any more.
+        As many as fit together move at once. The first that does not is left out, and so are all
+        that would no longer fit by themselves.
         """
         moved, (_, use) = False, self._change(rows, self.owner[rows])
         while len(rows):
@@ -224,11 +224,11 @@ class _Spending:
 
     @property
     def _room(self) -> Floats:
-        """(R,) what a step may use, up to rounding."""
+        """(R,) the room for a step, up to rounding."""
         return np.maximum(self.left, 0.0) + self.slack
 
     def _near_steps(self) -> tuple[Rows, Rows]:
-        """Return the rows (-1: to wait) and jobs of the steps that lose least, within the gap."""
+        """Return the rows (-1 to wait) and jobs of the steps that lose least, within the gap."""
         problem, runs = self.problem, self.now >= 0
         profit = surpluses(problem, self.prices)
         best = np.where(problem.must, -np.inf, 0.0)
@@ -248,7 +248,7 @@ class _Spending:
         return row, job
 
     def _change(self, row: Rows, job: Rows) -> tuple[Floats, Floats]:
-        """Return (S,) what each step gains in value and (R, S) what it uses more."""
+        """Return (S,) the gain of each step in value, and (R, S) its additional use."""
         gain, use = np.zeros(len(row)), np.zeros((len(self.left), len(row)))
         for rows, sign in ((row, 1.0), (self.now[job], -1.0)):
             some = np.flatnonzero(rows >= 0)
