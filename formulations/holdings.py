@@ -43,6 +43,8 @@ class Holdings:
         (n,) the watts that each job adds to a cluster whose GPUs idle.
     gpus_on
         (N,) the GPUs held on each node.
+    any_array
+        Whether any job is in an array.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Holdings:
         self.nodes, self.gpus = pieces
         self.watts: Floats = columns[0]
         self.spread = columns[-1].astype(np.int64)
+        self.any_array = bool(columns[7].any())
         count = len(cluster.topology.node_gpus)
         self.gpus_on: Integers = np.bincount(self.nodes, self.gpus, count).astype(np.int64)
         self._free: tuple[Integers, list[FreeList]] | None = None  # for which GPUs held
@@ -106,7 +109,7 @@ class Holdings:
 
         The arithmetic is that of `ronda.formulations.watts.seconds_left`.
         """
-        _, rate, teardown_s, work, done, since_s, rate_now, _ = self._columns
+        _, rate, teardown_s, work, done, since_s, rate_now, *_ = self._columns
         left = work - (done + rate_now * np.maximum(0.0, now_s - since_s))
         left = np.where(left > 0, left, np.maximum(0.01 * work, float_info.min))
         return np.asarray(left / rate + teardown_s)
@@ -119,7 +122,7 @@ class Holdings:
 
 
 def read(cluster: Cluster, pairs: Iterable[Pair]) -> tuple[Floats, Integers]:
-    """Return the columns (8, n) and the pieces (2, m) of jobs, each with what it holds."""
+    """Return the columns (9, n) and the pieces (2, m) of jobs, each with what it holds."""
     pools = cluster.topology.pools
     columns, pieces = list[tuple[float, ...]](), list[tuple[int, int]]()
     for state, held in pairs:
@@ -133,12 +136,13 @@ def read(cluster: Cluster, pairs: Iterable[Pair]) -> tuple[Floats, Integers]:
                 state.done,
                 state.since_s,
                 0.0 if now is None else now.option.rate,
+                held.array is not None,
                 len(held.placement),
             )
         )
         pieces += held.placement
     return (
-        np.array(columns, dtype=np.float64).reshape(-1, 8).T,
+        np.array(columns, dtype=np.float64).reshape(-1, 9).T,
         np.array(pieces, dtype=np.int64).reshape(-1, 2).T,
     )
 
@@ -161,6 +165,7 @@ def holdings(cluster: Cluster, pairs: Sequence[Pair]) -> Holdings:
     return found
 
 
+@per_record(maxsize=4)
 def held_now(round: Round) -> Holdings:
     """Return what the running jobs hold."""
     running = [(s, s.allocation) for s in round.running]

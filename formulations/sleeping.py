@@ -176,9 +176,8 @@ def rest(round: Round, plan: Plan, initial: Plan | None) -> Plan:
     resting, since = replace(plan, asleep=unused(round, plan)), IdleNodes.recall(initial).since_s
     none = [0] * len(round.cluster.topology.pools)
     asleep = stand_by(round, resting, none, since, break_even_s(round))
-    used, now_s = held_under(round, plan).used, round.now_s
-    nodes = range(len(round.cluster.topology.node_pool))
-    idle = sorted({*nodes}.difference(used, asleep or ()))
+    used, now_s = used_nodes(plan.allocations.values()), round.now_s
+    idle = sorted(set(range(len(round.cluster.topology.node_pool))) - used - set(asleep or ()))
     still = IdleNodes({node: since.get(node, now_s) for node in idle})
     return replace(plan, asleep=asleep, memory=plan.memory | still.noted())
 
@@ -195,8 +194,9 @@ def woken(round: Round, plan: Plan) -> Plan:
 def unused(round: Round, plan: Plan) -> tuple[int, ...]:
     """Return the nodes without a job that sleep now, or would save watts asleep."""
     topology = round.cluster.topology
+    used = used_nodes(plan.allocations.values())
     able = {*np.flatnonzero(topology.awake_w > topology.sleep_w).tolist(), *round.asleep}
-    return tuple(sorted(able.difference(held_under(round, plan).used)))
+    return tuple(sorted(able - used))
 
 
 def used_by_pool(round: Round, used: Collection[int]) -> list[tuple[int, int, str]]:

@@ -10,19 +10,20 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.allocation.non_preemptible import FEW, firm_jobs, given_way, named
+from ronda.formulations.holdings import held_now
 from ronda.formulations.objectives.switching_cost import horizon_s
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.user_rules import RULE
 from ronda.formulations.sleeping import unused
 from ronda.formulations.watts import rack_caps
 from ronda.instances.errors import RondaError
-from ronda.instances.job import JobState, Option
+from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.models.sharing import may_stop, narrowed, together
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.instances.violation import Violation
 
-Steps = Sequence[tuple[str, Option]]
+Steps = Sequence[tuple[str, Allocation]]
 Jobs = tuple[JobState, ...]
 """Jobs that are stopped together: one, or those of an array."""
 
@@ -91,7 +92,12 @@ def fallback(round: Round, ledger: Checker, rejected: Plan, *, may_sleep: bool) 
     soft = [jobs for jobs in running if may_stop(jobs)]
     soft.sort(key=partial(_loss, round))
     slowing_helps, able = all(v.code in LIMITS for v in broken), set(_ids(soft))
-    steps = [step for step in slowings(round) if step[0] in able] if slowing_helps else []
+    slower = slowings(round) if slowing_helps else []
+    steps = [
+        (job, msgspec.structs.replace(shed.held[job], option=option))
+        for job, option in slower
+        if job in able
+    ]
     for shed.sleeping in (may_sleep, True):
         stopped = shed.fewest_stopped(steps, soft)
         if stopped is not None:
@@ -139,7 +145,7 @@ class _Shed:
 
     def __init__(self, round: Round, ledger: Checker, rejected: Plan) -> None:
         self.round, self.ledger, self.rejected = round, ledger, rejected
-        self.held = round.held
+        self.held, self.any_array = round.held, held_now(round).any_array
         self.jobs = {state.job.id: state.job for state in round.running}
         self.sleeping = False
         self.concerned: set[int] = set()
@@ -149,11 +155,11 @@ class _Shed:
     def plan(self, steps: Steps, stopped: Sequence[str]) -> Plan:
         """Return the plan with jobs slowed by steps, and others stopped."""
         kept = dict(self.held)
-        for job, option in steps:
-            kept[job] = msgspec.structs.replace(kept[job], option=option)
+        kept.update(steps)
         for job in stopped:
             del kept[job]
-        kept |= narrowed(kept, self.jobs, self.round.profiles, self.round.cluster)
+        if self.any_array:
+            kept |= narrowed(kept, self.jobs, self.round.profiles, self.round.cluster)
         plan = Plan(
             policy=self.rejected.policy,
             allocations=kept,

@@ -35,7 +35,7 @@ FEW = 10
 
 def firm_jobs(round: Round) -> list[JobState]:
     """Return the running jobs that may not be stopped, and the other jobs of their arrays."""
-    groups = together(round.running)
+    groups = () if may_stop(round.running) else together(round.running)
     return [s for jobs in groups if not may_stop(jobs) for s in jobs]
 
 

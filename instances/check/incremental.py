@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain, compress
+from itertools import chain, compress, filterfalse
 from math import inf
 from operator import attrgetter, is_not, or_
 from sys import float_info
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,18 @@ NO_JOB = (inf, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 JOB_ID = attrgetter("job.id")
 
 
+class Examined(NamedTuple):
+    """An allocation of a job in a round: its violations, its watts, and its expected end.
+
+    The watts are those beyond its idle GPUs, of the cluster and of each rack with a cap.
+    """
+
+    allocation: Allocation
+    violations: list[Violation]
+    watts: list[float]
+    end: NDArray[np.float64]
+
+
 class Ledger:
     """Checks each plan of a run against the last accepted one.
 
@@ -68,6 +81,7 @@ class Ledger:
         # First the whole cluster, then the racks with a cap.
         self._masks = [[True] * len(self._gpus)] + [mask.tolist() for _, _, mask in self._racks]
         self._held: dict[str, Allocation] = {}
+        self._held_w: dict[str, list[float]] = {}
         self._used = [0] * len(self._gpus)
         self._members: Counter[object] = Counter()  # of each array
         self._extra_w = [0.0] * len(self._masks)
@@ -76,6 +90,7 @@ class Ledger:
         self._expected = ExpectedEnds(self._idle_w)
         self._accepted, self._entered_w = 0, 0.0  # since the books were compared
         self._examiner: Examiner | None = None
+        self._examined: dict[tuple[str, int], Examined] = {}  # in the round seen last
 
     def check(self, round: Round, plan: Plan) -> list[Violation]:
         """Return every violation by a plan.
@@ -87,21 +102,34 @@ class Ledger:
         examiner = self._examiner
         if examiner is None or examiner.profiles is not round.profiles:
             examiner = self._examiner = Examiner(self.cluster, round.profiles)
-        self._expected.see(round, self._held)
+        if round is not self._expected.seen:
+            self._examined.clear()
+            self._expected.see(round, self._held)
         changed, gone = self._difference(plan)
         live = self._expected.live
         states = {i: live[i] for i in (*changed, *gone, *plan.discarded) if i in live}
         found = []
+        examined = []
         for job_id in changed:
-            allocation = plan.allocations[job_id]
-            found += allocation_violations(examiner, job_id, states.get(job_id), allocation)
+            allocation, state = plan.allocations[job_id], states.get(job_id)
+            known = self._examined.get((job_id, id(allocation)))
+            if known is None:  # else another plan for this round has had it
+                known = Examined(
+                    allocation,
+                    allocation_violations(examiner, job_id, state, allocation),
+                    self._watts(allocation),
+                    ending(round, [state] if state else [], plan, self._idle_w),
+                )
+                self._examined[job_id, id(allocation)] = known
+            examined.append(known)
+            found += known.violations
         found += must_run_violations(states.values(), plan)
         found += discard_violations(states, plan)
         if self._members or any(_shares(plan.allocations[i]) for i in changed):
             jobs = {job_id: state.job for job_id, state in live.items()}
             found += plan_violations(plan.allocations, jobs)
         found += self._nodes(plan, changed, gone, asleep_after(round, plan))
-        return found + self._power(round, plan, changed, gone, states)
+        return found + self._power(round, plan, [*changed, *gone], examined)
 
     def accept(self, plan: Plan) -> None:
         """Enter a plan that is applied into the books."""
@@ -111,16 +139,17 @@ class Ledger:
         changed, gone = self._difference(plan)
         for job_id in (*changed, *gone):
             if job_id in self._held:
-                self._enter(self._held.pop(job_id), -1)
+                self.release(job_id)
         for job_id in changed:
             allocation = self._held[job_id] = plan.allocations[job_id]
-            self._enter(allocation, 1)
+            watts = self._held_w[job_id] = self._watts(allocation)
+            self._enter(allocation, 1, watts)
         if plan.asleep is not None and plan.asleep != self._asleep:
             self._asleep, self._base_w = plan.asleep, self._base(plan.asleep)
 
     def release(self, job_id: str) -> None:
         """Take a job that the accepted plan runs, and that completed, out of the books."""
-        self._enter(self._held.pop(job_id), -1)
+        self._enter(self._held.pop(job_id), -1, self._held_w.pop(job_id))
 
     def _audit(self) -> None:
         """Make the books again from all that is held, compare, and go on with the new sums."""
@@ -140,9 +169,12 @@ class Ledger:
     def _difference(self, plan: Plan) -> tuple[list[str], list[str]]:
         held, given = self._held, plan.allocations
         changed = list(compress(given, map(is_not, given.values(), map(held.get, given))))
-        return changed, list(held.keys() - given.keys())
+        return changed, [*filterfalse(given.__contains__, held)]
 
-    def _enter(self, allocation: Allocation, sign: int) -> None:
+    def _watts(self, allocation: Allocation) -> list[float]:
+        return [extra_w(allocation, self._idle_w, mask) for mask in self._masks]
+
+    def _enter(self, allocation: Allocation, sign: int, watts: Sequence[float]) -> None:
         """Add an allocation to the sums, or subtract it."""
         for node, change in self._taken([(allocation, sign)]).items():
             self._used[node] += change
@@ -152,10 +184,9 @@ class Ledger:
             if not self._members[place]:
                 del self._members[place]
         self._expected.seen = None
-        for k, mask in enumerate(self._masks):
-            watts = extra_w(allocation, self._idle_w, mask)
-            self._extra_w[k] += sign * watts
-            self._entered_w += abs(watts)
+        for k, own_w in enumerate(watts):
+            self._extra_w[k] += sign * own_w
+            self._entered_w += abs(own_w)
 
     def _taken(self, entries: Iterable[tuple[Allocation, int]]) -> dict[int, int]:
         """Return the changes of GPUs in use on nodes; an array counts once."""
@@ -198,31 +229,23 @@ class Ledger:
         return found
 
     def _power(
-        self,
-        round: Round,
-        plan: Plan,
-        changed: list[str],
-        gone: list[str],
-        states: Mapping[str, JobState],
+        self, round: Round, plan: Plan, other: Sequence[str], examined: Sequence[Examined]
     ) -> list[Violation]:
         """Return the violations of caps and budgets by the plan's power.
 
-        `states` are those of the jobs that change, or are gone.
+        It changes what `other` jobs hold: those that still hold something have been `examined`.
         """
         if not self._racks and round.power_cap_w is None and round.energy_j is None:
             return []
         asleep = asleep_after(round, plan)
         base = self._base_w if asleep == self._asleep else self._base(asleep)
-        entries = self._entries(plan, changed, gone)
+        off_w = [self._held_w[job_id] for job_id in other if job_id in self._held_w]
         watts = [
-            base[k]
-            + self._extra_w[k]
-            + sum(sign * extra_w(allocation, self._idle_w, mask) for allocation, sign in entries)
-            for k, mask in enumerate(self._masks)
+            base[k] + (extra - sum(w[k] for w in off_w)) + sum(new.watts[k] for new in examined)
+            for k, extra in enumerate(self._extra_w)
         ]
         wake = waking_w(round, round.asleep, asleep)
-        other = ending(round, states.values(), plan, self._idle_w)
-        ends = np.concatenate([self._expected.ends(round, {*changed, *gone}), other])
+        ends = np.concatenate([self._expected.ends(round, other), *(new.end for new in examined)])
         found = cluster_violations(round, watts[0], wake, ends)
         wake += waking_w(round, round.waking, asleep)
         for (rack, cap_w, mask), power_w in zip(self._racks, watts[1:], strict=True):
@@ -269,8 +292,6 @@ class ExpectedEnds:
 
     def see(self, round: Round, held: Mapping[str, Allocation]) -> None:
         """Take note of a round in which this is on the books."""
-        if round is self.seen:
-            return
         before, states = self.live, round.jobs
         self.live = dict(zip(map(JOB_ID, states), states, strict=True))
         for job_id in self._place.keys() - held.keys():

@@ -53,7 +53,8 @@ def avoidable(round: Round, plan: Plan) -> list[Violation]:
     if alone is None:
         return _power(draws, round)
     least = _draws(replace(round, asleep=()), alone, alone.asleep or ())
-    over_j = max([0.0, *(j - may for _, j, _, may in uses(round, *least[:3]))])
+    _, least_j, _, allowed_j = uses(round, *least[:3])
+    over_j = float((least_j - allowed_j).max(initial=0.0))
     cap_w, energy_j, bank_j = round.power_cap_w, round.energy_j, round.banked_j
     borne = replace(
         round,
@@ -297,7 +298,8 @@ def cluster_violations(
     cap_w, at_first = round.power_cap_w, watts + float(waking.sum())
     if cap_w is not None and exceeds(at_first, cap_w):
         found.append(Violation("power", "cluster", f"draws {at_first:.6g} W of {cap_w:.6g} W"))
-    for t, joules, wake_j, allowed_j in uses(round, watts, waking, ends):
+    used = uses(round, watts, waking, ends)
+    for t, joules, wake_j, allowed_j in used[:, ~(used[1] <= used[3])].T.tolist():
         if exceeds(joules, allowed_j):  # the first time of the window at which it does
             waking_too = f", {wake_j:.6g} J of it to wake," if wake_j else ""
             message = f"uses {joules:.6g} J{waking_too} of {allowed_j:.6g} J in {t:g} s"
@@ -307,27 +309,25 @@ def cluster_violations(
 
 def uses(
     round: Round, watts: float, waking: NDArray[np.float64], ends: NDArray[np.float64]
-) -> list[list[float]]:
-    """Return times of the window with the joules used by then, those to wake, and those allowed.
+) -> NDArray[np.float64]:
+    """Return (4, t) times of the window, the joules used by then, those to wake, those allowed.
 
     The use bends only when a job ends or a node is awake, the supply nowhere: no time in between is
     worse. Arguments as of `cluster_violations`.
     """
     energy_j, window_s = round.energy_j, round.window_s
     if energy_j is None:
-        return []
+        return np.zeros((4, 0))
     wake_s = np.minimum(round.cluster.topology.wake_s, window_s)[waking > 0]
     at_once = energy_j if round.banked_j is None else round.banked_j
     end_s, end_w = ends[ends[:, 0].argsort(kind="stable")].T
-    times = np.unique(np.concatenate([end_s, wake_s, [window_s]]))
-    times = times[times > 0]
+    times = np.sort(np.concatenate([end_s[end_s > 0], wake_s, [window_s]]))
     ended = np.searchsorted(end_s, times, side="left")
     ended_w, ended_j = (np.append(0.0, np.cumsum(w))[ended] for w in (end_w, end_w * end_s))
     wake_j = np.minimum(wake_s, times[:, None]) @ waking[waking > 0]
     joules = (watts - ended_w) * times + ended_j + wake_j
     allowed_j = at_once + (energy_j - at_once) * times / window_s
-    found: list[list[float]] = np.stack([times, joules, wake_j, allowed_j], axis=1).tolist()
-    return found
+    return np.stack([times, joules, wake_j, allowed_j])
 
 
 def rack_violations(rack: str, cap_w: float, watts: float) -> list[Violation]:

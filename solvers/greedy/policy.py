@@ -143,8 +143,9 @@ def fill(round: Round, held: Mapping[str, Allocation], deadline: Deadline) -> di
     started: dict[str, Allocation] = {}
     if not round.waiting:
         return started
-    kept = (replace(s, allocation=held[s.job.id]) for s in round.running if s.job.id in held)
-    staying = AsOne(replace(round, running=tuple(kept))).round.running
+    kept = [(s, held[s.job.id]) for s in round.running if s.job.id in held]
+    staying = tuple(s if s.allocation is h else replace(s, allocation=h) for s, h in kept)
+    staying = AsOne(replace(round, running=staying)).round.running
     room = Room(round, staying, sleeping=False)
     queue = sorted(round.waiting, key=lambda state: state.job.submit_s)
     for tried, state in enumerate(queue):
