@@ -14,7 +14,7 @@ from ronda.horizon.beliefs import Beliefs
 from ronda.horizon.gate import answer
 from ronda.hosts.embedding.changes import LOG, Changes, Hook, changes, tell
 from ronda.hosts.embedding.jobs import UNRATED
-from ronda.hosts.embedding.live import Tracked, carried_out
+from ronda.hosts.embedding.live import carried_out
 from ronda.hosts.embedding.news import Reader, Refusal, items
 from ronda.hosts.embedding.nodes import NodeNews, moved, settle, tell_nodes, with_nodes
 from ronda.hosts.embedding.plain import by_name
@@ -256,7 +256,9 @@ class Embedded:
         read.narrow()
         began = read.noise(told.get("noise"))
         shown = self._in_service(state, settings)
-        self._learn(ended, works)
+        for of in ended:
+            work = works.get(of.given.job.id)
+            self._beliefs.end(of.state.job, work if work and of.known else None)
         old, new = self._settings.profiles, settings.profiles
         for name in old.keys() | new.keys() if new is not old else ():
             if old.get(name) is not new.get(name):
@@ -266,12 +268,13 @@ class Embedded:
         for where, way, step in steps:
             self._beliefs.measure(where, way, step.compute_s, step.sync_s)
         left = any(of.leaves is not None for of in state.jobs.values())
+        gone = {of.state.job.id: held for of in ended if (held := of.state.allocation) is not None}
         strange = shown is not self._cluster or left or told.get("running")
-        if strange or any(_in_array(of) for of in ended):
+        if strange or any(held.array is not None for held in gone.values()):
             self._ledger = None
-        for of in ended:
-            if self._ledger is not None and of.state.allocation is not None:
-                self._ledger.release(of.state.job.id)
+        for name in gone:
+            if self._ledger is not None:
+                self._ledger.release(name)
         self._state, self._profiles = state, self._profiles_of(state)
         self._settings, self._cluster = settings, shown
 
@@ -426,11 +429,6 @@ class Embedded:
         made._beliefs.restore(found.believed)
         return made
 
-    def _learn(self, ended: Iterable[Tracked], works: Mapping[str, float]) -> None:
-        for of in ended:
-            work = works.get(of.given.job.id)
-            self._beliefs.end(of.state.job, work if work and of.known else None)
-
     def _settings_with(self, told: Mapping[str, Any]) -> Settings:
         """Return the settings with more profiles and other machines; the same object without."""
         settings = self._settings
@@ -474,10 +472,6 @@ def _turn(deadline: Deadline) -> Iterator[bool]:
     finally:
         if mine:
             _SOLVING.release()
-
-
-def _in_array(of: Tracked) -> bool:
-    return of.state.allocation is not None and of.state.allocation.array is not None
 
 
 def _kept(round: Round, stop: StopReason) -> Plan:

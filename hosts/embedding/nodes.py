@@ -1,6 +1,6 @@
 """Machines that change: nodes are lost, drained, back or new, or others stand there from now on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 from msgspec.structs import replace
@@ -94,46 +94,33 @@ def moved(state: State, before: Settings, after: Settings) -> None:
     A job stops that holds a node that is gone, that is too small for what runs on it, or that is of
     another GPU type now; jobs that may be stopped first.
     """
-    number, unrated = after.number, after.unrated
+    number, old, new = after.number, before.cluster.topology, after.cluster.topology
     place = {k: number[name] for name, k in before.number.items() if name in number}
-    room = after.cluster.topology.node_gpus.tolist()
+    room = new.node_gpus.tolist()
+
+    def kept(of: Tracked, held: Allocation) -> Tracked:
+        """Return a job that goes on on the same nodes, or stops."""
+        found = [(place[node], gpus) for node, gpus in held.placement if node in place]
+        pools = {int(new.node_pool[node]) for node, _ in found}
+        fits = len(pools) == 1 and all(gpus <= room[node] for node, gpus in found)
+        if len(found) < len(held.placement) or not fits:
+            return stopped(of, state.now_s)
+        pool = pools.pop()
+        one, other = old.pools[held.option.pool], new.pools[pool]
+        if (one.partition, one.gpu_type.name) != (other.partition, other.gpu_type.name):
+            return stopped(of, state.now_s)
+        for node, gpus in found:
+            room[node] -= gpus
+        option = replace(held.option, pool=pool)
+        allocation = replace(held, option=option, placement=tuple(found))
+        return replace(of, state=replace(of.state, allocation=allocation))
+
     firm_first = sorted(state.jobs.items(), key=lambda item: item[1].state.job.preemptible)
     for job, of in firm_first:
-        kept = replace(of, profile=unrated.get(of.profile.name, of.profile))
-        if of.state.allocation is not None:
-            kept = _kept(
-                kept, of.state.allocation, before.cluster, after.cluster, place, room, state.now_s
-            )
-        state.jobs[job] = kept
+        known = replace(of, profile=after.unrated.get(of.profile.name, of.profile))
+        held = of.state.allocation
+        state.jobs[job] = known if held is None else kept(known, held)
     state.asleep = tuple(sorted(place[node] for node in state.asleep if node in place))
     state.ready_s = {place[node]: at for node, at in state.ready_s.items() if node in place}
     state.service = {name: word for name, word in state.service.items() if name in number}
     state.plan = None  # it speaks of the nodes of before
-
-
-def _kept(
-    of: Tracked,
-    held: Allocation,
-    before: Cluster,
-    after: Cluster,
-    place: Mapping[int, int],
-    room: list[int],
-    now_s: float,
-) -> Tracked:
-    """Return a job that goes on on the same nodes, whose free GPUs are `room`, or stops."""
-    old, new = before.topology, after.topology
-    nodes = [(place.get(node), gpus) for node, gpus in held.placement]
-    found = [(node, gpus) for node, gpus in nodes if node is not None]
-    pools = {int(new.node_pool[node]) for node, _ in found}
-    fits = all(gpus <= room[node] for node, gpus in found)
-    if len(found) < len(nodes) or len(pools) != 1 or not fits:
-        return stopped(of, now_s)
-    pool = pools.pop()
-    one, other = old.pools[held.option.pool], new.pools[pool]
-    if (one.partition, one.gpu_type.name) != (other.partition, other.gpu_type.name):
-        return stopped(of, now_s)
-    for node, gpus in found:
-        room[node] -= gpus
-    option = replace(held.option, pool=pool)
-    allocation = replace(held, option=option, placement=tuple(found))
-    return replace(of, state=replace(of.state, allocation=allocation))
