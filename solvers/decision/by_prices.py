@@ -29,10 +29,6 @@ from ronda.solvers.prices.core import ALONE, CORES, LABELS
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import Answer, solve_separable
 
-POOR = 0.5
-"""Gap of an answer that was cut above which jobs are better started as they asked."""
-
-
 PROOFS = {ALONE: "cuts", LABELS: LABELS, CORES: "highs"}
 """The proof of a gap that prices do not close, by the search for the jobs that they leave open."""
 
@@ -114,7 +110,8 @@ def _choose(whole: Case, values: Floats, search: Search) -> Choice:
             cases.choice = _without(case, answer, search)
             continue
         gap = gap_between(answer.bound, answer.objective)
-        if answer.stop is StopReason.TIME_LIMIT and gap > POOR:
+        if answer.stop is StopReason.TIME_LIMIT and gap > 0.5:
+            # Jobs are better started as they asked.
             cases.choice = nobody(case.table, answer.stop, search)
             continue
         begun = None if case.waking is None else begin(case, values, answer.chosen)

@@ -129,13 +129,12 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         )
 
 
-RESERVE_S, RESERVE_PER_JOB_S = 0.005, 1e-5
-"""Seconds kept for placing the answer: measured 2 ms and 3 to 18 microseconds a job on one core."""
-
-
 def reserve_s(table: OptionTable) -> float:
-    """Return the seconds that must be left when the options are chosen."""
-    return RESERVE_S + RESERVE_PER_JOB_S * len(table.jobs)
+    """Return the seconds that must be left for placing when the options are chosen.
+
+    Placing took 2 ms, and 3 to 18 microseconds a job, on one core.
+    """
+    return 0.005 + 1e-5 * len(table.jobs)
 
 
 FEW_RULES, MORE_RULES = 50, 25
@@ -147,36 +146,11 @@ def many(question: Question) -> bool:
     return question.table.own is not None and len(question.table.own.names) > FEW_RULES
 
 
-KNOWN = 1e-4
-"""Gap, and share of an option's worth, below which a rule without a price costs nothing."""
-
 PRICES = "prices"
 """The proof of a plan whose gap prices alone close; any other solver is taken at its word."""
 
 AGGREGATE = "aggregate"
 """The placement of policies whose bound is that of options alone, whatever nodes say."""
-
-CHOICES = 8
-"""How often a choice is made again at most because jobs found no room on nodes."""
-
-LATE_S, LATE = 0.03, 0.03
-"""Seconds, and share of the limit, by which placing may be late before the choice is given up."""
-
-GARBAGE_S = 0.3
-"""Seconds that Python may take, while a late choice is placed, to collect the model it came from
-(measured: 0.1 s after a model of 600 jobs)."""
-
-
-def _late_s(deadline: Deadline, table: OptionTable) -> float:
-    """Return the seconds after the deadline when placing ends: the choice is there already.
-
-    A choice that comes late (HiGHS looks at its clock now and then) has the time kept for placing.
-    """
-    if deadline.limit_s is None:
-        return 0.0
-    late_s = max(LATE_S, LATE * deadline.limit_s)
-    behind_s = deadline.elapsed() - deadline.limit_s
-    return late_s if behind_s < 0 else behind_s + GARBAGE_S + 2 * reserve_s(table)
 
 
 def later(before: SolveRecord, more: SolveRecord) -> SolveRecord:
@@ -292,9 +266,24 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
     """
     details = question.describe(choice.details)
     if choice.status is SolutionStatus.NONE:
-        return _fallback(question, choice, deadline, details)
-    began = deadline.elapsed()
-    with ending(deadline.end + _late_s(deadline, question.table)):
+        conflicts = (*details.conflicts, *choice.conflicts)
+        return Plan(
+            policy=question.policy,
+            allocations=question.round.held,
+            stop=choice.stop,
+            status=SolutionStatus.FALLBACK,
+            record=_record(question, choice, 0.0, deadline),
+            memory=question.seen.noted() | choice.memory,
+            details=msgspec.structs.replace(details, conflicts=conflicts),
+        )
+    began, late_s = deadline.elapsed(), 0.0
+    if deadline.limit_s is not None:  # placing may be late before the choice is given up
+        late_s, behind_s = max(0.03, 0.03 * deadline.limit_s), began - deadline.limit_s
+        if behind_s >= 0:
+            # A choice that comes late, as HiGHS looks at its clock now and then, has the time kept
+            # for placing, and some in which Python may collect its model (0.1 s after 600 jobs).
+            late_s = behind_s + 0.3 + 2 * reserve_s(question.table)
+    with ending(deadline.end + late_s):
         placed = choice.realised or realise(
             question.round,
             question.table,
@@ -345,8 +334,8 @@ def _unpriced(
     table: OptionTable, choice: Choice, worth: float, allocations: dict[str, Allocation]
 ) -> tuple[str, ...]:
     """Return the rules that a plan barely keeps and that cost nothing, unlike in a bound."""
-    own = table.own
-    if own is None or closes(choice.dual, worth, KNOWN, choice.scale):
+    own, least = table.own, 1e-4  # gap, and share of an option's worth, that count as nothing
+    if own is None or closes(choice.dual, worth, least, choice.scale):
         return ()
     chosen = rows_of(table, Plan(allocations=allocations))
     use = own.use[:, chosen[chosen >= 0]]
@@ -354,7 +343,7 @@ def _unpriced(
     names = (
         f"{RULE}[{own.names[r]}]" for r in np.flatnonzero(tight & own.use.any(axis=1)).tolist()
     )
-    return tuple(name for name in names if choice.prices.get(name, 0.0) <= KNOWN * choice.scale)
+    return tuple(name for name in names if choice.prices.get(name, 0.0) <= least * choice.scale)
 
 
 def _without_unplaced(question: Question, choice: Choice, plan: Plan) -> Question | None:
@@ -385,19 +374,6 @@ def waiting_alone(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, details=details)
 
 
-def _on_nodes(question: Question, choice: Choice, plan: Plan, deadline: Deadline) -> Plan:
-    """Return the better plan of a choice with nodes, or the same plan under that choice's bound."""
-    if choice.realised is not None:
-        return _remembering(to_plan(question, choice, deadline), plan)
-    return msgspec.structs.replace(
-        plan,
-        bound=choice.bound,
-        stop=choice.stop,
-        status=choice.status,
-        record=_record(question, choice, plan.record.extract_s, deadline),
-    )
-
-
 def _remembering(plan: Plan, before: Plan) -> Plan:
     """Return a plan that names the jobs without room in the one before it, and their loss."""
     if not before.details.unplaced and not before.details.widened:
@@ -407,18 +383,6 @@ def _remembering(plan: Plan, before: Plan) -> Plan:
     lost = before.details.placement_loss - regained
     details = msgspec.structs.replace(plan.details, unplaced=unplaced, placement_loss=lost)
     return waiting_alone(msgspec.structs.replace(plan, details=details))
-
-
-def _fallback(question: Question, choice: Choice, deadline: Deadline, details: PlanDetails) -> Plan:
-    return Plan(
-        policy=question.policy,
-        allocations=question.round.held,
-        stop=choice.stop,
-        status=SolutionStatus.FALLBACK,
-        record=_record(question, choice, 0.0, deadline),
-        memory=question.seen.noted() | choice.memory,
-        details=msgspec.structs.replace(details, conflicts=(*details.conflicts, *choice.conflicts)),
-    )
 
 
 def _record(
@@ -496,9 +460,13 @@ class Optimising(TimelyPolicy):
                 plan = msgspec.structs.replace(plan, status=SolutionStatus.OPTIMAL)
             return self._attested(question, choice, plan, initial)
         again = None if many(question) else self.on_nodes(question, choice, plan, deadline)
-        if again is not None:
-            best = question, again, _on_nodes(question, again, plan, deadline)
-        for _ in range(CHOICES if again is None or not again.closed(self.gap) else 0):
+        if again is not None and again.realised is not None:
+            best = question, again, _remembering(to_plan(question, again, deadline), plan)
+        elif again is not None:  # the same plan under a bound that knows the nodes
+            fields = {"bound": again.bound, "stop": again.stop, "status": again.status}
+            record = _record(question, again, plan.record.extract_s, deadline)
+            best = question, again, msgspec.structs.replace(plan, record=record, **fields)
+        for _ in range(8 if again is None or not again.closed(self.gap) else 0):
             fewer = _without_unplaced(question, choice, plan)
             if fewer is None or deadline.left() <= 2 * once_s:
                 break
