@@ -1,4 +1,4 @@
-"""What a scheduler has to do after a decision, and what is told of it: a record and a line."""
+"""The changes that a decision makes, its record for metrics, and its line in the log."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ logging.getLogger("ronda").addHandler(logging.NullHandler())
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job runs on from now on: an `Allocation` whose nodes have their names.
+    """The `Allocation` of a job from now on, with the names of its nodes.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs from what runs; jobs that are not named go on, or wait, as they do.
+    """The differences of a plan from what runs; jobs that are not named go on, or wait.
 
     Those of an array from which others are gone go on in it, faster: they are not named.
 

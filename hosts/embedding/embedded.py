@@ -112,7 +112,7 @@ class Embedded:
         self._set_up(policy, settings, on_decision)
 
     def _set_up(self, policy: Policy | str, settings: Settings, on_decision: Hook | None) -> None:
-        """Make what follows from the settings."""
+        """Set all fields, of a new host or of a restored one."""
         self._spec = policy if isinstance(policy, str) else None
         self._policy, self._settings = as_policy(policy), settings
         self._on_decision = on_decision
@@ -331,7 +331,7 @@ class Embedded:
         return found
 
     def _mind_noise(self) -> None:
-        """Warn once of jobs that keep their batch as nobody tells their noise."""
+        """Warn once of jobs that keep their batch since their noise is not told."""
         for job, of in () if self._warned else self._state.jobs.items():
             given = of.given
             free = given.speeds is None and given.job.batch is None and len(of.profile.batches) > 1

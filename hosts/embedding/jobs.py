@@ -1,4 +1,4 @@
-"""Jobs as a host has them, made into `Job` records; what is wrong is told by job and field."""
+"""Make `Job` records of a host's rows; errors name the job and the field."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -64,7 +64,7 @@ def given_jobs(
 
 
 def place_of(k: int, row: Mapping[str, Any]) -> str:
-    """Return where a job stands, for errors."""
+    """Return the place of a row in errors."""
     return f"jobs[{k}] (id {show(plain(row['id']))})" if "id" in row else f"jobs[{k}]"
 
 

@@ -1,4 +1,4 @@
-"""A job while its host knows it: what was said of it, what it runs on, and how plans change it."""
+"""A live job: its description, its allocation, and what plans and its host change about it."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any

@@ -62,7 +62,7 @@ class Reader:
             self.state.power_cap_w = amount(power_cap_w, "power_cap_w")
 
     def remodel(self) -> None:
-        """Give jobs the models of now."""
+        """Give jobs the present models."""
         for job, of in self.state.jobs.items():
             profile = self.settings.profiles.get(of.profile.name, of.profile)
             shared = of.profile.name == of.given.job.profile != UNTOLD
@@ -84,7 +84,7 @@ class Reader:
             self.state.jobs[job] = replace(of, profile=profile)
 
     def gone(self, jobs: Iterable[str], what: str) -> list[Tracked]:
-        """Take jobs out; return what they were."""
+        """Remove jobs from the state; return them."""
         found = []
         for job in ids_of(jobs, what):
             found.append(self._known(job, what))
@@ -94,7 +94,7 @@ class Reader:
     def complete(
         self, completed: Iterable[str] | Mapping[str, float]
     ) -> tuple[list[Tracked], dict[str, float]]:
-        """Take complete jobs out; return what they were, and how much work."""
+        """Remove complete jobs from the state; return them, and the work of each."""
         ended = self.gone(completed, "completed")
         works = {of.given.job.id: state_done(of, self.state.now_s) for of in ended}
         if isinstance(completed, Mapping):
@@ -104,7 +104,7 @@ class Reader:
         return ended, works
 
     def narrow(self) -> None:
-        """Let arrays that have lost members go on without them."""
+        """Let arrays go on without the members that they have lost."""
         running = {
             i: a for i, of in self.state.jobs.items() if (a := of.state.allocation) is not None
         }
@@ -152,7 +152,7 @@ class Reader:
         return [self._seen(job, step) for job, step in steps.items()]
 
     def change(self, changed: object) -> None:
-        """Read other fields of live jobs; what is not told stays."""
+        """Read new values of fields of live jobs; other fields stay."""
         settings, told, rows = self.settings, dict[str, Tables](), list[dict[str, Any]]()
         for row in rows_of(changed, "changed"):
             of = self._known(row.get("id"), "changed")
@@ -191,7 +191,7 @@ class Reader:
             del self.state.alike[next(iter(self.state.alike))]
 
     def noise(self, noise: object) -> list[tuple[Job, NoiseScale]]:
-        """Read the gradient noise of jobs; return that of those of which it was not known."""
+        """Read the gradient noise of jobs; return it of jobs whose noise was not known."""
         first = []
         for job, told in by_name(noise, "noise").items():
             of, place = self._known(job, "noise"), f"noise: job {job!r}"
@@ -208,7 +208,7 @@ class Reader:
         return first
 
     def progress(self, progress: object) -> None:
-        """Read what jobs have done."""
+        """Read the work that jobs have done."""
         for job, done in by_name(progress, "progress").items():
             of = self._known(job, "progress")
             told = amount(done, f"progress: job {job!r}", "work, 0 or more")
@@ -264,7 +264,7 @@ class Reader:
         self.state.asleep = tuple(node for node in self.state.asleep if node not in used)
 
     def _seen(self, job: str, step: StepTime) -> Seen:
-        """Return what a job measured."""
+        """Return a measured step, with the profile, the GPU type and the way it was measured on."""
         of, place = self._known(job, "measured"), f"measured: job {job!r}"
         runs = of.state.allocation
         if runs is None:
@@ -296,7 +296,7 @@ def _steps(measured: object) -> tuple[dict[str, StepTime], object]:
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """An item that an update did not take; all others count.
+    """One item that an update refused; all others count.
 
     Attributes
     ----------
@@ -314,7 +314,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def items(told: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield all that is told of jobs and nodes one by one: its argument, whose it is, and it."""
+    """Yield news of jobs and nodes one by one: the argument, the job or node, and the news."""
     for argument, given in told.items():
         try:
             parts = _parts(argument, given)

@@ -1,4 +1,4 @@
-"""What hosts hand over, as plain columns and values: of dicts, numpy arrays and data frames.
+"""Read plain columns and values from dicts, numpy arrays and data frames of hosts.
 
 No frame library is imported: a frame is what has ``columns`` and gives one by ``frame[name]``.
 """
@@ -19,7 +19,7 @@ Columns = dict[str, NDArray[Any]]
 
 
 def is_frame(given: object) -> bool:
-    """Return whether something is a data frame, of pandas, polars or alike."""
+    """Return whether an object is a data frame, of pandas, polars or alike."""
     return hasattr(given, "columns") and hasattr(given, "__getitem__")
 
 
@@ -127,7 +127,7 @@ def amount(value: object, place: str, expected: str = "a number, 0 or more") -> 
 
 
 def by_name(given: object, place: str) -> dict[Any, Any]:
-    """Return what is told by names of jobs, nodes or models; InputError if it is no mapping."""
+    """Return a mapping by names of jobs, nodes or models; InputError if it is none."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):

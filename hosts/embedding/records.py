@@ -1,4 +1,4 @@
-"""What an embedded ronda is made with and remembers, as records that can be written."""
+"""The settings and the memory of an embedded ronda, as records that can be written."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -33,7 +33,7 @@ Speeds = Literal["given", "learnt"]
 
 
 class StepTime(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step took on what a job runs on.
+    """The measured time of a step of a running job.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class StepTime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """What an `Embedded` is made with, except for the policy."""
+    """The settings of an `Embedded`, except for its policy."""
 
     cluster: Cluster
     profiles: dict[str, Profile]
@@ -64,7 +64,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def host(self) -> Host:
-        """What the cluster offers to rates."""
+        """The cluster as tables of rates see it."""
         return Host(self.cluster)
 
     @cached_property
@@ -84,7 +84,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class State(msgspec.Struct, kw_only=True):
-    """What an `Embedded` remembers: replaced as a whole, so that an update is done or not.
+    """The memory of an `Embedded`, which an update replaces as a whole, or not at all.
 
     `alike` are the rates that jobs of an application had, for new ones of it; `ready_s` is when
     nodes that wake up are awake; `service` are the nodes that give nothing away, by name.

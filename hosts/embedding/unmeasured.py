@@ -1,4 +1,4 @@
-"""A model of speed that says only where its jobs can run: what steps take is learnt."""
+"""Profiles without a measured step: they say where jobs can run, and step times are learnt."""
 
 from collections.abc import Collection, Mapping, Sequence
 

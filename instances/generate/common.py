@@ -16,7 +16,7 @@ from ronda.instances.rules.problem import limits, one_of, show, too_many
 
 
 class Parameters(Record, frozen=True, kw_only=True):
-    """What a generator's instances are like."""
+    """The parameters of a generator."""
 
     @property
     def changed(self) -> dict[str, float]:

@@ -19,7 +19,7 @@ def _within(name: str, value: float, least: float, most: float) -> None:
 
 
 class Structure(Parameters, frozen=True, kw_only=True):
-    """What a generated cluster and its jobs are like; the default is one rack of equal nodes.
+    """The structure of a generated cluster and its jobs; by default one rack of equal nodes.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ PLAIN = Structure()
 
 
 class Traits(NamedTuple):
-    """What the structure makes of one job.
+    """The traits of one job, drawn for a structure.
 
     Its partition; the GPU type of a rigid one; the share of a pool that it wants as a gang (0: it
     is none); its deadline over the time that it takes alone (infinite: it has none).

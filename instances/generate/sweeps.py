@@ -42,7 +42,7 @@ SHARED = {
 
 
 class Trials(Parameters, frozen=True, kw_only=True):
-    """What the trials of a generated sweep are like.
+    """The parameters of the trials of a generated sweep.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What is read of a table: how lines become cells, what columns say, which rows are jobs."""
+"""How a table is read: its lines as cells, its columns as fields of jobs, its rows as jobs."""
 
 import re
 from collections import Counter
@@ -38,7 +38,7 @@ SHARES = MappingProxyType({"gpu_milli": 1000})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How lines become cells.
+    """The form of a text file: how its lines become cells.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ CSV = Dialect()
 
 
 class Columns(Record, frozen=True, kw_only=True, dict=True):
-    """Which column of a table says what of a job; a file of these is JSON.
+    """The columns of a table by the fields of jobs that they tell, as a JSON file keeps them.
 
     Of several columns, as in A/B, the first that the table has counts.
 
@@ -165,7 +165,7 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def named(self) -> Mapping[str, str]:
-        """The columns of the table, by what they say."""
+        """The columns of the table, by field."""
         found = {field: getattr(self, field) for field in _NAMES}
         return {field: column for field, column in found.items() if column is not None}
 

@@ -1,4 +1,4 @@
-"""Any table with a job a row as an instance: which rows are jobs, and why others are not.
+"""Read any table with a job a row as an instance: which rows are jobs, and why others are not.
 
 CSV (or another separator), Parquet (where pandas finds an engine), and by name the output of
 Slurm's ``sacct --parsable2``, the Standard Workload Format (Chapin et al., JSSPP 1999) and the pods
@@ -133,7 +133,7 @@ class ReadTable:
 
     @cached_property
     def told(self) -> dict[str, pd.Series]:
-        """What the column of each field says; empty where it, or a part of it, says nothing."""
+        """The cells of each field; empty where its column, or a part of it, says nothing."""
         found: dict[str, pd.Series] = {}
         for field in self.columns.named:
             silent = {*self.columns.unknown, *(NOTHING if field in NUMBERS else ())}
@@ -191,7 +191,7 @@ def read_mapped(
         nodes = _fitting(frame, machine.gpus, share or 1.0, table.path)
     frame, large = passing(frame, _too_large(frame, nodes, machine.gpus))
     dropped.add(large)
-    some(frame, dropped, table.path)
+    refuse_empty(frame, dropped, table.path)
     frame = tasks_apart(frame, table.path)
     runs = tell_runs_apart(frame)
     notes = (sizes(frame, table), _machines(frame, machine), RESTARTS, *waiting(frame))
@@ -205,7 +205,7 @@ def read_mapped(
         made={"notes": [*notes]},
     )
     used = asked_s(frame) / (span_s(frame) * instance.cluster.gpus)
-    return Converted(instance, dropped, used, runs, table.unread, notes, further(frame))
+    return Converted(instance, dropped, used, runs, table.unread, notes, tasks_beyond_rows(frame))
 
 
 def table_of(
@@ -260,7 +260,7 @@ def own_rows(table: ReadTable) -> tuple[pd.DataFrame, Dropped]:
     ``odd`` names the first column with a cell that says something but cannot be read.
     """
     frame = canonical(table)
-    frame, dropped = passing(frame, _nobody(frame, table))
+    frame, dropped = passing(frame, _no_jobs(frame, table))
     dropped.count(f"other cells than the {table.raw.shape[1]} of the header", table.broken)
     return frame, dropped
 
@@ -383,8 +383,8 @@ def _gpus(table: ReadTable) -> tuple[dict[str, pd.Series], pd.Series]:
     return found, pd.Series(kinds, index, dtype=object)
 
 
-def _nobody(frame: pd.DataFrame, table: ReadTable) -> Reasons:
-    """Return which rows are no job of their own, or none that ended, by reason."""
+def _no_jobs(frame: pd.DataFrame, table: ReadTable) -> Reasons:
+    """Return the rows that tell no job of their own, or none that ended, by reason."""
     columns = table.columns
     state = frame.status.str.extract(r"(\S*)", expand=False)
     other = ~state.isin(columns.states) & bool(columns.states)
@@ -399,7 +399,7 @@ def _nobody(frame: pd.DataFrame, table: ReadTable) -> Reasons:
 
 
 def unreadable(table: ReadTable, frame: pd.DataFrame, dropped: Dropped) -> Reasons:
-    """Return which rows have a cell that says something but cannot be read.
+    """Return the rows with a cell that says something but cannot be read.
 
     InputError, naming the first, if they are a share of the rows: what is left of a table without
     them, such as without all run times of 1,000 s and more ("5,400"), is another one.
@@ -429,7 +429,7 @@ def odd_cells(table: ReadTable, frame: pd.DataFrame) -> Iterator[Problem]:
 
 
 def unusable(frame: pd.DataFrame, columns: Columns, *, timeless: bool = False) -> list[BadRows]:
-    """Return which rows do not tell GPUs and times, or contradict themselves.
+    """Return the rows that tell no GPUs or times, or that contradict themselves.
 
     If they may be `timeless`, those that say nothing of a run time need none.
     """
@@ -459,7 +459,7 @@ def unusable(frame: pd.DataFrame, columns: Columns, *, timeless: bool = False) -
 
 
 def _odd_of_own(frame: pd.DataFrame) -> Iterator[tuple[str, str, "pd.Series[bool]"]]:
-    """Yield fields that few tables tell, what is expected of them, and which rows tell another."""
+    """Yield fields that few tables tell, what they expect, and the rows with another cell."""
     switches = frame.preemptible.str.lower()
     yield "preemptible", "yes or no", (switches != "") & ~switches.isin(SWITCH)
     yield "deadline", "a time after the submission", frame.due_s <= frame.submit_s
@@ -502,8 +502,8 @@ def _too_large(frame: pd.DataFrame, nodes: int | Mapping[str, int], gpus: int) -
     return {"more GPUs than its cluster has": frame.num_gpus > frame.vc.map(nodes) * gpus}
 
 
-def some(frame: pd.DataFrame, dropped: Dropped, path: str) -> None:
-    """Refuse a table of which no row is left."""
+def refuse_empty(frame: pd.DataFrame, dropped: Dropped, path: str) -> None:
+    """Refuse a table without a row that can be a job."""
     if frame.empty:
         told = (f"{n:,} with {why} ({dropped.examples[why]})" for why, n in dropped.items())
         found = f"no row that can be a job: {'; '.join(told) or 'no rows'}"
@@ -537,14 +537,14 @@ def tasks_apart(frame: pd.DataFrame, path: str) -> pd.DataFrame:
     return apart.assign(job_id=ids)
 
 
-def further(frame: pd.DataFrame) -> int:
-    """Return how many jobs there are more than rows."""
+def tasks_beyond_rows(frame: pd.DataFrame) -> int:
+    """Return by how many the jobs exceed the rows, as a waiting array has one row."""
     return len(frame) - int(frame.row.nunique())
 
 
 def waiting(frame: pd.DataFrame) -> Iterator[str]:
-    """Say how many tasks of arrays wait in one row, and what of them is not kept."""
-    if more := further(frame):
+    """Say how many tasks of arrays wait in one row, and which limit of theirs is not kept."""
+    if more := tasks_beyond_rows(frame):
         yield f"waiting arrays: {more:,} more jobs than rows, one for each task"
     capped = frame.loc[frame.at_once > 0, ["row", "at_once"]].drop_duplicates()
     for row, most in capped.itertuples(index=False):
@@ -552,7 +552,7 @@ def waiting(frame: pd.DataFrame) -> Iterator[str]:
 
 
 def sizes(frame: pd.DataFrame, table: ReadTable) -> str:
-    """Say where the estimates of jobs are from."""
+    """Say which source the estimates of jobs have."""
     limited, known = frame.limit_s > 0, frame.duration_s.notna() | ("work" in table.told)
     true = "their work, as told" if "work" in table.told else "true run times"
     words = f"users' time limits ({table.columns.limit})"

@@ -30,14 +30,14 @@ from ronda.instances.traces.columns import ALL, Columns, Filters
 from ronda.instances.traces.mapped import (
     Converted,
     ReadTable,
-    further,
     odd_cells,
     own_rows,
+    refuse_empty,
     sizes,
-    some,
     span_s,
     table_of,
     tasks_apart,
+    tasks_beyond_rows,
     tell_runs_apart,
     unreadable,
     unusable,
@@ -165,7 +165,7 @@ def read_own(
     frame, filtered_out = passing(frame, filtered(lasting, filters))
     dropped.add(filtered_out)
     if not problems:
-        some(frame, dropped, table.path)
+        refuse_empty(frame, dropped, table.path)
     frame = tasks_apart(frame.sort_values("submit_s", kind="stable"), table.path)
     runs = tell_runs_apart(frame) if log else 0
     own = _Own(table, cluster, rates)
@@ -177,7 +177,7 @@ def read_own(
         dropped.count(f"{problem.place.rpartition(', ')[2]} is not {problem.expected}", [row])
     kept = [job is not None for job in made]
     frame, jobs = frame[kept], [job for job in made if job is not None]
-    some(frame, dropped, table.path)
+    refuse_empty(frame, dropped, table.path)
     used = [job.gpus * s for job, s in zip(made, own.seconds, strict=True) if job is not None]
     notes = (sizes(frame, table), *own.types(frame), RESTARTS, BUSY, *waiting(frame))
     instance = Instance(
@@ -191,7 +191,7 @@ def read_own(
         made={"notes": [*notes]},
     )
     load = float(sum(used)) / (span_s(frame) * cluster.gpus)
-    return Converted(instance, dropped, load, runs, table.unread, notes, further(frame))
+    return Converted(instance, dropped, load, runs, table.unread, notes, tasks_beyond_rows(frame))
 
 
 def as_round(instance: Instance) -> Round:

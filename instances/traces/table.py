@@ -157,7 +157,7 @@ def from_start(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
 
 
 class BadRows(NamedTuple):
-    """Rows that cannot be jobs: why, the column to blame, what is expected of it, and which."""
+    """Rows that cannot be jobs: the reason, the column to blame, what it should hold, the rows."""
 
     why: str
     column: str
@@ -168,7 +168,7 @@ class BadRows(NamedTuple):
 def faults(
     frame: pd.DataFrame, *, gpus_in: str = "", submit_in: str = "", least_s: float = SHORTEST_S
 ) -> list[BadRows]:
-    """Return which canonical rows do not tell GPUs and times that a job can have.
+    """Return the canonical rows whose GPUs or times no job can have.
 
     Reasons name the columns `gpus_in` and `submit_in`; a job runs for `least_s` seconds or more.
     """
@@ -194,7 +194,7 @@ Reasons = dict[str, "pd.Series[bool]"]
 
 
 def filtered(frame: pd.DataFrame, filters: Filters, vcs: Iterable[str] | None = None) -> Reasons:
-    """Return which rows have no GPUs, or do not pass the filters."""
+    """Return the rows without GPUs, and those that do not pass the filters."""
     gpus, run_s = frame.num_gpus, frame.duration_s
     start = -np.inf if filters.start_s is None else filters.start_s
     end = np.inf if filters.end_s is None else filters.end_s
