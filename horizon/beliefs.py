@@ -29,7 +29,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.options.application import pool_shapes
 from ronda.formulations.prediction.sizes import Sizes, likeness, pooled, sizes, within
-from ronda.formulations.prediction.speeds import believed, carried
+from ronda.formulations.prediction.speeds import believed_model, carried
 from ronda.horizon.predicted import Predicted
 from ronda.instances.cluster import GpuType
 from ronda.instances.job import Estimate, Job, JobState
@@ -279,7 +279,7 @@ class Beliefs:
             throughput = {
                 name: model
                 if isinstance(model, Rigid | Rated)
-                else believed(model, carried(self._measured, profile.name, name))
+                else believed_model(model, carried(self._measured, profile.name, name))
                 for name, model in profile.throughput.items()
             }
             power = {n: _computing(c, lowest.get(n, 1.0)) for n, c in profile.power.items()}

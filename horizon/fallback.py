@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 import numpy as np
 
-from ronda.formulations.allocation.non_preemptible import FEW, firm_jobs, given_way, named
+from ronda.formulations.allocation.non_preemptible import FEW, firm_jobs, given_way, kind_and_names
 from ronda.formulations.holdings import held_now
 from ronda.formulations.objectives.switching_cost import horizon_s
 from ronda.formulations.options.application import application_of
@@ -204,7 +204,7 @@ class _Shed:
         broken, limits = [], " and ".join(_limit(self.round, v) for v in unmet)
         new = sorted({*(plan.asleep or ())} - {*self.round.asleep})
         if new and not may_sleep:
-            which = named("node", new) if len(new) < FEW else f"{len(new)} nodes"
+            which = kind_and_names("node", new) if len(new) < FEW else f"{len(new)} nodes"
             broken.append(f"no plan keeps {limits} and all nodes awake: {which} put to sleep")
         for rule, why in self.unmet.items():
             broken.append(given_way(rule, rule, self.firm, f"it has {why}").message)

@@ -14,8 +14,8 @@ from ronda.instances.instance import LEARNT, Instance, Knowledge
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Truth
 from ronda.instances.learning import LearningCurve, Losses, TrainingLog
 from ronda.instances.models.configuration import Configuration
-from ronda.instances.models.efficiency import noise_at, stages, worth
-from ronda.instances.models.learning import epochs_over, logged, next_end
+from ronda.instances.models.efficiency import efficiency_at, noise_at, stages
+from ronda.instances.models.learning import epochs_over, next_end, training_log
 from ronda.instances.models.measured import Way, way_of
 from ronda.instances.models.sharing import pace
 from ronda.instances.models.throughput import fastest_step, samples_per_s, slowdown
@@ -88,7 +88,9 @@ class TrueRates:
             rates: tuple[float, ...] = (speed,)
             if curve is not None:
                 until, noise = zip(*stages(self.curves[curve]), strict=True)
-                rates = tuple(speed * worth(n, option.batch, profile.base_batch) for n in noise)
+                rates = tuple(
+                    speed * efficiency_at(n, option.batch, profile.base_batch) for n in noise
+                )
             self._known[key] = Stages(until, rates)
         return self._known[key]
 
@@ -368,7 +370,7 @@ class LiveJob:
         epochs = epochs_over(self.done, epoch)
         if epochs == (known.epochs if known is not None else 0):
             return known
-        return logged(learning, epochs, epochs * epoch / self.work)
+        return training_log(learning, epochs, epochs * epoch / self.work)
 
     def _foresee_stage(self) -> None:
         """Work out when the running stage, or epoch, ends."""

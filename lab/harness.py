@@ -16,7 +16,7 @@ from ronda.bench.runs.provenance import host
 from ronda.bench.runs.results import RESULTS, SealedLines
 from ronda.bench.runs.specs import parse_seeds, split_policies
 from ronda.instances.errors import InputError
-from ronda.instances.files.storage import store
+from ronda.instances.files.storage import write_bytes
 from ronda.solvers.versions import versions
 
 
@@ -55,7 +55,7 @@ class Folder:
 
     def write(self, table: str) -> None:
         """Print a table and keep it as ``table.md``."""
-        store(self.path / "table.md", table.encode())
+        write_bytes(self.path / "table.md", table.encode())
         click.echo(table, nl=False)
 
 

@@ -19,7 +19,7 @@ from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.learning import Sweep, SweepState, TrainingLog
-from ronda.instances.models.learning import logged
+from ronda.instances.models.learning import training_log
 from ronda.instances.models.sharing import together
 from ronda.instances.plan import Plan, StopReason
 from ronda.instances.round import Round
@@ -328,7 +328,7 @@ def searching() -> Round:
             job=msgspec.structs.replace(job, truth=None), since_s=1200.0, done=60.0 * reports
         )
         if reports:
-            log = logged(job.truth.learning, reports, reports / 6)
+            log = training_log(job.truth.learning, reports, reports / 6)
             state = msgspec.structs.replace(state, started=True, log=log)
         if k < 3:
             option = Option(pool=0, gpus=1, span="node", rate=1.0, power_w=250.0)

@@ -17,7 +17,7 @@ from ronda.instances.files import fits as profiles
 from ronda.instances.models.fits import Fit, Fits, batch_suffix
 from ronda.instances.traces.pollux import read_steps
 from ronda.solvers.fitting.fit import fit_measured
-from ronda.solvers.fitting.measurements import Measurements, Reading, read
+from ronda.solvers.fitting.measurements import Measurements, Reading, read_measurements
 from ronda.systems.hfta.fit import fit_shared, read_sharing
 from tools.maxima import fit_maxima
 from tools.program import run
@@ -85,7 +85,7 @@ def all_fits(source: Path) -> Iterator[Fit]:
 def elasticflow_a100(source: Path) -> Iterator[Fit]:
     """Yield the fits of ElasticFlow's A100 tables: one pass, 8 GPUs a node."""
     reading = Reading(gpu_type="A100", gpus_per_node=8, skip_zero=True)
-    for table in read(source / "elasticflow" / "throughputs_A100.csv", reading):
+    for table in read_measurements(source / "elasticflow" / "throughputs_A100.csv", reading):
         (fit,) = fit_measured(table)
         yield _named(fit, "elasticflow", table.application, ELASTICFLOW)
 
@@ -118,7 +118,7 @@ def elasticflow_t4(source: Path, wide: Fit) -> Fit:
         gpus_per_node=4,
         max_local_batch=wide.measured["local_batch"][1],
     )
-    (table,) = read(source / "elasticflow" / "throughputs_T4.csv", reading)
+    (table,) = read_measurements(source / "elasticflow" / "throughputs_T4.csv", reading)
     names = _FROM_POLLUX.get(wide.application, ())
     (fit,) = fit_measured(table, {name: getattr(wide.throughput, name) for name in names})
     named = _named(fit, "elasticflow", wide.application, ELASTICFLOW)
@@ -128,7 +128,7 @@ def elasticflow_t4(source: Path, wide: Fit) -> Fit:
 
 def zeus(source: Path) -> Iterator[Fit]:
     """Yield the fits of Zeus' power traces: speed is time without a cap over time with it."""
-    for table in read(source / "zeus" / "summary_power_4gpus.csv.gz"):
+    for table in read_measurements(source / "zeus" / "summary_power_4gpus.csv.gz"):
         for fit in fit_measured(table):
             named = structs.replace(fit, gpu_type=fit.gpu_type.upper())
             words = {**ZEUS, "source": f"{ZEUS['source']}, {fit.name}"}
@@ -179,7 +179,7 @@ def _short(value: Any) -> Any:
 def make(source: Path, out: Path) -> Iterator[str]:
     """Write the file, and say how many fits it has."""
     fits = packed(all_fits(source))
-    profiles.write(fits, out)
+    profiles.write_fits(fits, out)
     yield f"{out}: {len(fits.fits)} fits"
 
 

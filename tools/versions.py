@@ -104,14 +104,14 @@ class VersionHistory(Record, frozen=True, kw_only=True):
 def load(folder: Path) -> VersionHistory:
     """Return the history in a folder."""
     path = folder / FILE
-    return files.parse(storage.load(path), storage.label(path), VersionHistory)
+    return files.parse(storage.read_bytes(path), storage.label(path), VersionHistory)
 
 
 def store(history: VersionHistory, folder: Path) -> None:
     """Write the file, a line a record."""
     lines = b",\n".join(canonical.encode(record) for record in history.records)
     head = f'{{"format":"{history.format}","records":[\n'.encode()
-    storage.store(folder / FILE, head + lines + b"\n]}\n")
+    storage.write_bytes(folder / FILE, head + lines + b"\n]}\n")
 
 
 def measured(results: Iterable[Result], date: str) -> list[VersionRecord]:

@@ -9,7 +9,7 @@ from ronda.bench.exports.chrome_trace import chrome_trace
 from ronda.bench.exports.job_table import job_table
 from ronda.bench.exports.workload import standard_workload
 from ronda.instances.errors import InputError
-from ronda.instances.files.storage import label, packer, store
+from ronda.instances.files.storage import label, packer, write_bytes
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
 
@@ -49,4 +49,4 @@ def write_schedule(
     `name` is that of the format; None: as the suffix says.
     """
     text = format_of(path, name).make(instance, schedule).encode()
-    store(path, packer(path)(text) if path.name.endswith(".gz") else text)
+    write_bytes(path, packer(path)(text) if path.name.endswith(".gz") else text)

@@ -20,7 +20,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import printable
-from ronda.instances.files.storage import store
+from ronda.instances.files.storage import write_bytes
 
 # Okabe and Ito's palette, which people with colour-blindness can tell apart
 # (https://jfly.uni-koeln.de/color/).
@@ -39,7 +39,7 @@ def save_chart(chart: Chart, path: Path, *, svg: bool = False) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     shown = ([printable(x) if isinstance(x, str) else x for x in row] for row in chart.rows)
     csv.writer(numbers).writerows((chart.header, *shown))
-    store(path.with_suffix(".csv"), numbers.getvalue().encode())
+    write_bytes(path.with_suffix(".csv"), numbers.getvalue().encode())
     for kind in ("png", "svg") if svg else ("png",):
         save_picture(figure, path.with_suffix(f".{kind}"), kind)
     return path.with_suffix(".png")
@@ -192,4 +192,4 @@ def save_picture(figure: Figure, picture: Path, kind: str = "png") -> None:
     with rc_context({"svg.hashsalt": picture.stem}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a name may have any
         figure.savefig(drawn, format=kind, dpi=150, metadata=about)
-    store(picture, drawn.getvalue())
+    write_bytes(picture, drawn.getvalue())

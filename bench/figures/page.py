@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from ronda.instances.errors import InputError
-from ronda.instances.files.storage import label, load, store
+from ronda.instances.files.storage import label, read_bytes, write_bytes
 
 
 def fill(page: str, name: str, text: str, place: str = "page") -> str:
@@ -30,6 +30,6 @@ def fill(page: str, name: str, text: str, place: str = "page") -> str:
 
 def fill_file(path: Path, name: str, text: str | None = None) -> None:
     """Write a text between the marks of a page on the disk; without one only look for the marks."""
-    filled = fill(load(path).decode("utf-8"), name, text or "", label(path))
+    filled = fill(read_bytes(path).decode("utf-8"), name, text or "", label(path))
     if text is not None:
-        store(path, filled.encode())
+        write_bytes(path, filled.encode())

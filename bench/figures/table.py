@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ronda.instances.errors import printable
-from ronda.instances.files.storage import load, store
+from ronda.instances.files.storage import read_bytes, write_bytes
 from ronda.instances.tables.table import Best, Table
 
 TABLES = "tables.json"
@@ -38,9 +38,9 @@ def write_tables(tables: Iterable[Table], folder: Path, remarks: Iterable[str] =
             (table.title, *(_bare(row.get(name)) for name in names)) for row in records
         )
     lines += [f"* {printable(remark)}\n" for remark in remarks]
-    store(folder / "table.md", "\n".join(lines).encode())
-    store(folder / "table.tex", "\n".join(latex).encode())
-    store(folder / "table.csv", text.getvalue().encode())
+    write_bytes(folder / "table.md", "\n".join(lines).encode())
+    write_bytes(folder / "table.tex", "\n".join(latex).encode())
+    write_bytes(folder / "table.csv", text.getvalue().encode())
 
 
 def _plain(table: Table) -> dict[str, Any]:
@@ -50,14 +50,14 @@ def _plain(table: Table) -> dict[str, Any]:
 
 def keep_tables(tables: Iterable[Table], folder: Path) -> None:
     """Write tables as `read_tables` reads them."""
-    store(folder / TABLES, msgspec.json.encode([*map(_plain, tables)]))
+    write_bytes(folder / TABLES, msgspec.json.encode([*map(_plain, tables)]))
 
 
 def read_tables(folder: Path) -> list[Table]:
     """Return the tables that `keep_tables` wrote into a folder; none if it did not."""
     if not (folder / TABLES).exists():
         return []
-    found = msgspec.json.decode(load(folder / TABLES), type=list[dict[str, Any]])
+    found = msgspec.json.decode(read_bytes(folder / TABLES), type=list[dict[str, Any]])
     for each in found:
         each["rows"] = tuple(
             tuple(Best(t["best"]) if isinstance(t, dict) else t for t in row)

@@ -18,7 +18,7 @@ from ronda.bench.suites.cells import Cell, Expanded
 from ronda.bench.suites.tables import usual
 from ronda.instances.errors import InputError
 from ronda.instances.files import json as files
-from ronda.instances.files.storage import label, load
+from ronda.instances.files.storage import label, read_bytes
 from ronda.instances.instance import Instance
 from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
@@ -131,7 +131,7 @@ def find(folder: Path) -> Reported:
     made = Reported(folder, kind, mark["about"], results_of(folder).all())
     if not made.results:
         raise InputError(label(folder), "no run that ended", f"{expected}, once a run of it ended")
-    if not load(folder / RESULTS).endswith(b"\n"):
+    if not read_bytes(folder / RESULTS).endswith(b"\n"):
         made.gaps.append(f"the last line of {RESULTS} is cut off: its run is not shown")
     return made
 

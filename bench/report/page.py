@@ -15,7 +15,7 @@ from ronda.bench.report.detail import run_of, workload_of
 from ronda.bench.report.folder import Reported, find
 from ronda.bench.report.parts import fine, packed, part, text
 from ronda.bench.runs.results import Result
-from ronda.instances.files.storage import store
+from ronda.instances.files.storage import write_bytes
 from ronda.instances.instance import Instance
 
 PAGE = "report.html"
@@ -61,7 +61,7 @@ def write_report(folder: Path, watch: Watch | None = None) -> Path:
     """Write the page of a folder of results into it, whole or not at all; return where."""
     found = find(folder)
     page = page_of(found, watch or (lambda share, name: None))
-    store(folder / PAGE, page.encode())
+    write_bytes(folder / PAGE, page.encode())
     return folder / PAGE
 
 

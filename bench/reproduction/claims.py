@@ -9,7 +9,7 @@ import msgspec
 from ronda.bench.suites.suite import PACKAGED, converted
 from ronda.instances.base import Name, NonNegative, Record
 from ronda.instances.errors import InputError
-from ronda.instances.files.storage import load
+from ronda.instances.files.storage import read_bytes
 from ronda.instances.rules.problem import one_of, show
 
 LONG_MIN = 10.0
@@ -128,7 +128,7 @@ class Claims(Record, frozen=True, kw_only=True):
 def claims() -> tuple[Claim, ...]:
     """Return all claims, in the order in which they are shown."""
     path = PACKAGED.parent / "reproduction.toml"
-    found: Claims = converted(tomllib.loads(load(path).decode()), Claims, f"{path.name}, ")
+    found: Claims = converted(tomllib.loads(read_bytes(path).decode()), Claims, f"{path.name}, ")
     return found.claim
 
 

@@ -22,7 +22,7 @@ from ronda.bench.suites.rows import TableColumn, TableRow
 from ronda.bench.suites.suite import PACKAGED, Ratio, read
 from ronda.bench.suites.tables import Arranged
 from ronda.instances.errors import RondaError
-from ronda.instances.files.storage import file_name, store
+from ronda.instances.files.storage import file_name, write_bytes
 
 ANSWER = "answer.json"
 """What a command that is no suite printed, and which version it was."""
@@ -48,7 +48,7 @@ def carry_out(claim: Claim, out: Path, jobs: int) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         answer = msgspec.json.decode(done.stdout.splitlines()[-1])
         made = {"answer": answer, "version": ronda.__version__, "commit": commit()}
-        store(folder / ANSWER, msgspec.json.encode(made))
+        write_bytes(folder / ANSWER, msgspec.json.encode(made))
     return folder
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ronda.bench.runs.results import Result
-from ronda.instances.files.storage import store
+from ronda.instances.files.storage import write_bytes
 
 ABOUT = (
     *("key", "instance", "policy", "label", "level", "seed", "status", "message"),
@@ -45,11 +45,11 @@ def write_runs(results: Sequence[Result], folder: Path, *, parquet: bool) -> Non
     writer = csv.DictWriter(text, [*rows[0]] if rows else ABOUT)
     writer.writeheader()
     writer.writerows(rows)
-    store(folder / "results.csv", text.getvalue().encode())
+    write_bytes(folder / "results.csv", text.getvalue().encode())
     if parquet:
         import pyarrow
         from pyarrow.parquet import write_table
 
         data = io.BytesIO()
         write_table(pyarrow.Table.from_pylist(rows), data)
-        store(folder / "results.parquet", data.getvalue())
+        write_bytes(folder / "results.parquet", data.getvalue())

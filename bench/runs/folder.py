@@ -12,7 +12,7 @@ import msgspec
 
 from ronda.instances.errors import InputError
 from ronda.instances.files.seal import BrokenSealError, seal, unseal
-from ronda.instances.files.storage import label, load, store
+from ronda.instances.files.storage import label, read_bytes, write_bytes
 
 MARK = "ronda.json"
 """The file that says what a folder is for."""
@@ -57,7 +57,7 @@ def claim(path: Path, kind: str, about: dict[str, Any] | None = None) -> Iterato
         _lock(lock, path)
         used = _is_used(path, mark)  # by now: another command may have been first
         if not used:
-            store(path / MARK, msgspec.json.format(msgspec.json.encode(mark)) + b"\n")
+            write_bytes(path / MARK, msgspec.json.format(msgspec.json.encode(mark)) + b"\n")
         yield used
     finally:
         os.close(lock)
@@ -89,13 +89,13 @@ def _lock(lock: int, path: Path) -> None:
 
 def store_record(path: Path, fields: dict[str, Any]) -> None:
     """Write fields, at least one, as a JSON object with a checksum."""
-    store(path, seal(msgspec.json.format(msgspec.json.encode(fields))) + b"\n")
+    write_bytes(path, seal(msgspec.json.format(msgspec.json.encode(fields))) + b"\n")
 
 
 def load_record(path: Path, kind: type[Record]) -> Record:
     """Read what `store_record` wrote; refuse what is cut off or was changed."""
     try:
-        return msgspec.json.decode(unseal(load(path).rstrip(b"\n")), type=kind)
+        return msgspec.json.decode(unseal(read_bytes(path).rstrip(b"\n")), type=kind)
     except (msgspec.DecodeError, BrokenSealError):
         found = "a file that is cut off or was changed"
         expected = "what ronda wrote; delete it, and the same command makes it again"

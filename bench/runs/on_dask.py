@@ -31,7 +31,7 @@ from ronda.bench.runs.specs import RunCase
 from ronda.bench.runs.worker import Ending, RunLimits, Stop, StoppedError, carry_out, result_of
 from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.packaged import entries
-from ronda.instances.files.storage import store
+from ronda.instances.files.storage import write_bytes
 
 POLL_S, ASK_S = 0.5, 2.0
 """Seconds between two looks at a run, and for the scheduler to answer a question."""
@@ -109,7 +109,7 @@ def carry_out_on(
     result, said, errors = found
     for path, data in ((log, errors), (answer, said)):
         if data is not None:
-            store(path, data)
+            write_bytes(path, data)
     return result
 
 

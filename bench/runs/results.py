@@ -15,7 +15,7 @@ import msgspec
 from ronda.bench.runs.specs import KEY, Spec
 from ronda.instances.errors import InputError
 from ronda.instances.files.seal import BrokenSealError, seal, unseal, whole_lines
-from ronda.instances.files.storage import label, load, naming
+from ronda.instances.files.storage import label, naming, read_bytes
 
 Line = TypeVar("Line")
 
@@ -109,7 +109,7 @@ class SealedLines(Generic[Line]):
     ) -> None:
         self.path, self._key, self._fields = path, key, fields
         self._latest: dict[Any, Line] = {}
-        lines = whole_lines(load(path)) if path.exists() else []
+        lines = whole_lines(read_bytes(path)) if path.exists() else []
         self._whole = sum(len(line) + 1 for line in lines)
         for number, text in enumerate(lines, start=1):
             try:

@@ -37,11 +37,11 @@ class PredictorFile(Record, frozen=True, kw_only=True):
     @classmethod
     def by(cls, path: Path) -> "PredictorFile":
         """Return the file as it is now."""
-        return cls(path=str(path.absolute()), checksum=predictors.read(path).checksum)
+        return cls(path=str(path.absolute()), checksum=predictors.read_predictor(path).checksum)
 
     def read(self) -> Predictor:
         """Return the predictor; InputError if the file holds another one by now."""
-        found = predictors.read(self.path)
+        found = predictors.read_predictor(self.path)
         if found.checksum != self.checksum:
             raise InputError(self.path, "another predictor by now", "that with which the run began")
         return found

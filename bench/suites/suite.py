@@ -108,7 +108,7 @@ def read(path: Path) -> Suite:
     InputError
         Naming file and place, if anything in it is unknown, missing or of a wrong type.
     """
-    place, data = storage.label(path), storage.load(path)
+    place, data = storage.label(path), storage.read_bytes(path)
     try:
         text = data.decode("utf-8")
         document = tomllib.loads(text)

@@ -39,7 +39,7 @@ def firm_jobs(round: Round) -> list[JobState]:
     return [s for jobs in groups if not may_stop(jobs) for s in jobs]
 
 
-def named(kind: str, names: Sequence[object]) -> str:
+def kind_and_names(kind: str, names: Sequence[object]) -> str:
     """Return names with their kind, as in "jobs a, b"."""
     return f"{kind}{'s' * (len(names) > 1)} {', '.join(map(str, names))}"
 
@@ -47,7 +47,7 @@ def named(kind: str, names: Sequence[object]) -> str:
 def given_way(limit: str, row: str, jobs: Collection[JobState], found: str) -> Conflict:
     """Return the conflict of a limit, by its row, with jobs that may not be stopped."""
     names = [state.job.id for state in jobs]
-    which = named("job", names) if len(names) <= FEW else f"{len(names)} jobs"
+    which = kind_and_names("job", names) if len(names) <= FEW else f"{len(names)} jobs"
     which = f"{which}, which may not be stopped: {found}"
     rows = (*(f"one_option[{name}]" for name in names), row)
     return Conflict(rows, f"no plan keeps {limit} and {which}")

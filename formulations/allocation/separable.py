@@ -167,7 +167,11 @@ def normalise(problem: Separable) -> tuple[Separable, Units]:
     block_use, capacity = block_use / units.use[:, None], capacity / units.use
     rounded = use.reduced(np.maximum, _rounds(amount).astype(float), 0.0) > 0
     rounded |= _rounds(block_use).any(axis=1) | _rounds(capacity)
-    use, block_use, capacity = replace(use, amount=kept(amount)), kept(block_use), kept(capacity)
+    use, block_use, capacity = (
+        replace(use, amount=round_bits(amount)),
+        round_bits(block_use),
+        round_bits(capacity),
+    )
     by_blocks = np.abs(block_use) @ problem.block_count
     grown = capacity + 2.0**-29 * np.maximum(np.abs(capacity), by_blocks)
     own = Separable(
@@ -177,7 +181,7 @@ def normalise(problem: Separable) -> tuple[Separable, Units]:
         capacity=np.where(rounded, grown, capacity),
         names=problem.names,
         must=problem.must,
-        block_value=kept(problem.block_value / units.value),
+        block_value=round_bits(problem.block_value / units.value),
         block_use=block_use,
         block_count=problem.block_count,
         block_integer=problem.block_integer,
@@ -235,15 +239,15 @@ def _broken(numbers: Floats) -> Mask:
 
 
 def _rounds(amounts: Floats) -> Mask:
-    """Return where numbers lose more than their last bits when they are `kept`."""
-    return np.asarray(np.abs(kept(amounts) - amounts) > 1e-14 * np.abs(amounts))
+    """Return where numbers lose more than their last bits by `round_bits`."""
+    return np.asarray(np.abs(round_bits(amounts) - amounts) > 1e-14 * np.abs(amounts))
 
 
 def _in_unit(values: Floats, unit: float) -> Floats:
-    """Return `kept` values in a unit, without copying all of them."""
+    """Return rounded values in a unit, without copying all of them."""
     found = np.empty_like(values)
     for k in range(0, len(values), CHUNK):
-        found[k : k + CHUNK] = kept(values[k : k + CHUNK] / unit)
+        found[k : k + CHUNK] = round_bits(values[k : k + CHUNK] / unit)
     return found
 
 
@@ -252,7 +256,7 @@ def largest(values: Floats) -> float:
     return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
-def kept(values: Numbers) -> Numbers:
+def round_bits(values: Numbers) -> Numbers:
     """Round to 30 bits, one part in 10^9.
 
     This is G. W. Veltkamp's splitting (T. J. Dekker, Numer. Math. 18, 1971).

@@ -32,7 +32,7 @@ def move_losses(round: Round, table: OptionTable, worth: Floats) -> Floats:
     return np.ceil(losses / grain) * grain if grain else losses
 
 
-def settle(genes: Genes, case: Case, losses: Floats) -> Genes:
+def with_moves(genes: Genes, case: Case, losses: Floats) -> Genes:
     """Return genes with the places of jobs and the costs of moving them (`move_losses`)."""
     pools = [_pool_moves(genes, case, losses, p) for p in range(len(case.table.pools))]
     moving = tuple(pool for pool in pools if len(pool.job) and len(pool.sizes))

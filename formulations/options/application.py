@@ -12,7 +12,7 @@ from ronda.instances.cluster import Cluster, Pool
 from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.models.cache import per_record
 from ronda.instances.models.configuration import Configuration
-from ronda.instances.models.efficiency import worth
+from ronda.instances.models.efficiency import efficiency_at
 from ronda.instances.models.power import speed_and_watts
 from ronda.instances.models.throughput import model_of
 from ronda.instances.profile import NoiseScale, Parametric, Profile, Rated, Rigid, Tabular
@@ -185,7 +185,7 @@ class Application:
         base = self.profile.base_batch
         if noise is None or batch == base or self.rigid or self.rated is not None:
             return 1.0  # rates that are handed over include it
-        return worth(noise, batch, base)
+        return efficiency_at(noise, batch, base)
 
     def option(
         self,

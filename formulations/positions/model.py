@@ -34,11 +34,11 @@ from ronda.formulations.allocation.pyomo_model import build_separable
 from ronda.formulations.allocation.rows import KILO, named_blocks, separable
 from ronda.formulations.allocation.separable import normalise
 from ronda.formulations.positions.cuts import add_cuts, at_least, in_use, room
-from ronda.formulations.positions.variables import Group, Nodes, Ways, largest, nodes_of
+from ronda.formulations.positions.variables import Group, Nodes, Ways, largest_nodes, nodes_of
 from ronda.instances.arrays import Rows
 
 
-def build(found: Ways, *, units_of_its_own: bool = True) -> Any:
+def build_positions(found: Ways, *, units_of_its_own: bool = True) -> Any:
     """Return the model of ways, which has its data in the attributes ``ways`` and ``nodes``.
 
     With `units_of_its_own` its objective is in units of the largest value (``scale``), otherwise
@@ -148,7 +148,7 @@ def capped_pieces(model: Any) -> None:
 
     Ways tied to a rack have all pieces there.
     """
-    found, most = model.ways, largest(model.ways.case.round.cluster.topology)
+    found, most = model.ways, largest_nodes(model.ways.case.round.cluster.topology)
     needs = defaultdict(list)
     model.capped_pieces = pyo.ConstraintList()
     for i, racks in model.capped.items():
@@ -170,7 +170,7 @@ def power_in_rack(model: Any) -> None:
     """Σ extra watts of the GPUs that ways have in rack r and pool p ≤ 1000 y_pr."""
     found, case = model.ways, model.ways.case
     topology = case.round.cluster.topology
-    most = largest(topology)
+    most = largest_nodes(topology)
     each_w = case.extra_w / np.maximum(case.gpus, 1)
     drawn: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
 
@@ -219,7 +219,7 @@ def _variables(model: Any) -> None:
     wanted = defaultdict(set)
     for _, pool, size, _ in pieces_of(found):
         wanted[pool].add(size)
-    add_cuts(model, nodes.groups, wanted, largest(found.case.round.cluster.topology))
+    add_cuts(model, nodes.groups, wanted, largest_nodes(found.case.round.cluster.topology))
     _keeps(model)
     model.in_use = {c: in_use(model, c) for c in range(len(nodes.groups))}
 
@@ -273,7 +273,7 @@ def _path(model: Any, n: int, group: Group) -> dict[int, list[Any]]:
 def pieces_of(found: Ways) -> Iterator[tuple[int, int, int, int]]:
     """Yield (way, pool, GPUs, count) of all pieces of fresh ways that are not mixed."""
     case = found.case
-    most = largest(case.round.cluster.topology)
+    most = largest_nodes(case.round.cluster.topology)
     for i in np.flatnonzero(~found.stay & ~found.mixed).tolist():
         pool = int(case.pool[i])
         if found.whole[i]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ronda.formulations.positions.cuts import pieces_cut, whole_number
 from ronda.formulations.positions.model import chosen_ways
-from ronda.formulations.positions.variables import Ways, largest
+from ronda.formulations.positions.variables import Ways, largest_nodes
 
 Placement = tuple[tuple[int, int], ...]
 
@@ -51,7 +51,7 @@ class _Supply:
         if found.mixed[i]:
             return self._mixed(i)
         pool = int(found.case.pool[i])
-        size, rest = largest(found.case.round.cluster.topology)[pool], int(found.rest[i])
+        size, rest = largest_nodes(found.case.round.cluster.topology)[pool], int(found.rest[i])
         wholes, blocks = self._pieces[pool, size], self._pieces[pool, rest]
         taken, near = [], list[int]()
         for rack, count in self._whole_racks(i, wholes):

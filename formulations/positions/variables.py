@@ -80,7 +80,7 @@ def ways(case: Case, ties: float | None = None) -> Ways:
     return _pieces(wide, stay[order], node_price, ties)
 
 
-def restrict(found: Ways, kept: Rows) -> Ways:
+def restrict_ways(found: Ways, kept: Rows) -> Ways:
     """Return the ways with some ascending numbers."""
     some = np.zeros(len(found.stay), dtype=bool)
     some[kept] = True
@@ -90,7 +90,7 @@ def restrict(found: Ways, kept: Rows) -> Ways:
     return replace(found, case=restrict_case(found.case, some), **columns)
 
 
-def largest(topology: Topology) -> list[int]:
+def largest_nodes(topology: Topology) -> list[int]:
     """Return (P,) the GPUs of each pool's largest node in service, 1 where none is."""
     most = np.ones(len(topology.pools), dtype=np.int64)
     np.maximum.at(most, topology.node_pool, topology.node_gpus)
@@ -100,7 +100,7 @@ def largest(topology: Topology) -> list[int]:
 def _pieces(case: Case, stay: Mask, node_price: float, ties: float | None) -> Ways:
     """Return the number of whole nodes and the block of every option."""
     topology = case.round.cluster.topology
-    most = largest(topology)
+    most = largest_nodes(topology)
     whole, rest = np.divmod(case.gpus, np.array(most)[case.pool])
     mixed = np.zeros(len(whole), dtype=bool)
     for p in range(len(topology.pools)):

@@ -121,7 +121,7 @@ def _slower(
     return float(np.exp(np.mean(found))) if found else 1.0
 
 
-def believed(known: Parametric | Tabular, measured: Measured) -> Parametric | Tabular:
+def believed_model(known: Parametric | Tabular, measured: Measured) -> Parametric | Tabular:
     """Return the model that stands in for one whose steps are not known.
 
     The known model still says which configurations can run, and how far computing depends on the

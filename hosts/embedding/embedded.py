@@ -36,7 +36,7 @@ from ronda.instances.check.option import completed
 from ronda.instances.clock import Deadline, OutOfTimeError, cancellable
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
-from ronda.instances.files.storage import load, store
+from ronda.instances.files.storage import read_bytes, write_bytes
 from ronda.instances.job import Allocation, Costs, Job
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.profile import NoiseScale, Profile
@@ -387,7 +387,7 @@ class Embedded:
             )
             data = msgspec.msgpack.encode(saved)
         if path is not None:
-            store(Path(path), data)
+            write_bytes(Path(path), data)
         return data
 
     @classmethod
@@ -407,7 +407,7 @@ class Embedded:
         on_decision
             As of a new one; it is not saved, and a warning says so where one was there.
         """
-        data = saved if isinstance(saved, bytes) else load(Path(saved))
+        data = saved if isinstance(saved, bytes) else read_bytes(Path(saved))
         try:
             found = msgspec.msgpack.decode(data, type=SavedState)
         except msgspec.DecodeError as error:

@@ -24,25 +24,25 @@ def fitted(word: str = "") -> tuple[Fit, ...]:
 
 @lru_cache(maxsize=1)
 def _packaged() -> tuple[Fit, ...]:
-    return decode(storage.packaged("profiles.json"), "profiles.json").fits
+    return decode_fits(storage.packaged("profiles.json"), "profiles.json").fits
 
 
-def find(name_or_path: str | Path) -> tuple[Fit, ...]:
+def find_fits(name_or_path: str | Path) -> tuple[Fit, ...]:
     """Return a packaged fit by its name, or those of a file."""
     known = {fit.name: fit for fit in fitted()}
     if str(name_or_path) in known:
         return (known[str(name_or_path)],)
     if not os.path.lexists(name_or_path):
         raise storage.neither("profile", str(name_or_path), known, "ronda profile list")
-    return read(name_or_path).fits
+    return read_fits(name_or_path).fits
 
 
-def read(path: str | Path) -> Fits:
+def read_fits(path: str | Path) -> Fits:
     """Read a file of fits, plain or compressed."""
-    return decode(storage.load(Path(path)), storage.label(path))
+    return decode_fits(storage.read_bytes(Path(path)), storage.label(path))
 
 
-def decode(data: bytes, place: str) -> Fits:
+def decode_fits(data: bytes, place: str) -> Fits:
     """Read fits from bytes, plain or compressed; errors call them `place`."""
     found = files.parse(storage.unpack(data, place), place, {"ronda/fits/1": Fits})
     names = [fit.name for fit in found.fits]
@@ -52,14 +52,16 @@ def decode(data: bytes, place: str) -> Fits:
     return found
 
 
-def write(fits: Fits, path: str | Path) -> None:
+def write_fits(fits: Fits, path: str | Path) -> None:
     """Write fits as `ronda.instances.files.json.write` writes instances."""
     pack = storage.packer(Path(path))
     text = msgspec.json.format(canonical.encode(fits), indent=1) + b"\n"
-    storage.store(Path(path), pack(text))
+    storage.write_bytes(Path(path), pack(text))
 
 
-def profile(throughput: Fit, power: Fit | None = None, *, name: str | None = None) -> Profile:
+def profile_of_fits(
+    throughput: Fit, power: Fit | None = None, *, name: str | None = None
+) -> Profile:
     """Return a profile for an instance from a fit of speed and, if given, one of power.
 
     Local batches above the largest measured one are not allowed, as they may not fit. The caller is

@@ -64,7 +64,7 @@ def read(path: str | Path) -> Document:
     """
     if str(path) == "-":
         return decode(storage.standard_input(), "standard input")
-    return decode(storage.load(Path(path)), storage.label(path))
+    return decode(storage.read_bytes(Path(path)), storage.label(path))
 
 
 def decode(data: bytes, place: str) -> Document:
@@ -75,7 +75,7 @@ def decode(data: bytes, place: str) -> Document:
 def read_part(path: str | Path, kind: type[T]) -> T:
     """Read a part of a document, such as a `Cluster`, from a file of its own."""
     place = storage.label(path)
-    return parse(storage.unpack(storage.load(Path(path)), place), place, kind)
+    return parse(storage.unpack(storage.read_bytes(Path(path)), place), place, kind)
 
 
 def parse(text: bytes, place: str, kinds: Mapping[str, type[T]] | type[T]) -> T:
@@ -124,7 +124,7 @@ def write(obj: Document, path: str | Path) -> None:
     text = canonical.encode(plain)
     if pack is storage.as_it_is and len(text) < INDENT_BELOW:
         text = msgspec.json.format(text, indent=2)
-    storage.store(Path(path), pack(text + b"\n"))
+    storage.write_bytes(Path(path), pack(text + b"\n"))
 
 
 def fingerprint(obj: Document) -> str:

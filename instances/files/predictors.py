@@ -11,16 +11,16 @@ from ronda.instances.files.seal import checksum
 from ronda.instances.models.fits import Predictor
 
 
-def write(predictor: Predictor, path: str | Path) -> None:
+def write_predictor(predictor: Predictor, path: str | Path) -> None:
     """Write a predictor with its checksum, whole or not at all."""
     pack = storage.packer(Path(path))
-    storage.store(Path(path), pack(canonical.encode(sealed(predictor)) + b"\n"))
+    storage.write_bytes(Path(path), pack(canonical.encode(sealed(predictor)) + b"\n"))
 
 
-def read(path: str | Path) -> Predictor:
+def read_predictor(path: str | Path) -> Predictor:
     """Read a predictor, plain or compressed, and refuse one with a wrong checksum."""
     place = storage.label(path)
-    data = storage.unpack(storage.load(Path(path)), place)
+    data = storage.unpack(storage.read_bytes(Path(path)), place)
     found = files.parse(data, place, {"ronda/predictor/1": Predictor})
     if found.checksum != sealed(found).checksum:
         raise InputError(place, f"the checksum {found.checksum!r}", "that of its text: train again")

@@ -36,7 +36,7 @@ def label(path: str | Path) -> str:
     return text if text.isprintable() and text else show(text, 4096)
 
 
-def load(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
     """Return the bytes of a regular file, within the size that `limits` allow."""
     try:
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
@@ -141,7 +141,7 @@ def packer(path: Path) -> Callable[[bytes], bytes]:
     raise InputError(label(path), found, "a name that ends in .json, .json.gz or .json.zst")
 
 
-def store(path: Path, data: bytes) -> None:
+def write_bytes(path: Path, data: bytes) -> None:
     """Write a file in one step, so that readers see the old file or the new one, never a part.
 
     The target of a link is replaced. If writing fails the old file stays.

@@ -41,7 +41,7 @@ def scales_at(noises: Sequence[NoiseScale], batches: tuple[float, ...]) -> Float
     return np.array([scale_at(noise, batches) for noise in noises])
 
 
-def worth(noise: NoiseScale, batch: float, base_batch: float) -> float:
+def efficiency_at(noise: NoiseScale, batch: float, base_batch: float) -> float:
     """Return E(B) of one batch at a noise scale."""
     if batch in noise.batches:  # most often, and many times faster than to interpolate
         return efficiency(noise.scale[noise.batches.index(batch)], batch, base_batch)

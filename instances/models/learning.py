@@ -30,7 +30,7 @@ def to_come(curve: LearningCurve, share: float) -> float:
     return (1.0 / (1.0 + curve.steepness * min(share, 1.0)) - end) / (1.0 - end)
 
 
-def logged(curve: LearningCurve | Losses, epochs: int, share: float) -> TrainingLog:
+def training_log(curve: LearningCurve | Losses, epochs: int, share: float) -> TrainingLog:
     """Return the log after a number of `epochs`, which selects the noise.
 
     `share` is the share of the job's work that is done at the last one.

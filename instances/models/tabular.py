@@ -50,7 +50,7 @@ def stacked(models: Sequence[Tabular]) -> Tables:
 
 
 @per_record(maxsize=1024)
-def table_of(model: Tabular) -> Tables:
+def table_of_model(model: Tabular) -> Tables:
     """Return the table of one model."""
     return stacked([model])
 

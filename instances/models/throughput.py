@@ -34,7 +34,7 @@ from ronda.instances.models.tabular import (
     fastest_passes,
     measured_phases,
     stacked,
-    table_of,
+    table_of_model,
 )
 from ronda.instances.profile import Parametric, Profile, Rated, Rigid, Tabular, Throughput
 from ronda.instances.violation import ROUNDING
@@ -88,7 +88,7 @@ def phases(
         n, spread, batch = np.broadcast_arrays(
             *(np.asarray(x, dtype=float) for x in (gpus, nodes, local_batch))
         )
-        table = table_of(model)
+        table = table_of_model(model)
         cell = cells(table, np.zeros(n.shape, dtype=np.int64), n, spread)
         compute, exposed = measured_phases(table, cell, batch)
         return np.asarray(compute * slowdown(model.phi, clock)), exposed
@@ -155,7 +155,7 @@ def measured_steps(
     """
     models = [model_of(profile, gpu_type) for profile in profiles]
     measured = [model for model in models if isinstance(model, Tabular)]
-    tables = table_of(measured[0]) if len(models) == 1 else stacked(measured)
+    tables = table_of_model(measured[0]) if len(models) == 1 else stacked(measured)
     limits = [
         (m.phi, p.min_local_batch, _most(p, gpu_type))
         for m, p in zip(measured, profiles, strict=True)

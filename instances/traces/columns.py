@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ronda.instances.base import Name, Positive, Record
 from ronda.instances.errors import InputError
-from ronda.instances.files.storage import label, load
+from ronda.instances.files.storage import label, read_bytes
 from ronda.instances.tables.table import Table
 
 if TYPE_CHECKING:
@@ -392,7 +392,7 @@ _FIELDS = "of " + ", ".join(Columns.__struct_fields__)
 
 
 def _kept(text: str) -> Columns:
-    given = load(Path(text))
+    given = read_bytes(Path(text))
     try:
         return msgspec.json.decode(given, type=Columns)
     except (msgspec.DecodeError, ValueError) as error:

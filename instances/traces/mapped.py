@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ronda.instances.errors import InputError, printable, short
-from ronda.instances.files.storage import load
+from ronda.instances.files.storage import read_bytes
 from ronda.instances.instance import Instance
 from ronda.instances.rules.problem import Problem, limits
 from ronda.instances.traces.columns import (
@@ -224,7 +224,7 @@ def table_of(
     columns = there(columns.without(() if by_name else ("vc",)))
     if path.suffix == ".parquet":
         try:
-            frame = pd.read_parquet(io.BytesIO(load(path))).astype(str)
+            frame = pd.read_parquet(io.BytesIO(read_bytes(path))).astype(str)
         except (ValueError, ImportError, OSError) as error:
             raise InputError(str(path), str(error).splitlines()[0], "a table of jobs") from error
         found = Cells(frame.set_axis(range(1, len(frame) + 1)))

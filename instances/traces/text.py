@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ronda.instances.errors import InputError
-from ronda.instances.files.storage import label, load, unpack
+from ronda.instances.files.storage import label, read_bytes, unpack
 from ronda.instances.traces.columns import CSV, Dialect
 
 Row = tuple[int, list[str]]
@@ -43,7 +43,7 @@ class Cells:
 
 def read_cells(path: str | Path, dialect: Dialect = CSV) -> Cells:
     """Read a text file, compressed or not; InputError if its lines are no rows of a table."""
-    return cells(load(Path(path)), label(path), dialect)
+    return cells(read_bytes(Path(path)), label(path), dialect)
 
 
 def cells(data: bytes, place: str, dialect: Dialect = CSV) -> Cells:

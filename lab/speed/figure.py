@@ -8,7 +8,7 @@ from typing import Any
 from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
 from ronda.bench.figures.draw import colour, drawn, save_picture
 from ronda.instances.errors import InputError
-from ronda.instances.files.storage import load
+from ronda.instances.files.storage import read_bytes
 from ronda.instances.tables.numbers import seconds
 
 STAGES = {
@@ -31,7 +31,7 @@ Lines = list[dict[str, Any]]
 def read_lines(path: Path, case: str) -> Lines:
     """Return the lines of a case in a results file, by number of jobs; an InputError if none."""
     lines: Lines = []
-    for number, line in enumerate(load(path).splitlines(), 1):
+    for number, line in enumerate(read_bytes(path).splitlines(), 1):
         try:
             if line.strip() and (found := json.loads(line))["case"] == case:
                 if not all(found[name] > 0 for name in NEEDED[case]):

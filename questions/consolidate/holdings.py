@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ronda.formulations.positions.variables import Group, largest
+from ronda.formulations.positions.variables import Group, largest_nodes
 from ronda.formulations.watts import extra_gpu_w, node_w, rack_caps
 from ronda.instances.arrays import Floats
 from ronda.instances.clock import watched
@@ -163,7 +163,7 @@ def holdings(round: Round, saving: Saving = "nodes") -> Holdings:
 def _movers(round: Round) -> dict[str, Mover]:
     """Return the jobs that may move."""
     topology, found = round.cluster.topology, dict[str, Mover]()
-    most, capped = largest(topology), bool(rack_caps(round.cluster))
+    most, capped = largest_nodes(topology), bool(rack_caps(round.cluster))
     for state in round.running:
         held = state.allocation
         if held is None or not state.job.preemptible:

@@ -27,7 +27,7 @@ import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
 from ronda.formulations.positions.cuts import add_cuts, at_least, in_use, room
-from ronda.formulations.positions.variables import largest
+from ronda.formulations.positions.variables import largest_nodes
 from ronda.formulations.watts import TOLERANCE, rack_caps
 from ronda.instances.clock import watched
 from ronda.questions.consolidate.holdings import Content, Holdings
@@ -169,7 +169,7 @@ def _variables(model: Any) -> None:
         wanted[pool].add(gpus)
     for mover in found.wide:
         wanted[mover.kind[0]] |= {gpus for gpus, _ in mover.pieces}
-    add_cuts(model, found.groups, wanted, largest(found.round.cluster.topology))
+    add_cuts(model, found.groups, wanted, largest_nodes(found.round.cluster.topology))
     for cut in model.cut.values():
         cut.set_value(0)
     model.in_use = [in_use(model, c) for c in range(len(found.groups))]

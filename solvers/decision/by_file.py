@@ -36,7 +36,7 @@ def model_of(question: Question, *, exact: bool) -> Any:
     """
     if not exact:
         return build(question.round, question.table, question.values)
-    from ronda.formulations.positions.model import build as build_exact
+    from ronda.formulations.positions.model import build_positions as build_exact
 
     case = make_case(question.round, question.table, question.values, Fidelity.NODES)
     return build_exact(ways(case), units_of_its_own=False)

@@ -25,7 +25,7 @@ from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.formulations.placement.nodes import Placement
-from ronda.formulations.positions.variables import Ways, restrict, ways
+from ronda.formulations.positions.variables import Ways, restrict_ways, ways
 from ronda.instances.arrays import Floats, Rows
 from ronda.instances.job import used_nodes
 from ronda.instances.plan import Plan, StopReason, trusted_bound
@@ -211,7 +211,7 @@ def _decomposed(run: _Exact, choice: Choice, problem: Separable, answer: Answer)
 
     Prices bound what a plan with any way is worth: D less the way's loss.
     """
-    from ronda.formulations.positions.model import build
+    from ronda.formulations.positions.model import build_positions
     from ronda.solvers.decision.node_cuts import Cut, node_cut, with_cuts
 
     search, cuts, most = run.search, list[Cut](), CORE
@@ -219,7 +219,7 @@ def _decomposed(run: _Exact, choice: Choice, problem: Separable, answer: Answer)
     while True:
         for _ in range(CUTS):
             kept, _least = run.core(choice, losses, answer.dual.bound, most)
-            model, left_s = build(restrict(run.ways, kept)), search.deadline.left()
+            model, left_s = build_positions(restrict_ways(run.ways, kept)), search.deadline.left()
             cuts.append(node_cut(model, run.ways, kept, left_s - search.reserve_s))
             tighter = with_cuts(problem, cuts)
             answer = first_answer(tighter, search)
@@ -242,13 +242,13 @@ def _decomposed(run: _Exact, choice: Choice, problem: Separable, answer: Answer)
 
 def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choice:
     """Solve the exact model of some ways; plans with others are worth `elsewhere` at most."""
-    from ronda.formulations.positions.model import build
-    from ronda.solvers.exact.from_pyomo import linear_form, load
+    from ronda.formulations.positions.model import build_positions
+    from ronda.solvers.exact.from_pyomo import linear_form, set_values
 
     search = run.search
-    deadline, ways = search.deadline, restrict(run.ways, kept)
+    deadline, ways = search.deadline, restrict_ways(run.ways, kept)
     began = deadline.elapsed()
-    model = build(ways)
+    model = build_positions(ways)
     form = linear_form(model)
     outcome, done = solved(form, None, len(kept), choice, search, began)
     bound = choice.bound
@@ -257,7 +257,7 @@ def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choi
         bound = trusted_bound(told, bound, choice.objective if choice.incumbents else None)
     if outcome.x is None:
         return replace(done, bound=max(bound, done.objective))
-    load(form, outcome.x)
+    set_values(form, outcome.x)
     found = run.read(model, done)
     if choice.incumbents and found.objective <= choice.objective:
         return replace(done, bound=max(bound, done.objective))

@@ -191,7 +191,7 @@ SOLVERS = MIP | {
 """All solvers of models by name."""
 
 
-def find(name: str, place: str, known: Collection[str] = tuple(MIP)) -> Solver:
+def find_solver(name: str, place: str, known: Collection[str] = tuple(MIP)) -> Solver:
     """Return an installed solver; InputError, with the installed ones, if it is not."""
     if name in known and SOLVERS[name].installed:
         return SOLVERS[name]

@@ -28,11 +28,11 @@ def solve(model: Any, effort: Effort | None = None, solver: str = "highs") -> Ou
     start = [np.nan if each.value is None else each.value for each in form.columns]
     asked = Effort() if effort is None else effort
     outcome = SOLVERS[solver].solve_form(form, asked, np.array(start, dtype=float))
-    load(form, outcome.x)
+    set_values(form, outcome.x)
     return outcome
 
 
-def load(form: LinearForm, x: Floats | None) -> None:
+def set_values(form: LinearForm, x: Floats | None) -> None:
     """Give the variables of the Pyomo model the values (n,), if there are any."""
     if x is not None:
         for variable, number in zip(form.columns, x.tolist(), strict=True):

@@ -14,7 +14,7 @@ import numpy as np
 from ronda.instances.arrays import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.instances.files import storage
-from ronda.solvers.exact.from_pyomo import linear_form, load
+from ronda.solvers.exact.from_pyomo import linear_form, set_values
 from ronda.solvers.exact.highs import highs_of
 from ronda.solvers.exact.linear_form import LinearForm
 
@@ -112,7 +112,7 @@ def load_solution(
     follow = {id(variable) for variable in derived}
     own = (k not in told and id(one) in follow for k, one in enumerate(form.columns))
     _feasible(form, whole, np.fromiter(own, np.bool_, len(x)), label)
-    load(form, whole)
+    set_values(form, whole)
     said = (match for line in lines if (match := _OBJECTIVE.search(line)))
     return next((_number(match[1]) for match in said), None)
 
@@ -207,4 +207,4 @@ def _feasible(form: LinearForm, x: Floats, free: Mask, label: str) -> None:
 
 
 def _lines(path: str | os.PathLike[str]) -> list[str]:
-    return storage.load(Path(path)).decode("utf-8", "replace").splitlines()
+    return storage.read_bytes(Path(path)).decode("utf-8", "replace").splitlines()

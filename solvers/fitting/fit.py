@@ -27,7 +27,7 @@ from ronda.instances.models.fits import (
 from ronda.instances.models.power import gpu_power_w
 from ronda.instances.profile import PowerCurve
 from ronda.solvers.fitting.least_squares import Fitted
-from ronda.solvers.fitting.measurements import Kind, Measurements, Reading, read
+from ronda.solvers.fitting.measurements import Kind, Measurements, Reading, read_measurements
 from ronda.solvers.fitting.power import fit_power
 from ronda.solvers.fitting.throughput import fit_throughput, seconds
 
@@ -56,14 +56,15 @@ def fit_table(
     """Fit every application and GPU of a table of measurements, and for power each batch size.
 
     Fits are ordered as in the table; ``docs/fitting.md`` lists its columns. `kind`: see
-    `ronda.solvers.fitting.measurements.read`; `known`, `shared` and `seed`: see `fit_measured`.
+    `ronda.solvers.fitting.measurements.read_measurements`; `known`, `shared` and `seed`: see
+    `fit_measured`.
 
     Raises
     ------
     InputError
         With file and row if the table cannot be used, or with the parameter that it cannot tell.
     """
-    tables = read(path, reading, kind)
+    tables = read_measurements(path, reading, kind)
     found: list[Fit] = []
     for k, table in enumerate(tables):
         found += fit_measured(table, known, shared=shared, seed=seed)

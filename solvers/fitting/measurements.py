@@ -97,7 +97,7 @@ class Measurements:
         return InputError(place, found, expected)
 
 
-def read(
+def read_measurements(
     path: str | Path, reading: Reading | None = None, kind: Kind | None = None
 ) -> list[Measurements]:
     """Read a CSV table of measurements, one `Measurements` for each application and GPU.

@@ -73,7 +73,7 @@ class Evolved:
 def toolbox(genes: Genes, settings: EvolutionSettings) -> base.Toolbox:
     """Return the operators of the search; `map` hands all individuals to `evaluate` together."""
     box, free = base.Toolbox(), genes.free.tolist()
-    box.register("draw", operators.draw, genes, free)
+    box.register("draw", operators.random_genome, genes, free)
     box.register("respond", operators.respond, genes)
     box.register("clone", _copy)
     box.register("mate", operators.mate, genes)

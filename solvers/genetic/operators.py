@@ -68,13 +68,13 @@ def _shrink(genes: Genes, rows: Rows, resource: int, excess: float, spared: Mask
     return result
 
 
-def fill(genes: Genes, genome: Rows, exchanges: int) -> Rows:
+def fill_genome(genes: Genes, genome: Rows, exchanges: int) -> Rows:
     """Return the feasible genome with free capacity spent, by steps and exchanges of two jobs."""
     blocks = needed_blocks(genes.problem, genes.prices, genome)
     return spend(genes.problem, genes.prices, genome, blocks, exchanges)
 
 
-def draw(genes: Genes, free: Sequence[int]) -> Rows:
+def random_genome(genes: Genes, free: Sequence[int]) -> Rows:
     """Return a genome in which every job has a row at random, or none, as far as they fit."""
     genome = np.full(genes.problem.jobs, -1)
     starts, must = genes.problem.start, genes.problem.must
@@ -131,7 +131,7 @@ def evaluate(
     population = np.array(individuals)
     worth = genes.worth(population)
     for i in np.argsort(-worth, kind="stable")[:improved].tolist():
-        better = fill(genes, population[i], exchanges)
+        better = fill_genome(genes, population[i], exchanges)
         gained = float(genes.worth(better[None])[0])
         if gained > worth[i]:
             worth[i], individuals[i][:] = gained, better.tolist()

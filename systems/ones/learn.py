@@ -16,7 +16,7 @@ from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.files.packaged import load
 from ronda.instances.instance import Instance
 from ronda.instances.learning import LearningCurve, TrainingLog
-from ronda.instances.models.learning import logged
+from ronda.instances.models.learning import training_log
 from ronda.systems.ones.memory import OnesMemory, Trained
 from ronda.systems.ones.progress import ProgressPredictor, features
 
@@ -63,7 +63,7 @@ def history() -> tuple[Floats, Floats]:
         assert isinstance(truth.learning, LearningCurve)  # as the recipe makes them
         assert job.epoch is not None
         epochs = round(truth.work / job.epoch)
-        logs = [logged(truth.learning, e, e / epochs) for e in range(1, epochs + 1)]
+        logs = [training_log(truth.learning, e, e / epochs) for e in range(1, epochs + 1)]
         more, done = finished_rows(job.epoch, logs)
         rows += more
         progress += done

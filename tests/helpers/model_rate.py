@@ -1,7 +1,7 @@
 """The rate that the performance models of formulations/ give a job: for tests of other layers."""
 
 from ronda.instances.models.configuration import Configuration
-from ronda.instances.models.efficiency import worth
+from ronda.instances.models.efficiency import efficiency_at
 from ronda.instances.models.throughput import model_of, samples_per_s
 from ronda.instances.profile import Rigid
 
@@ -12,4 +12,4 @@ def work_rate(profile, gpu_type, gpus, nodes, batch, clock=1.0, noise=None, rack
     speed = float(samples_per_s(profile, gpu_type, at))
     if noise is None or isinstance(model_of(profile, gpu_type), Rigid):
         return speed
-    return speed * worth(noise, batch, profile.base_batch)
+    return speed * efficiency_at(noise, batch, profile.base_batch)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ronda.instances.files.fits import find
+from ronda.instances.files.fits import find_fits
 from ronda.instances.files.packaged import load
 from ronda.instances.models.power import gpu_power_w
 from ronda.instances.profile import PowerCurve
@@ -19,7 +19,7 @@ def test_stretching_by_hand():
 def test_curves_are_those_of_the_packaged_fits(application):
     """Watts at every clock within 3 % of the fit that the curve was taken from."""
     name, curve = CURVES[application]
-    (fit,) = find(name)
+    (fit,) = find_fits(name)
     assert gpu_power_w(curve, CLOCKS) == pytest.approx(gpu_power_w(fit.power, CLOCKS), rel=0.03)
 
 

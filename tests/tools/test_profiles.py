@@ -11,7 +11,7 @@ import pytest
 from ronda.instances.files.fits import fitted
 from ronda.instances.models.power import gpu_power_w
 from ronda.instances.tables.fits import families
-from ronda.solvers.fitting.measurements import Reading, read
+from ronda.solvers.fitting.measurements import Reading, read_measurements
 from ronda.solvers.fitting.power import fit_power
 from ronda.solvers.fitting.throughput import fit_throughput
 from tools.profiles import ZEUS_NAMES, elasticflow_a100, main, packed, zeus
@@ -71,14 +71,16 @@ def test_throughput_is_fitted_again_to_the_packaged_numbers():
     """Two of the A100 tables: the same parameters."""
     path = SOURCE / "elasticflow" / "throughputs_A100.csv"
     for model in ("bert", "vgg16"):
-        (table,) = read(path, Reading(model=model, gpu_type="A100", gpus_per_node=8))
+        (table,) = read_measurements(path, Reading(model=model, gpu_type="A100", gpus_per_node=8))
         again, packaged = fit_throughput(table, {}).model, fit(f"elasticflow-{model}-A100")
         assert again.beta_c_s == pytest.approx(packaged.throughput.beta_c_s, rel=1e-2)
 
 
 def test_power_is_fitted_again_to_the_packaged_numbers():
     """BERT on a V100: the same watts at every speed."""
-    tables = read(SOURCE / "zeus" / "summary_power_4gpus.csv.gz", Reading(model="squad"))
+    tables = read_measurements(
+        SOURCE / "zeus" / "summary_power_4gpus.csv.gz", Reading(model="squad")
+    )
     curves = fit_power(next(t for t in tables if t.gpu_type == "v100"), {})
     for batch, again in curves.items():
         packaged = fit(f"zeus-bert-squad-V100-b{batch:g}").power

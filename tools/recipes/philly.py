@@ -22,7 +22,7 @@ from ronda.instances.generate.common import estimate
 from ronda.instances.generate.faults import Breakage, broken
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job, Truth
-from ronda.instances.models.efficiency import worth
+from ronda.instances.models.efficiency import efficiency_at
 from ronda.instances.profile import NoiseCurve, NoiseScale, Profile, Tabular
 from tools.recipes.energy import HALF_DAY, energy
 
@@ -101,7 +101,7 @@ def _job(
     model = _model(asked)
     noise = NoiseScale(batches=curves[model].batches, scale=curves[model].scale[1])
     assert job.truth is not None
-    value = worth(noise, asked.base_batch, profiles[model].base_batch)
+    value = efficiency_at(noise, asked.base_batch, profiles[model].base_batch)
     work = float(f"{job.truth.work * value:.9g}")
     return structs.replace(
         job,

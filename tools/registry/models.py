@@ -55,7 +55,7 @@ def pack(path: Path, folder: Path) -> None:
     """Compress a model into a folder, if that makes it small."""
     packed = gzip.compress(path.read_bytes(), mtime=0)
     if len(packed) <= PACKED_KIB << 10:
-        storage.store(folder / f"{path.name}.gz", packed)
+        storage.write_bytes(folder / f"{path.name}.gz", packed)
 
 
 def optimum(path: Path) -> float | None:

@@ -110,7 +110,7 @@ class Registry(Record, frozen=True, kw_only=True):
 def load(folder: Path) -> Registry:
     """Return the registry of a folder."""
     path = folder / FILE
-    return files.parse(storage.load(path), storage.label(path), Registry)
+    return files.parse(storage.read_bytes(path), storage.label(path), Registry)
 
 
 def store(registry: Registry, folder: Path) -> None:
@@ -121,7 +121,7 @@ def store(registry: Registry, folder: Path) -> None:
         instances=dict(sorted(registry.instances.items())),
     )
     text = msgspec.json.format(canonical.encode(ordered), indent=1)
-    storage.store(folder / FILE, text + b"\n")
+    storage.write_bytes(folder / FILE, text + b"\n")
 
 
 def plan_file(folder: Path, name: str) -> Path:

@@ -14,7 +14,7 @@ from ronda.formulations.allocation.model_data import Case, make_case
 from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.genes.genome import Genes, genes, genome_of, table_rows
-from ronda.formulations.genes.move_losses import move_losses, settle
+from ronda.formulations.genes.move_losses import move_losses, with_moves
 from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of, running_rows
 from ronda.instances.arrays import Floats, Rows
@@ -290,7 +290,7 @@ class Evolve(Evolving):
     ) -> Task:
         """Return the task of the search, whose genes know where jobs run."""
         losses = move_losses(question.round, question.table, question.values)
-        return super().task(question, case, settle(pool, case, losses), greedy, initial)
+        return super().task(question, case, with_moves(pool, case, losses), greedy, initial)
 
     def pick(self, task: Task, found: Evolved, deadline: Deadline) -> tuple[Rows, tuple[str, ...]]:
         """Place the best few genomes and the starts; return the one of most worth on nodes.

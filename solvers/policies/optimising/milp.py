@@ -15,7 +15,7 @@ from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.by_milp import allocate, search_of
 from ronda.solvers.decision.by_positions import again_on_nodes, allocate_on_nodes
 from ronda.solvers.decision.plan import AGGREGATE, Choice, Optimising, Question
-from ronda.solvers.exact.backends import CP_SAT, MIP, bare, find
+from ronda.solvers.exact.backends import CP_SAT, MIP, bare, find_solver
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.rules import NO_RULES, Rules
 
@@ -94,7 +94,7 @@ class Milp(ByModel):
     def __post_init__(self) -> None:
         """Refuse a fidelity, parts or options that there are not, and a solver that is missing."""
         super().__post_init__()
-        find(self.solver, "milp: solver").refuse(self.options, self.name)
+        find_solver(self.solver, "milp: solver").refuse(self.options, self.name)
         if self.placement not in PLACEMENTS:
             raise InputError("milp: placement", repr(self.placement), ", ".join(PLACEMENTS))
         if self.parts < 1 or (self.exact and self.parts > 1):
@@ -154,7 +154,7 @@ class CpSat(ByModel):
     def __post_init__(self) -> None:
         """Refuse to be made without OR-Tools, and options that there are not."""
         super().__post_init__()
-        find(CP_SAT, "cp-sat", (CP_SAT,)).refuse(self.options, self.name)
+        find_solver(CP_SAT, "cp-sat", (CP_SAT,)).refuse(self.options, self.name)
 
     def search(self, question: Question, deadline: Deadline) -> Search:
         """Return the search of a question."""

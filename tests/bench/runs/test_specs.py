@@ -95,12 +95,12 @@ def test_key_tells_predictors_apart_by_what_they_hold(tmp_path):
     judged = Calibration(jobs=1, correlation=0.0, service_correlation=0.0, error=1.0, coverage=0.0)
     first = Predictor(instance="x", fingerprint="f", model="", calibration=judged)
     here, there = tmp_path / "here.json", tmp_path / "there.json"
-    predictors.write(first, here)
-    predictors.write(first, there)
+    predictors.write_predictor(first, here)
+    predictors.write_predictor(first, there)
     told = PredictorFile.by(here)
     assert told.read() == predictors.sealed(first)
     assert case(predictor=told).key == case(predictor=PredictorFile.by(there)).key
-    predictors.write(msgspec.structs.replace(first, alpha=0.2), here)
+    predictors.write_predictor(msgspec.structs.replace(first, alpha=0.2), here)
     assert case(predictor=PredictorFile.by(here)).key != case(predictor=told).key
     with pytest.raises(InputError, match="another predictor"):
         told.read()

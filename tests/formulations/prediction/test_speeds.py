@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from ronda.formulations.prediction.speeds import believed, carried, fit
+from ronda.formulations.prediction.speeds import believed_model, carried, fit
 from ronda.instances.models.measured import Measured, Way, way_of
 from ronda.instances.models.throughput import phases
 from ronda.instances.profile import Parametric, Tabular
@@ -90,7 +90,7 @@ def test_what_was_measured_is_met_where_scaling_is_not_concave() -> None:
     seen = measured(
         (1, 1, 8.0), (1, 1, 32.0), (4, 1, 16.0), (8, 2, 16.0), (16, 4, 16.0), model=real
     )
-    known = believed(real, seen)
+    known = believed_model(real, seen)
     assert isinstance(known, Tabular)
     where = [way in seen.ways for way in zip(real.gpus, real.nodes, real.local_batch, strict=True)]
     steps = np.array(known.step_s)[where], np.array(real.step_s)[where]
@@ -101,7 +101,7 @@ def test_what_was_measured_is_met_where_scaling_is_not_concave() -> None:
 
 def test_before_any_measurement_gpus_scale_perfectly() -> None:
     """Before any measurement gpus scale perfectly."""
-    known = believed(table(2.0), Measured())
+    known = believed_model(table(2.0), Measured())
     assert isinstance(known, Tabular)
     assert np.array(known.step_s) == pytest.approx(np.array(known.local_batch))
     assert set(known.sync_s) == {0.0}

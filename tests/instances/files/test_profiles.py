@@ -41,21 +41,21 @@ def test_errors_in_short():
 
 def test_a_profile_from_two_fits():
     """Speed, power, and no local batch that nobody measured."""
-    made = profiles.profile(SPEED, WATTS, name="mine")
+    made = profiles.profile_of_fits(SPEED, WATTS, name="mine")
     assert made.name == "mine"
     assert made.throughput == {"G": SPEED.throughput}
     assert made.power == {"G": WATTS.power}
     assert made.max_local_batch == 64.0
     assert made.source == "a lab; another lab"
-    assert profiles.profile(SPEED).power == {}
+    assert profiles.profile_of_fits(SPEED).power == {}
 
 
 def test_a_profile_needs_the_right_kinds():
     """Power is no speed, and the other way round."""
     with pytest.raises(InputError, match="'app-G-b8', a fit of power"):
-        profiles.profile(WATTS)
+        profiles.profile_of_fits(WATTS)
     with pytest.raises(InputError, match="'app-G', a fit of throughput"):
-        profiles.profile(SPEED, SPEED)
+        profiles.profile_of_fits(SPEED, SPEED)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".json.gz", ".json.zst"])
@@ -63,11 +63,11 @@ def test_what_is_written_can_be_read(suffix, tmp_path):
     """By its path, and with the same bytes for the same fits."""
     fits = Fits(fits=(SPEED, WATTS))
     path = tmp_path / f"fits{suffix}"
-    profiles.write(fits, path)
-    assert profiles.read(path) == fits
-    assert profiles.find(path) == (SPEED, WATTS)
+    profiles.write_fits(fits, path)
+    assert profiles.read_fits(path) == fits
+    assert profiles.find_fits(path) == (SPEED, WATTS)
     first = path.read_bytes()
-    profiles.write(fits, path)
+    profiles.write_fits(fits, path)
     assert path.read_bytes() == first
 
 
@@ -87,12 +87,12 @@ def test_what_is_written_can_be_read(suffix, tmp_path):
 def test_files_that_cannot_be_used(old, new, words, tmp_path):
     """One line that names file and field."""
     path = tmp_path / "fits.json"
-    profiles.write(Fits(fits=(SPEED, WATTS)), path)
+    profiles.write_fits(Fits(fits=(SPEED, WATTS)), path)
     text = msgspec.json.encode(msgspec.json.decode(path.read_bytes())).decode()
     assert old in text
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(InputError) as error:
-        profiles.read(path)
+        profiles.read_fits(path)
     assert words in str(error.value)
     assert "fits.json" in str(error.value)
     assert "\n" not in str(error.value)
@@ -101,9 +101,11 @@ def test_files_that_cannot_be_used(old, new, words, tmp_path):
 def test_packaged_fits_by_word_and_name():
     """Some, one, or none with a suggestion."""
     assert {fit.gpu_type for fit in profiles.fitted("resnet50-V100")} == {"V100"}
-    assert [fit.name for fit in profiles.find("elasticflow-bert-A100")] == ["elasticflow-bert-A100"]
+    assert [fit.name for fit in profiles.find_fits("elasticflow-bert-A100")] == [
+        "elasticflow-bert-A100"
+    ]
     with pytest.raises(InputError, match="elasticflow-bert-A100"):
-        profiles.find("elasticflow-bret-A100")
+        profiles.find_fits("elasticflow-bret-A100")
 
 
 def test_packaged_fits_are_whole():

@@ -3,7 +3,7 @@
 import pytest
 
 from ronda.instances.learning import LearningCurve
-from ronda.instances.models.learning import epochs_over, logged, next_end, to_come
+from ronda.instances.models.learning import epochs_over, next_end, to_come, training_log
 
 CURVE = LearningCurve(
     initial_loss=2.0, final_loss=0.5, final_accuracy=0.8, steepness=4.0, noise=0.0
@@ -14,7 +14,7 @@ def test_curve_by_hand():
     """S = 4: g(1/4) = (1/2 - 1/5) / (1 - 1/5) = 3/8; loss 0.5 + 1.5 x 3/8, accuracy 0.8 x 5/8."""
     assert to_come(CURVE, 0.0) == 1.0
     assert to_come(CURVE, 1.0) == 0.0
-    log = logged(CURVE, 3, 0.25)
+    log = training_log(CURVE, 3, 0.25)
     assert (log.epochs, log.initial_loss) == (3, 2.0)
     assert log.loss == pytest.approx(1.0625)
     assert log.accuracy == pytest.approx(0.5)
@@ -25,8 +25,8 @@ def test_noise_follows_from_seed_and_epoch():
     noisy = LearningCurve(
         initial_loss=2.0, final_loss=0.5, final_accuracy=0.8, steepness=4.0, noise=0.1, seed=7
     )
-    assert logged(noisy, 3, 0.25) == logged(noisy, 3, 0.25)
-    assert logged(noisy, 4, 0.25).loss != logged(noisy, 3, 0.25).loss
+    assert training_log(noisy, 3, 0.25) == training_log(noisy, 3, 0.25)
+    assert training_log(noisy, 4, 0.25).loss != training_log(noisy, 3, 0.25).loss
 
 
 def test_epochs():

@@ -9,8 +9,8 @@ from ronda.formulations.allocation.model_data import Fidelity, make_case
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import RACK, option
 from ronda.formulations.placement.placer import place
-from ronda.formulations.positions.model import build as exact_model
-from ronda.formulations.positions.variables import NODE_SHARE, restrict, ways
+from ronda.formulations.positions.model import build_positions as exact_model
+from ronda.formulations.positions.variables import NODE_SHARE, restrict_ways, ways
 from ronda.instances import generate
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
@@ -252,6 +252,6 @@ def test_a_wide_job_of_one_rack_stays_out_of_racks_that_cannot_hold_it():
     table = build(round_)
     found = ways(make_case(round_, table, table.rate, Fidelity.NODES))
     assert (found.mixed & found.tied).any()
-    model = exact_model(restrict(found, np.flatnonzero(found.mixed & found.tied)))
+    model = exact_model(restrict_ways(found, np.flatnonzero(found.mixed & found.tied)))
     assert solve(model).objective > 0
     assert {c for (_, c), taken in model.mixed.items() if taken.value} == {0, 1}

@@ -7,8 +7,8 @@ import pytest
 
 from ronda.formulations.allocation.model_data import Fidelity, make_case
 from ronda.formulations.options.build import build
-from ronda.formulations.positions.model import build as exact_model
-from ronda.formulations.positions.variables import restrict, ways
+from ronda.formulations.positions.model import build_positions as exact_model
+from ronda.formulations.positions.variables import restrict_ways, ways
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Estimate, Job, JobState
 from ronda.instances.profile import Parametric, Profile
@@ -61,7 +61,7 @@ def test_a_way_that_is_not_in_the_model_counts_in_the_rack_that_is_cheapest_for_
         np.flatnonzero(every.tied & (table.gpus[every.case.rows] == n)) for n in (12, 8)
     )
     assert (len(wide), len(narrow)) == (2, 1)
-    cut = node_cut(exact_model(restrict(every, wide)), every, wide)
+    cut = node_cut(exact_model(restrict_ways(every, wide)), every, wide)
     assert (cut.use[wide] > 0).all()
     assert cut.use[narrow] == pytest.approx(0.0)
     assert cut.use[wide[0]] + cut.use[narrow[0]] <= cut.capacity

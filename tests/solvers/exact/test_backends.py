@@ -20,7 +20,7 @@ from ronda.instances.generate import round as generated
 from ronda.instances.generate import tiny_round
 from ronda.instances.plan import SolutionStatus, StopReason
 from ronda.solvers.exact import backends, by_pyomo
-from ronda.solvers.exact.backends import CP_SAT, MIP, SOLVERS, find
+from ronda.solvers.exact.backends import CP_SAT, MIP, SOLVERS, find_solver
 from ronda.solvers.exact.from_pyomo import linear_form, solve
 from ronda.solvers.exact.linear_form import Effort, form_of
 from ronda.solvers.exact.threads import apart
@@ -194,7 +194,7 @@ def test_a_solver_that_is_not_there_is_refused_in_one_line(monkeypatch):
         assert f"{name!r}, which is not installed (pip install" in str(caught.value)
         assert "\n" not in str(caught.value)
     with pytest.raises(InputError, match=r"'cp-sat', no solver"):
-        find(CP_SAT, "milp: solver")
+        find_solver(CP_SAT, "milp: solver")
 
 
 def test_each_solver_decides_a_round_to_the_gap():

@@ -7,7 +7,7 @@ import pytest
 
 from ronda.instances.errors import InputError
 from ronda.solvers.fitting.fit import fit_table
-from ronda.solvers.fitting.measurements import COLUMNS, Reading, read
+from ronda.solvers.fitting.measurements import COLUMNS, Reading, read_measurements
 
 STEPS = "gpus,nodes,local_batch,step_s\n1,1,8,0.5\n4,1,4,0.25\n8,2,2,0.125\n"
 WATTS = "speed,power_w\n0.5,100\n0.7,120\n0.8,140\n0.9,170\n1.0,210\n"
@@ -27,7 +27,7 @@ def csv(tmp_path):
 
 def rows(path, **reading):
     """Return the rows of the only application of a table."""
-    (table,) = read(path, Reading(**reading))
+    (table,) = read_measurements(path, Reading(**reading))
     return table.rows
 
 
@@ -71,11 +71,11 @@ def test_applications_and_gpus_are_kept_apart(csv):
     """One table for each; names are joined from dataset, model and optimizer; rows keep lines."""
     text = "dataset,network,gpu,gpus,nodes,local_batch,step_s\n"
     text += "d,m,A,1,1,8,1\nd,m,B,1,1,8,2\ne,m,A,1,1,8,3\nd,m,A,1,1,16,4\n"
-    tables = read(csv(text), Reading())
+    tables = read_measurements(csv(text), Reading())
     assert [(t.application, t.gpu_type, t.rows.row.tolist()) for t in tables] == [
         ("d-m", "A", [2, 5]), ("d-m", "B", [3]), ("e-m", "A", [4]),
     ]  # fmt: skip
-    (only,) = read(csv(text), Reading(model="e"))
+    (only,) = read_measurements(csv(text), Reading(model="e"))
     assert only.rows.step_s.tolist() == [3]
 
 
@@ -88,7 +88,7 @@ def test_bad_rows_of_other_applications_do_not_matter(csv):
 def test_zero_can_mean_not_measured(csv):
     """Only on request, and counted."""
     path = csv("gpus,nodes,local_batch,iters_per_s\n1,1,8,4\n2,1,4,0\n4,1,2,0.0\n")
-    (table,) = read(path, Reading(skip_zero=True))
+    (table,) = read_measurements(path, Reading(skip_zero=True))
     assert (table.rows.step_s.tolist(), table.rows.row.tolist()) == ([0.25], [2])
     assert table.skipped == 2
     with pytest.raises(
@@ -109,7 +109,10 @@ def test_speed_is_time_without_a_cap_over_time(csv):
 
 def test_the_kind_is_told_by_the_columns(csv):
     """A column of watts means power."""
-    assert [read(csv(text))[0].kind for text in (STEPS, WATTS)] == ["throughput", "power"]
+    assert [read_measurements(csv(text))[0].kind for text in (STEPS, WATTS)] == [
+        "throughput",
+        "power",
+    ]
 
 
 def test_compressed_tables_and_comments(tmp_path):
@@ -159,7 +162,7 @@ def test_bad_steps(name, csv):
     text, words = BAD_STEPS[name]
     path = csv(text)
     with pytest.raises(InputError) as error:
-        read(path, Reading())
+        read_measurements(path, Reading())
     assert words in str(error.value)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
@@ -183,7 +186,7 @@ def test_bad_watts(name, csv):
     """As for steps."""
     text, words = BAD_WATTS[name]
     with pytest.raises(InputError) as error:
-        read(csv(text), kind="power")
+        read_measurements(csv(text), kind="power")
     assert words in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -193,7 +196,7 @@ def test_blank_names(column, csv):
     """A row must say what it measured."""
     path = csv(f"{column},speed,power_w\na,0.5,100\n,1,200\n")
     with pytest.raises(InputError, match=f"row 3, {column}: found ''; expected a name"):
-        read(path, Reading())
+        read_measurements(path, Reading())
 
 
 @pytest.mark.parametrize(("word", "found"), [("x", "a1, a2, b"), ("a", "2 that have it: a1, a2")])
@@ -201,7 +204,7 @@ def test_a_model_that_is_none_or_several(word, found, csv):
     """The names that there are stand in the error."""
     text = "model,gpus,nodes,local_batch,step_s\na1,1,1,8,1\na2,1,1,8,1\nb,1,1,8,1\n"
     with pytest.raises(InputError) as error:
-        read(csv(text), Reading(model=word))
+        read_measurements(csv(text), Reading(model=word))
     assert found in error.value.found
 
 

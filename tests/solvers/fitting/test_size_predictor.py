@@ -76,12 +76,12 @@ def test_same_seed_same_predictor(trace, predictor):
 def test_a_file_keeps_it_and_refuses_a_change(tmp_path, predictor):
     """The text model comes back; one changed number is seen."""
     path = tmp_path / "sizes.json"
-    predictors.write(predictor, path)
-    assert predictors.read(path) == predictor
+    predictors.write_predictor(predictor, path)
+    assert predictors.read_predictor(path) == predictor
     assert predictor.versions["lightgbm"]
     path.write_bytes(path.read_bytes().replace(b'"coverage":', b'"coverage":1'))
     with pytest.raises(InputError, match="checksum"):
-        predictors.read(path)
+        predictors.read_predictor(path)
 
 
 def test_elastic_jobs_and_few_jobs_are_refused(trace):

@@ -23,7 +23,7 @@ from ronda.cli.output import display, note
 from ronda.cli.records import named, options_of
 from ronda.instances.arguments import described, summary
 from ronda.instances.errors import InputError, need
-from ronda.instances.files.storage import store
+from ronda.instances.files.storage import write_bytes
 from ronda.instances.traces.columns import NAMED, Columns, Dropped, Filters, columns_of
 from ronda.instances.traces.rigid import MACHINES, read_machine
 from ronda.solvers.plugins import Plugin
@@ -228,7 +228,7 @@ def table(
         how: dict[str, Any] = {"rates": speeds, "filters": filters, "name": name}
         done = read_own(source, columns, machines, sized=not one_round, **how)
     if keep_map is not None:
-        store(keep_map, msgspec.json.format(msgspec.json.encode(columns)) + b"\n")
+        write_bytes(keep_map, msgspec.json.format(msgspec.json.encode(columns)) + b"\n")
     if picture is not None:
         from ronda.bench.figures.draw import save_chart
         from ronda.bench.figures.usage import demand

@@ -67,14 +67,14 @@ def command(
     and too much is found.
     """  # noqa: D301  (click wants the character)
     from ronda.cli.output import show
-    from ronda.instances.files.storage import store
+    from ronda.instances.files.storage import write_bytes
     from ronda.systems.hfta.repetitive import Burst, read_repetitive, sweeps_report
 
     jobs = read_repetitive(source, Burst(gap_s=gap_s, least=least, similar=similar))
     if out is not None:
         columns = ["group", "job_id", "submit_s", "num_gpus", "duration_s", "vc", "user"]
         grouped = jobs[jobs.group >= 0].sort_values(["group", "submit_s"])
-        store(out, grouped[columns].to_csv(index=False).encode())
+        write_bytes(out, grouped[columns].to_csv(index=False).encode())
     report = sweeps_report(str(source), jobs)
     fields = {"file": str(source), **report.fields, "out": out and str(out)}
     show(report._replace(fields=fields, notes=() if as_json else report.notes), as_json=as_json)

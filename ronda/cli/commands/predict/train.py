@@ -57,7 +57,7 @@ def command(
 
     with waiting(f"training on {source}"):
         predictor = train(load_instance(source), alpha=alpha, seed=seed)
-    predictors.write(predictor, out)
+    predictors.write_predictor(predictor, out)
     if figure is not None:
         from ronda.bench.figures.beliefs import calibration_of
         from ronda.bench.figures.draw import save_chart

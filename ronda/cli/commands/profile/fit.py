@@ -11,7 +11,7 @@ from ronda.cli.options import FIGURE, Parsed, seed_option, write_options
 from ronda.cli.output import show
 from ronda.cli.progress import Bars
 from ronda.instances.errors import InputError
-from ronda.instances.files.fits import write as keep
+from ronda.instances.files.fits import write_fits as keep
 from ronda.instances.models.fits import Fits
 from ronda.instances.tables.fits import errors_table
 from ronda.instances.tables.table import Report, Table

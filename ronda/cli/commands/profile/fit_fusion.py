@@ -7,7 +7,7 @@ import click
 from ronda.cli.command import taught
 from ronda.cli.commands.profile.fit import tell_fits
 from ronda.cli.options import FIGURE, write_options
-from ronda.instances.files.fits import write as keep
+from ronda.instances.files.fits import write_fits as keep
 
 
 @taught(

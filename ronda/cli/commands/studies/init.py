@@ -10,7 +10,7 @@ from ronda.cli.output import show
 from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import write
-from ronda.instances.files.storage import label, store
+from ronda.instances.files.storage import label, write_bytes
 from ronda.instances.tables.table import Report
 
 SUITE = """\
@@ -89,7 +89,7 @@ def command(out: Path, seed: int, as_json: bool) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write(generate.horizon(12, 16, "balanced", seed), out / "instance.json")
     for name, text in FILES.items():
-        store(out / name, text.encode())
+        write_bytes(out / name, text.encode())
     files = ["instance.json", *FILES]
     words = f"{out}: {', '.join(files)}; next: make -C {out}"
     show(Report({"out": str(out), "files": files}, [words]), as_json=as_json)

@@ -15,7 +15,7 @@ from ronda.bench.suites.suite import PACKAGED
 from ronda.cli.command import taught
 from ronda.cli.options import into_option, jobs_option, json_option, out_option
 from ronda.cli.output import note, show
-from ronda.instances.files.storage import label, load, store
+from ronda.instances.files.storage import label, read_bytes, write_bytes
 from ronda.instances.tables.table import Report
 
 LAST = PACKAGED.parent / "reproduced.json"
@@ -71,12 +71,12 @@ def command(
     wanted = chosen(known, names)
     for page in into:
         fill_file(page, PART)  # one without the marks is told before any work
-    figures = recorded(load(LAST), label(LAST)) if LAST.exists() else {}
+    figures = recorded(read_bytes(LAST), label(LAST)) if LAST.exists() else {}
     if not listed:
         asked = [c for c in wanted if c.words and (c.minutes <= LONG_MIN or c.name in names)]
         figures |= _measured(asked, out, jobs)
     if record is not None:
-        store(record, msgspec.json.format(msgspec.json.encode(figures)) + b"\n")
+        write_bytes(record, msgspec.json.format(msgspec.json.encode(figures)) + b"\n")
     for page in into:
         fill_file(page, PART, "\n".join(t.markdown() for t in tables_of(known, figures)))
     fields = {"out": str(out), "claims": [_fields(c, figures.get(c.name)) for c in wanted]}

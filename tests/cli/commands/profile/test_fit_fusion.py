@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from ronda.instances.files.fits import read
+from ronda.instances.files.fits import read_fits
 
 TABLE = "mode,models,epoch_s,gpu_mem_MB\n" + "".join(
     f"{mode},{k},{1 + k / 2},{memory}\n"
@@ -45,7 +45,7 @@ def test_fit(tables, ronda):
     words = ("profile", "fit-fusion", "good.csv", "--model", "m", "--out", "f.json")
     done = ronda(*words, "--figure", "f.png")
     assert done.exit_code == 0, done.output
-    found = {fit.name: fit for fit in read("f.json").fits}
+    found = {fit.name: fit for fit in read_fits("f.json").fits}
     assert set(found) == {f"m-GPU-{kind}" for kind in ("exclusive", "packed", "fused", "memory")}
     assert found["m-GPU-memory"].memory.base_gib == pytest.approx(1.0)
     assert found["m-GPU-memory"].memory.model_gib == pytest.approx(1.0)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from ronda.instances.files.fits import fitted, read
+from ronda.instances.files.fits import fitted, read_fits
 
 # T = (1 + 0.25 b) ms on 1 GPU, sync 2 + 0.5 (n - 2) ms in a node, 5 + 0.1 (n - 2) ms across.
 SYNC = {1: 0.0, 2: 2.0, 4: 3.0, 8: 5.0, 16: 6.4, 32: 8.0}
@@ -41,7 +41,7 @@ def test_fit_throughput(tables, ronda):
     """Parameters on disk, errors for people, warnings on stderr."""
     done = ronda("profile", "fit", "steps.csv", "--gpus-per-node", 8, "--out", "p.json")
     assert done.exit_code == 0, done.output
-    (fit,) = read("p.json").fits
+    (fit,) = read_fits("p.json").fits
     assert fit.name == "app-GPU"
     assert fit.throughput.alpha_n_s == pytest.approx(5e-3, rel=0.05)
     assert fit.throughput.beta_c_s == pytest.approx(0.25e-3, rel=0.01)
@@ -56,7 +56,7 @@ def test_fit_power(tables, ronda):
         "profile", "fit", "watts.csv", "--gpu-type", "H", "--model", "m", "--out", "p.json"
     )
     assert done.exit_code == 0, done.output
-    (fit,) = read("p.json").fits
+    (fit,) = read_fits("p.json").fits
     assert (fit.name, fit.kind, fit.gpu_type) == ("m-H", "power", "H")
     assert fit.power.s0 == pytest.approx(0.8, abs=0.01)
     assert fit.power.c_w == pytest.approx(200.0, rel=0.02)
@@ -69,7 +69,7 @@ def test_fit_for_programs(tables, ronda):
     fields = json.loads(done.stdout.splitlines()[-1])
     assert fields["out"] == "p.json"
     (fit,) = fields["fits"]
-    (kept,) = read("p.json").fits
+    (kept,) = read_fits("p.json").fits
     assert fit["errors"]["mape"] == pytest.approx(kept.errors.mape)
     assert len(fit["residuals"]) == 7
     assert fit["residuals"][0]["at"] == {"speed": 0.4}
@@ -81,7 +81,7 @@ def test_options_reach_the_fit(tables, ronda):
     words = ["profile", "fit", "two.csv", "--gpus-per-node", 8, "--out", "p.json", "--model", "oth"]
     done = ronda(*words, "--fix", "phi=0.5", "--fix", "gamma=1")
     assert done.exit_code == 0, done.output
-    (fit,) = read("p.json").fits
+    (fit,) = read_fits("p.json").fits
     assert (fit.application, fit.throughput.phi, fit.throughput.gamma) == ("other", 0.5, 1.0)
     batches = "batch,speed,power_w\n" + "".join(
         f"{b},{s},{40 + 100 * min(s, knee) + 250 * max(s**3 - knee**3, 0)}\n"
@@ -92,7 +92,7 @@ def test_options_reach_the_fit(tables, ronda):
     knees = {}
     for flag in ((), ("--own-shapes",)):
         ronda("profile", "fit", "b.csv", "--out", "b.json", "--force", *flag)
-        knees[flag] = [fit.power.s0 for fit in read("b.json").fits]
+        knees[flag] = [fit.power.s0 for fit in read_fits("b.json").fits]
     assert knees[()][0] == knees[()][1]
     assert knees[("--own-shapes",)] == pytest.approx([0.75, 0.9], abs=0.01)
 
@@ -107,7 +107,7 @@ def test_figure_and_its_numbers(tables, ronda):
         with (tables / "residuals.csv").open() as file:
             lines = list(csv.DictReader(file))
         assert len(lines) == rows
-        fit = read("p.json").fits[0]
+        fit = read_fits("p.json").fits[0]
         assert float(lines[0]["fitted"]) == pytest.approx(fit.residuals[0].fitted)
 
 
