@@ -1,4 +1,5 @@
-"""Tables and pictures of runs, in one style; what one kind of study says with them is in its room.
+"""Pictures of runs, each described once; what one kind of study shows with them is in its room.
 
-Other modules than `table` load matplotlib and are imported by their path.
+`chart` has the records of a description: panels, axes and marks. `draw` makes files of one and
+loads matplotlib, as does `topology`; the page's charts are made of the same descriptions.
 """

@@ -55,19 +55,11 @@ def _panels(fit: Fit) -> tuple[Panel, Panel]:
         model = _power(fit.power, at, measured, title)
     else:
         model = _steps(measured, fitted, title)
-    said = (("fitted", fitted, 0, False, 4.0), ("left out", left_out, 1, True, 5.0))
+    off, left = (100.0 * (values / measured - 1.0) for values in (fitted, left_out))
+    said = (("fitted", off, 0, 4.0), ("left out", left, 1, 5.0))
     marks = [
-        Marks(
-            "points",
-            at,
-            100.0 * (values / measured - 1.0),
-            name,
-            colour,
-            symbol=0,
-            size=size,
-            hollow=hollow,
-        )
-        for name, values, colour, hollow, size in said
+        Marks("points", at, off, name, colour, symbol=0, size=size, hollow=colour == 1)
+        for name, off, colour, size in said
     ]
     zero = Marks("rule", y=[0.0], width=0.8)
     x = Axis("GPUs", "log2") if fit.power is None else Axis("relative speed")

@@ -56,23 +56,17 @@ def gantt(instance: Instance, schedules: Mapping[str, Schedule]) -> Chart:
     spread = (SIZES[k * (len(SIZES) - 1) // max(len(sizes) - 1, 1)] for k in range(len(sizes)))
     colours = dict(zip(sizes, spread, strict=True))
 
-    def boxes(chosen: Sequence[Bar], name: str, colour: str, **how: bool) -> Marks:
-        corners = (
-            (b.segment.start_s, b.segment.end_s, base[b.node] + ROW * b.lane, ROW * b.lanes)
-            for b in chosen
-        )
-        return _boxes(corners, name, colour, **how)
+    def boxes(chosen: Iterable[Bar], name: str, colour: str, **how: bool) -> Marks:
+        lows = ((b.segment, base[b.node] + ROW * b.lane, ROW * b.lanes) for b in chosen)
+        return _boxes(((s.start_s, s.end_s, *high) for s, *high in lows), name, colour, **how)
 
     def panel(label: str, some: Sequence[Bar]) -> Panel:
-        paused = [
-            replace(bar, segment=msgspec.structs.replace(bar.segment, end_s=bar.segment.resume_s))
-            for bar in some
-            if bar.segment.resume_s > bar.segment.start_s
-        ]
+        ready = ((b, msgspec.structs.replace(b.segment, end_s=b.segment.resume_s)) for b in some)
+        paused = (replace(b, segment=s) for b, s in ready if s.end_s > s.start_s)
         marks = [
             away(instance, schedules[label]),
-            *(boxes([b for b in some if _power(b) == k], _size(k), colours[k]) for k in sizes),
-            boxes([bar for bar in some if bar.jobs > 1], "array of jobs", "#F2A900", hatch=True),
+            *(boxes((b for b in some if _power(b) == k), _size(k), colours[k]) for k in sizes),
+            boxes((bar for bar in some if bar.jobs > 1), "array of jobs", "#F2A900", hatch=True),
             boxes(paused, "starting or restarting", "#C8C8C8"),
         ]
         return gantt_panel(instance, [each for each in marks if len(each.x)], end_s, label)
@@ -137,7 +131,7 @@ def bases(instance: Instance) -> list[int]:
 
 
 def _boxes(
-    corners: Iterable[tuple[float, float, float, float]],
+    corners: Iterable[tuple[float, ...]],
     name: str,
     colour: str,
     *,

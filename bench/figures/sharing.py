@@ -74,33 +74,20 @@ def _memory(fits: Sequence[Fit]) -> Panel:
             if own:
                 line = np.array([1, int(max(r.at["models"] for r in own))])
                 needs = np.array([need_gib(fit.memory, mode, int(k)) for k in line])
-                marks += _marks(mode, line, needs, own, name)
+                marks += _marks(mode, line, needs, own, name, rates=False)
     return _panel(marks, "GiB")
 
 
 def _marks(
-    mode: Mode,
-    line: Ints,
-    model: Floats,
-    own: Sequence[Residual],
-    name: str,
-    *,
-    rates: bool = False,
+    mode: Mode, line: Ints, model: Floats, own: Sequence[Residual], name: str, *, rates: bool
 ) -> list[Marks]:
     """Return the line of a model, and the measurements, as they are or as models per time."""
     index, models = MODES.index(mode), np.array([r.at["models"] for r in own])
     measured = np.array([r.measured for r in own])
+    y = models / measured if rates else measured
     return [
         Marks("line", line, model, colour=index, width=1.3),
-        Marks(
-            "points",
-            models,
-            models / measured if rates else measured,
-            name,
-            index,
-            symbol=index,
-            size=4,
-        ),
+        Marks("points", models, y, name, index, symbol=index, size=4),
     ]
 
 

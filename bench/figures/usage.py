@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from ronda.bench.figures.chart import Axis, Chart, Marks, Numbers, Panel, time_axis
-from ronda.instances.arrays import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.outcome.usage import steps, usage_of
 from ronda.instances.schedule import Schedule
@@ -82,22 +81,18 @@ def watts_panel(
     return Panel(marks, time_axis(end_s), power, grid=False)
 
 
-def wanted(instance: Instance) -> tuple[Floats, ...]:
-    """Return (n,) seconds, ascending, and (n,) the GPUs wanted from each on, without queueing."""
-    submit_s = np.array([job.submit_s for job in instance.jobs])
-    gpus = np.array([job.gpus for job in instance.jobs], dtype=float)
-    run_s = np.array([job.truth.work if job.truth else 0.0 for job in instance.jobs])
-    return steps(np.concatenate([submit_s, submit_s + run_s]), np.concatenate([gpus, -gpus]))
-
-
 def demand(instance: Instance) -> Chart:
-    """Show the GPUs that rigid jobs want over time, and those of the cluster."""
-    seconds, gpus = wanted(instance)
-    asked = "GPUs wanted, if none waited"
+    """Show the GPUs that rigid jobs would hold over time if none waited, and the cluster's."""
+    submit_s = np.array([job.submit_s for job in instance.jobs])
+    wanted = np.array([job.gpus for job in instance.jobs], dtype=float)
+    run_s = np.array([job.truth.work if job.truth else 0.0 for job in instance.jobs])
+    times_s = np.concatenate([submit_s, submit_s + run_s])
+    time_s, gpus = steps(times_s, np.concatenate([wanted, -wanted]))
+    axis = "GPUs wanted, if none waited"
     return Chart(
         f"{instance.name}: {len(instance.jobs):,} jobs",
-        [gpus_panel(instance, seconds, gpus, float(seconds[-1]), axis=asked)],
+        [gpus_panel(instance, time_s, gpus, float(time_s[-1]), axis=axis)],
         inches=(8.0, 3.2),
         header=("time_s", "gpus"),
-        rows=zip(seconds.tolist(), gpus.tolist(), strict=True),
+        rows=zip(time_s.tolist(), gpus.tolist(), strict=True),
     )

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, named
 from ronda.questions.whatif.answer import WhatIf
 from ronda.questions.whatif.sizes import Size
@@ -15,14 +17,9 @@ def whatif(title: str, found: WhatIf) -> Chart:
     gains = [(shift.gain, place) for place, shift in enumerate(jobs)]
     sized = [(job, size) for job, sizes in found.sizes.items() for size in sizes]
     changes = [(o.found, k) for k, o in enumerate(found.outcomes)]
-    foretold = Marks(
-        "points",
-        [outcome.foretold for outcome in found.outcomes],
-        range(len(found.outcomes)),
-        "foretold by the prices",
-        4,
-        symbol=3,
-    )
+    prices = [outcome.foretold for outcome in found.outcomes]
+    places = range(len(prices))
+    foretold = Marks("points", prices, places, "foretold by the prices", 4, symbol=3)
     panels = [
         Panel(
             [_bars(changes, 0, "found"), ZERO, foretold],
@@ -59,11 +56,8 @@ def _bars(
     ends: Sequence[tuple[float, float]], colour: int, name: str = "", high: float = 0.6
 ) -> Marks:
     """Return bars from 0 to (end, place)."""
-    y = [place - high / 2 for _, place in ends]
-    y_end = [place + high / 2 for _, place in ends]
-    x_end = [end for end, _ in ends]
-    zeros = [0.0] * len(ends)
-    return Marks("boxes", zeros, y, name, colour, x_end=x_end, y_end=y_end)
+    x_end, y = np.array(ends).reshape(-1, 2).T
+    return Marks("boxes", 0 * y, y - high / 2, name, colour, x_end, y + high / 2)
 
 
 def _sizes(sized: Sequence[tuple[str, Size]]) -> Panel:

@@ -1,6 +1,6 @@
 """A run in few bytes: its nodes and jobs, bars, rounds and charts over time."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +39,6 @@ def workload_of(instance: Instance) -> Packed:
     return {
         "nodes": [f"{k} · {group.name}" for k, group in enumerate(groups)],
         "gpus": [group.gpus_per_node for group in groups],
-        "types": [group.gpu_type for group in groups],
         "jobs": [job.id for job in instance.jobs],
         "submit": ticks((job.submit_s for job in instance.jobs), 0.1),
         "asked": [job.gpus for job in instance.jobs],
@@ -56,22 +55,16 @@ def run_of(instance: Instance, schedule: Schedule) -> Packed:
     tick_s = float(10.0 ** np.floor(np.log10(max(schedule.end_s, 1.0)) - 5.0))
     numbers = {id(s): k for k, s in enumerate(s for o in schedule.jobs for s in o.segments)}
     held = [(k, s) for k, outcome in enumerate(schedule.jobs) for s in outcome.segments]
-    drawn = [
-        (numbers[id(bar.segment)], bar.node, bar.lane, bar.lanes)
-        for bar in bars(instance, schedule)
-    ]
+    drawn = bars(instance, schedule)
     axis = time_axis(schedule.end_s)
     told = {"beliefs": plotly(beliefs(instance, {"": schedule}))} if schedule.forecasts else {}
     return {
-        "end_s": schedule.end_s,
         "time": (axis.unit, axis.title),
         "ends": [fine(outcome.end_s) for outcome in schedule.jobs],
         "fate": [FATES[outcome.state] for outcome in schedule.jobs],
         "segments": _segments(held, tick_s),
-        "bars": {
-            name: [bar[k] for bar in drawn]
-            for k, name in enumerate(("segment", "node", "lane", "lanes"))
-        },
+        "bars": {name: [getattr(bar, name) for bar in drawn] for name in ("node", "lane", "lanes")}
+        | {"segment": [numbers[id(bar.segment)] for bar in drawn]},
         "failures": [[fine(f.time_s), f.job, f.node, fine(f.lost_s)] for f in schedule.failures],
         "over_time": _over_time(instance, schedule),
         "rounds": _rounds(schedule.rounds, tick_s),
@@ -93,7 +86,7 @@ def _over_time(instance: Instance, schedule: Schedule) -> Packed:
     if most_w:
         panels.append(replace(watts_panel(instance, *watts, end_s, 2, most_w), weight=96))
     height = sum(panel.weight for panel in panels) + 110
-    traces, layout = plotly(Chart(title="", panels=panels, one_x=True), STEPS + 1)
+    traces, layout = plotly(Chart("", panels, one_x=True), STEPS + 1)
     means_s = end_s / STEPS if max(len(use.time_s), len(queue[0])) > STEPS + 1 else 0.0
     return {"chart": (traces, layout | {"height": height}), "most_w": most_w, "means_s": means_s}
 
@@ -111,21 +104,17 @@ def thinned(
 
 
 def _segments(held: Sequence[tuple[int, Segment]], tick_s: float) -> Packed:
-    def column(values: Iterable[float]) -> Packed:
-        return ticks(values, tick_s)
-
-    alone = [s.array is None for _, s in held]
-    names = [s.array or "" for _, s in held]
+    arrays = [s.array or "" for _, s in held]
     return {
         "job": [job for job, _ in held],
-        "start": column(s.start_s for _, s in held),
-        "resume": column(s.resume_s for _, s in held),
-        "end": column(s.end_s for _, s in held),
+        "start": ticks((s.start_s for _, s in held), tick_s),
+        "resume": ticks((s.resume_s for _, s in held), tick_s),
+        "end": ticks((s.end_s for _, s in held), tick_s),
         "gpus": [s.option.gpus for _, s in held],
         "clock": floats(s.option.clock for _, s in held),
         "batch": floats(s.option.batch for _, s in held),
         "power": floats(s.option.power_w for _, s in held),
-        "array": None if all(alone) else coded(names),
+        "array": coded(arrays) if any(arrays) else None,
     }
 
 

@@ -1,5 +1,6 @@
 """The page: what a folder holds, put into the template with all that it needs, and written."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -10,7 +11,15 @@ from jinja2 import Environment, StrictUndefined
 
 import ronda
 from ronda.bench.report import words
-from ronda.bench.report.charts import Shown, anytime, distributions, frontier, profiles, quality
+from ronda.bench.report.charts import (
+    Samples,
+    Shown,
+    anytime,
+    distributions,
+    frontier,
+    profiles,
+    quality,
+)
 from ronda.bench.report.detail import run_of, workload_of
 from ronda.bench.report.folder import Reported, find
 from ronda.bench.report.parts import fine, packed, part, text
@@ -134,10 +143,10 @@ class _Runs:
 
     def __init__(self, found: Reported) -> None:
         self.found = found
-        self.jct_s: dict[tuple[str, str], list[float]] = {}
-        self.jobs: dict[tuple[str, str], int] = {}
-        self.solve_s: dict[tuple[str, str], list[float]] = {}
-        self.rounds: dict[tuple[str, str], int] = {}
+        self.jct_s: Samples = defaultdict(list)
+        self.solve_s: Samples = defaultdict(list)
+        self.jobs: dict[tuple[str, str], int] = defaultdict(int)
+        self.rounds: dict[tuple[str, str], int] = defaultdict(int)
         self.index: list[dict[str, Any]] = []
         self.titles: list[str] = []
         self._blobs: list[tuple[str, dict[str, str]]] = []
@@ -148,36 +157,26 @@ class _Runs:
             return
         at, instance = (result.workload, result.label), self.found.question(result)
         if not result.ok:  # its jobs count as undone
-            undone = len(instance.jobs) if isinstance(instance, Instance) else 0
-            self.jobs[at] = self.jobs.get(at, 0) + undone
+            self.jobs[at] += len(instance.jobs) if isinstance(instance, Instance) else 0
         if not result.ok or (schedule := self.found.schedule(result)) is None:
             return
         outcomes = schedule.jobs
         whole = (o for o in outcomes if not (result.fault or o.failed or o.discarded))
         jct_s = [o.end_s - o.submit_s for o in whole if o.end_s is not None]
-        self.jct_s.setdefault(at, []).extend(jct_s)
-        self.jobs[at] = self.jobs.get(at, 0) + len(outcomes)
+        self.jct_s[at] += jct_s
+        self.jobs[at] += len(outcomes)
         solve_s = [record.solve_s for record in schedule.rounds]
-        self.solve_s.setdefault(at, []).extend(solve_s)
-        self.rounds[at] = self.rounds.get(at, 0) + len(solve_s)
+        self.solve_s[at] += solve_s
+        self.rounds[at] += len(solve_s)
         if not isinstance(instance, Instance):
             return
         key, room = f"run-{len(self._blobs)}", f"of-{result.fingerprint}"
         blobs = {key: packed(run_of(instance, schedule)), room: packed(workload_of(instance))}
         self._blobs.append((result.title, blobs))
         self.titles.append(result.title)
-        jct = result.metrics.get("mean_jct_s")
-        self.index.append(
-            {
-                "key": key,
-                "of": room,
-                "workload": at[0],
-                "label": result.label,
-                "policy": self.found.labels.index(result.label),
-                "seed": result.seed,
-                "mean_jct_s": fine(jct),
-            }
-        )
+        named = {"workload": at[0], "label": result.label, "seed": result.seed}
+        mean_s = fine(result.metrics.get("mean_jct_s"))
+        self.index.append({"key": key, "of": room, "mean_jct_s": mean_s} | named)
 
     def within(self, room: int) -> tuple[dict[str, str], list[str]]:
         """Return the packed runs that fit into so many bytes, and the titles of the others."""
