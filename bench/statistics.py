@@ -52,7 +52,6 @@ def ratio_interval(
 
 
 def _student(count: int) -> float:
-    """Return the quantile of Student's t that spans the confidence for so many values."""
     from scipy.stats import t
 
     return float(t.ppf(0.5 + CONFIDENCE / 2, count - 1))
@@ -81,7 +80,7 @@ def shifted_mean(times_s: Floats) -> float:
 
 
 def expected_running_time(spent: ArrayLike, reached: ArrayLike) -> float:
-    """Return the ERT: what (R,) runs spent until the target, or in vain, over how many reached it.
+    """Return the ERT: what (R,) runs spent until the target, or in vain, per run that reached it.
 
     N. Hansen et al., COCO, Optimization Methods and Software 36, 2021, sec. 5. Infinite if none
     did.
@@ -91,7 +90,7 @@ def expected_running_time(spent: ArrayLike, reached: ArrayLike) -> float:
 
 
 class Ranks(NamedTuple):
-    """Mean ranks of S solvers over problems, 1 the best, and what is chance in them.
+    """Mean ranks of S solvers over problems, 1 the best, and how far chance explains them.
 
     `p` is that of all solvers being alike; ranks nearer than `critical` are not told apart.
     """

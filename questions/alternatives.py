@@ -129,14 +129,13 @@ def _report(round: Round, plans: Sequence[Plan]) -> Report:
 
 
 def _in_words(differs: Mapping[str, str]) -> str:
-    """Name the first jobs that differ."""
     found = [f"{job}: {words}" for job, words in differs.items()]
     more = [f"… and {len(found) - 6:,} more jobs"] * (len(found) > 6)
     return "; ".join([*found[:6], *more]) or "the best"
 
 
 def _differences(round: Round, plan: Plan, best: Plan) -> dict[str, str]:
-    """Return what jobs do in a plan, by job, where it is not what they do in the best one."""
+    """Return how jobs run in a plan, by job, where that differs from the best plan."""
     pools = [pool.name for pool in round.cluster.topology.pools]
     found = {}
     for job in (state.job.id for state in round.jobs):

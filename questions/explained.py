@@ -31,7 +31,7 @@ REASONS = {
 
 
 class Explainer:
-    """What ``ronda solve --explain`` says of jobs of a round, which a policy decides.
+    """The explanations of ``ronda solve --explain`` for jobs of a round that a policy decides.
 
     InputError, before any work, for what it or the round has not.
     """

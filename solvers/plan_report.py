@@ -1,4 +1,4 @@
-"""The plan of a round as a report: jobs and facts in tables, its fields, and what is wrong."""
+"""The plan of a round as a report: its jobs, facts and prices, and its violations."""
 
 import shlex
 
@@ -18,7 +18,7 @@ ROWS = 40
 def plan_report(
     source: str, round: Round, plan: Plan, made: object, *, seed: int, elapsed_s: float
 ) -> Report:
-    """Return what a policy `made` of the round called `source`, and its check.
+    """Return the plan that the policy `made` chose for the round called `source`, and its check.
 
     The rules of the user's own are checked as well. The exit code is 1 if a rule is broken, no plan
     was found, or the policy failed.
@@ -70,7 +70,7 @@ def _explaining(source: str, made: object) -> str:
 
 
 def _failed(plan: Plan) -> bool:
-    """Return whether another plan took the place of the policy's own, and not for want of time."""
+    """Return whether a fallback replaced the policy's plan for another reason than time."""
     return plan.status is SolutionStatus.FALLBACK and plan.stop is not StopReason.TIME_LIMIT
 
 
@@ -100,7 +100,7 @@ def _jobs(round: Round, plan: Plan) -> Table:
 
 
 def _watts(round: Round, plan: Plan) -> float | None:
-    """Return what the cluster draws under a plan; None if no watts of its jobs are known."""
+    """Return the watts that the cluster draws under a plan; None if no job's watts are known."""
     held, profiles = plan.allocations, {s.job.id: s.job.profile for s in round.jobs}
     if held and not any(_has_watts(round, profiles[j], a.option.pool) for j, a in held.items()):
         return None
@@ -108,7 +108,7 @@ def _watts(round: Round, plan: Plan) -> float | None:
 
 
 def _has_watts(round: Round, profile: str, pool: int) -> bool:
-    """Return whether it is known what a busy GPU of a pool draws."""
+    """Return whether the watts of a busy GPU of a pool are known."""
     kind = round.cluster.topology.pools[pool].gpu_type
     return kind.name in round.profiles[profile].power
 
@@ -143,7 +143,7 @@ def _facts(round: Round, plan: Plan, watts: float | None, elapsed_s: float) -> T
 
 
 def _prices(plan: Plan) -> list[Table]:
-    """Return what one more of each resource is worth, if anything is known of that."""
+    """Return the worth of one more unit of each resource, if any is known."""
     dearest = sorted(plan.prices.items(), key=lambda item: -abs(item[1]))
     worth = {name: f"{value:z.6g}" for name, value in dearest}
     worth |= dict.fromkeys(plan.details.unpriced, "not known here")

@@ -25,14 +25,14 @@ NOTES = (
 
 
 def times(limit_s: float) -> tuple[float, ...]:
-    """Return the times that the table shows the gap at, besides the end."""
+    """Return the times in seconds at which the table shows gaps, besides the end."""
     return (0.01 * limit_s, 0.1 * limit_s)
 
 
 def lines(
     found: Sequence[Trace], results: Iterable[Result], limit_s: float
 ) -> list[dict[str, Any]]:
-    """Return means over each policy's runs, in the order in which the policies come.
+    """Return the means over each policy's runs, policies in the order of their first run.
 
     `first_s` is when the first plan is there; `gaps` are the primal gaps at each of `times` and of
     the plan returned; `arrived` is the share of runs that come within `CLOSE`, and `ert_s` and

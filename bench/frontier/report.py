@@ -27,7 +27,7 @@ from ronda.instances.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """(Policy, mean JCT in seconds) at a budget of a changed instance, the best first.
+    """Policies ranked by mean JCT at one budget of a changed instance.
 
     `change` is empty for the instance as it is; `swapped` are pairs that rank the other way round
     there.
@@ -40,7 +40,7 @@ class Ranking:
 
 
 class Frontier:
-    """All that a sweep says about an instance, from its runs of all changes and budgets.
+    """The results of a sweep over one instance, from its runs of all changes and budgets.
 
     A budget factor of 1 stands for `full_w` watts. `curves` and `levels` are of the instance
     without its budget; `worths` by policy and budget factor; `rankings` are empty where nothing
@@ -86,7 +86,7 @@ def frontiers(
     comparators: Collection[str],
     progress: Callable[[str, float], None],
 ) -> list[Frontier]:
-    """Return what the runs of a folder say of each instance, and the bound of each, which is kept.
+    """Return the frontier of each instance from the runs of a folder; bounds are kept in it.
 
     Of the runs that are `there` those count that belong to the ones `asked` for.
     """
@@ -103,7 +103,7 @@ def frontiers(
 def _worths(
     instance: Instance, found: Sequence[Curve], layout: Layout
 ) -> dict[tuple[str, float], Worth]:
-    """Return what the prices of each policy's first seed say, where it has prices."""
+    """Return the shadow prices of each policy's first seed, where its runs have prices."""
     made = {}
     for curve in found:
         for point in curve.points:

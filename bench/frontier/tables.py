@@ -21,7 +21,7 @@ _NONE = "–"
 
 
 def frontier_report(made: Frontier) -> Report:
-    """Return all that is said of an instance; tables without rows are left out."""
+    """Return a frontier as a report; tables without rows are left out."""
     fields = {
         "instance": made.instance.name,
         "full_w": made.full_w,
@@ -132,7 +132,6 @@ def _reached(at: Level) -> list[dict[str, Any]]:
 
 
 def _duels(made: Frontier) -> Table:
-    """Return the table of ronda's best against the strongest comparator."""
     if not any(curve.own for curve in made.curves):
         return Table("", (), ())
     unit_j, unit = made.unit_j, made.unit
@@ -159,7 +158,7 @@ def _duels(made: Frontier) -> Table:
 
 
 def duel_words(made: Frontier) -> str:
-    """Say where ours are furthest ahead of the strongest comparator, and where they are behind."""
+    """Say where ronda's policies are furthest ahead of the strongest comparator, where behind."""
     unit_j, unit = made.unit_j, made.unit
     faster = max(made.equal_energy, key=lambda duel: duel.gain)
     less = max(made.equal_jct, key=lambda duel: duel.gain)

@@ -20,7 +20,7 @@ Sure = Literal["abstract", "poster", "artifact", "second-hand", "unconfirmed"]
 
 
 class ClaimVerdict(StrEnum):
-    """What a measured figure says of a claim."""
+    """Whether a measured figure meets a claim."""
 
     MET = "met"
     MISSED = "missed"
@@ -29,7 +29,7 @@ class ClaimVerdict(StrEnum):
 
 
 class Rule(Record, frozen=True, kw_only=True):
-    """When a figure meets a claim: at least, at most, or `near` a number, within a share of it."""
+    """The condition under which a figure meets a claim: `least`, `most`, or `near` a number."""
 
     least: float | None = None
     most: float | None = None
@@ -37,7 +37,7 @@ class Rule(Record, frozen=True, kw_only=True):
     within: NonNegative = 0.0
 
     def holds(self, value: float) -> bool:
-        """Return whether a figure keeps all that is set."""
+        """Return whether a figure meets every bound that is set."""
         return (
             (self.least is None or value >= self.least)
             and (self.most is None or value <= self.most)
@@ -46,7 +46,7 @@ class Rule(Record, frozen=True, kw_only=True):
 
 
 class Figure(Record, frozen=True, kw_only=True):
-    """What was measured for a claim: a figure, its 95 % interval if there is one, and by what.
+    """The figure measured for a claim, its 95 % interval if there is one, and its origin.
 
     `sizes` says who knew job sizes: ours, and the comparator. `note` says what failed.
     """
@@ -99,7 +99,7 @@ class Claim(Record, frozen=True, kw_only=True):
         return f"compare {self.suite}{seeds}" if self.suite else self.command
 
     def verdict(self, figure: Figure | None) -> ClaimVerdict:
-        """Return what a figure says."""
+        """Return the verdict on a figure."""
         if self.unknowable:
             return ClaimVerdict.UNKNOWABLE
         if figure is None or figure.note or figure.value is None:
@@ -115,7 +115,6 @@ class Claim(Record, frozen=True, kw_only=True):
         return self._number(figure.value) + unit + (f" [{', '.join(ends)}]" if ends else "")
 
     def _number(self, value: float) -> str:
-        """Write a number; shares in per cent."""
         return f"{value * 100:.0f}" if self.shows == "cut" else f"{value:,.{self.digits}f}"
 
 

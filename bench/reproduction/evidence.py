@@ -53,13 +53,13 @@ def carry_out(claim: Claim, out: Path, jobs: int) -> Path:
 
 
 def _suite(claim: Claim) -> Path:
-    """Return the file of a claim's suite: a file called like a packaged one is not meant."""
+    """Return the packaged file of a claim's suite, whatever files the working folder has."""
     packaged = PACKAGED / claim.suite
     return packaged if packaged.exists() else Path(claim.suite)
 
 
 def figure_of(claim: Claim, folder: Path) -> Figure:
-    """Return our figure from what the command of a claim left in its folder."""
+    """Return ronda's figure from the files that a claim's command left in its folder."""
     if claim.suite:
         return _of_suite(claim, folder)
     path = folder / ANSWER
@@ -72,7 +72,7 @@ def figure_of(claim: Claim, folder: Path) -> Figure:
 
 
 def _of_suite(claim: Claim, folder: Path) -> Figure:
-    """Return the figure of a suite: of the rows at each value of the claim's axes the greatest."""
+    """Return the figure of a suite: the greatest over the rows at the claim's axes."""
     path = _suite(claim)
     suite = read(path)
     if claim.seeds:
@@ -108,7 +108,7 @@ def _of_suite(claim: Claim, folder: Path) -> Figure:
 
 
 def _shown(claim: Claim, ratio: Interval) -> Interval:
-    """Return what a claim shows of the ratio of ours to the comparator, or of a figure alone."""
+    """Return the figure that a claim shows, from the interval of a ratio or of a mean."""
     value, low, high = ratio
     match claim.shows:
         case "times":
@@ -120,7 +120,7 @@ def _shown(claim: Claim, ratio: Interval) -> Interval:
 
 
 def _sizes(line: TableRow) -> Iterable[str]:
-    """Return where ours and the comparator have sizes from, once if that is the same."""
+    """Return the sources of sizes of ronda's policy and of the comparator, once if they agree."""
     others = (pair.base for pair in line.pairs)
     sides = (next(filter(None, runs), None) for runs in (line.runs, others))
     known = (str(run.metrics.get("knowledge", "–")) for run in sides if run is not None)
@@ -128,7 +128,7 @@ def _sizes(line: TableRow) -> Iterable[str]:
 
 
 def _told(claim: Claim, answer: dict[str, Any]) -> tuple[float | None, str]:
-    """Return the figure of a command that prints JSON, and who knows sizes.
+    """Return the figure from a command that prints JSON, and its source of sizes.
 
     Of a frontier that is the greatest ratio at equal energy; ours is its best if it says so.
     """

@@ -41,7 +41,7 @@ def _row(claim: Claim, figure: Figure | None) -> dict[str, str]:
 
 
 def _notes(claims: Sequence[Claim]) -> Iterator[str]:
-    """Yield where each claim comes from and why the verdict is as it is; and what measures them."""
+    """Yield the source of each claim and the reason for its verdict, then the commands."""
     for claim in claims:
         parts = filter(None, (claim.source, claim.unknowable, claim.why))
         yield f"{claim.name}: {'. '.join(parts)}."

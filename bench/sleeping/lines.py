@@ -26,7 +26,7 @@ CHANGES = (
 
 @dataclass(frozen=True, slots=True)
 class ControllerLine:
-    """A controller by its words, what it did, and what came of it."""
+    """A controller as written, its decisions, and their outcome."""
 
     policy: str
     control: Control

@@ -118,7 +118,6 @@ class Expanded:
         variant: Variant,
         seeds: list[int],
     ) -> None:
-        """Add the cells of one instance."""
         word, plain = source.load(seeds[0])
         watts = None if variant.factor is None else variant.factor * reference_w(plain)
         seed = seeds[0] if variant.draws else 0

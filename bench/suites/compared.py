@@ -26,7 +26,7 @@ from ronda.instances.tables.table import Table
 
 @dataclass(frozen=True, repr=False)
 class Compared:
-    """What came of a comparison; a notebook shows its tables.
+    """The results of a comparison; a notebook shows its tables.
 
     Attributes
     ----------

@@ -20,9 +20,6 @@ JUDGED = ("mean_jct_s", "p99_jct_s", "makespan_s", "energy_j", "median_solve_s")
 TIMED = "median_solve_s"
 """What another machine, or a busy one, changes as well."""
 
-ALIKE = 1e-9
-"""Less of a difference, relatively, is none."""
-
 Pair = tuple[Result, Result]
 """A run before and after."""
 
@@ -31,7 +28,7 @@ Sides = tuple[list[Result], list[Result]]
 
 
 class FigureChange(NamedTuple):
-    """A figure of pairs of runs: after over before, and in a word what that means.
+    """A figure over pairs of runs: the ratio of after to before, and a verdict.
 
     ``same``: all pairs are equal; ``noise``: the interval holds 1, or nothing can be said of times;
     ``better`` or ``worse``; ``–``: not known on both sides.
@@ -42,7 +39,7 @@ class FigureChange(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What stands in the table."""
+        """The cell of the table."""
         value, low, high = self.ratio
         if self.verdict in {"same", "–"}:
             return self.verdict
@@ -61,7 +58,7 @@ def change(before: Floats, after: Floats, *, timed: bool = False) -> FigureChang
     if not known.any():
         return FigureChange(Interval(nan, nan, nan), "–")
     before, after = before[known], after[known]
-    if np.allclose(after, before, rtol=ALIKE, atol=0.0):
+    if np.allclose(after, before, rtol=1e-9, atol=0.0):  # but for rounding
         return FigureChange(Interval(1.0, 1.0, 1.0), "same")
     ratio = ratio_interval(paired_ratio, after, before)
     if ratio.low <= 1.0 <= ratio.high or (timed and isnan(ratio.low)):
@@ -71,7 +68,7 @@ def change(before: Floats, after: Floats, *, timed: bool = False) -> FigureChang
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """All that differs, in words, and the figures of each policy on each instance by its pairs.
+    """The differences in words, and the figures of each policy on each instance over its pairs.
 
     `how` is about how runs were made, `new` names those that fail now, `gone` those that fail no
     more; `rows` are (instance, policy, pairs, changes by figure).
@@ -89,7 +86,7 @@ class Difference:
         return bool(self.new) or "worse" in verdicts
 
     def report(self) -> Report:
-        """Return how runs were made, which fail now or no more, and the figures."""
+        """Return differences in how runs were made, new and old failures, and the figures."""
         rows = [
             {"instance": name, "policy": policy, "pairs": pairs}
             | {each: c.ratio._asdict() | {"verdict": c.verdict} for each, c in changes.items()}
@@ -151,7 +148,7 @@ def difference(before: Sequence[Result], after: Sequence[Result]) -> Difference:
 
 
 def _met(before: Sequence[Result], after: Sequence[Result]) -> tuple[list[Pair], list[Sides]]:
-    """Return the pairs, and the runs before and after that have none, those alike together.
+    """Return the pairs of runs, and the runs without a pair, grouped where they are alike.
 
     A pair is alike in all that a run is, or else, if there is only one such run on both sides, but
     for its parameters, or for its limits as well.
@@ -177,7 +174,7 @@ def _limits(run: Result) -> dict[str, Any]:
 
 
 def _told(before: Sequence[Result], after: Sequence[Result]) -> list[str]:
-    """Return how runs were made, where that differs: versions, machines, limits."""
+    """Return the differences in versions, machines and limits of the runs."""
 
     def about(run: Result) -> dict[str, Any]:
         limits = {name: getattr(run, name) for name in ("time_limit_s", "timeout_s", "memory_mib")}
@@ -193,7 +190,7 @@ def _told(before: Sequence[Result], after: Sequence[Result]) -> list[str]:
 
 
 def _configured(pairs: Iterable[Pair]) -> list[str]:
-    """Return parameters of policies that differ though they are written alike."""
+    """Return the parameters that differ between policies that are written alike."""
     found = dict[str, None]()
     for a, b in pairs:
         for name in {**a.config, **b.config}:

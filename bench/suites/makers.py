@@ -41,7 +41,7 @@ class Maker:
         self.table = msgspec.defstruct("Table", fields, kw_only=True, forbid_unknown_fields=True)
 
     def __call__(self, given: Mapping[str, Any], seed: int) -> Instance:
-        """Return what it makes of parameters; refuse those that it does not take or cannot use."""
+        """Return an instance for some parameters; refuse unknown and unusable ones."""
         table = converted(given, self.table, f"{self.place}.")
         values = {name: getattr(table, name) for name in self.table.__struct_fields__}
         try:

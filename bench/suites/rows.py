@@ -48,7 +48,7 @@ MEANS: dict[str, tuple[Callable[..., Floats], Callable[..., Any]]] = {
 
 
 class Pair(NamedTuple):
-    """A run, the one that it is held against, and where in its suite it stands."""
+    """A run, the run that it is compared with, and its values on the axes of the suite."""
 
     run: Result
     base: Result | None
@@ -56,7 +56,7 @@ class Pair(NamedTuple):
 
 
 class TableColumn(NamedTuple):
-    """A column: its metric (None: `SIZES`), and what of it; empty: the mean."""
+    """A column: its metric (None: `SIZES`), and the statistic of it; empty: the mean."""
 
     metric: Column | None
     kind: str = ""
@@ -76,7 +76,7 @@ class TableColumn(NamedTuple):
         return self.kind in KINDS[1:]
 
     def cell(self, found: Interval, *, best: bool = False) -> Numbered:
-        """Return what it shows, with numbers by name: METRIC, or METRIC/KIND, and the ends."""
+        """Return the cell with its numbers by name: METRIC, or METRIC/KIND, and the ends."""
         assert self.metric is not None
         (value, low, high), name = found, self.metric.key
         if not self.is_ratio:
@@ -106,7 +106,7 @@ class TableRow:
 
     @property
     def note(self) -> str:
-        """What went wrong in its runs; empty if nothing did."""
+        """The failures among its runs; empty if there are none."""
         states = [str(run.status) for run in self.runs if not run.ok]
         states += ["with violations"] * sum(bool(run.ok and run.fault) for run in self.runs)
         of = len(self.pairs)
@@ -123,7 +123,7 @@ class TableRow:
         return all(run.variant.resample is not None for run in self.runs)
 
     def figures(self, metric: str, side: int = 0) -> Floats:
-        """Return (R,) a figure of the runs, or (1) of those they are held against; NaN: unknown.
+        """Return (R,) a figure of the runs, or with `side` 1 of their pairs; NaN: unknown.
 
         That of a run that failed is infinite: it is never done.
         """
@@ -131,7 +131,7 @@ class TableRow:
         return np.array([inf if run and run.fault else _figure(run, metric) for run in runs])
 
     def value(self, shown: TableColumn) -> Interval:
-        """Return what a column shows, with the ends of its interval, range or spread."""
+        """Return the value of a column, with the ends of its interval, range or spread."""
         assert shown.metric is not None
         if not shown.is_ratio:
             known = self.known(shown.metric.key)
@@ -176,12 +176,12 @@ class TableRow:
 
     @property
     def sizes(self) -> str:
-        """Where its policy has sizes from."""
+        """The source of the policy's job sizes."""
         known = (run.metrics.get("knowledge") for run in self.runs if run.ok)
         return str(next(known, None) or "–")
 
     def known(self, metric: str) -> Floats:
-        """Return the figures that a mean is of: infinite ones of runs that failed, if less is best.
+        """Return the figures that enter a mean: infinite ones of runs that failed, if less is best.
 
         Of counts and shares it is over the runs that ended.
         """
@@ -206,7 +206,7 @@ def _figure(run: Result | None, metric: str) -> float:
 
 
 def given_up(runs: Iterable[Result]) -> str:
-    """Say what runs gave up, so that no mean holds it; empty if nothing."""
+    """Say how many jobs and sweeps runs gave up, which no mean includes; empty if none."""
     told, words = [run.metrics for run in runs], []
     for name, (of, what) in GIVEN_UP.items():
         if count := sum(metrics.get(name, 0) for metrics in told):
@@ -215,7 +215,7 @@ def given_up(runs: Iterable[Result]) -> str:
 
 
 def least_mean_jct_s(groups: Iterable[Iterable[Result]]) -> float:
-    """Return what no mean JCT of groups of runs can be below; 0 where that is not known.
+    """Return a lower bound on the mean JCTs of groups of runs; 0 where none is known.
 
     Of a group that is the mean of the bounds of its workloads, each once; a run that gave jobs up
     has no bound. Groups of other workloads, as of a comparison that was stopped, have other means:
@@ -232,7 +232,7 @@ def least_mean_jct_s(groups: Iterable[Iterable[Result]]) -> float:
 
 
 def partner(run: Result, others: Sequence[Result]) -> Result | None:
-    """Return which of some runs, all that a run may be held against, is its pair.
+    """Return the pair of a run among the runs that it may be compared with.
 
     That is the one with its seed; the only one, if nothing in that follows a seed of its own.
     """

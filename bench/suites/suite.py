@@ -21,7 +21,7 @@ PACKAGED = Path(ronda.bench.__file__).parent / "data" / "suites"
 
 
 class SuitePart(Record, frozen=True, kw_only=True):
-    """What is multiplied out; what a part of ``runs`` leaves out is as for the whole suite."""
+    """The axes that are multiplied out; a part of ``runs`` takes from the suite those it lacks."""
 
     instances: tuple[Name | dict[str, Any], ...] = ()
     policies: tuple[Name | dict[str, Any], ...] = ()
@@ -34,7 +34,7 @@ class SuitePart(Record, frozen=True, kw_only=True):
 
 
 class Ratio(Record, frozen=True, kw_only=True):
-    """What figures are held against: runs that differ in the axes of `to` alone."""
+    """The base of ratios: the runs that differ in the axes of `to` alone."""
 
     to: dict[str, str | float | bool]
     mean: Literal["geometric", "of means"] = "geometric"
@@ -55,7 +55,7 @@ class TableSpec(Record, frozen=True, kw_only=True):
 
 
 class Suite(SuitePart, frozen=True, kw_only=True):
-    """A comparison: what runs, within which limits, and what is shown of it.
+    """A comparison: its runs, their limits, and the table of its results.
 
     Without `table` there is one for each instance and change, with all usual columns.
     """
@@ -132,7 +132,7 @@ def read(path: Path) -> Suite:
 
 
 def converted(value: Any, kind: Any, before: str) -> Any:
-    """Return what TOML holds as a record or a number; refuse what cannot be, at its place."""
+    """Return a value of TOML as a record or a number; refuse another one at its place."""
     try:
         return msgspec.convert(value, type=kind)
     except msgspec.ValidationError as error:

@@ -71,7 +71,7 @@ class Summary:
         return Table.of(f"{len(self.mean_jct_s)} instances together", rows, self._notes(placed))
 
     def _notes(self, placed: Ranks | None) -> tuple[str, ...]:
-        """Say what the numbers are."""
+        """Explain the numbers."""
         notes = [
             f"mean JCT: geometric mean over instances, {SHIFT_S:g} s added before and taken off "
             "after; ∞ with a failure",

@@ -36,7 +36,7 @@ USUAL = (TableColumn(None), TableColumn(COLUMNS[0], "spread"), *map(TableColumn,
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """A table before anything has run: all that it names is there."""
+    """A table before anything has run: every axis and column that it names is known."""
 
     cells: Sequence[Cell]
     columns: tuple[TableColumn, ...]
@@ -70,7 +70,7 @@ class Arranged:
         return [TableRow(row, tuple(pairs), self.ratio) for row, pairs in found.items()]
 
     def _same(self, cell: Cell) -> Any:
-        """Return what a run and the one that it is held against have in common.
+        """Return the key that a run shares with the run that it is compared with.
 
         That is the workload, by its fingerprint; where the base is another change, the instance.
         """
@@ -119,7 +119,7 @@ class Arranged:
         return f"{line.at[-1]} ({said})" if said else line.at[-1]
 
     def _across(self, line: TableRow) -> Numbered:
-        """Return what stands at a value of the axis across: the first, others in brackets."""
+        """Return the cell at a value of the axis across: the first column, others in brackets."""
         first, *more = (shown.cell(line.value(shown)) for shown in self.inside)
         told = ", ".join(filter(None, [*more, line.note]))
         at = f"{self.axis}={line.at[-1]}: "
@@ -127,7 +127,7 @@ class Arranged:
         return Numbered(f"{first} ({told})" if told else first, numbers)
 
     def _notes(self, lines: Sequence[TableRow]) -> tuple[str, ...]:
-        """Say what the numbers are."""
+        """Explain the numbers."""
         counts = {len(line.pairs) for line in lines}
         each = (run.metrics.get("notes", ()) for line in lines for run in line.runs)
         notes = [*dict.fromkeys(chain.from_iterable(each))]
@@ -169,7 +169,7 @@ class Arranged:
         }
 
     def fields(self, results: Results) -> list[dict[str, Any]]:
-        """Return the rows for programs: axes, means, and what is shown of ratios."""
+        """Return the rows for programs: axes, means, and the ratios that are shown."""
         ratios = [shown for shown in (*self.inside, *self.columns) if shown.is_ratio]
         return [
             self._head(line)
@@ -204,7 +204,7 @@ def _cells(lines: Sequence[TableRow], shown: TableColumn, axes: Sequence[str]) -
 
 
 def usual(expanded: Expanded, results: Results) -> list[Arranged]:
-    """Return the tables of a comparison that does not say: one for each instance and change.
+    """Return the default tables of a comparison: one for each instance and change.
 
     Where seeds differ, mean JCTs are held against those of the first policy, seed by seed.
     """
@@ -262,7 +262,6 @@ def arrange(
 
 
 def _shown(text: str, ratio: Ratio | None, place: str) -> TableColumn:
-    """Read a column."""
     metric, slash, kind = text.partition("/")
     if text == SIZES:
         return TableColumn(None)

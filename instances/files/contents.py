@@ -1,4 +1,4 @@
-"""What an instance, a round or a demand series holds, as a report."""
+"""The contents of an instance, a round or a demand series as a report."""
 
 from collections import Counter
 from typing import Any
@@ -14,7 +14,7 @@ ORIGIN = ("description", "source", "licence", "citation", "reference", "made")
 
 
 def document_report(found: Instance | Round | Demand) -> Report:
-    """Return what a document holds."""
+    """Return the contents of a document."""
     fields: dict[str, Any] = {"name": found.name, "fingerprint": fingerprint(found)}
     if isinstance(found, Demand):
         fields |= _demand(found)

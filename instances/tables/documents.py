@@ -17,7 +17,7 @@ SHOWN = 10
 
 
 def instance_table(instance: Instance) -> Table:
-    """Return the machines of an instance, and below how many jobs it has and what limits them."""
+    """Return the machines of an instance, and below its number of jobs and its limits."""
     last_s = max((job.submit_s for job in instance.jobs), default=0.0)
     applications = f"{len(instance.profiles)} profiles"
     notes = [f"{len(instance.jobs):,} jobs of {applications}, submitted within {last_s:,.6g} s"]
@@ -32,7 +32,7 @@ def instance_table(instance: Instance) -> Table:
 
 
 def round_table(round: Round) -> Table:
-    """Return the machines of a round and what of them is in use, and below what limits it."""
+    """Return the machines of a round and how many are in use, and below its limits."""
     used = Counter[int]()
     arrays = set[str | None]()
     for held in round.held.values():
@@ -56,7 +56,7 @@ def _pool(pool: Pool) -> dict[str, str]:
 
 
 def plan_table(plan: Plan) -> Table:
-    """Return what the first jobs of a plan get, and below how good it is."""
+    """Return the allocations of the first jobs of a plan, and below its quality."""
     rows = [
         {
             "job": job,

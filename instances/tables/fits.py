@@ -55,7 +55,7 @@ def families_table(fits: Sequence[Fit]) -> Table:
 
 
 def fit_tables(fit: Fit) -> tuple[Table, Table]:
-    """Return what is known of a fit, and its parameters."""
+    """Return the facts about a fit, and its parameters."""
     e = fit.errors
     spans = ", ".join(f"{axis} {low:g} to {high:g}" for axis, (low, high) in fit.measured.items())
     times = "" if e.ratio is None else f", {e.ratio:.2f} times the fitted error"
@@ -101,5 +101,4 @@ def law(fit: Fit) -> str:
 
 
 def _percent(share: float | None) -> str:
-    """Write a share with two decimals, nothing for None."""
     return "" if share is None else f"{percent(share, '.2f')} %"

@@ -21,7 +21,7 @@ def frame(columns: Mapping[str, Any]) -> "DataFrame":
 
 
 def plan_frame(plan: Plan) -> "DataFrame":
-    """Return what each job of a plan gets."""
+    """Return the allocation of each job of a plan."""
     given = [held.option for held in plan.allocations.values()]
     fields = ("pool", "gpus", "clock", "batch", "rate", "power_w")
     options = {field: [getattr(option, field) for option in given] for field in fields}
@@ -30,7 +30,7 @@ def plan_frame(plan: Plan) -> "DataFrame":
 
 
 def schedule_frame(schedule: Schedule) -> "DataFrame":
-    """Return what became of each job of a schedule."""
+    """Return the outcome of each job of a schedule."""
     jobs, figures = schedule.jobs, job_figures(schedule)
     fields = ("submit_s", "end_s", "failed", "discarded")
     told = {field: [getattr(job, field) for job in jobs] for field in fields}

@@ -144,7 +144,7 @@ class Table:
 
 
 class Report(NamedTuple):
-    """What a command found: its fields for programs; for people, sentences and tables.
+    """The result of a command: fields for programs; sentences and tables for people.
 
     A sentence is one line; `notes` are warnings, a line each. With `code` the process ends.
     """
@@ -180,7 +180,6 @@ _TEX = str.maketrans(
 
 
 def _tex(text: str) -> str:
-    """Return a text as LaTeX sets it."""
     return text.translate(_TEX)
 
 

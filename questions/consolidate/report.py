@@ -11,7 +11,7 @@ ROWS = 40
 
 
 def consolidation_report(round: Round, found: Consolidation, save: str) -> Report:
-    """Return moves, what they save, nodes or watts (`save`), and what they cost."""
+    """Return moves with their savings, in nodes or watts (`save`), and their costs."""
     plan, record = found.plan, found.plan.record
     fields = {
         "round": round.name,

@@ -16,7 +16,7 @@ JOBS = 3
 
 
 def whatif_report(source: str, round: Round, found: WhatIf) -> Report:
-    """Return what changes do to the plan of a round, and warnings of those that cannot be."""
+    """Return the effects of changes on the plan of a round, and warnings for impossible changes."""
     pools = round.cluster.topology.pools
     fields = {
         "round": round.name,
@@ -89,7 +89,7 @@ def _used(plan: Plan) -> dict[str, str]:
 
 
 def _shifts(pools: tuple[Pool, ...], outcomes: tuple[Changed, ...]) -> Iterator[Table]:
-    """Yield who gains and loses most by each change, and how many others do, if any does."""
+    """Yield the jobs that gain and lose most by each change, and how many others do, if any."""
     rows = []
     for outcome in outcomes:
         gain = [shift for shift in outcome.shifts if shift.gain > 0]

@@ -36,7 +36,7 @@ class Taught(click.Command):
         self.examples, self.terms = examples, terms
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Carry it out; refuse ``--force`` where nothing is written."""
+        """Run the command; refuse ``--force`` where nothing is written."""
         if forced() and ctx.params.get("out", ...) is None:
             raise InputError("--force", "no --out", "what it is to replace")
         return super().invoke(ctx)

@@ -1,4 +1,4 @@
-"""Load what an argument names, and say what else would be needed."""
+"""Load the document that an argument names, and write the one that a command made."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -84,7 +84,7 @@ def kind_of(found: object) -> str:
 
 
 def written(made: Subject, out: Path, *, as_json: bool, **more: Any) -> None:
-    """Write what a command made, and say so, as JSON with more fields."""
+    """Write the document that a command made, and report it with more fields."""
     write(made, out)
     if isinstance(made, Demand):
         size = {"steps": len(made.needed), "nodes": max(made.total)}

@@ -1,4 +1,4 @@
-"""Types of options: they refuse what cannot be meant, with the words of the rest of ronda."""
+"""Options and their types, which refuse wrong values with the words of the rest of ronda."""
 
 import math
 import os
@@ -25,13 +25,13 @@ T = TypeVar("T")
 
 
 class Parsed(click.ParamType[T]):
-    """A value that `read` makes of a text, which gives None for one that cannot be meant."""
+    """A value that `read` parses from a text; None stands for a text that it cannot parse."""
 
     def __init__(self, name: str, expected: str, read: Callable[[str], T | None]) -> None:
         self.name, self.expected, self.read = name, expected, read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
-        """Return what a text means; anything else is a default, which click hands over as it is."""
+        """Return the value of a text; anything else is a default, which stays as it is."""
         found: T | None = self.read(value) if isinstance(value, str) else value
         if found is None:
             place = max(param.opts, key=len) if param is not None else "value"
@@ -261,14 +261,6 @@ instances_argument = click.argument(
 )
 
 
-file_option = click.option(
-    "--out", type=DOCUMENT, required=True, metavar="FILE", help="A .json, .json.gz or .json.zst."
-)
-plan_option = click.option(
-    "--out", type=DOCUMENT, metavar="FILE", help="Write the plan: .json, .json.gz or .json.zst."
-)
-
-
 def was_given(option: str) -> bool:
     """Return whether an option of the running command was given, by the name of its parameter."""
     source = click.get_current_context().get_parameter_source(option)
@@ -284,8 +276,27 @@ def stacked(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return add
 
 
-write_options = stacked(file_option, force_option, json_option)
+policy_options = stacked(policy_option, with_option)
+write_options = stacked(
+    click.option(
+        "--out",
+        type=DOCUMENT,
+        required=True,
+        metavar="FILE",
+        help="A .json, .json.gz or .json.zst.",
+    ),
+    force_option,
+    json_option,
+)
 """Of a command that writes one file."""
+plan_options = stacked(
+    click.option(
+        "--out", type=DOCUMENT, metavar="FILE", help="Write the plan: .json, .json.gz or .json.zst."
+    ),
+    force_option,
+    json_option,
+)
+"""Of a command that may write a plan."""
 
 
 def policies_option(default: str) -> Callable[[Command], Command]:
@@ -310,7 +321,7 @@ def jobs_option(
 
 
 def time_limit_option(default: float, help: str) -> Callable[[Command], Command]:
-    """Return the option ``--time-limit`` with a default in seconds and what it limits."""
+    """Return the option ``--time-limit`` with a default in seconds and its help."""
     return _shown("--time-limit", type=SECONDS, default=default, metavar="SECONDS", help=help)
 
 

@@ -1,4 +1,4 @@
-"""What commands print: tables for people, one JSON object for programs."""
+"""The output of commands: tables for people, one JSON object for programs."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def display(*parts: Any) -> None:
 
 
 def _pieces(part: Any, width: int) -> list[Any]:
-    """Return what to print of a part; numbers that are too wide get a column for each row."""
+    """Return the pieces of a part; numbers that are too wide get a column for each row."""
     from rich import box
     from rich import table as rich_table
     from rich.text import Text
@@ -86,7 +86,7 @@ def _pieces(part: Any, width: int) -> list[Any]:
 
 
 def console() -> "Console":
-    """Return where tables go."""
+    """Return the console that tables are printed on."""
     from rich.console import Console
 
     wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
@@ -99,7 +99,7 @@ def note(message: str) -> None:
 
 
 def can_draw() -> bool:
-    """Return whether there can be pictures; a line on stderr says what they need."""
+    """Return whether pictures can be drawn; a line on stderr says which package they need."""
     if not (found := installed("matplotlib")):
         note("no pictures: they need matplotlib (pip install 'ronda[plot]')")
     return found

@@ -46,7 +46,7 @@ def finish(call: Callable[[], Any]) -> int:
 
 
 def _place(error: OSError) -> str:
-    """Name the file of an error; one of writing that has no name is of the standard output."""
+    """Name the file of an error; an error of writing without a name is of the standard output."""
     if error.filename:
         from ronda.instances.files.storage import label  # not for every --help
 
@@ -58,7 +58,7 @@ def _place(error: OSError) -> str:
 
 
 def _give_up_stdout() -> None:
-    """Drop what is left to write, so that Python does not complain of it at the end."""
+    """Drop the output that is left, so that Python does not complain of it at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -35,7 +35,7 @@ class Bars:
         self._lines: dict[str, str] = {}
 
     def update(self, name: str, share: float | None, note: str = "") -> None:
-        """Set a bar, made when first named, to a share between 0 and 1; None if nobody knows."""
+        """Set a bar, made when first named, to a share between 0 and 1; None if it is not known."""
         spent_s = time.perf_counter() - self._began
         if self.logged:
             self._log(printable(name), share, printable(note), spent_s)
@@ -116,7 +116,7 @@ def bar(name: str) -> Iterator[Callable[[int, int, float], None]]:
 
 @contextmanager
 def waiting(name: str, limit_s: float | None = None) -> Iterator[None]:
-    """Show that time passes, as a share of a limit if there is one, where nothing else tells."""
+    """Show the time that passes, as a share of a limit if there is one."""
     with Bars() as bars:
         if not (bars.wanted or bars.logged):
             yield

@@ -59,7 +59,7 @@ def options_of(
 
 
 def taken(source: Callable[..., Any], given: dict[str, Any]) -> Any:
-    """Return what a record or function makes of the given values, which are taken out of them.
+    """Return the result of a record or function for its values, which are removed from `given`.
 
     Errors name options.
     """

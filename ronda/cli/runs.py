@@ -1,4 +1,4 @@
-"""What commands that make many runs share: their options, the bars, and what is said at the end."""
+"""Options, progress bars and reports that commands with many runs share."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -60,7 +60,7 @@ def horizon_options(out: str) -> Callable[[Command], Command]:
 
 @dataclass(frozen=True)
 class How:
-    """How runs are carried out: options that commands pass on as they are."""
+    """The options of commands that make many runs: folder, workers and limits."""
 
     out: Path
     jobs: int
@@ -72,14 +72,14 @@ class How:
 
     @property
     def layout(self) -> Layout:
-        """Where their files are."""
+        """The places of their files."""
         return Layout(self.out, self.answer)
 
     @contextmanager
     def ready(
         self, kind: str, about: dict[str, Any] | None = None
     ) -> Iterator[Callable[[Sequence[RunCase]], list[Result]]]:
-        """Connect to the cluster, if any, and hold the folder; gives what runs cases.
+        """Connect to the cluster, if any, and hold the folder; yields the function that runs cases.
 
         `kind` and `about` are for `ronda.bench.runs.folder.claim`.
         """
@@ -131,7 +131,7 @@ class How:
         return found
 
     def tell(self, results: Sequence[Result], report: Report, *, as_json: bool) -> int:
-        """Print what came out of runs, and which of them did not end well; return the exit code."""
+        """Print the report of runs and their failures; return the exit code."""
         counts = Counter(str(result.status) for result in results)
         fields = {
             "out": str(self.out),
@@ -153,7 +153,7 @@ class How:
 
 
 def failures(results: Iterable[Result]) -> Iterator[str]:
-    """Yield which runs did not end well, and why."""
+    """Yield the runs that failed or break rules, and why."""
     for result in results:
         if result.message:
             yield f"{result.status}: {result.title}: {result.message}"

@@ -136,7 +136,7 @@ def command(
 
 
 def _made_by(results: Mapping[str, Result]) -> str:
-    """Say which versions of ronda made the runs of a table."""
+    """Name the versions of ronda that made the runs of a table."""
     versions = dict.fromkeys(result.versions.get("ronda", "?") for result in results.values())
     return f"{len(results)} runs of ronda {', '.join(versions)}.\n"
 

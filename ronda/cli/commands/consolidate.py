@@ -8,9 +8,7 @@ import click
 from ronda.cli.command import taught
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
-    force_option,
-    json_option,
-    plan_option,
+    plan_options,
     round_argument,
     seed_option,
     time_limit_option,
@@ -34,9 +32,7 @@ from ronda.questions.consolidate.report import consolidation_report
 @options_of(consolidate, skip=("round", "deadline", "seed"))
 @time_limit_option(60.0, "For all of it: start-up, reading, building, solving, answering.")
 @seed_option
-@plan_option
-@force_option
-@json_option
+@plan_options
 @click.pass_obj
 def command(
     entered: float,

@@ -7,10 +7,9 @@ import click
 from ronda.cli.command import taught
 from ronda.cli.options import (
     json_option,
-    policy_option,
+    policy_options,
     round_argument,
     time_limit_option,
-    with_option,
 )
 
 if TYPE_CHECKING:
@@ -24,8 +23,7 @@ CODES = {True: 0, False: 1, None: 3}
 
 @taught("explain", "ronda explain round.json", "ronda explain round.json --with rules.py --json")
 @round_argument
-@policy_option
-@with_option
+@policy_options
 @time_limit_option(
     60.0, "For the search; when it is over, the set may hold more constraints than it must."
 )

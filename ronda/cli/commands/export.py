@@ -14,9 +14,8 @@ from ronda.cli.options import (
     Source,
     force_option,
     json_option,
-    policy_option,
+    policy_options,
     was_given,
-    with_option,
 )
 from ronda.cli.output import show
 from ronda.instances.check.checker import check
@@ -38,8 +37,7 @@ from ronda.instances.tables.table import Report
 @click.argument(
     "answer", metavar="[SCHEDULE]", type=click.Path(path_type=Path), required=False, default=None
 )
-@policy_option
-@with_option
+@policy_options
 @click.option(
     "--format",
     "name",
@@ -113,7 +111,6 @@ def _schedule(source: str, answer: Path, name: str | None, out: Path) -> dict[st
 
 
 def _model(source: str, policy: str, extra: str, out: Path) -> dict[str, Any]:
-    """Write the model of a round."""
     if out.suffix not in {".mps", ".lp"}:
         raise InputError(label(out), "another suffix", "the name of an .mps or .lp file")
     round_ = load_round(source)

@@ -6,13 +6,10 @@ import click
 
 from ronda.cli.command import taught
 from ronda.cli.options import (
-    force_option,
-    json_option,
-    plan_option,
-    policy_option,
+    plan_options,
+    policy_options,
     round_argument,
     time_limit_option,
-    with_option,
 )
 
 
@@ -23,12 +20,9 @@ from ronda.cli.options import (
 )
 @round_argument
 @click.argument("solution", type=click.Path(path_type=Path), metavar="SOLUTION")
-@policy_option
-@with_option
+@policy_options
 @time_limit_option(60.0, "For all of it.")
-@plan_option
-@force_option
-@json_option
+@plan_options
 @click.pass_obj
 def command(
     entered: float,

@@ -11,14 +11,11 @@ from ronda.cli.command import taught
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
     Parsed,
-    force_option,
-    json_option,
-    plan_option,
-    policy_option,
+    plan_options,
+    policy_options,
     round_argument,
     seed_option,
     time_limit_option,
-    with_option,
 )
 from ronda.cli.output import refuse_existing, show, tell_json
 from ronda.cli.progress import waiting
@@ -54,8 +51,7 @@ def _share(text: str) -> float | None:
     "ronda solve - < round.json > plan.json",
 )
 @round_argument
-@policy_option
-@with_option
+@policy_options
 @time_limit_option(
     60.0, "For all of it: start-up, reading, building, solving, answering. The clock is running."
 )
@@ -82,9 +78,7 @@ def _share(text: str) -> float | None:
     help="By which share of the best plan's objective alternatives may fall short.",
 )
 @click.option("--verbose", is_flag=True, help="Show the solver's own log on stderr as it runs.")
-@plan_option
-@force_option
-@json_option
+@plan_options
 @click.pass_obj
 def command(
     entered: float,

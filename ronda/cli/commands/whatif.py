@@ -199,7 +199,6 @@ def command(
 
 
 def _changes(round: Round, given: dict[str, Any]) -> "list[Change]":
-    """Return the changes of the options."""
     from ronda.questions.whatif import changes as known
 
     return [

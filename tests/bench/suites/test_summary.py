@@ -12,8 +12,7 @@ from ronda.bench.figures.ranks import ranks
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.specs import RunCase
 from ronda.bench.suites.cells import Cell, Expanded
-from ronda.bench.suites.summary import Summary, summary
-from ronda.bench.suites.tables import usual
+from ronda.bench.suites.summary import Summary, comparison_report
 
 
 @pytest.fixture
@@ -41,7 +40,12 @@ def together(tmp_path):
                     results[case.key] = Result(
                         key=case.key, status=status, metrics=metrics, **about
                     )
-        return summary(usual(expanded, results), results)
+        told, found = comparison_report(None, expanded, results)
+        if found is not None:
+            assert told.tables[-1] == found.table()
+            assert told.fields["together"] == [dict(row) for row in found.table().records]
+        assert len(told.tables) == len(told.fields["instances"]) + (found is not None)
+        return found
 
     return of
 

@@ -96,3 +96,14 @@ def test_an_existing_file_stays_without_force(ran, ronda):
     assert (ran / "log.swf").read_text() == "mine"
     assert ronda("export", "two-nodes.json", "ran", "--out", "log.swf", "--force").exit_code == 0
     assert (ran / "log.swf").read_text() != "mine"
+
+
+def test_an_exact_model_says_what_each_variable_is(folder, ronda):
+    """The head has a line for each way of a job: where it stays, and what it runs at."""
+    done = ronda("export", "round.json", "--policy", "milp(placement=exact)", "--out", "m.lp")
+    assert done.exit_code == 0, done.output
+    head = [line for line in (folder / "m.lp").read_text().splitlines() if line.startswith("\\ ")]
+    assert "x(i): job, pool, GPUs, clock, batch, the rack if tied to it, if it stays" in head[4]
+    ways = [line for line in head if line.startswith("\\ x(0): ")]
+    assert [way.split(", ")[1:3] for way in ways] == [["0", "1"]]
+    assert any(line.endswith(", stays") for line in head)

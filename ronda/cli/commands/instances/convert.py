@@ -74,7 +74,7 @@ _name_option = click.option("--name", help="Name of the instance; otherwise that
 
 
 def _rows(given: dict[str, Any], usual: Filters) -> Filters:
-    """Return the usual filters with those that were given, which are taken out."""
+    """Return the usual filters with the given ones, which are removed from `given`."""
     asked = {name: value for name in _ROWS if (value := given.pop(name)) is not None}
     return replace(usual, **asked)
 

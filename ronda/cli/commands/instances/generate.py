@@ -42,7 +42,6 @@ def command() -> None:
 
 
 def _horizon(given: dict[str, Any]) -> Instance:
-    """Generate a horizon, and break it."""
     _refuse_idle(given)
     breakage, seed = taken(generate.Breakage, given), given["seed"]
     return generate.broken(taken(generate.horizon, given), breakage, seed)

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import networkx as nx
     from rich.tree import Tree
 
-PICTURES = (".png", ".svg")
-
 
 @taught(
     "show",
@@ -46,7 +44,7 @@ def command(source: str, topology: bool, out: Path | None, as_json: bool) -> int
 
     if out is not None and not topology:
         raise InputError("--out", str(out), "--topology with it")
-    if out is not None and out.suffix.lower() not in PICTURES:
+    if out is not None and out.suffix.lower() not in {".png", ".svg"}:
         raise InputError("--out", str(out), "a name that ends in .png or .svg")
     if out is not None:
         need("--out", "matplotlib")

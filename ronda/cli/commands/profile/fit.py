@@ -18,7 +18,6 @@ from ronda.instances.tables.table import Report, Table
 
 
 def _known(text: str) -> tuple[str, float] | None:
-    """Read a parameter with its value."""
     name, _, number = text.partition("=")
     try:
         value = float(number)

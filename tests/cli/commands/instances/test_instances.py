@@ -43,6 +43,16 @@ def test_show_a_round(folder, ronda):
     assert fields["power_cap_w"] > 0
 
 
+def test_show_leaves_out_what_is_not_known(folder, ronda):
+    """People see a line for each field that has a value, in the order of the JSON."""
+    fields = json.loads(ronda("instances", "show", "two-nodes.json", "--json").stdout)
+    known = [name for name, value in fields.items() if value not in ("", None, {})]
+    assert len(known) < len(fields)
+    shown = ronda("instances", "show", "two-nodes.json").stdout
+    names = [line.split("  ")[0].strip() for line in shown.splitlines()]
+    assert list(filter(None, names)) == [name.replace("_", " ") for name in known]
+
+
 def test_show_a_topology(folder, ronda):
     """Equal nodes are one line with their number; programs get the same tree."""
     text = ronda("instances", "show", "pollux-1", "--topology").stdout
