@@ -83,7 +83,6 @@ def _read_only(table: OptionTable) -> OptionTable:
 
 
 def _answers(rule: Rule, round: Round, table: OptionTable, place: str) -> list[Limit | Term]:
-    """Return the limits and terms of a rule for a round, or refuse them."""
     more = {}
     if sees_racks(rule):
         if table.rack is None:
@@ -106,7 +105,6 @@ def _answers(rule: Rule, round: Round, table: OptionTable, place: str) -> list[L
 
 
 def _coefficients(given: Any, options: int, place: str) -> Floats:
-    """Return (K,) finite numbers, or refuse them; true counts as 1."""
     try:
         found = np.asarray(given)
     except ValueError:

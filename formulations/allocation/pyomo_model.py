@@ -161,7 +161,6 @@ def chosen_rows(model: Any) -> Rows:
 
 
 def _linear(model: Any, numbers: Floats) -> Any:
-    """Return Σ number × variable over options and blocks."""
     used = np.flatnonzero(numbers).tolist()
     if not used:  # the row may be broken all the same
         if model.component("nothing") is None:

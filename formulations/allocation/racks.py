@@ -91,7 +91,6 @@ def told_apart(table: OptionTable, of: Rows, worth: Floats) -> tuple[OptionTable
 
 
 def _some(table: OptionTable, rows: Rows) -> OptionTable:
-    """Return the table of some rows, ascending; a row may come several times."""
     names = ("job", "pool", "gpus", "span", "width", "clock", "batch", "rate", "power_w", "current")
     columns = {name: getattr(table, name)[rows] for name in names}
     own, rack = table.own, table.rack

@@ -337,7 +337,8 @@ def independent(problem: Separable) -> list[Part]:
     filled = np.flatnonzero(np.diff(problem.start))
     use, at = problem.use, problem.start[filled]
     most = use.most(use.amount, at)
-    binds = _may_bind(problem, most)
+    by_blocks = (np.maximum(problem.block_use, 0.0) * problem.block_count).sum(axis=1)
+    binds = most.sum(axis=1) + by_blocks > problem.capacity
     some = (use.amount != 0).astype(float)
     used = (most if (use.amount >= 0).all() else use.most(some, at)) > 0
     uses = np.concatenate([used, problem.block_use != 0], axis=1)[binds]
@@ -351,15 +352,6 @@ def independent(problem: Separable) -> list[Part]:
         _cut(problem, filled[job == kind], rows[component == kind], np.flatnonzero(block == kind))
         for kind in kinds
     ]
-
-
-def _may_bind(problem: Separable, most: Floats) -> Mask:
-    """Return (R,) whether jobs and blocks together could take more than a capacity.
-
-    `most` (R, J) is the most that each job could take.
-    """
-    by_blocks = (np.maximum(problem.block_use, 0.0) * problem.block_count).sum(axis=1)
-    return np.asarray(most.sum(axis=1) + by_blocks > problem.capacity)
 
 
 def _components(uses: Mask) -> Rows:

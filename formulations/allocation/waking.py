@@ -111,7 +111,7 @@ def _later(case: Case, nodes: Ready) -> tuple[Rows, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The meaning of a choice of options, now or after waking, for now.
+    """The options to run from now on, for a choice of options now and after waking.
 
     ``chosen`` (J,) is the row of each job from now on, -1 for none; jobs that wait for nodes keep
     running. ``worth`` (K,) are the values of rows as they were chosen, ``awake`` (P,) the nodes
@@ -124,7 +124,7 @@ class Begun:
 
 
 def begin(case: Case, values: Floats, picked: Rows) -> Begun:
-    """Return the meaning of a choice for now.
+    """Return the options to run from now on, for a choice of options now and after waking.
 
     The case has options now and after waking; `values` (K,) are those of rows now, `picked` (J,)
     the variable of each job, -1 for none.

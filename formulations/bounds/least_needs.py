@@ -95,7 +95,9 @@ def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
         least_held = some.gpus.min() * held_w[some.pool].min()
         seconds[rows] += share @ pace.min(axis=1)
         gpu_s[rows] = share @ (some.gpus * pace).min(axis=1) + start_s[rows] * some.gpus.min()
-        joules[rows] = share @ _least_joules(extra_w, pace) + start_s[rows] * least_held
+        possible = np.isfinite(pace)
+        each_j = np.where(possible, extra_w * np.where(possible, pace, 0.0), np.inf)
+        joules[rows] = share @ each_j.min(axis=1) + start_s[rows] * least_held
         group[rows] = group_of_pool[some.pool[0]]
         kinds.append(Alike(rows, share, some, extra_w, int(group_of_pool[some.pool[0]])))
     submit_s = np.array([job.submit_s for job in jobs], dtype=float)
@@ -103,18 +105,11 @@ def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
 
 
 def _idle_w(instance: Instance, *, may_sleep: bool) -> float:
-    """Return the least watts of the cluster without jobs; nodes that are ever off draw 0."""
+    """Return the least idle watts; nodes that are ever off draw 0."""
     topology = instance.cluster.topology
     watts = least_node_w(topology) if may_sleep else node_w(topology)
     watts[sorted({outage.node for outage in instance.faults.outages})] = 0.0
     return float(watts.sum())
-
-
-def _least_joules(extra_w: Floats, pace: Floats) -> Floats:
-    """Return (S,) the fewest joules per unit of work; `pace` (S, N) is infinite if impossible."""
-    possible = np.isfinite(pace)
-    joules = extra_w * np.where(possible, pace, 0.0)
-    return np.asarray(np.where(possible, joules, np.inf).min(axis=1))
 
 
 def _groups(topology: Topology, ways: list[Modes]) -> tuple[NDArray[np.int64], Floats]:

@@ -66,7 +66,9 @@ def priced_total(
     best = -np.inf
     for _ in range(30):
         tried = _trial_costs(ascent.prices)
-        mean = _mean_prices(ascent.prices, times)
+        weight = ascent.prices.sum(axis=0) * np.diff(times)
+        mass = weight.sum()
+        mean = (ascent.prices * weight).sum(axis=1) / mass if mass > 0 else ascent.prices[:, 0]
         total, use = 0.0, np.zeros_like(ascent.prices)
         for market in markets:
             value, of_kind = market.cheapest(ascent.prices, tried, mean)
@@ -110,16 +112,7 @@ def _trial_costs(prices: Floats) -> Floats:
     return np.concatenate([none, prices[:, picked].T])
 
 
-def _mean_prices(prices: Floats, times: Floats) -> Floats:
-    """Return (M,) mean prices over time, weighted by the prices themselves."""
-    weight = prices.sum(axis=0) * np.diff(times)
-    mass = weight.sum()
-    return np.asarray((prices * weight).sum(axis=1) / mass if mass > 0 else prices[:, 0])
-
-
 class _Market:
-    """The jobs of one kind, which look for their cheapest time under given prices."""
-
     def __init__(
         self, alike: Alike, needs: Needs, resources: Sequence[Resource], times: Floats
     ) -> None:

@@ -124,7 +124,6 @@ class Genes:
 
 
 def _down(genes: Genes) -> Rows:
-    """Compare every row with the t-th row of its job, t by t, and with no row."""
     start, must, rows = genes.problem.start, genes.problem.must, len(genes.problem.value)
     count = np.diff(start)
     job = np.repeat(np.arange(len(count)), count)

@@ -168,7 +168,6 @@ class Packing:
     # -- jobs to place ------------------------------------------------------------------------
 
     def _start(self, request: PoolRequest, *, push: bool) -> int:
-        """Place the whole nodes of a job and return the GPUs of its block, 0 if it has none."""
         nodes = self.nodes
         count, rest = divmod(request.gpus, nodes.whole)
         if request.span == "node" and request.gpus > nodes.whole:
@@ -201,7 +200,6 @@ class Packing:
         return 0 if mixed else rest
 
     def _block(self, request: PoolRequest, gpus: int) -> WaitingBlock:
-        """Return the block of a job whose other nodes, if any, have been chosen."""
         nodes, near = self.nodes, 0
         for rack in {nodes.rack[node] for node, _ in self.at[request.order]}:
             near |= nodes.racks[rack]
@@ -258,7 +256,6 @@ class Packing:
         self.at[request.order].append((node, gpus))
 
     def _fail(self, request: PoolRequest) -> None:
-        """Give up a job and free its GPUs."""
         for node, gpus in self.at.pop(request.order):
             self.nodes.put(node, -gpus)
             self._account(request, node, -gpus)
@@ -284,7 +281,6 @@ class Packing:
         return request.pinned or self._bears(request, request.held)
 
     def _bears(self, request: PoolRequest, pieces: Iterable[Piece]) -> bool:
-        """Return whether racks have the watts for a job in some places."""
         return self.power is None or self.power.fits(
             (self.nodes.nodes[node], request.extra_w * gpus) for node, gpus in pieces
         )

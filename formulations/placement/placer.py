@@ -189,7 +189,6 @@ def place(
 def _reserve(
     round: Round, chosen: Mapping[str, Option], power: RackPower, pinned: Iterable[str]
 ) -> None:
-    """Take the watts of jobs that stay in place, in any pool, before others get any."""
     placements = round.held
     for job in pinned:
         each_w = extra_gpu_w(round, chosen[job])

@@ -75,7 +75,6 @@ class _Supply:
         return [(node, gpus) for node, gpus in taken if gpus > 0]
 
     def _whole_racks(self, i: int, there: dict[int, list[int]]) -> list[tuple[int, int]]:
-        """Return how many whole nodes way i takes from each rack."""
         left = int(self._model.ways.whole[i])
         if i in self._model.capped:
             racks = self._model.capped[i]
@@ -92,7 +91,6 @@ class _Supply:
         return chosen
 
     def _block_rack(self, i: int, near: list[int], there: dict[int, list[int]]) -> int:
-        """Return the rack of the block of way i, if possible near its whole nodes."""
         racks = [r for r, nodes in there.items() if nodes]
         if i in self._model.capped:
             return next(r for r in racks if whole_number(self._model.block, (i, r)))

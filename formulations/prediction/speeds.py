@@ -56,7 +56,6 @@ def fit(measured: Measured) -> Parametric:
 
 
 def _synchronising(gpus: Floats, sync: Floats, where: np.ndarray) -> tuple[float, float] | None:
-    """Return alpha and beta of the measurements `where`, or None without any."""
     n, x = gpus[where], sync[where]
     if not len(n):
         return None

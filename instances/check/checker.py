@@ -132,7 +132,6 @@ def check_schedule(instance: Instance, schedule: Schedule) -> list[Violation]:
 
 
 def _heading(instance: Instance, schedule: Schedule) -> list[Violation]:
-    """Return the violations of the schedule as a whole: its instance, its end, its rounds."""
     found = []
     if schedule.instance != instance.name:
         message = f"is for {schedule.instance!r}, not {instance.name!r}"
@@ -149,7 +148,6 @@ def _heading(instance: Instance, schedule: Schedule) -> list[Violation]:
 
 
 def _roster(instance: Instance, schedule: Schedule) -> list[Violation]:
-    """Return the violations by jobs that are unknown, missing, duplicate or out of order."""
     expected, given = [job.id for job in instance.jobs], [o.id for o in schedule.jobs]
     if given == expected:
         return []

@@ -108,7 +108,6 @@ class Histories:
         return faults
 
     def _awake_s(self, segment: Segment) -> float:
-        """Return the time at which all nodes of a segment are awake, at the earliest its start."""
         ready_s = segment.start_s
         if not self._sleep_ends:
             return ready_s

@@ -16,7 +16,6 @@ from ronda.instances.cluster import GpuType
 from ronda.instances.profile import (
     Memory,
     Parametric,
-    PowerCurve,
     Profile,
     Rated,
     Rigid,
@@ -110,7 +109,8 @@ class Physics:
         curve = self.profile.power.get(self.gpu_type.name)
         if curve is None:
             return gpus * self.gpu_type.idle_w
-        computing_w = _curve_w(curve, clock)
+        above = max(clock**3 - curve.s0**3, 0.0)
+        computing_w = curve.a_w + curve.b_w * min(clock, curve.s0) + curve.c_w * above
         if curve.sync_w is None:
             return gpus * computing_w
         return gpus * (computing_w * (1 - sync_share) + curve.sync_w * sync_share)
@@ -131,7 +131,7 @@ class Physics:
 
     @cached_property
     def _fits(self) -> float:
-        """Return the largest local batch that fits into the memory (negative if none does)."""
+        """Return the largest local batch in memory (negative if none fits)."""
         need: Memory | None = self.profile.memory
         if need is None:
             return inf
@@ -184,14 +184,12 @@ def _passes(share: float, low: float, high: float) -> range:
 
 
 def _slowdown(phi: float, clock: float) -> float:
-    """Return the factor by which computing takes longer at a relative clock."""
     return phi / clock + 1 - phi
 
 
 def _tabular(
     table: Tabular, rows: MeasuredSteps, gpus: int, batch: float, clock: float, passes: range
 ) -> Pace:
-    """Return the pace by measured step times with the fastest number of passes."""
     count = np.arange(passes.start, passes.stop)
     local = batch / (gpus * count)
     step = np.interp(local, rows.local_batch, rows.step_s)
@@ -226,9 +224,3 @@ def _parametric(
     once = longer * ((grad / longer) ** g + (sync / longer) ** g) ** (1 / g)
     total = once + (passes - 1) * grad
     return Pace(batch / total, (once - grad) / total, local)
-
-
-def _curve_w(curve: PowerCurve, clock: float) -> float:
-    """Return the power of one computing GPU, ``a + b min(s, s0) + c max(s^3 - s0^3, 0)``."""
-    above = max(clock**3 - curve.s0**3, 0.0)
-    return curve.a_w + curve.b_w * min(clock, curve.s0) + curve.c_w * above

@@ -95,7 +95,6 @@ def flatten(instance: Instance, schedule: Schedule) -> Flat:
 
 
 def _first_of_arrays(segments: list[Segment]) -> NDArray[np.bool_]:
-    """Return (S,) whether segments are in no array, or the first of one."""
     seen: set[tuple[object, ...]] = set()
     found = np.ones(len(segments), dtype=bool)
     for k, segment in enumerate(segments):
@@ -155,7 +154,6 @@ def timeline_violations(instance: Instance, schedule: Schedule) -> list[Violatio
 
 
 def _sleep_violations(schedule: Schedule, nodes: int) -> list[Violation]:
-    """Return the violations by sleeps of unknown nodes or at impossible times."""
     found = []
     for node, start_s, end_s in schedule.sleeps:
         if not 0 <= node < nodes:
@@ -246,7 +244,6 @@ def awake_s(flat: Flat, topology: Topology) -> Floats:
 
 
 def _rack_violations(cluster: Cluster, flat: Flat, end_s: float) -> list[Violation]:
-    """Return the first violation of the cap of each rack."""
     found = []
     for rack, cap_w, mask in capped_racks(cluster):
         times, power = power_steps(flat, cluster.topology, mask, end_s)

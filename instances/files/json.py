@@ -92,7 +92,11 @@ def parse(text: bytes, place: str, kinds: Mapping[str, type[T]] | type[T]) -> T:
             obj = msgspec.json.decode(text, type=kind)
         except msgspec.ValidationError as error:
             _refuse_repeated_fields(text)  # it may be about the one that other readers drop
-            raise MalformedError(_mismatch(error, text, kind)) from None
+            try:
+                problem = mismatch(error, json.loads(text), kind)
+            except ValueError:
+                problem = syntax(text)
+            raise MalformedError(problem) from None
         _refuse_repeated_fields(text)
     except (msgspec.DecodeError, ValueError):
         raise as_error(place, [syntax(text)]) from None
@@ -156,14 +160,6 @@ def _kind(text: bytes, place: str, kinds: Mapping[str, type[T]]) -> type[T]:
         remedy = " (a newer ronda may read it)" if newer else ""
         raise InputError(f"{place}, format", show(found), known + remedy)
     return kinds[found]
-
-
-def _mismatch(error: msgspec.ValidationError, text: bytes, kind: type) -> Problem:
-    try:
-        document = json.loads(text)
-    except ValueError:
-        return syntax(text)
-    return mismatch(error, document, kind)
 
 
 def _refuse_repeated_fields(text: bytes) -> None:

@@ -76,7 +76,8 @@ def measured_phases(tables: Tables, cell: Rows, local_batch: Floats) -> tuple[Fl
     """
     first, last = tables.first[cell], tables.first[cell] + tables.more[cell]
     least, most = tables.known[first], tables.known[last]
-    batch = _snapped(local_batch, least, most)
+    near = np.clip(local_batch, least, most)
+    batch = np.where(np.abs(near - local_batch) <= ROUNDING * 4 * near, near, local_batch)
     at = _at_most(tables.known, first, last, batch)
     after = np.minimum(at + 1, last)
     width = np.where(after > at, tables.known[after] - tables.known[at], np.inf)
@@ -152,8 +153,3 @@ def _fastest(
         seconds, passes = np.where(better, takes, seconds), np.where(better, choice, passes)
     best, rows = seconds.argmin(axis=1), np.arange(len(cell))
     return np.where(np.isfinite(seconds[rows, best]), passes[rows, best], 0.0)
-
-
-def _snapped(batch: Floats, least: Floats, most: Floats) -> Floats:
-    near = np.clip(batch, least, most)
-    return np.asarray(np.where(np.abs(near - batch) <= ROUNDING * 4 * near, near, batch))

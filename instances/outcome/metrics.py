@@ -142,7 +142,6 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
 
 
 def _bounded(schedule: Schedule) -> dict[str, float]:
-    """Return the gaps between decisions and their bounds, if the policy gives bounds."""
     pairs = [
         (r.objective, r.bound)
         for r in schedule.rounds
@@ -164,7 +163,6 @@ def _priced(schedule: Schedule) -> dict[str, float]:
 
 
 def _fusible(instance: Instance, jct_s: Floats) -> dict[str, float]:
-    """Return the mean JCT of jobs that may share a GPU, and of the others, if there are both."""
     fusible = np.array([job.fusible is not None for job in instance.jobs], dtype=bool)
     if fusible.all() or not fusible.any():
         return {}
@@ -189,7 +187,6 @@ def _slept(schedule: Schedule) -> dict[str, float]:
 
 
 def _above_optimum(instance: Instance, mean_jct_s: float, energy_j: float) -> dict[str, float]:
-    """Return the relative distance of figures from the best known ones."""
     best = instance.reference.get("optimum", {})
     found = {"above_optimum": ("mean_jct_s", mean_jct_s)}
     found["energy_above_optimum"] = "energy_j", energy_j
@@ -197,7 +194,6 @@ def _above_optimum(instance: Instance, mean_jct_s: float, energy_j: float) -> di
 
 
 def _lost(instance: Instance, schedule: Schedule) -> dict[str, float]:
-    """Return the losses by failures, if the instance has faults."""
     own = any(job.truth is not None and job.truth.failures for job in instance.jobs)
     if instance.faults == Faults() and not own:
         return {}
@@ -210,7 +206,6 @@ def _lost(instance: Instance, schedule: Schedule) -> dict[str, float]:
 
 
 def _searched(instance: Instance, schedule: Schedule) -> dict[str, float]:
-    """Return the figures of sweeps, if the instance has any."""
     if not instance.sweeps:
         return {}
     found = [searched(instance, schedule, name) for name in instance.sweeps]

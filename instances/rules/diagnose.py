@@ -218,7 +218,6 @@ def _variant(wanted: Any, value: Any) -> Any:
 
 
 def _tags(wanted: Any) -> tuple[str, ...]:
-    """Return the tags of a union of tagged structs, or ()."""
     members = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else ()
     return tuple(m.__struct_config__.tag for m in members if hasattr(m, "__struct_config__"))
 

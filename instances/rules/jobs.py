@@ -133,7 +133,6 @@ def _repeated_ids(ids: Sequence[str], places: Places) -> Iterator[Problem]:
 
 
 def _gpu_ranges(jobs: Sequence[Job], places: Places) -> Iterator[Problem]:
-    """Check that min_gpus <= gpus <= max_gpus."""
     for k, job in enumerate(jobs):
         least, most, gpus = job.min_gpus, job.max_gpus, job.gpus
         if least is None and most is None:
@@ -215,7 +214,6 @@ def _too_large(job: Job, place: str, room: int) -> Problem:
 
 
 def _room(shape: _Shape, profiles: Mapping[str, Profile], cluster: Cluster | None) -> float:
-    """Return the GPUs of the largest pool that a job may use, infinite if not known."""
     name, partition, gpu_types = shape
     if cluster is None or name not in profiles or partition not in owners(cluster):
         return np.inf

@@ -103,7 +103,6 @@ def _is_measured(sharing: Sharing) -> bool:
 
 
 def _least_s(sharing: Sharing) -> float:
-    """Return the least seconds of a step in a mode, for any number of models."""
     time = sharing.time
     return min(time.step_s) if isinstance(time, MeasuredTime) else step_s(time, 1)
 

@@ -208,6 +208,5 @@ def _point(model: Any, form: LinearForm, told: Any) -> Floats | None:
 
 
 def _bound(form: LinearForm, told: Any) -> float | None:
-    """Return the bound of the solver, if it told one."""
     bound = told.problem.upper_bound if form.maximize else told.problem.lower_bound
     return float(bound) if isinstance(bound, float | int) and isfinite(bound) else None

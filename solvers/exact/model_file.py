@@ -76,7 +76,6 @@ def export(model: Any, path: str | os.PathLike[str], remarks: Sequence[str] = ()
 
 
 def _names(names: Iterable[str]) -> list[str]:
-    """Return names that a file can hold, still all different."""
     taken: set[str] = set()
     written = []
     for number, name in enumerate(names):

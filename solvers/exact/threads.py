@@ -106,6 +106,5 @@ def left_alone() -> list[_Call]:
 
 @atexit.register
 def _wait() -> None:
-    """Wait for calls before the interpreter is taken down."""
     for made in left_alone():
         made.wait()

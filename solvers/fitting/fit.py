@@ -203,7 +203,6 @@ def outliers(rows: Sequence[Residual]) -> list[FitRemark]:
 
 
 def _weak(parameters: Sequence[FitParameter]) -> list[FitRemark]:
-    """Return a warning of fitted parameters with errors as large as their values."""
     loose = [
         f"{p.name} = {p.value:.3g}"
         for p in parameters

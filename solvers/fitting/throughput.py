@@ -192,7 +192,6 @@ def _phases(model: Parametric, rows: Rows) -> tuple[Floats, Floats]:
 
 
 def _model(x: Floats, scheme: Scheme) -> Parametric:
-    """Return the model of (8,) parameters, copies in place."""
     values = dict(zip(BOUNDS, x.tolist(), strict=True))
     return Parametric(**values | {name: values[other] for name, other in scheme.copied.items()})
 

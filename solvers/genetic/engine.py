@@ -91,7 +91,6 @@ def toolbox(genes: Genes, settings: EvolutionSettings) -> base.Toolbox:
 
 
 def _copy(individual: Any) -> Any:
-    """Return a copy, faster than the deep copy of DEAP."""
     copy = creator.Individual(individual)
     copy.fitness.wvalues = individual.fitness.wvalues
     return copy

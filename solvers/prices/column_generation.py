@@ -142,16 +142,13 @@ class Master:
         return self._rounded(share)
 
     def _solve(self, search: Search) -> bool:
-        """Solve the master; return whether it was solved in time."""
         return run(self._lp, search.deadline.left()) == highspy.HighsModelStatus.kOptimal
 
     def _duals(self) -> tuple[Floats, Floats]:
-        """Return (J,) the prices of jobs and (R,) those of resources."""
         duals = np.abs(np.array(self._lp.getSolution().row_dual))
         return duals[: self.problem.jobs], duals[self.problem.jobs :]
 
     def _shares(self) -> Floats:
-        """Return (n,) the share of each option in the relaxation."""
         blocks = len(self.problem.block_value)
         return np.array(self._lp.getSolution().col_value)[blocks:]
 
@@ -228,7 +225,6 @@ class Master:
         return max(fit, key=lambda answer: problem.objective(*answer), default=None)
 
     def _room(self) -> Floats:
-        """Return (R,) the capacity with all blocks, and the rounding error."""
         problem = self.problem
         slack = SLACK * np.maximum(np.abs(problem.capacity), 1.0)
         given = np.maximum(-problem.block_use, 0.0) @ problem.block_count

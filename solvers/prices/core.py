@@ -264,8 +264,6 @@ class CoreSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """A free job or a kind of block, with the loss, use and name of each choice."""
-
     loss: Floats  # (n,)
     use: Floats  # (R, n)
     what: Ints  # (n,) row of the problem (-1 for none), or count of blocks
@@ -338,7 +336,10 @@ def _sweep(
     loss, use = np.zeros(1), np.zeros((len(room), 1))
     if (least[0] > limit).any() or prices @ np.maximum(room - most[0], 0.0) > shortfall:
         return None, 0
-    last = _finest(stages)
+    last = 0
+    if stages and len(stages[0].use) > 1:  # the resource with most different uses
+        uses = np.concatenate([stage.use for stage in stages], axis=1)
+        last = int(np.argmax([len(np.unique(row)) for row in uses]))
     steps: list[tuple[Ints, Ints]] = []
     labels = 0
     for s, stage in enumerate(stages):
@@ -368,13 +369,6 @@ def _ahead(stages: list[_Stage], resources: int) -> tuple[list[Floats], list[Flo
         least.append(least[-1] + stage.use.min(axis=1))
         most.append(most[-1] + stage.use.max(axis=1))
     return least[::-1], most[::-1]
-
-
-def _finest(stages: list[_Stage]) -> int:
-    if not stages or len(stages[0].use) < 2:
-        return 0
-    uses = np.concatenate([stage.use for stage in stages], axis=1)
-    return int(np.argmax([len(np.unique(row)) for row in uses]))
 
 
 def _unbeaten(loss: Floats, use: Floats, prices: Floats, last: int) -> Ints:
@@ -669,7 +663,6 @@ def _model(
 def _read(
     problem: Separable, losses: Losses, columns: _Columns, values: Floats
 ) -> tuple[Ints, Floats]:
-    """Return the choice of all jobs and the count of all blocks."""
     options, blocks = len(columns.row), len(problem.block_value)
     chosen = losses.best.copy()
     chosen[columns.jobs] = -1

@@ -158,7 +158,6 @@ def _added(parts: list[Reply]) -> Reply:
 
 
 def _joined(parts: list[Losses], most: int) -> Losses:
-    """Return the least losses of blocks, which are in the order of jobs."""
     if len(parts) == 1:
         return parts[0]
     job = np.concatenate([p.job for p in parts])
@@ -211,7 +210,6 @@ class _Block:
         return slice(self.first_row, self.first_row + len(self.value))
 
     def _reduced(self, prices: Floats) -> Floats:
-        """Return (K,) the surplus of every option."""
         return self.use.net(self.value, prices)
 
     def _best(self, reduced: Floats) -> tuple[Ints, Floats]:
@@ -521,7 +519,10 @@ def _lowest(
     while True:
         low, point = model.lowest(np.maximum(at - radius, 0.0), np.minimum(at + radius, ceiling))
         floor = low
-        if _on_edge(point, at, radius, ceiling):  # the box hides lower values: look without it
+        slack = 1e-9 * ceiling
+        on_edge = (point <= at - radius + slack) & (at - radius > 0.0)
+        on_edge |= (point >= at + radius - slack) & (at + radius < ceiling)
+        if on_edge.any():  # the box hides lower values: look without it
             floor = model.lowest(np.zeros_like(at), np.full_like(at, ceiling))[0]
         late = search.deadline.left() <= ANSWER * ask.jobs.reply_s
         if best - floor <= tolerance * abs(best) or stalled >= PATIENCE or late:
@@ -551,13 +552,6 @@ def _clears(at: Floats, value: float, slope: Floats, tolerance: float) -> bool:
     Then their choices are a plan worth D(p) itself, so no prices have a lower one.
     """
     return bool((slope >= 0).all()) and float(at @ slope) <= tolerance * abs(value)
-
-
-def _on_edge(point: Floats, at: Floats, radius: Floats, ceiling: float) -> bool:
-    slack = 1e-9 * ceiling
-    low = (point <= at - radius + slack) & (at - radius > 0.0)
-    high = (point >= at + radius - slack) & (at + radius < ceiling)
-    return bool((low | high).any())
 
 
 def bound_at(problem: Separable, prices: Floats) -> float:

@@ -113,7 +113,6 @@ def first_answer(problem: Separable, search: Search | None = None) -> Answer:
 
 
 def _first(problem: Separable, search: Search) -> Answer:
-    """Fill a problem at the prices of its dual."""
     if parts := _parts(problem):
         answers = [_first(part.problem, own) for part, own in in_turn(parts, search)]
         return _together(problem, parts, answers)
@@ -155,7 +154,6 @@ counts."""
 
 
 def _together(problem: Separable, parts: Sequence[Part], answers: Sequence[Answer]) -> Answer:
-    """Return the answer joined from those to all parts, none if a part has none."""
     chosen = np.full(problem.jobs, -1, dtype=np.int64)
     blocks, asked = np.zeros(len(problem.block_value)), np.zeros(len(problem.block_value))
     prices, complete = np.zeros(len(problem.names)), True
@@ -376,7 +374,6 @@ class WholeBlocks:
         return int(np.argmax(np.where(free, problem.block_count, 0.0)))
 
     def _cut(self, part: _Part, block: int) -> None:
-        """Cut the range of a block at the number that the jobs ask for."""
         problem = part.problem
         at = self._asked(part, block)
         least = np.zeros_like(problem.block_count)

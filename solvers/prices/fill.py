@@ -248,7 +248,6 @@ class _Spending:
         return row, job
 
     def _change(self, row: Rows, job: Rows) -> tuple[Floats, Floats]:
-        """Return (S,) the gain of each step in value, and (R, S) its additional use."""
         gain, use = np.zeros(len(row)), np.zeros((len(self.left), len(row)))
         for rows, sign in ((row, 1.0), (self.now[job], -1.0)):
             some = np.flatnonzero(rows >= 0)
