@@ -36,8 +36,16 @@ from ronda.instances.traces.columns import (
     dialect_of,
     zone_of,
 )
-from ronda.instances.traces.rigid import RESTARTS, SWITCH, Machine, rigid_instance
-from ronda.instances.traces.table import BadRows, Reasons, clean_jobs, faults, filtered, passing
+from ronda.instances.traces.rigid import RESTARTS, Machine, rigid_instance
+from ronda.instances.traces.table import (
+    ROUNDED,
+    ROUNDED_S,
+    Reasons,
+    clean_jobs,
+    faults,
+    filtered,
+    passing,
+)
 from ronda.instances.traces.text import (
     Cells,
     dates,
@@ -49,9 +57,6 @@ from ronda.instances.traces.text import (
     tasks,
     tres,
 )
-
-ROUNDED_S, ROUNDED = 1.0, 0.01
-"""Seconds, and the share of a run time, by which times that are told twice may differ."""
 
 UNREADABLE = 0.01
 """The share of rows with cells that cannot be read from which on a table is refused."""
@@ -184,7 +189,7 @@ def read_mapped(
     frame, dropped = own_rows(table)
     vcs = nodes if isinstance(nodes, Mapping) else None
     why = unreadable(table, frame, dropped)
-    why |= {fault.why: fault.bad for fault in unusable(frame, table.columns)}
+    why |= {fault.why: fault.bad for fault in faults(frame, table.columns)}
     frame, left_out = passing(frame, why | filtered(frame, filters, vcs))
     dropped.add(left_out)
     if nodes is None:
@@ -426,49 +431,6 @@ def odd_cells(table: ReadTable, frame: pd.DataFrame) -> Iterator[Problem]:
     for row, field in frame.loc[frame.odd != "", ["row", "odd"]].itertuples(index=False):
         place, found = f"row {row}, {columns.named[field]}", repr(table.told[field][row])
         yield Problem(place, found, kinds.get(field, "a number above 0"))
-
-
-def unusable(frame: pd.DataFrame, columns: Columns, *, timeless: bool = False) -> list[BadRows]:
-    """Return the rows that tell no GPUs or times, or that contradict themselves.
-
-    If they may be `timeless`, those that say nothing of a run time need none.
-    """
-    held, submit, start, end = (frame[c] for c in ("held", "submit_s", "start_s", "end_s"))
-    run_s, took_s = frame.duration_s, end - start
-    missed_s = np.maximum(ROUNDED * took_s, ROUNDED_S)
-    shorter = (took_s - run_s > missed_s) & (columns.dialect != "sacct")  # it was suspended
-    cut = frame.job_id.map(lambda job: (t := tasks(job)) is not None and not any(t[1]))
-    *counts, runs = faults(frame, gpus_in=f" in {columns.gpus}", submit_in=f" in {columns.submit}")
-    others = {
-        f"no share of a GPU in {columns.share}": ~((held > 0) & (held <= 1)),
-        "a start before the submission": start <= submit - ROUNDED_S,
-        "an end before the start": end < start,
-        "a run time longer than from submission to end": start.isna()
-        & (end - run_s <= submit - ROUNDED_S),
-        "a run time that is not from start to end": (run_s - took_s > missed_s) | shorter,
-        "a list of tasks that is cut off (SLURM_BITSTR_LEN)": cut.astype(bool),
-    }
-    runs = runs._replace(bad=runs.bad & (run_s.notna() | (not timeless)))
-    counts.insert(0, BadRows("no GPUs", "", "", frame.num_gpus == 0))
-    own = [
-        BadRows(f"{header} is not {expected}", field, expected, bad)
-        for field, expected, bad in _odd_of_own(frame)
-        if (header := columns.named.get(field)) is not None
-    ]
-    return [*counts, *(BadRows(why, "", "", bad) for why, bad in others.items()), runs, *own]
-
-
-def _odd_of_own(frame: pd.DataFrame) -> Iterator[tuple[str, str, "pd.Series[bool]"]]:
-    """Yield fields that few tables tell, what they expect, and the rows with another cell."""
-    switches = frame.preemptible.str.lower()
-    yield "preemptible", "yes or no", (switches != "") & ~switches.isin(SWITCH)
-    yield "deadline", "a time after the submission", frame.due_s <= frame.submit_s
-    for field in ("weight", "work"):
-        yield field, "a number above 0", frame[field] <= 0
-    for field in ("min_gpus", "max_gpus"):
-        number = frame[field]
-        odd = (number <= 0) | (number % 1 > 0) | (number > limits().gpus)
-        yield field, "a whole number of GPUs", odd
 
 
 def asked_s(frame: pd.DataFrame) -> float:

@@ -40,13 +40,13 @@ from ronda.instances.traces.mapped import (
     tasks_beyond_rows,
     tell_runs_apart,
     unreadable,
-    unusable,
     waiting,
 )
 from ronda.instances.traces.rigid import HELIOS_COSTS, RESTARTS, job_of
 from ronda.instances.traces.table import (
     SHORTEST_S,
     BadRows,
+    faults,
     filtered,
     from_start,
     passing,
@@ -151,7 +151,7 @@ def read_own(
     frame, empty = passing(frame, {"no GPUs": frame.num_gpus == 0})
     dropped.add(empty)
     timeless = not sized or "work" in table.told
-    wrong = unusable(frame, table.columns, timeless=timeless)
+    wrong = faults(frame, table.columns, timeless=timeless)
     problems: list[Problem] = []
     if log:
         why = unreadable(table, frame, dropped) | {fault.why: fault.bad for fault in wrong}

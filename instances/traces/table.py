@@ -16,14 +16,18 @@ import pandas as pd
 from ronda.instances.errors import InputError
 from ronda.instances.rules.jobs import LAST_S
 from ronda.instances.rules.problem import limits
-from ronda.instances.traces.columns import ALL, Dropped, Filters
-from ronda.instances.traces.text import numbers, only, read_cells
+from ronda.instances.traces.columns import ALL, Columns, Dropped, Filters
+from ronda.instances.traces.rigid import SWITCH
+from ronda.instances.traces.text import numbers, only, read_cells, tasks
 
 MEASURED = (1e-20, 1e20)
 """The range of measurements: squares and products of some of them are still numbers."""
 
 SHORTEST_S = 1e-6
 """The shortest run time: no clock tells less."""
+
+ROUNDED_S, ROUNDED = 1.0, 0.01
+"""Seconds, and the share of a run time, by which times that are told twice may differ."""
 
 
 def read_columns(
@@ -166,27 +170,68 @@ class BadRows(NamedTuple):
 
 
 def faults(
-    frame: pd.DataFrame, *, gpus_in: str = "", submit_in: str = "", least_s: float = SHORTEST_S
+    frame: pd.DataFrame,
+    columns: Columns | None = None,
+    *,
+    least_s: float = SHORTEST_S,
+    timeless: bool = False,
 ) -> list[BadRows]:
-    """Return the canonical rows whose GPUs or times no job can have.
+    """Return the canonical rows that cannot be jobs.
 
-    Reasons name the columns `gpus_in` and `submit_in`; a job runs for `least_s` seconds or more.
+    Their GPUs or times are none that a job can have or, of a mapped table, they contradict
+    themselves; then reasons name its `columns`. A job runs for `least_s` seconds or more; where
+    rows may be `timeless`, those that say nothing of a run time need none.
     """
-    gpus, whole = frame.num_gpus, "a whole number of GPUs"
-    too_many, lasts = (
-        f"more than {limits().gpus:,} GPUs",
-        f"a run time, {least_s:g} to {LAST_S:g} s",
-    )
-    some_s, at_most = frame.duration_s.between(least_s, LAST_S), limits().at_most("gpus")
+    gpus, submit, run_s = frame.num_gpus, frame.submit_s, frame.duration_s
+    whole, late = "a whole number of GPUs", f"seconds, {LAST_S:g} at most, either way"
+    told = ("", "") if columns is None else (f" in {columns.gpus}", f" in {columns.submit}")
     part = (gpus % 1 > 0) | (frame.get("held", 1.0) < 1)
-    late = f"seconds, {LAST_S:g} at most, either way"
-    return [
-        BadRows(f"no number of GPUs{gpus_in}", "num_gpus", whole, ~(gpus >= 0)),
-        BadRows(too_many, "num_gpus", at_most, gpus > limits().gpus),
+    most, at_most = f"more than {limits().gpus:,} GPUs", limits().at_most("gpus")
+    counts = [
+        BadRows(f"no number of GPUs{told[0]}", "num_gpus", whole, ~(gpus >= 0)),
+        BadRows(most, "num_gpus", at_most, gpus > limits().gpus),
         BadRows("a part of a GPU", "num_gpus", whole, part),
-        BadRows(f"no time{submit_in}", "submit_s", late, ~(frame.submit_s.abs() <= LAST_S)),
-        BadRows("no run time", "duration_s", lasts, ~some_s),
+        BadRows(f"no time{told[1]}", "submit_s", late, ~(submit.abs() <= LAST_S)),
     ]
+    lasts = f"a run time, {least_s:g} to {LAST_S:g} s"
+    none = ~run_s.between(least_s, LAST_S) & (run_s.notna() | (not timeless))
+    runs = BadRows("no run time", "duration_s", lasts, none)
+    if columns is None:
+        return [*counts, runs]
+    held, start, end = frame.held, frame.start_s, frame.end_s
+    took_s = end - start
+    missed_s = np.maximum(ROUNDED * took_s, ROUNDED_S)
+    shorter = (took_s - run_s > missed_s) & (columns.dialect != "sacct")  # it was suspended
+    cut = frame.job_id.map(lambda job: (t := tasks(job)) is not None and not any(t[1]))
+    others = {
+        f"no share of a GPU in {columns.share}": ~((held > 0) & (held <= 1)),
+        "a start before the submission": start <= submit - ROUNDED_S,
+        "an end before the start": end < start,
+        "a run time longer than from submission to end": start.isna()
+        & (end - run_s <= submit - ROUNDED_S),
+        "a run time that is not from start to end": (run_s - took_s > missed_s) | shorter,
+        "a list of tasks that is cut off (SLURM_BITSTR_LEN)": cut.astype(bool),
+    }
+    own = [
+        BadRows(f"{header} is not {expected}", field, expected, bad)
+        for field, expected, bad in _odd_of_own(frame)
+        if (header := columns.named.get(field)) is not None
+    ]
+    odd = [BadRows(why, "", "", bad) for why, bad in others.items()]
+    return [BadRows("no GPUs", "", "", gpus == 0), *counts, *odd, runs, *own]
+
+
+def _odd_of_own(frame: pd.DataFrame) -> Iterator[tuple[str, str, "pd.Series[bool]"]]:
+    """Yield fields that few tables tell, what they expect, and the rows with another cell."""
+    switches = frame.preemptible.str.lower()
+    yield "preemptible", "yes or no", (switches != "") & ~switches.isin(SWITCH)
+    yield "deadline", "a time after the submission", frame.due_s <= frame.submit_s
+    for field in ("weight", "work"):
+        yield field, "a number above 0", frame[field] <= 0
+    for field in ("min_gpus", "max_gpus"):
+        number = frame[field]
+        odd = (number <= 0) | (number % 1 > 0) | (number > limits().gpus)
+        yield field, "a whole number of GPUs", odd
 
 
 Reasons = dict[str, "pd.Series[bool]"]
