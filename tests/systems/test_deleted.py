@@ -13,8 +13,14 @@ from ronda.solvers.registry import POLICIES
 ROOT = Path(__file__).parents[2]
 SYSTEMS = sorted(path.parent.name for path in (ROOT / "systems").glob("*/__init__.py"))
 
+ALONE = """
+import sys  # an editable install finds what is missing here in the checkout
+sys.meta_path[:] = [each for each in sys.meta_path if "editable" not in each.__module__]
+"""
+"""What a child does first."""
+
 CHILD = """
-import json, sys
+import json
 from click.testing import CliRunner
 import ronda, ronda.systems
 from ronda.cli.app import cli
@@ -56,13 +62,13 @@ print(json.dumps({
 
 @pytest.fixture
 def without(tmp_path):
-    """Lay ronda in a folder, by links to its own, without a system; return the folder."""
+    """Lay ronda in a folder, by links to its own, without a room or a system; return the folder."""
 
     def lay(name):
         package = tmp_path / "ronda"
         (package / "systems").mkdir(parents=True)
         for each in (ROOT / "ronda").iterdir():
-            if each.name not in ("systems", "__pycache__"):
+            if each.name not in (name, "systems", "__pycache__"):
                 (package / each.name).symlink_to(each.resolve())
         for each in (ROOT / "systems").iterdir():
             if each.name not in (name, "__pycache__"):
@@ -77,7 +83,7 @@ def test_all_else_goes_on_where_a_system_is_deleted(name, without):
     """Its policies are refused as unknown names; core, other systems, help and data are there."""
     gone = [policy for policy in POLICIES if f"ronda.systems.{name}." in POLICIES[policy]]
     folder = str(without(name))
-    command = [sys.executable, "-c", CHILD, folder, *gone]
+    command = [sys.executable, "-c", ALONE + CHILD, folder, *gone]
     done = subprocess.run(
         command,
         capture_output=True,
@@ -100,3 +106,29 @@ def test_all_else_goes_on_where_a_system_is_deleted(name, without):
     assert ("  ones" in found["help"][1]) == (name != "ones")
     assert ("fit-fusion" in found["help"][2]) == (name != "hfta")
     assert {*found["loaded"]} >= {"Instance", "Round", "Demand"}
+
+
+@pytest.mark.parametrize("name", ["questions", "hosts"])
+def test_the_core_goes_on_without_questions_and_hosts(name, without):
+    """Their commands are no commands, and an answer of theirs is refused in one line."""
+    folder = str(without(name))
+    code = f"{ALONE}from ronda.cli import main; sys.argv[0] = 'ronda'; main()"
+
+    def ronda(*words):
+        return subprocess.run(
+            [sys.executable, "-c", code, *words],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": folder},
+        )
+
+    help = ronda("--help").stdout
+    assert ("  whatif" in help, "  serve" in help) == (name == "hosts", name == "questions")
+    words = ("solve", "round-tight-64", "--policy", "prices", "--json")
+    if name == "hosts":
+        assert ronda(*words).returncode == 0
+    else:
+        done = ronda(*words, "--explain", "x")
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert done.stderr.startswith("error: --explain: found no ronda.questions")
