@@ -1,0 +1,37 @@
+"""The limits of a round that conflict, as a report: ``ronda explain``."""
+
+from collections.abc import Sequence
+
+from ronda.formulations.allocation.model_data import whole_case
+from ronda.formulations.allocation.rows import separable, shortages
+from ronda.formulations.allocation.separable import normalise
+from ronda.instances.clock import Deadline
+from ronda.instances.plan import Conflict
+from ronda.instances.tables.table import Report
+from ronda.solvers.decision.plan import Question
+from ronda.solvers.exact.infeasible import conflicts
+from ronda.solvers.exact.linear_form import form_of
+
+
+def conflicts_of(question: Question, deadline: Deadline) -> Sequence[Conflict] | None:
+    """Return the conflicts of a question, none if some plan keeps every limit; None: not known."""
+    case = whole_case(question.round, question.table, question.values)
+    if found := [*question.gave, *shortages(case)]:
+        return found
+    problem, _ = normalise(separable(case, both_limits=True))
+    return conflicts(form_of(problem, [state.job.id for state in case.table.jobs]), deadline)
+
+
+def conflicts_report(source: str, name: str, found: Sequence[Conflict] | None) -> Report:
+    """Return the conflicts of the round called `source`; its exit code is 3 if they are not known.
+
+    It is 0 if some plan keeps every limit, and 1 if none does.
+    """
+    named = [{"constraints": c.constraints, "message": c.message} for c in found or ()]
+    fields = {"round": name, "feasible": None if found is None else not found, "conflicts": named}
+    if found is None:
+        words = f"{source}: not known in time: no plan was found, and no conflict"
+        return Report(fields, [words], code=3)
+    if not found:
+        return Report(fields, [f"{source}: feasible: some plan keeps every limit"])
+    return Report(fields, [f"{', '.join(c.constraints)}: {c.message}" for c in found], code=1)
