@@ -122,7 +122,7 @@ def away(instance: Instance, schedule: Schedule) -> Marks:
         if start_s < schedule.end_s
     )
     name = "node asleep or out of service" if outages else "node asleep"
-    return _boxes(found, name, "#D6E6F5")
+    return replace(_boxes(found, name, "#78A0D2"), alpha=0.3)
 
 
 def bases(instance: Instance) -> list[int]:

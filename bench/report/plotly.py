@@ -122,7 +122,7 @@ def _traces(marks: Marks, panel: Panel, most: int) -> Iterator[Plotly]:
         wide, high = values(marks.x_end, panel.x) - x, values(marks.y_end, panel.y) - y
         made |= {"type": "bar", "orientation": "h", "base": floats(x), "x": floats(wide)}
         made |= {"y": floats(y + high / 2), "width": floats(high), "marker": {"color": shade}}
-        yield made
+        yield made | {"opacity": marks.alpha}
         return
     made |= {"type": "scatter", "x": floats(x), "y": floats(y)}
     made |= {"legendgroup": made["name"]} if marks.name else {}

@@ -99,7 +99,7 @@ function seen(traces, layout) { // what a chart shows, as rows
   const errors = ["error_x", "error_y"].filter((name) => traces.some((trace) => trace[name]));
   const head = errors.flatMap((name) => [`${name[6]} plus`, `${name[6]} minus`]);
   const rows = [["series", layout.xaxis.title.text, layout.yaxis.title.text, ...head]];
-  for (const trace of traces)
+  for (const trace of traces.filter(({ hoverinfo, fill }) => hoverinfo !== "skip" || fill)) // no mere lines between points
     (trace.x ?? []).forEach((x, k) => {
       const ends = errors.flatMap((name) => {
         const plus = trace[name]?.array?.[k] ?? "";
