@@ -25,12 +25,16 @@ def page(tmp_path, monkeypatch):
 
 
 def test_commands_of_the_page_run(page, ronda):
-    """In order; they make two rounds and two instances."""
-    lines = "".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL)).splitlines()
-    assert len(lines) == 8
-    for line in lines:
-        done = ronda(*shlex.split(line)[1:])
-        assert done.exit_code == 0, done.output
+    """In order, each after the files above it; they make two rounds and three instances."""
+    count = 0
+    for name, inside in re.findall(r"```(?:csv |json |sh)(\S*)\n(.*?)```", page, re.DOTALL):
+        if name:
+            Path(name).write_text(inside)
+        for line in inside.splitlines() if not name else ():
+            done = ronda(*shlex.split(line)[1:])
+            assert done.exit_code == 0, done.output
+            count += 1
+    assert count == 11
     first = read("queue.json").jobs[0]
     assert (first.weight, first.deadline_s) == (2.0, 10800.0)
     profiles = read("elastic.json").profiles.values()
