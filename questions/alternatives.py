@@ -1,24 +1,48 @@
-"""The best different plans of one round."""
+"""The best different plans of a round: solve, cut off what was found, and solve again.
+
+Two plans differ if a job has another option, or runs in one of them only. With R the options of a
+plan, and U those of the jobs that it leaves out, the row
+
+    Σ_{k in R} x_k − Σ_{k in U} x_k ≤ |R| − 1
+
+cuts off that plan and no other (E. Balas and R. Jeroslow, *Canonical cuts on the unit hypercube*,
+SIAM J. Applied Mathematics 23, 1972). Options are those of the model: one that another one of its
+job beats in everything is no choice of its own.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace as with_fields
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
+from msgspec.structs import replace
 
+from ronda.formulations.allocation.model_data import make_case
+from ronda.formulations.allocation.resource_use import Uses
+from ronda.formulations.allocation.rows import separable, shortages
+from ronda.formulations.allocation.separable import Separable, normalise
+from ronda.formulations.options.table import rows_of
 from ronda.horizon.solve import ROUND
 from ronda.instances.arguments import checked
+from ronda.instances.arrays import Rows
 from ronda.instances.base import Index, Positive
+from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation
-from ronda.instances.plan import Plan
+from ronda.instances.plan import Plan, StopReason
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.instances.tables.table import Report, Table
 from ronda.solvers.as_one import seen_by
 from ronda.solvers.contract import Policy
+from ronda.solvers.decision.by_milp import solved
+from ronda.solvers.decision.plan import Question, nobody, taken, to_plan
 from ronda.solvers.exact.backends import Writer, logged
+from ronda.solvers.exact.linear_form import form_of
 from ronda.solvers.policies.optimising.milp import ByModel
+from ronda.solvers.prices.dual import Search
 from ronda.solvers.registry import as_policy
 
 ABLE = ("milp", "cp-sat", "sia-like")
@@ -42,7 +66,7 @@ def alternatives(
     """Return the best different plans of a round, the best first; none if there is no plan.
 
     Plans differ if at least one job has another option, or runs in one of them only; options that
-    another one of the job beats do not count (`ronda.questions.different`). All pass
+    another one of the job beats do not count (`ronda.questions.alternatives`). All pass
     `ronda.check`, and no job runs in a plan that its choice leaves out.
 
     Parameters
@@ -72,8 +96,6 @@ def alternatives_valid(
     log: Writer | None,
 ) -> list[Plan]:
     """Return alternatives as `alternatives`; of a round that was validated when it was read."""
-    from ronda.questions.different import best_plans
-
     if not isinstance(made, ByModel) or made.name not in ABLE:
         raise InputError("alternatives", f"policy {made.name}", " or ".join(ABLE))
     if made.exact or made.parts > 1:
@@ -157,3 +179,69 @@ def _way(given: Allocation | None, pools: Sequence[str]) -> dict[str, str]:
     return {"pool": pools[option.pool], "span": option.span} | {
         what: f"{number:g}" for what, number in numbers.items()
     }
+
+
+def best_plans(question: Question, search: Search, number: int, within: float) -> list[Plan]:
+    """Return at most `number` different plans, the best first.
+
+    None falls short of the first by more than the share `within`. Choices for which nodes have no
+    room, or whose plan breaks a rule, are left out. The bound is that of the first for all.
+    """
+    case = make_case(question.round, question.table, question.values)
+    plans, before = list[Plan](), list[Rows]()
+    if shortages(case):
+        return plans
+    problem, deadline, bound = separable(case, both_limits=True), search.deadline, np.inf
+    while len(plans) < number and not deadline.over():
+        began = deadline.elapsed()
+        cut, units = normalise(_without(problem, before))
+        none = nobody(question.table, StopReason.COMPLETE, search)
+        outcome, choice = solved(form_of(cut), None, len(case.rows), none, search, began)
+        if outcome.x is None:
+            break
+        chosen, _ = problem.answer(outcome.x)
+        rows = taken(chosen, case.rows)
+        worth = question.table.worth(question.values, rows)
+        if not before and outcome.bound is not None:
+            bound = outcome.bound * units.value
+        most = plans[0].objective or 0.0 if plans else worth
+        if worth < most - within * abs(most):
+            break
+        before.append(chosen)
+        choice = replace(
+            choice,
+            chosen=rows,
+            objective=worth,
+            bound=max(bound, worth),
+            scale=case.scale,
+            incumbents=((deadline.elapsed(), worth),),
+            fill=False,
+        ).judged(search.gap)
+        try:
+            plan = to_plan(question, choice, deadline)
+        except OutOfTimeError:
+            break
+        if (rows_of(question.table, plan) == rows).all() and not check(question.round, plan):
+            plans.append(plan)
+    return sorted(plans, key=lambda plan: -(plan.objective or 0.0))  # but for the gap they are
+
+
+def _without(problem: Separable, before: list[Rows]) -> Separable:
+    """Return a problem without the choices (J,) that were made before."""
+    if not before:
+        return problem
+    job = np.arange(problem.jobs).repeat(np.diff(problem.start))
+    cuts = []
+    for chosen in before:
+        row = np.where(chosen[job] < 0, -1.0, 0.0)
+        row[chosen[chosen >= 0]] = 1.0
+        cuts.append(row)
+    most = [np.count_nonzero(chosen >= 0) - 1.0 for chosen in before]
+    blocks = np.zeros((len(cuts), len(problem.block_value)))
+    return with_fields(
+        problem,
+        use=Uses.of([*problem.use.dense(), *cuts]),
+        block_use=np.vstack([problem.block_use, blocks]),
+        capacity=np.append(problem.capacity, most),
+        names=(*problem.names, *(f"other[{k}]" for k in range(len(cuts)))),
+    )
