@@ -1,7 +1,6 @@
 """The formats of a schedule by name, and the one that a file's name asks for."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from ronda.bench.exports.batsim import batsim_jobs
@@ -13,31 +12,25 @@ from ronda.instances.files.storage import label, packer, write_bytes
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
 
+Make = Callable[[Instance, Schedule], str]
+"""Makes the text of a schedule."""
 
-@dataclass(frozen=True, slots=True)
-class ScheduleFormat:
-    """How a schedule is written: what makes the text, and how names of its files end."""
-
-    make: Callable[[Instance, Schedule], str]
-    suffixes: tuple[str, ...]
-
-
-FORMATS = {
-    "perfetto": ScheduleFormat(chrome_trace, (".json", ".json.gz")),
-    "csv": ScheduleFormat(job_table, (".csv",)),
-    "swf": ScheduleFormat(standard_workload, (".swf",)),
-    "batsim": ScheduleFormat(batsim_jobs, (".csv",)),
+FORMATS: dict[str, tuple[Make, tuple[str, ...]]] = {
+    "perfetto": (chrome_trace, (".json", ".json.gz")),
+    "csv": (job_table, (".csv",)),
+    "swf": (standard_workload, (".swf",)),
+    "batsim": (batsim_jobs, (".csv",)),
 }
-"""By name; of two with a suffix, the first is meant by it."""
+"""What makes the text by the format's name, and how names of its files end; the first fits."""
 
 
-def format_of(path: Path, name: str | None) -> ScheduleFormat:
-    """Return a format by its name, or that of a file's name; refuse a name that does not fit."""
-    meant = FORMATS.values() if name is None else [FORMATS[name]]
-    for each in meant:
-        if path.name.endswith(each.suffixes):
-            return each
-    ends = dict.fromkeys(suffix for each in meant for suffix in each.suffixes)
+def format_of(path: Path, name: str | None) -> Make:
+    """Return what makes a format, by its name or that of a file; InputError if they do not fit."""
+    meant = [*FORMATS.values()] if name is None else [FORMATS[name]]
+    for make, suffixes in meant:
+        if path.name.endswith(suffixes):
+            return make
+    ends = dict.fromkeys(suffix for _, suffixes in meant for suffix in suffixes)
     raise InputError(label(path), "another suffix", f"a name that ends in {' or '.join(ends)}")
 
 
@@ -48,5 +41,5 @@ def write_schedule(
 
     `name` is that of the format; None: as the suffix says.
     """
-    text = format_of(path, name).make(instance, schedule).encode()
+    text = format_of(path, name)(instance, schedule).encode()
     write_bytes(path, packer(path)(text) if path.name.endswith(".gz") else text)

@@ -14,12 +14,8 @@ from ronda.instances.job import Job
 from ronda.instances.schedule import Schedule
 
 UNKNOWN = "-1"
-FIELDS = 18
 WHOLE = {"failed": "0", "completed": "1", "discarded": "5", "unfinished": UNKNOWN}
 """Field 11 of a job, by how it ended."""
-
-GOES_ON, LAST_COMPLETED, LAST_FAILED = "2", "3", "4"
-"""Field 11 of a part of a job."""
 
 
 def standard_workload(instance: Instance, schedule: Schedule) -> str:
@@ -94,9 +90,9 @@ def _lines(
     yield _line(whole)
     ready_s = job.submit_s
     for part in parts if len(parts) > 1 else ():
-        status = GOES_ON
+        status = "2"  # it goes on; or the last part was completed, or failed
         if part is parts[-1]:
-            status = LAST_COMPLETED if state == "completed" else LAST_FAILED
+            status = "3" if state == "completed" else "4"
         own = {3: plain(part.start_s - ready_s), 4: plain(part.end_s - part.start_s)}
         own |= {5: str(len(part.gpus)), 11: status}
         first = {2: plain(job.submit_s)} if part is parts[0] else {}
@@ -106,4 +102,4 @@ def _lines(
 
 def _line(fields: dict[int, str]) -> str:
     """Write a record from its fields, by their numbers from 1 on."""
-    return " ".join(fields.get(k, UNKNOWN) for k in range(1, FIELDS + 1))
+    return " ".join(fields.get(k, UNKNOWN) for k in range(1, 19))
