@@ -13,7 +13,7 @@ import click
 import grimp
 import networkx as nx
 
-from ronda.bench.figures.page import fill
+from ronda.bench.tables import fill
 from ronda.cli.app import cli
 
 DOCS = Path(__file__).parent

@@ -13,9 +13,9 @@ import numpy as np
 
 from lab.program import CONTEXT, run_program
 from ronda.bench.figures.columns import METRICS
-from ronda.bench.figures.page import fill_file
 from ronda.bench.runs.results import RESULTS, Result, results_in
 from ronda.bench.suites.diff import TIMED, FigureChange, change
+from ronda.bench.tables import fill_file
 from ronda.cli.command import Taught
 from ronda.cli.options import FOLDER, into_option, json_option
 from ronda.cli.output import display, emit

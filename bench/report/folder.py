@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from ronda.bench.figures.table import read_tables
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.folder import load_record, read_mark
 from ronda.bench.runs.kept import kept
@@ -16,6 +15,7 @@ from ronda.bench.runs.results import RESULTS, Result, Status, results_of
 from ronda.bench.runs.specs import RunCase
 from ronda.bench.suites.cells import Cell, Expanded
 from ronda.bench.suites.tables import usual
+from ronda.bench.tables import read_tables
 from ronda.instances.errors import InputError
 from ronda.instances.files import json as files
 from ronda.instances.files.storage import label, read_bytes

@@ -7,7 +7,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ronda.bench.figures.table import write_tables
 from ronda.bench.runs.compare import Comparison
 from ronda.bench.runs.flat import records, write_runs
 from ronda.bench.runs.folder import claim
@@ -17,6 +16,7 @@ from ronda.bench.runs.worker import RunLimits
 from ronda.bench.suites.cells import expand
 from ronda.bench.suites.suite import Suite
 from ronda.bench.suites.summary import comparison_report
+from ronda.bench.tables import write_tables
 from ronda.instances.arguments import checked
 from ronda.instances.base import Count, Index, Positive
 from ronda.instances.errors import InputError

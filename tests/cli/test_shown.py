@@ -8,7 +8,7 @@ import pytest
 
 from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
 from ronda.bench.figures.draw import save_chart
-from ronda.bench.figures.table import write_tables
+from ronda.bench.tables import write_tables
 from ronda.instances import generate
 from ronda.instances.files.json import write
 from ronda.instances.tables.table import Best, Table

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ronda.bench.figures.page import fill
 from ronda.bench.runs.results import Result, Status, results_of
+from ronda.bench.tables import fill
 from ronda.instances.tables.table import Best
 from tools import versions
 

@@ -7,10 +7,10 @@ import click
 
 from ronda.bench.anytime.table import as_table, lines, times
 from ronda.bench.anytime.traces import Trace, cases, references, traces_of
-from ronda.bench.figures.table import keep_tables, write_tables
 from ronda.bench.runs.compare import Layout
 from ronda.bench.runs.kept import keep
 from ronda.bench.runs.specs import parse_seeds, split_policies
+from ronda.bench.tables import keep_tables, write_tables
 from ronda.cli.command import taught
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (

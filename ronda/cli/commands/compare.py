@@ -8,15 +8,14 @@ import click
 from msgspec.structs import replace
 
 from ronda.bench.figures.overview import overview
-from ronda.bench.figures.page import fill_file
 from ronda.bench.figures.ranks import ranks
-from ronda.bench.figures.table import keep_tables, write_tables
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import MAX_SEEDS, RunCase, split_policies
 from ronda.bench.suites.cells import expand
 from ronda.bench.suites.suite import Suite, locate, read
 from ronda.bench.suites.summary import Summary, comparison_report
 from ronda.bench.suites.tables import arrange, points
+from ronda.bench.tables import fill_file, keep_tables, write_tables
 from ronda.cli.command import taught
 from ronda.cli.commands.studies.report import PACKAGES, written
 from ronda.cli.options import into_option, predictor_option, was_given

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from ronda.bench.figures.table import keep_tables, write_tables
 from ronda.bench.frontier.curves import COMPARATORS
 from ronda.bench.frontier.report import Frontier, frontiers
 from ronda.bench.frontier.sweep import (
@@ -19,6 +18,7 @@ from ronda.bench.runs.results import results_of
 from ronda.bench.runs.single import metered
 from ronda.bench.runs.specs import split_policies
 from ronda.bench.suites.cells import expand
+from ronda.bench.tables import keep_tables, write_tables
 from ronda.cli.command import taught
 from ronda.cli.options import PolicyName
 from ronda.cli.output import can_draw

@@ -69,8 +69,8 @@ def command(
     nodes draw is assumed; set what yours draw. A month takes a second by ces and vanilla, about
     ten by lot-sizing.
     """  # noqa: D301 (click reads the \b)
-    from ronda.bench.figures.table import write_tables
     from ronda.bench.sleeping.lines import line_of, sleep_report
+    from ronda.bench.tables import write_tables
     from ronda.cli.load import demand
     from ronda.cli.output import can_draw, show
     from ronda.cli.progress import waiting

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ronda.bench.figures.table import write_tables
+from ronda.bench.tables import write_tables
 from ronda.cli.command import taught
 from ronda.cli.load import subject
 from ronda.cli.options import (

@@ -8,7 +8,6 @@ import pytest
 
 from ronda.bench.figures.columns import COLUMNS, METRICS
 from ronda.bench.figures.draw import save_chart
-from ronda.bench.figures.table import write_tables
 from ronda.bench.runs.resample import Resample
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.single import measure
@@ -18,6 +17,7 @@ from ronda.bench.suites.cells import Cell, Expanded
 from ronda.bench.suites.rows import Pair, TableColumn, TableRow
 from ronda.bench.suites.suite import Ratio, Suite, TableSpec
 from ronda.bench.suites.tables import arrange, points, usual
+from ronda.bench.tables import write_tables
 from ronda.horizon.driver import run
 from ronda.instances import generate
 from ronda.instances.errors import InputError

@@ -5,13 +5,13 @@ from pathlib import Path
 import click
 import msgspec
 
-from ronda.bench.figures.page import fill_file
 from ronda.bench.reproduction.claims import LONG_MIN, Claim, Figure, chosen, claims, recorded
 from ronda.bench.reproduction.evidence import carry_out, figure_of
 from ronda.bench.reproduction.tables import listed as a_line_each
 from ronda.bench.reproduction.tables import tables_of
 from ronda.bench.runs.folder import claim as hold
 from ronda.bench.suites.suite import PACKAGED
+from ronda.bench.tables import fill_file
 from ronda.cli.command import taught
 from ronda.cli.options import into_option, jobs_option, json_option, out_option
 from ronda.cli.output import note, show

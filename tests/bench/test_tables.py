@@ -2,7 +2,7 @@
 
 import pytest
 
-from ronda.bench.figures.page import fill, fill_file
+from ronda.bench.tables import fill, fill_file
 from ronda.instances.errors import InputError
 
 PAGE = "before\n<!-- one: made by x -->\nold\n<!-- end of one -->\nafter <!-- two -->\n"
