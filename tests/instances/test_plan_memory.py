@@ -7,7 +7,7 @@ from typing import ClassVar
 import msgspec
 import pytest
 
-from ronda import solvers
+from ronda import solvers, systems
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import read, write
 from ronda.instances.plan import Plan, PlanMemory
@@ -24,8 +24,8 @@ class Turns(PlanMemory, frozen=True):
 
 def kinds():
     """Return all kinds of memory of the package."""
-    for module in pkgutil.walk_packages(solvers.__path__, "ronda.solvers."):
-        if ".adapters." not in module.name:  # which need their hosts
+    for room in (solvers, systems):
+        for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
             importlib.import_module(module.name)
     return [kind for kind in PlanMemory.__subclasses__() if kind.__module__.startswith("ronda.")]
 

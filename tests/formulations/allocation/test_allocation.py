@@ -277,4 +277,5 @@ def test_a_job_measured_to_be_slow_is_charged_for_as_long_as_it_will_run():
     # 4 x 200 W above idle for half of the window
     assert charged_w(round_, table)[table.current].tolist() == [pytest.approx(400.0)]
     idle_w = [IDLE_W]
-    assert ending(round_, Plan(allocations=round_.held), idle_w) == [(200.0, 800.0)]
+    plan = Plan(allocations=round_.held)
+    assert ending(round_, round_.running, plan, idle_w).tolist() == [[200.0, 800.0]]
