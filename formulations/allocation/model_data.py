@@ -24,9 +24,6 @@ from ronda.instances.clock import checkpoint
 from ronda.instances.errors import InputError
 from ronda.instances.round import Round
 
-ENDS = 50
-"""The most times at which a whole model counts energy, where some of it is banked."""
-
 
 @dataclass(frozen=True, slots=True)
 class Waking:
@@ -302,9 +299,9 @@ def whole_case(round: Round, table: OptionTable, values: Floats) -> Case:
 
 
 def _ends(case: Case) -> tuple[float, ...]:
-    """Return at most `ENDS` times when options end within the energy window, and its end."""
+    """Return at most 50 times when options end within the energy window, and its end."""
     window_s = case.round.window_s
     ends = np.unique(np.append(case.lasts_s[case.rows], window_s))
     ends = ends[(ends > 0) & (ends <= window_s)]
-    few = np.linspace(0, len(ends) - 1, min(ENDS, len(ends))).round().astype(int)
+    few = np.linspace(0, len(ends) - 1, min(50, len(ends))).round().astype(int)
     return tuple(ends[few].tolist())

@@ -15,8 +15,6 @@ from ronda.instances.round import Round
 from ronda.instances.violation import Fault, Violation, differs, exceeds
 
 SPANS = ("node", "rack", "cluster")
-REMEMBERED = 65536
-"""The most verdicts that are kept, so that a process may check for months."""
 
 Placement = tuple[tuple[int, int], ...]
 
@@ -104,7 +102,7 @@ class Examiner:
         )
         verdict = self._verdicts.get(key)
         if verdict is None:
-            if len(self._verdicts) >= REMEMBERED:
+            if len(self._verdicts) >= 65536:  # a process may check for months
                 self._verdicts.clear()
             verdict = self._verdicts[key] = self._judge(job, option, reach)
         return verdict

@@ -21,12 +21,6 @@ import zstandard
 from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import limits, show
 
-_GZIP = b"\x1f\x8b"
-
-_ZSTD = b"\x28\xb5\x2f\xfd"
-
-_CHUNK = 1 << 20
-
 _SLICE = 1 << 10  # a KiB of Zstandard becomes 32 MiB at most: 4 bytes repeat one 2^17 times
 
 
@@ -73,7 +67,7 @@ def _no_file(path: Path) -> InputError:
 
 def _bounded(file: IO[bytes], place: str) -> bytes:
     parts, left = [], limits().mib << 20
-    while part := file.read(min(left + 1, _CHUNK)):
+    while part := file.read(min(left + 1, 1 << 20)):
         left -= len(part)
         if left < 0:
             raise InputError(place, f"more than {limits().mib} MiB", limits().at_most("mib"))
@@ -85,10 +79,10 @@ def unpack(data: bytes, place: str) -> bytes:
     """Decompress data by their first bytes, within the size that `limits` allow."""
     whole = "a whole file: it is cut off or damaged; get it again"
     try:
-        if data.startswith(_GZIP):
+        if data.startswith(b"\x1f\x8b"):
             with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
                 return _bounded(file, place)  # type: ignore[arg-type]
-        if data.startswith(_ZSTD):
+        if data.startswith(b"\x28\xb5\x2f\xfd"):
             return _unpack_zstd(data, place)
     except EOFError:
         raise InputError(place, "gzip data that end too early", whole) from None

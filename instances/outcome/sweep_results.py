@@ -14,9 +14,6 @@ from ronda.instances.violation import ROUNDING
 TOLERANCE = 0.01
 """The relative distance from the least final loss within which a reported one counts as reached."""
 
-TARGET = 0.1
-"""The relative distance within which a trial has reached the target of its search."""
-
 
 @dataclass(frozen=True, slots=True)
 class Searched:
@@ -27,7 +24,7 @@ class Searched:
     loss of all its trials, `paused_gpu_s` the GPU-seconds without progress. By the sweep's
     deadline, if it has one, `begun` trials had begun, and `in_time` was the least reported loss
     (infinite without any). `all_good_s` is the time at which all trials that end within `TOLERANCE`
-    of the least had reported a loss within `TARGET` of it (NaN if one never did).
+    of the least had reported a loss within a tenth of it (NaN if one never did).
     """
 
     time_s: Floats
@@ -67,7 +64,7 @@ def searched(instance: Instance, schedule: Schedule, sweep: str) -> Searched:
     end_s = inf if deadline_s is None else deadline_s
     least = min(final_loss(job) for job, _ in trials)
     good_s = [
-        min((time_s for time_s, loss in own if loss <= least * (1 + TARGET)), default=nan)
+        min((time_s for time_s, loss in own if loss <= least * (1 + 0.1)), default=nan)
         for own, (job, _) in zip(told, trials, strict=True)
         if final_loss(job) <= least * (1 + TOLERANCE)
     ]

@@ -1,7 +1,7 @@
 """Fits of models to measurements, with their errors, and warnings with a name.
 
-Every row is left out of a fit once and predicted by it, one by one up to `LEAVE_ONE_OUT` rows of a
-throughput table or of a power curve, else in `FOLDS` random parts.
+Every row is left out of a fit once and predicted by it, one by one up to 24 rows of a throughput
+table or of a power curve, else in five random parts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,8 +30,6 @@ from ronda.solvers.fitting.least_squares import Fitted
 from ronda.solvers.fitting.measurements import Kind, Measurements, Reading, read_measurements
 from ronda.solvers.fitting.power import fit_power
 from ronda.solvers.fitting.throughput import fit_throughput, seconds
-
-LEAVE_ONE_OUT, FOLDS = 24, 5
 
 POOR = 2.0
 """The ratio of held-out to fitted error from which on there is a warning."""
@@ -123,7 +121,7 @@ def _held_out(table: Measurements, known: Mapping[str, float], seed: int) -> Flo
     random = np.random.default_rng(seed)
     part = pd.Series(0, index=table.rows.index)
     for _, own in table.rows.groupby("batch"):
-        parts = len(own) if len(own) <= LEAVE_ONE_OUT else FOLDS
+        parts = len(own) if len(own) <= 24 else 5
         part[own.index] = random.permutation(len(own)) % parts
     found = np.full(len(part), np.nan)
     for k in range(int(part.max()) + 1):

@@ -26,22 +26,10 @@ from ronda.solvers.fitting.least_squares import (
 )
 from ronda.solvers.fitting.measurements import Measurements
 
-KNEES = 12
-"""The knees to compare before the search, as the cost has a kink at every measured speed."""
-
-SEARCHED = 4
-"""The number of best knees from which a search starts."""
-
 FIXABLE = {"a_w": (0.0, np.inf), "s0": (0.01, 1.0)}
 """The parameters that can be known beforehand, with their bounds."""
 
 _NAMES = ("a_w", "b_w", "c_w", "s0")
-# Largest over least watts above which a curve is fitted instead of a constant.
-_VARIES = 1.05
-# Power that varies by this and has this correlation with speed, or less, is refused.
-_VARIES_WIDELY, _FALLS = 1.2, -0.5
-# The knee is at most this where a search starts.
-_LAST_START = 0.98
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +87,7 @@ def fit_power(table: Measurements, known: Mapping[str, float]) -> dict[float, Fi
 
 
 def _varies(power_w: pd.Series) -> bool:
-    return bool(power_w.max() > _VARIES * power_w.min())
+    return bool(power_w.max() > 1.05 * power_w.min())  # else a constant is fitted
 
 
 def _free(known: Mapping[str, float], rises: Mask) -> Mask:
@@ -128,7 +116,7 @@ def _check_speeds(table: Measurements, known: Mapping[str, float]) -> None:
                 f"at least {len(names) + 1} speeds, or --fix s0=VALUE or --fix a_w=VALUE",
             )
         low, high = rows.power_w.min(), rows.power_w.max()
-        if high > _VARIES_WIDELY * low and rows.speed.corr(rows.power_w) <= _FALLS:
+        if high > 1.2 * low and rows.speed.corr(rows.power_w) <= -0.5:
             raise table.refused(
                 f"power{where} that falls from {high:.4g} to {low:.4g} W as speed rises",
                 "power that rises with speed; look for columns that were mixed up",
@@ -137,7 +125,7 @@ def _check_speeds(table: Measurements, known: Mapping[str, float]) -> None:
 
 def _least_knee(speed: Floats) -> float:
     """Return the second slowest speed, as b needs two speeds up to the knee."""
-    return min(float(np.unique(speed)[:2].max()), _LAST_START)
+    return min(float(np.unique(speed)[:2].max()), 0.98)
 
 
 def _starts(family: _Family, known: Mapping[str, float], rises: Mask) -> list[Floats]:
@@ -147,7 +135,8 @@ def _starts(family: _Family, known: Mapping[str, float], rises: Mask) -> list[Fl
     """
     speeds = np.unique(np.clip(family.speed, _least_knee(family.speed), 1.0))
     between = np.append(speeds[1:] + speeds[:-1], 2.0 * speeds[0]) / 2.0
-    knees = np.quantile(between, np.linspace(0.0, 1.0, KNEES))
+    # The cost has a kink at every measured speed, so many knees are compared.
+    knees = np.quantile(between, np.linspace(0.0, 1.0, 12))
     starts = []
     for knee in [known["s0"]] if "s0" in known else knees.tolist():
         below, above = family.shapes(knee)
@@ -158,7 +147,7 @@ def _starts(family: _Family, known: Mapping[str, float], rises: Mask) -> list[Fl
         levels[:, 0] = known.get("a_w", levels[:, 0])
         starts.append(np.concatenate([[knee, share], levels.T.ravel()]))
     off = [float(np.abs(log_ratio(family.watts(x), family.power_w)).sum()) for x in starts]
-    return [starts[k] for k in np.argsort(off, kind="stable")[:SEARCHED]]
+    return [starts[k] for k in np.argsort(off, kind="stable")[:4]]
 
 
 def _curve(found: Found, j: int, count: int, known: Mapping[str, float]) -> Fitted[PowerCurve]:

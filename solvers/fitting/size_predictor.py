@@ -24,21 +24,8 @@ from ronda.instances.models.fits import Calibration, Past, Predictor
 from ronda.instances.profile import Rigid
 from ronda.solvers.versions import versions
 
-FITTED, JUDGED = 0.8, 0.1
-"""The shares of the first jobs, for fitting the trees, and of the last jobs, for the test."""
-
-LEAST = 50
-"""The fewest jobs for a training."""
-
-FREQUENT = 100
-"""The number of names that are told apart, as in Helios."""
-
-KEPT = 2000
-"""The number of complete jobs in the file of a predictor."""
-
 Told = TypeVar("Told")
 
-TREES = 200
 PARAMETERS = {
     "objective": "regression",
     "learning_rate": 0.05,
@@ -59,7 +46,7 @@ def train(instance: Instance, *, alpha: float = 0.1, seed: int = 0) -> Predictor
     jobs = _rigid(instance)
     features = Features(*_words(jobs))
     rows = np.array([row for _, row in _gone_through(jobs, features.submit, features.end)])
-    first = int(FITTED * len(jobs))
+    first = int(0.8 * len(jobs))  # the trees are fitted to the jobs before
     logs = np.log([_work(job) for job in jobs[:first]])
     learner = Predictor(
         instance=instance.name,
@@ -78,7 +65,7 @@ def train(instance: Instance, *, alpha: float = 0.1, seed: int = 0) -> Predictor
     ended = sorted((j for j in jobs if j.submit_s + _work(j) <= until_s), key=_end_s)
     past = tuple(
         Past(gpus=j.gpus, work=_work(j), partition=j.partition, user=j.user, name=j.name)
-        for j in ended[-KEPT:]
+        for j in ended[-2000:]
     )
     errors = service.errors.known()
     return sealed(replace(learner, errors=errors, past=past, calibration=calibration))
@@ -90,8 +77,8 @@ def _rigid(instance: Instance) -> tuple[Job, ...]:
         models = instance.profiles[job.profile].throughput.values()
         if not all(isinstance(each, Rigid) for each in models):
             raise InputError(instance.name, f"the elastic job {job.id!r}", "rigid jobs, of a trace")
-    if len(instance.jobs) < LEAST:
-        raise InputError(instance.name, f"{len(instance.jobs)} jobs", f"at least {LEAST}")
+    if len(instance.jobs) < 50:
+        raise InputError(instance.name, f"{len(instance.jobs)} jobs", "at least 50")
     return instance.jobs
 
 
@@ -107,7 +94,7 @@ def _end_s(job: Job) -> float:
 def _words(jobs: tuple[Job, ...]) -> tuple[tuple[str, ...], ...]:
     users = sorted({job.user for job in jobs if job.user})
     names = Counter(job.name for job in jobs if job.name)
-    frequent = tuple(sorted(name for name, _ in names.most_common(FREQUENT)))
+    frequent = tuple(sorted(name for name, _ in names.most_common(100)))  # as in Helios
     return tuple(users), tuple(sorted({job.partition for job in jobs})), frequent
 
 
@@ -132,7 +119,7 @@ def _trees(rows: Floats, logs: Floats, seed: int) -> str:
 
     data = lightgbm.Dataset(rows, logs, feature_name=[c.replace(" ", "_") for c in COLUMNS])
     data.set_categorical_feature([k for k in CATEGORIES if not np.isnan(rows[:, k]).all()])
-    text: str = lightgbm.train(PARAMETERS | {"seed": seed}, data, TREES).model_to_string()
+    text: str = lightgbm.train(PARAMETERS | {"seed": seed}, data, 200).model_to_string()
     return text
 
 
@@ -140,7 +127,7 @@ def _judged(jobs: tuple[Job, ...], service: Service, first: int) -> Calibration:
     """Replay all jobs and test the predictions of the last ones, with errors from `first` on."""
     from scipy.stats import spearmanr
 
-    judged = int((1.0 - JUDGED) * len(jobs))
+    judged = int((1.0 - 0.1) * len(jobs))  # the last tenth
     work, believed, shares = [], [], []
     places = {job.id: k for k, job in enumerate(jobs)}
 

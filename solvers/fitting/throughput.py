@@ -142,16 +142,10 @@ def _overlap(table: Measurements, scheme: Scheme) -> None:
         )
 
 
-GAMMAS = (1.1, 2.0, 4.0)
-"""The overlaps of the starts; their linear parameters are those of no overlap."""
-
 Rows = Mapping[str, Floats] | pd.DataFrame
 """Columns of measured iterations."""
 
 _LINEAR = tuple(BOUNDS)[:6]
-_START_PHI = 0.7
-# A start on a bound may stay there: each linear parameter starts with this share of a step.
-_LEAST = 0.02
 
 
 def fit_throughput(table: Measurements, known: Mapping[str, float]) -> Fitted[Parametric]:
@@ -201,7 +195,7 @@ def _starts(rows: Rows, scheme: Scheme) -> list[Floats]:
 
     Relative errors are minimised, as in the search.
     """
-    values = {**dict.fromkeys(BOUNDS, 0.0), "gamma": 1.0, "phi": _START_PHI, **scheme.held}
+    values = {**dict.fromkeys(BOUNDS, 0.0), "gamma": 1.0, "phi": 0.7, **scheme.held}
     linear = [name for name in _LINEAR if name in scheme.free]
     if linear:
         zero = {**dict.fromkeys(_LINEAR, 0.0), "gamma": 1.0, "phi": values["phi"]}
@@ -213,8 +207,9 @@ def _starts(rows: Rows, scheme: Scheme) -> list[Floats]:
         rest = 1.0 - seconds(Parametric(**values | {"gamma": 1.0}), rows) / rows["step_s"]
         factors, _ = nnls(np.column_stack(shares), rest)
         for name, share, factor in zip(linear, shares, factors, strict=True):
-            values[name] = max(float(factor), _LEAST / max(float(share.max()), 1e-300))
-    gammas = GAMMAS if "gamma" in scheme.free else (values["gamma"],)
+            # A start on a bound may stay there, so each begins with a fiftieth of a step.
+            values[name] = max(float(factor), 0.02 / max(float(share.max()), 1e-300))
+    gammas = (1.1, 2.0, 4.0) if "gamma" in scheme.free else (values["gamma"],)
     return [np.array(list((values | {"gamma": gamma}).values())) for gamma in gammas]
 
 

@@ -15,9 +15,6 @@ from ronda.instances.clock import OutOfTimeError, checkpoint
 from ronda.instances.violation import ROUNDING
 from ronda.solvers.prices.dual import Jobs
 
-EXCHANGES = 16
-"""The most pairs of steps that are taken where no search follows."""
-
 PAIRS = 250_000
 """The pairs of steps, times resources, that are compared together."""
 
@@ -30,7 +27,7 @@ def fill(
     jobs: Jobs,
     prices: Floats,
     blocks: Floats | None = None,
-    exchanges: int = EXCHANGES,
+    exchanges: int = 16,
 ) -> tuple[Ints, Floats]:
     """Return a good choice (J,) for a normalised problem, -1 for none, and (B,) counts of blocks.
 
