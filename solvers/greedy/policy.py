@@ -103,7 +103,8 @@ class TimelyPolicy(ABC):
                 memory={} if initial is None else initial.memory,
             )
             made = woken(round, kept)
-        if broken := broken_rules(rules_of(self), round, made):
+        own = rules_of(self)
+        if own and (broken := broken_rules(own, round, made)):
             record = replace(made.record, message=f"found no plan that keeps {broken[0].where}")
             made = replace(made, allocations={}, status=SolutionStatus.NONE, record=record)
         return made
