@@ -1,7 +1,7 @@
-"""A picture said once: what it shows, whether a file or the page draws it.
+"""The description of a picture: panels, axes and marks, and the numbers beside it.
 
-Nothing here knows a library that draws: `ronda.bench.figures.draw` makes files of a chart,
-`ronda.bench.report.plotly` what the page draws.
+It knows no library that draws. `ronda.bench.figures.draw` makes files of a chart,
+`ronda.bench.report.plotly` makes what the page draws.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,19 +12,22 @@ from ronda.instances.arrays import Floats, Ints
 
 Numbers = Sequence[float] | Floats | Ints
 
+Scale = Literal["linear", "log", "log2", "symlog"]
+
 UNITS = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis: its title, scale and ends (None: as the data have it).
+    """An axis with its title, scale and ends (None: where the data end).
 
-    `ticks` are its marks by place, where it does not find them by itself; `down` turns it over.
-    Values are divided by `unit`; those of a `percent` axis are shares.
+    `ticks` are texts by place, in place of numbers that the axis chooses. An axis that is `down`
+    grows downwards or to the left. Ends and values are divided by `unit` where they are drawn;
+    values of a `percent` axis are shares.
     """
 
     title: str = ""
-    scale: str = "linear"
+    scale: Scale = "linear"
     ends: tuple[float | None, float | None] = (None, None)
     ticks: Mapping[float, str] = field(default_factory=dict)
     down: bool = False
@@ -43,23 +46,26 @@ def thinner(index: int, number: int) -> float:
     return 1.2 + 1.4 * (number - 1 - index) / max(number, 2)
 
 
-def named(names: Iterable[str], title: str = "") -> Axis:
+def named(names: Iterable[str]) -> Axis:
     """Return an axis of names from the top down, at 0, 1, 2 and so on."""
-    return Axis(title, ticks=dict(enumerate(names)), down=True)
+    return Axis(ticks=dict(enumerate(names)), down=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Data that are drawn alike.
+    """Data that are drawn alike, at places (n,) on both axes.
 
-    A `line` joins its points, a `step` stays level up to the next one, an `area` is a step filled
-    from `y_end` (0 if there is none), a `band` one between two lines; `points` stand alone. `boxes`
-    reach from (x, y) to (x_end, y_end). A `rule` crosses the panel at its one x or y.
+    A `line` joins its points. A `step` stays level up to the next point, and an `area` fills what
+    is between a step and the step at `y_end` (0 without one); a `band` fills what is between two
+    lines. `points` stand alone. `boxes` reach from (x, y) to (x_end, y_end), filled or `hatch`ed.
+    A `rule` crosses the panel at its only x or y.
 
-    `name` stands in the legend; marks of one name stand there once. `colour` is a place in the
-    palette, or a shade by name or in hexadecimal. `x_bars` and `y_bars` are lengths of intervals
-    below and above. `symbol` is a place among the symbols; of a line, None leaves them out. `told`
-    is how the page tells a point, as Plotly's template; `texts` are texts in it, one a point.
+    The legend shows a `name` once, however many marks have it. `colour` is a place in the palette,
+    a shade (ink, grey, limit) or a hexadecimal number; lines change their `dash` where the palette
+    begins again. `x_bars` and `y_bars` are the lengths of intervals below and above the points.
+    `symbol` is a place among the symbols, or one of matplotlib's in files only; lines without one
+    have no markers. The page shows `told` beside the pointer, a template of Plotly's in which
+    ``%{text}`` is the point's own of `texts`.
     """
 
     kind: Literal["line", "step", "area", "band", "points", "boxes", "rule"]
@@ -84,9 +90,10 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Marks on a pair of axes; later ones lie above.
+    """Marks on a pair of axes; later marks lie above earlier ones.
 
-    `notes` stand at the right, by height; `weight` is the panel's height beside others on the page.
+    `notes` are texts at the right, by height. `weight` is the panel's height over that of others
+    on the page.
     """
 
     marks: Sequence[Marks]
@@ -100,9 +107,10 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A picture of panels, row by row, and its numbers: a header and rows.
+    """A picture of panels, row by row, and its numbers, a header and rows.
 
-    `inches` are width and height of a file. Panels below each other share the x axis if `one_x`.
+    `inches` are the width and height of a file. With `one_x` panels below each other share the x
+    axis.
     """
 
     title: str

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ronda.bench.figures.chart import Axis, Marks, Numbers, Panel
+from ronda.bench.figures.chart import Axis, Marks, Numbers, Panel, Scale
 
 
 def within(name: str, index: int, values: Numbers, count: int, told: str = "") -> Marks:
@@ -18,6 +18,6 @@ def within(name: str, index: int, values: Numbers, count: int, told: str = "") -
 def distribution(lines: Sequence[Marks], x: str, y: str) -> Panel:
     """Return the panel of `within`, on a logarithmic axis where values differ much."""
     positive = [value for line in lines for value in line.x if value > 0]
-    scale = "log" if positive and max(positive) > 20 * min(positive) else "linear"
+    scale: Scale = "log" if positive and max(positive) > 20 * min(positive) else "linear"
     share = Axis(y, ends=(0.0, 1.02), percent=True)
     return Panel(lines, Axis(x, scale), share)

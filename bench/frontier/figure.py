@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
-from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, time_axis
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, Scale, time_axis
 from ronda.bench.frontier.bound import Steps
 from ronda.bench.frontier.curves import NUMBERS, Curve, energy_unit, strongest
 from ronda.bench.frontier.shadow import Worth
@@ -40,9 +40,8 @@ def frontier(
     ends = least_j - margin, most_j + margin
     seconds = [point.mean_jct_s for point in points] + [jct for _, jct in bound]
     low, high = min(seconds), max(seconds)
-    scale, limits = (
-        ("log", (low / 1.3, high * 1.3)) if high > 8 * low else ("linear", (0, high * 1.08))
-    )
+    scale: Scale = "log" if high > 8 * low else "linear"
+    limits = (low / 1.3, high * 1.3) if scale == "log" else (0.0, high * 1.08)
     unit_j, unit = energy_unit(curves)
     said = "\n† uses more energy at some smaller budget" * any(curve.rises for curve in drawn)
     rows = [
@@ -53,7 +52,7 @@ def frontier(
     rows += [("clairvoyant bound", "", "", energy, "", jct, "", "") for energy, jct in bound]
     marks = [_impossible(bound, ends[1], limits)] if bound else []
     for curve in drawn:
-        marks += _curve(curve, order.index(curve.label), ends[1])
+        marks += _curve(curve, order.index(curve.label), ends[1], unit)
     energy = f"energy of the whole run, hosts and idle GPUs included ({unit})"
     x, y = Axis(energy, ends=ends, unit=unit_j), Axis("mean JCT (s)", scale, limits)
     return Chart(
@@ -66,7 +65,7 @@ def frontier(
     )
 
 
-def _curve(curve: Curve, index: int, right_j: float) -> Iterator[Marks]:
+def _curve(curve: Curve, index: int, right_j: float, unit: str) -> Iterator[Marks]:
     """Yield the lines of a curve, and its points off the envelope and on it."""
     envelope = curve.envelope()
     name = f"{curve.label} †" if curve.rises else curve.label
@@ -91,7 +90,7 @@ def _curve(curve: Curve, index: int, right_j: float) -> Iterator[Marks]:
             y_bars=(y_half, y_half),
             symbol=index,
             hollow=hollow,
-            told="%{text}: %{y:,.0f} s with %{x:,.4g} energy",
+            told=f"%{{text}}: %{{y:,.0f}} s with %{{x:,.4g}} {unit}",
             texts=[f"budget ×{point.factor:g}" for point in some],
             **shared,
         )
