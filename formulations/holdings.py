@@ -1,9 +1,9 @@
-"""What jobs hold of a cluster, in columns: a decision reads the jobs that changed, and no other.
+"""The holdings of jobs in a cluster, in columns, of which a decision reads only those that changed.
 
 A `JobState` stays the same object until something about the job changes, and so does an
-`Allocation`. Holdings are therefore made from those of the same cluster that were asked for last:
-pairs of the same two objects keep their columns, and only the others are read. The outcome is that
-of reading all, to the last digit, whatever was asked for before.
+`Allocation`. Holdings are therefore made from the last ones of the same cluster: pairs of the same
+two objects keep their columns, and only the others are read. The result equals that of reading all,
+to the last digit.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,18 +23,18 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 
 Pair = tuple[JobState, Allocation]
-"""A job, and what it holds, or would hold under a plan."""
+"""A job with its allocation, now or under a plan."""
 
 Integers = NDArray[np.int64]
 
 
 class Holdings:
-    """What some jobs hold of a cluster.
+    """The holdings of some jobs in a cluster.
 
     Attributes
     ----------
     pairs
-        The n jobs, each with what it holds.
+        The n jobs with their allocations.
     nodes, gpus
         (m,) the nodes of all placements, job after job, and the GPUs held on each.
     spread
@@ -60,7 +60,7 @@ class Holdings:
         self._free: tuple[Integers, list[FreeList]] | None = None  # for which GPUs held
 
     def of(self, pairs: Sequence[Pair]) -> "Holdings":
-        """Return what other jobs hold, of whom those are read that are not here."""
+        """Return the holdings of other jobs, of which only new ones are read."""
         before, names = self._at, _identities(pairs)
         if names == [*before]:
             return self
@@ -89,12 +89,12 @@ class Holdings:
         return found
 
     def free(self) -> list[FreeList]:
-        """Return what is free on the nodes of each pool; it belongs to the caller.
+        """Return the free GPUs on the nodes of each pool, in lists for the caller.
 
         Raises
         ------
         KeyError, ValueError
-            If a node where something is held is out of service, or has fewer GPUs.
+            If a node with held GPUs is out of service, or has fewer GPUs.
         """
         before, lists = self._free or (np.zeros_like(self.gpus_on), free_lists(self.cluster))
         lists = [nodes.copy() for nodes in lists]
@@ -105,7 +105,7 @@ class Holdings:
         return [nodes.copy() for nodes in lists]
 
     def seconds_left(self, now_s: float) -> Floats:
-        """Return (n,) for how long each job draws its watts; infinite if its size is not known.
+        """Return (n,) the seconds for which each job draws its watts, infinite for unknown sizes.
 
         The arithmetic is that of `ronda.formulations.watts.seconds_left`.
         """
@@ -115,14 +115,14 @@ class Holdings:
         return np.asarray(left / rate + teardown_s)
 
     def until(self, seconds: Floats) -> Floats:
-        """Return (N,) the greatest of some seconds (n,) of the jobs on each node; 0 without one."""
+        """Return (N,) the greatest of some seconds (n,) over the jobs on each node, or 0."""
         greatest = np.zeros(len(self.gpus_on))
         np.maximum.at(greatest, self.nodes, np.repeat(seconds, self.spread))
         return greatest
 
 
 def read(cluster: Cluster, pairs: Iterable[Pair]) -> tuple[Floats, Integers]:
-    """Return the columns (9, n) and the pieces (2, m) of jobs, each with what it holds."""
+    """Return the columns (9, n) and the pieces (2, m) of jobs with their allocations."""
     pools = cluster.topology.pools
     columns, pieces = list[tuple[float, ...]](), list[tuple[int, int]]()
     for state, held in pairs:
@@ -154,12 +154,12 @@ def _identities(pairs: Sequence[Pair]) -> list[tuple[int, int]]:
 
 @per_record(maxsize=8)
 def _last(cluster: Cluster) -> list[Holdings]:
-    """Return the holdings of a cluster that were asked for last, in a list of their own."""
+    """Return the last holdings of a cluster, in a list of their own."""
     return [Holdings(cluster, (), *read(cluster, ()))]
 
 
 def holdings(cluster: Cluster, pairs: Sequence[Pair]) -> Holdings:
-    """Return what jobs hold of a cluster."""
+    """Return the holdings of jobs in a cluster."""
     last = _last(cluster)
     last[0] = found = last[0].of(pairs)
     return found
@@ -167,12 +167,12 @@ def holdings(cluster: Cluster, pairs: Sequence[Pair]) -> Holdings:
 
 @per_record(maxsize=4)
 def held_now(round: Round) -> Holdings:
-    """Return what the running jobs hold."""
+    """Return the holdings of running jobs."""
     running = [(s, s.allocation) for s in round.running]
     return holdings(round.cluster, [(s, held) for s, held in running if held is not None])
 
 
 def held_under(round: Round, plan: Plan) -> Holdings:
-    """Return what the jobs of a plan hold under it, in its order."""
+    """Return the holdings of jobs under a plan, in its order."""
     states = {state.job.id: state for state in round.jobs}
     return holdings(round.cluster, [(states[i], given) for i, given in plan.allocations.items()])

@@ -79,7 +79,7 @@ class Deadline:
         return work_s * min(max(1.0, clock_s / max(worked_s, 1e-9)), SLOWEST)
 
     def share(self, part: float) -> "Deadline":
-        """Return a deadline of the same entry that ends when a share of what is left is over."""
+        """Return a deadline with the same entry after a share of the remaining time."""
         return self if self.limit_s is None else self.sooner((1.0 - part) * self.left())
 
     def over(self) -> bool:

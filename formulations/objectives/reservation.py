@@ -1,4 +1,4 @@
-"""Reservations for gangs: the value that jobs which nobody may stop take from a gang that waits.
+"""Reservations for gangs: the value that jobs which may not be stopped take from a waiting gang.
 
 Jobs that may be stopped make room for a gang as soon as it is worth more than they are. Jobs that
 may not be stopped keep it waiting until they end, and it never fits as long as others like them

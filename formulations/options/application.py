@@ -196,18 +196,18 @@ class Application:
         clock: float = 1.0,
         span: str | None = None,
     ) -> Option | None:
-        """Return a configuration on the fewest nodes; None where the profile has no speed for it.
+        """Return a configuration on the fewest nodes, or None if the profile has no speed for it.
 
         Parameters
         ----------
         gpus, batch, clock
             GPUs, global batch size, clock as a fraction of the maximum.
         noise
-            Gradient noise scale of the job now; None: every sample counts fully.
+            Gradient noise scale of the job now; without it (None) every sample counts fully.
         span
-            How far the nodes may be apart. Several in the cluster are promised no more than they
-            give in several racks, if those of the pool are. None: as far as they need to be, but
-            in one rack if it is not worth to start in several.
+            The reach of the nodes. With "cluster" several nodes are promised the speed in several
+            racks, if the pool has several. By default as far as needed, but one rack if the speed
+            in several is not worth a start.
         """
         nodes = self.shape.nodes(gpus)
         if span is None and nodes == 1:
@@ -257,7 +257,7 @@ def _measured(of: Application, at: Configuration) -> tuple[float, float]:
 
 @per_record(maxsize=1024)
 def application(profile: Profile, shape: PoolShape) -> Application | None:
-    """Return a profile in a pool; None if it has no throughput model of the pool's GPU type."""
+    """Return a profile in a pool, or None without a throughput model of the pool's GPU type."""
     if shape.pool.gpu_type.name not in profile.throughput:
         return None
     return Application(profile, shape)

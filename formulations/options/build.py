@@ -50,29 +50,28 @@ def build(
     """Return all options of a round's live jobs.
 
     Elastic jobs may take the GPU counts of `Application.sizes`, every clock of the GPU type, and
-    the profile's batches. Where watts matter, a batch that is slower and draws less has a row
-    as well as the fastest one; else the fastest stands for all. A rigid profile has its
+    the profile's batches. Where watts matter, slower batches that draw less have rows beside the
+    fastest one; otherwise only the fastest has. A rigid profile has its
     requested GPUs at full clock only. A job whose gradient noise is not known keeps its own
-    batch, at full efficiency. Of rates that were handed over each row is an option. Options are
-    assumed to use the fewest nodes that hold their GPUs.
-    Where the pool has several racks and the profile says what crossing them costs, GPUs of several
-    nodes have rows of span ``rack``, if a rack has enough, and those of span ``cluster``, which
-    count as crossing.
+    batch, at full efficiency. Each row of rates that were handed over is an option. Options use the
+    fewest nodes that hold their GPUs. Where the pool has several racks and the profile has costs of
+    crossing them, GPUs of several nodes have rows of span ``rack``, if a rack has enough, and rows
+    of span ``cluster``, which count as crossing.
 
-    What a job runs on now always has a row, flagged `current`, at the rate that its real nodes
-    give. A running job that is not preemptible has no other row.
+    The current option of a job always has a row, flagged `current`, at the rate of its real nodes.
+    A running job that is not preemptible has no other row.
 
     Parameters
     ----------
     round
         The snapshot.
     elastic
-        False: only the requested GPUs and batch at full clock.
+        Whether options other than the requested GPUs and batch at full clock have rows.
     prune
         Drop rows that another row of the same job and pool dominates (see `rivals`).
     mind_power
-        Whether a row with a lower rate and less power is worth keeping. None: if the round has a
-        limit on power or energy, or a rack has one. Objectives that look at watts need True.
+        Whether rows with a lower rate and less power are kept. By default they are if the round or
+        a rack has a limit on power or energy. Objectives that count watts need True.
     """
     minds_power = bool(mind_power)
     if mind_power is None:

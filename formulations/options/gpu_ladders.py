@@ -1,4 +1,4 @@
-"""The GPU counts that a job may climb, at full clock: what greedy elastic policies step through."""
+"""The GPU counts that greedy elastic policies let a job climb, at full clock."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

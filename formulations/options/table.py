@@ -25,7 +25,7 @@ SPANS = ("node", "rack", "cluster")
 NODE, RACK, CLUSTER = range(len(SPANS))
 
 ANYWHERE, SEVERAL = -1, -2
-"""In place of a rack: the option is not tied to one; what the job runs on is in several."""
+"""The racks of options that are not tied to one, and of current options in several."""
 
 COLUMNS, FLOATS_FROM = 8, 4
 POOL, GPUS, SPAN, WIDTH, CLOCK, BATCH, RATE, WATTS = range(COLUMNS)
@@ -56,15 +56,16 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
     power_w
         (K,) watts of all the job's GPUs while it progresses.
     current
-        (K,) whether the row is what the job runs on now.
+        (K,) whether the row is the current option of the job.
     must_run
         (J,) whether the job may not be stopped or changed (its only row is the current one).
     minds_power
         Whether rows are kept for values that fall with watts, whatever the limits.
     own
-        The limits of the user's own over these options; None: there are none.
+        The user's limits over these options, if any.
     rack
-        (K,) the rack that each option must be in, or `ANYWHERE`, `SEVERAL`; None: no rule sees it.
+        (K,) the rack that each option must be in, or `ANYWHERE`, `SEVERAL`; None if no rule sees
+        it.
     node_rack
         (N,) the rack of each node, where options have one; else None.
     """

@@ -1,4 +1,4 @@
-"""Rows and terms of the user's own over the options of a round: what a rule returns.
+"""The rows and terms that the user's rules return for the options of a round.
 
 A rule is a function of a round and its `OptionTable`. It returns a `Limit`, a `Term`, or several of
 them; `ronda.solvers.rules` asks it. All limits of a round are its `OwnRows`, a part of the table,
@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike
 from ronda.instances.arrays import Floats, Mask, Rows
 
 RULE = "rule"
-"""What limits are called, as in ``rule[name]``, and the code of a plan's violation of one."""
+"""The name of limits, as in ``rule[name]``, and the code of a plan's violation of one."""
 
 LEAST, EQUAL = ">=", "=="
 SENSES = ("<=", LEAST, EQUAL)
 
 ROUNDED = 1e-6
-"""Excess over a limit, as a share of what is added up, that is the rounding of solvers."""
+"""The excess over a limit that counts as rounding of solvers, as a share of the terms."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

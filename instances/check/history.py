@@ -175,10 +175,10 @@ class Histories:
         at: tuple[int, Segment],
         work: tuple[float, float, float],
     ) -> list[Fault]:
-        """Compare what a failure is said to cost with what was done since the last checkpoint.
+        """Compare the claimed loss by a failure with the work since the last checkpoint.
 
-        `at` is the segment with its number, `work` what was done before it and in it, and the
-        slack.
+        `at` is the segment with its number, `work` the work before it and in it, and the
+        tolerance.
         """
         (k, segment), (done, gross, slack) = at, work
         costs = self.instance.costs if job.costs is None else job.costs

@@ -39,7 +39,7 @@ from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING, Violation
 
 AUDITED_AFTER = 1024
-"""Accepted plans after which the books are made again from all that is held, and compared."""
+"""The accepted plans after which the books are made again from all allocations, and compared."""
 
 NO_JOB = (inf, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 """The row of `ExpectedEnds` without a job."""
@@ -68,8 +68,9 @@ class Ledger:
     shed load), and completed jobs are released. When the round has another number of running jobs
     than the books, or another cluster object, the plan is checked from scratch.
 
-    A check costs what changes. Once in `AUDITED_AFTER` accepted plans the books are compared with
-    the sums over all that is held; `accept` raises RondaError if they differ by more than rounding.
+    The time of a check follows the changes. Once in `AUDITED_AFTER` accepted plans the books are
+    compared with the sums over all allocations; `accept` raises RondaError if they differ by more
+    than rounding.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -152,7 +153,7 @@ class Ledger:
         self._enter(self._held.pop(job_id), -1, self._held_w.pop(job_id))
 
     def _audit(self) -> None:
-        """Make the books again from all that is held, compare, and go on with the new sums."""
+        """Make the books again from all allocations, compare, and go on with the new sums."""
         anew = Ledger(self.cluster)
         anew.accept(Plan(allocations=self._held))
         apart_w = max(abs(a - b) for a, b in zip(self._extra_w, anew._extra_w, strict=True))
@@ -233,7 +234,7 @@ class Ledger:
     ) -> list[Violation]:
         """Return the violations of caps and budgets by the plan's power.
 
-        It changes what `other` jobs hold: those that still hold something have been `examined`.
+        It changes the allocations of `other` jobs; those that keep one have been `examined`.
         """
         if not self._racks and round.power_cap_w is None and round.energy_j is None:
             return []
@@ -265,19 +266,19 @@ def _shares(held: Allocation) -> bool:
 
 
 class ExpectedEnds:
-    """When the jobs on a ledger's books are expected to end, and what they draw until then.
+    """The expected ends of the jobs on a ledger's books, and their watts until then.
 
-    Each has a row. Of a round only those jobs are read of whom the state, or what they hold, is
-    another object than before.
+    Each job has a row. In a round only those jobs are read whose state or allocation is another
+    object than before.
 
     Attributes
     ----------
     live
         All jobs of the round that was seen last, by id.
     firm
-        Those on the books that may not be stopped.
+        Jobs on the books that may not be stopped.
     seen
-        That round; None if the books have changed since.
+        That round, or None if the books have changed since.
     """
 
     def __init__(self, idle_w: Sequence[float]) -> None:
@@ -321,7 +322,7 @@ class ExpectedEnds:
         return work, state.done, state.since_s, rate, option.rate, option.teardown_s, watts
 
     def ends(self, round: Round, other: Collection[str]) -> NDArray[np.float64]:
-        """Return what `ending` does for the jobs on the books but some others."""
+        """Return the result of `ending` for the jobs on the books but some others."""
         if round.energy_j is None:
             return np.zeros((0, 2))
         work, done, since_s, rate, given_rate, teardown_s, watts = self._rows.T
@@ -333,7 +334,7 @@ class ExpectedEnds:
         return np.stack([seconds[inside], watts[inside]], axis=1)
 
     def is_right(self, held: Mapping[str, Allocation]) -> bool:
-        """Return whether the rows are what they would be if all jobs were read now."""
+        """Return whether the rows equal those of reading all jobs now."""
         rows = {i: self._row(self.live.get(i), given) for i, given in held.items()}
         return rows.keys() == self._place.keys() and all(
             tuple(self._rows[self._place[job_id]].tolist()) == row for job_id, row in rows.items()
