@@ -62,9 +62,7 @@ def instance(source: str) -> Instance:
 
 def schedule_of(path: Path, source: str, instance: Instance) -> Schedule:
     """Return the schedule of an instance, which is called `source`; refuse one of another."""
-    found = read(path)
-    if not isinstance(found, Schedule):
-        raise InputError(label(path), kind_of(found), f"a schedule of {source}")
+    found = _of(label(path), read(path), Schedule, f"a schedule of {source}")
     if found.fingerprint != fingerprint(instance):
         other = f"a schedule of another instance ({printable(found.instance)})"
         raise InputError(label(path), other, f"one of {source} as it is")

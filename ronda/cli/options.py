@@ -74,11 +74,15 @@ def _nodes(text: str) -> int | dict[str, int] | None:
     return {name: int(number) for name, _, number in pairs}
 
 
-def _with_trees(_ctx: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
-    """Return the file of a predictor, if what reads it is there."""
-    if value is not None:
-        need("--predictor", "lightgbm")
-    return value
+def _needs(package: str) -> Callable[[click.Context, click.Parameter, T], T]:
+    """Return a callback that refuses an option, if it is given, without its package."""
+
+    def checked(_ctx: click.Context, option: click.Parameter, value: T) -> T:
+        if value:
+            need(option.opts[0], package)
+        return value
+
+    return checked
 
 
 SECONDS = Parsed("seconds", "a number of seconds above 0", _above_zero)
@@ -189,7 +193,7 @@ predictor_option = click.option(
     "--predictor",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    callback=_with_trees,
+    callback=_needs("lightgbm"),
     help="What tells sizes with --knowledge history, by: ronda predict train.",
 )
 json_option = click.option(
@@ -241,17 +245,10 @@ figures_option = click.option(
 )
 
 
-def _with_arrow(_ctx: click.Context, _option: click.Parameter, value: bool) -> bool:
-    """Return whether to write Parquet, if what writes it is there."""
-    if value:
-        need("--parquet", "pyarrow")
-    return value
-
-
 parquet_option = click.option(
     "--parquet",
     is_flag=True,
-    callback=_with_arrow,
+    callback=_needs("pyarrow"),
     help="Write results.parquet beside results.csv: a row a run.",
 )
 instance_argument = click.argument("source", metavar="INSTANCE", type=Source())
