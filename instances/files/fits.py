@@ -59,9 +59,7 @@ def write_fits(fits: Fits, path: str | Path) -> None:
     storage.write_bytes(Path(path), pack(text))
 
 
-def profile_of_fits(
-    throughput: Fit, power: Fit | None = None, *, name: str | None = None
-) -> Profile:
+def profile(throughput: Fit, power: Fit | None = None, *, name: str | None = None) -> Profile:
     """Return a profile for an instance from a fit of speed and, if given, one of power.
 
     Local batches above the largest measured one are not allowed, as they may not fit. The caller is

@@ -41,21 +41,21 @@ def test_errors_in_short():
 
 def test_a_profile_from_two_fits():
     """Speed, power, and no local batch that nobody measured."""
-    made = profiles.profile_of_fits(SPEED, WATTS, name="mine")
+    made = profiles.profile(SPEED, WATTS, name="mine")
     assert made.name == "mine"
     assert made.throughput == {"G": SPEED.throughput}
     assert made.power == {"G": WATTS.power}
     assert made.max_local_batch == 64.0
     assert made.source == "a lab; another lab"
-    assert profiles.profile_of_fits(SPEED).power == {}
+    assert profiles.profile(SPEED).power == {}
 
 
 def test_a_profile_needs_the_right_kinds():
     """Power is no speed, and the other way round."""
     with pytest.raises(InputError, match="'app-G-b8', a fit of power"):
-        profiles.profile_of_fits(WATTS)
+        profiles.profile(WATTS)
     with pytest.raises(InputError, match="'app-G', a fit of throughput"):
-        profiles.profile_of_fits(SPEED, SPEED)
+        profiles.profile(SPEED, SPEED)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".json.gz", ".json.zst"])
