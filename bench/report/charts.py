@@ -36,7 +36,7 @@ Samples = dict[tuple[str, str], list[float]]
 """Seconds by workload and label."""
 
 
-class Shown(msgspec.Struct):
+class PageChart(msgspec.Struct):
     """A chart of a `section`; `choice` names its workload, where there are several."""
 
     section: str
@@ -46,10 +46,10 @@ class Shown(msgspec.Struct):
     layout: Plotly
 
 
-def _shown(section: str, choice: str, caption: str, chart: Chart | Panel) -> Shown:
+def _shown(section: str, choice: str, caption: str, chart: Chart | Panel) -> PageChart:
     if isinstance(chart, Panel):
         chart = Chart(choice, [chart])
-    return Shown(section, choice, caption, *plotly(chart))
+    return PageChart(section, choice, caption, *plotly(chart))
 
 
 def caption(section: str, name: str = "one", **fields: object) -> str:
@@ -58,7 +58,7 @@ def caption(section: str, name: str = "one", **fields: object) -> str:
     return text.format(**fields)
 
 
-def quality(found: Reported) -> list[Shown]:
+def quality(found: Reported) -> list[PageChart]:
     """Return mean JCT against the time of a decision: of all workloads, and of each."""
     made = []
     for name, runs in found.workloads.items():
@@ -105,7 +105,7 @@ def _point(found: Reported, label: str, runs: Sequence[Result]) -> Marks:
     return _marker(found, label, hover, median_ms, y, low, high, right_ms)
 
 
-def profiles(found: Reported) -> list[Shown]:
+def profiles(found: Reported) -> list[PageChart]:
     """Return the performance profile of mean JCTs, where there are several workloads."""
     jct_s = np.full((len(found.workloads), len(found.labels)), inf)
     for row, runs in enumerate(found.workloads.values()):
@@ -128,7 +128,7 @@ def profiles(found: Reported) -> list[Shown]:
 
 def distributions(
     found: Reported, section: str, samples: Samples, sizes: dict[tuple[str, str], int]
-) -> list[Shown]:
+) -> list[PageChart]:
     """Return the share of jobs, or of decisions, within a time: a chart for each workload.
 
     `sizes` says how many samples there would be if all had ended.
@@ -150,7 +150,7 @@ def distributions(
     return made
 
 
-def frontier(found: Reported) -> list[Shown]:
+def frontier(found: Reported) -> list[PageChart]:
     """Return mean JCT against energy for each instance of a sweep over budgets."""
     made, names = [], dict.fromkeys(result.instance for result in found.results)
     for name in names:
@@ -176,7 +176,7 @@ def _bound(found: Reported, runs: Sequence[Result]) -> Steps:
     return kept.get(loosest.fingerprint, ())
 
 
-def anytime(found: Reported) -> list[Shown]:
+def anytime(found: Reported) -> list[PageChart]:
     """Return the primal gap over time, of each round and of all."""
     asked = {run.instance: found.question(run) for run in found.results}
     rounds = {name: question for name, question in asked.items() if isinstance(question, Round)}

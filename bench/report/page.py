@@ -12,8 +12,8 @@ from jinja2 import Environment, StrictUndefined
 import ronda
 from ronda.bench.report import words
 from ronda.bench.report.charts import (
+    PageChart,
     Samples,
-    Shown,
     anytime,
     distributions,
     frontier,
@@ -81,7 +81,7 @@ def page_of(found: Reported, watch: Watch) -> str:
         watch(k / len(found.results), result.title)
         runs.add(result)
     needed, tables = NEEDED[found.kind], found.tables()
-    drawn: dict[str, Callable[[], list[Shown]]] = {
+    drawn: dict[str, Callable[[], list[PageChart]]] = {
         "quality": lambda: quality(found),
         "frontier": lambda: frontier(found),
         "anytime": lambda: anytime(found),

@@ -65,8 +65,8 @@ class Content(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Holdings:
-    """Who runs where, by what nodes hold.
+class Occupancy:
+    """The occupancy of nodes, in groups of equal ones.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ def worth_of(round: Round, saving: Saving) -> Floats:
     return np.maximum(topology.awake_w - topology.sleep_w, 0.0)
 
 
-def holdings(round: Round, saving: Saving = "nodes") -> Holdings:
+def holdings(round: Round, saving: Saving = "nodes") -> Occupancy:
     """Return who runs where in a round without arrays."""
     topology = round.cluster.topology
     movers = _movers(round)
@@ -155,7 +155,7 @@ def holdings(round: Round, saving: Saving = "nodes") -> Holdings:
             contents[Content(c, int(fixed[node]), tuple(stages))].append(node)
     by_rack = np.zeros(len(topology.racks))
     np.add.at(by_rack, topology.node_rack, fixed_w)
-    return Holdings(
+    return Occupancy(
         round, saving, groups, worth, dict(contents), dict(blocks), wide, racked, by_rack
     )
 

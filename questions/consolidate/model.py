@@ -30,10 +30,10 @@ from ronda.formulations.positions.cuts import add_cuts, at_least, in_use, room
 from ronda.formulations.positions.variables import largest_nodes
 from ronda.formulations.watts import TOLERANCE, rack_caps
 from ronda.instances.clock import watched
-from ronda.questions.consolidate.holdings import Content, Holdings
+from ronda.questions.consolidate.holdings import Content, Occupancy
 
 
-def build(found: Holdings, *, moves: int | None = None, lost_gpu_s: float | None = None) -> Any:
+def build(found: Occupancy, *, moves: int | None = None, lost_gpu_s: float | None = None) -> Any:
     """Return the model of holdings, with the plan that moves nothing as its start.
 
     Its expressions ``saved``, ``moved`` and ``lost`` are what a plan saves, the jobs that it moves
@@ -109,7 +109,7 @@ def somewhere(model: Any) -> None:
 
     With one_jr binary, of a job that is tied to one rack: in_rack_jsr = (pieces) one_jr.
     """
-    found: Holdings = model.holdings
+    found: Occupancy = model.holdings
     model.somewhere = pyo.ConstraintList()
     for kind, terms in model.blocks.items():
         there = [model.put[*kind, r] for r in found.racks[kind[0]]]
@@ -146,7 +146,7 @@ def rack_power(model: Any) -> None:
 
 def _variables(model: Any) -> None:
     """Add ``keep``, ``gone``, ``cut`` and what follows from them."""
-    found: Holdings = model.holdings
+    found: Occupancy = model.holdings
     model.gone = pyo.Var(range(len(found.wide)), domain=pyo.Binary, initialize=0)
     model.keep = pyo.Var(pyo.Any, dense=False, domain=pyo.NonNegativeIntegers)
     model.flow, model.parts = [], []

@@ -6,13 +6,13 @@ from ronda.formulations.placement.nodes import lowest_bit
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.watts import capped, extra_gpu_w
 from ronda.instances.clock import watched
-from ronda.questions.consolidate.holdings import Holdings, Mover
+from ronda.questions.consolidate.holdings import Mover, Occupancy
 
 Placement = tuple[tuple[int, int], ...]
 
 
 def one_by_one(
-    found: Holdings, *, moves: int | None = None, lost_gpu_s: float | None = None
+    found: Occupancy, *, moves: int | None = None, lost_gpu_s: float | None = None
 ) -> dict[str, Placement]:
     """Return new nodes of jobs: those nodes are emptied first that save most by each move.
 
@@ -44,7 +44,7 @@ def one_by_one(
 class _Rest:
     """The free GPUs of nodes in use, as sets of nodes (the bits of a number) by pool and GPUs."""
 
-    def __init__(self, found: Holdings) -> None:
+    def __init__(self, found: Occupancy) -> None:
         self._found, self._free = found, dict[int, int]()
         self._sets: defaultdict[tuple[int, int], int] = defaultdict(int)
         self.filled = set[int]()

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from ronda.formulations.positions.cuts import pieces_cut, whole_number
-from ronda.questions.consolidate.holdings import Content, Holdings, Mover
+from ronda.questions.consolidate.holdings import Content, Mover, Occupancy
 
 Placement = tuple[tuple[int, int], ...]
 
 
 def placements(model: Any) -> dict[str, Placement]:
     """Return the pairs (node, GPUs), ascending, of each job that a solved model moves."""
-    found: Holdings = model.holdings
+    found: Occupancy = model.holdings
     singles = list[Mover]()
     free: defaultdict[int, defaultdict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     flows = _flows(model)
@@ -49,7 +49,7 @@ def _flows(model: Any) -> defaultdict[int, Flow]:
 
 
 def _decided(
-    found: Holdings, content: Content, nodes: list[int], flow: Flow
+    found: Occupancy, content: Content, nodes: list[int], flow: Flow
 ) -> Iterator[tuple[int, int, list[Mover]]]:
     """Yield for each node of a content the GPUs that stay, and the jobs of it alone that move."""
     pool = found.groups[content.group].pool
