@@ -155,7 +155,7 @@ class Examiner:
         return [fault.at(f"job {state.job.id}") for fault in faults]
 
     def _narrowed(self, state: JobState, option: Option) -> bool:
-        """Return whether the rate follows from that in the job's wider array."""
+        """Return whether the rate is that in the job's wider array, converted to this width."""
         held = None if state.allocation is None else state.allocation.option
         if held is None or option.width >= held.width:
             return False
