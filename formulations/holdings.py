@@ -43,8 +43,6 @@ class Holdings:
         (n,) the watts that each job adds to a cluster whose GPUs idle.
     gpus_on
         (N,) the GPUs held on each node.
-    any_array
-        Whether any job is in an array.
     """
 
     def __init__(
@@ -54,7 +52,6 @@ class Holdings:
         self.nodes, self.gpus = pieces
         self.watts: Floats = columns[0]
         self.spread = columns[-1].astype(np.int64)
-        self.any_array = bool(columns[7].any())
         count = len(cluster.topology.node_gpus)
         self.gpus_on: Integers = np.bincount(self.nodes, self.gpus, count).astype(np.int64)
         self._free: tuple[Integers, list[FreeList]] | None = None  # for which GPUs held
@@ -67,8 +64,10 @@ class Holdings:
         order = np.fromiter(map(before.get, names, repeat(-1)), np.int64, len(names))
         unknown = order < 0
         order[unknown] = len(before) + np.arange(unknown.sum())
-        columns, pieces = read(self.cluster, [*compress(pairs, unknown.tolist())])
-        columns, pieces = np.hstack([self._columns, columns]), np.hstack([self._pieces, pieces])
+        columns, pieces = self._columns, self._pieces
+        if unknown.any():
+            more, others = read(self.cluster, [*compress(pairs, unknown.tolist())])
+            columns, pieces = np.hstack([columns, more]), np.hstack([pieces, others])
         spread = columns[-1].astype(np.int64)
         begins, spread = (spread.cumsum() - spread)[order], spread[order]
         moved = np.repeat(begins - (spread.cumsum() - spread), spread)
@@ -109,7 +108,7 @@ class Holdings:
 
         The arithmetic is that of `ronda.formulations.watts.seconds_left`.
         """
-        _, rate, teardown_s, work, done, since_s, rate_now, *_ = self._columns
+        _, rate, teardown_s, work, done, since_s, rate_now, _ = self._columns
         left = work - (done + rate_now * np.maximum(0.0, now_s - since_s))
         left = np.where(left > 0, left, np.maximum(0.01 * work, float_info.min))
         return np.asarray(left / rate + teardown_s)
@@ -122,7 +121,7 @@ class Holdings:
 
 
 def read(cluster: Cluster, pairs: Iterable[Pair]) -> tuple[Floats, Integers]:
-    """Return the columns (9, n) and the pieces (2, m) of jobs with their allocations."""
+    """Return the columns (8, n) and the pieces (2, m) of jobs with their allocations."""
     pools = cluster.topology.pools
     columns, pieces = list[tuple[float, ...]](), list[tuple[int, int]]()
     for state, held in pairs:
@@ -136,13 +135,12 @@ def read(cluster: Cluster, pairs: Iterable[Pair]) -> tuple[Floats, Integers]:
                 state.done,
                 state.since_s,
                 0.0 if now is None else now.option.rate,
-                held.array is not None,
                 len(held.placement),
             )
         )
         pieces += held.placement
     return (
-        np.array(columns, dtype=np.float64).reshape(-1, 9).T,
+        np.array(columns, dtype=np.float64).reshape(-1, 8).T,
         np.array(pieces, dtype=np.int64).reshape(-1, 2).T,
     )
 
@@ -163,13 +161,6 @@ def holdings(cluster: Cluster, pairs: Sequence[Pair]) -> Holdings:
     last = _last(cluster)
     last[0] = found = last[0].of(pairs)
     return found
-
-
-@per_record(maxsize=4)
-def held_now(round: Round) -> Holdings:
-    """Return the holdings of running jobs."""
-    running = [(s, s.allocation) for s in round.running]
-    return holdings(round.cluster, [(s, held) for s, held in running if held is not None])
 
 
 def held_under(round: Round, plan: Plan) -> Holdings:

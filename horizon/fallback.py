@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.allocation.non_preemptible import FEW, firm_jobs, given_way, kind_and_names
-from ronda.formulations.holdings import held_now
 from ronda.formulations.objectives.switching_cost import horizon_s
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.user_rules import RULE
@@ -18,7 +17,7 @@ from ronda.formulations.sleeping import unused
 from ronda.formulations.watts import rack_caps
 from ronda.instances.errors import RondaError
 from ronda.instances.job import Allocation, JobState, Option
-from ronda.instances.models.sharing import may_stop, narrowed, together
+from ronda.instances.models.sharing import any_array, may_stop, narrowed, together
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.instances.violation import Violation
@@ -145,7 +144,7 @@ class _Shed:
 
     def __init__(self, round: Round, ledger: Checker, rejected: Plan) -> None:
         self.round, self.ledger, self.rejected = round, ledger, rejected
-        self.held, self.any_array = round.held, held_now(round).any_array
+        self.held, self.any_array = round.held, any_array(round.running)
         self.jobs = {state.job.id: state.job for state in round.running}
         self.sleeping = False
         self.concerned: set[int] = set()

@@ -9,10 +9,9 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from ronda.formulations.holdings import held_now
 from ronda.formulations.options.application import application_of
 from ronda.instances.job import Allocation, Estimate, JobState, Option
-from ronda.instances.models.sharing import may_stop, member, together
+from ronda.instances.models.sharing import any_array, may_stop, member, together
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
@@ -47,7 +46,7 @@ class AsOne:
         self.names = set[str]()
         self._members: dict[str, Members] = {}  # by the job that stands for their array
         shown: dict[str, JobState | None] = {}
-        for members in together(round.running) if held_now(round).any_array else ():
+        for members in together(round.running) if any_array(round.running) else ():
             held = members[0].allocation
             if held is None or held.array is None:
                 continue

@@ -89,6 +89,8 @@ class Ledger:
         self._asleep: tuple[int, ...] = ()
         self._base_w = self._base(())
         self._expected = ExpectedEnds(self._idle_w)
+        self._seen: Round | None = None  # the last round; None if the books have changed since
+        self._live: dict[str, JobState] = {}  # its jobs
         self._accepted, self._entered_w = 0, 0.0  # since the books were compared
         self._examiner: Examiner | None = None
         self._examined: dict[tuple[str, int], Examined] = {}  # in the round seen last
@@ -103,11 +105,14 @@ class Ledger:
         examiner = self._examiner
         if examiner is None or examiner.profiles is not round.profiles:
             examiner = self._examiner = Examiner(self.cluster, round.profiles)
-        if round is not self._expected.seen:
+        if round is not self._seen:
+            self._seen, states_now = round, round.jobs
+            self._live = dict(zip(map(JOB_ID, states_now), states_now, strict=True))
             self._examined.clear()
-            self._expected.see(round, self._held)
+            if round.energy_j is not None:
+                self._expected.see(self._live, self._held)
         changed, gone = self._difference(plan)
-        live = self._expected.live
+        live = self._live
         states = {i: live[i] for i in (*changed, *gone, *plan.discarded) if i in live}
         found = []
         examined = []
@@ -135,8 +140,8 @@ class Ledger:
     def accept(self, plan: Plan) -> None:
         """Enter a plan that is applied into the books."""
         self._accepted += 1
-        if self._accepted >= AUDITED_AFTER and self._expected.seen is not None:
-            self._audit()
+        if self._accepted >= AUDITED_AFTER and self._seen is not None:
+            self._audit(ends=self._seen.energy_j is not None)
         changed, gone = self._difference(plan)
         for job_id in (*changed, *gone):
             if job_id in self._held:
@@ -152,7 +157,7 @@ class Ledger:
         """Take a job that the accepted plan runs, and that completed, out of the books."""
         self._enter(self._held.pop(job_id), -1, self._held_w.pop(job_id))
 
-    def _audit(self) -> None:
+    def _audit(self, *, ends: bool) -> None:
         """Make the books again from all allocations, compare, and go on with the new sums."""
         anew = Ledger(self.cluster)
         anew.accept(Plan(allocations=self._held))
@@ -161,7 +166,7 @@ class Ledger:
             "GPUs in use": self._used != anew._used,
             "arrays": self._members != anew._members,
             "watts": apart_w > ROUNDING * (self._entered_w + anew._entered_w),
-            "expected ends": not self._expected.is_right(self._held),
+            "expected ends": ends and not self._expected.is_right(self._live, self._held),
         }
         if wrong := [name for name, yes in differs.items() if yes]:
             raise RondaError(f"a defect: the checker's books are wrong on {', '.join(wrong)}")
@@ -184,7 +189,7 @@ class Ledger:
             self._members[place] += sign
             if not self._members[place]:
                 del self._members[place]
-        self._expected.seen = None
+        self._seen = None
         for k, own_w in enumerate(watts):
             self._extra_w[k] += sign * own_w
             self._entered_w += abs(own_w)
@@ -251,7 +256,9 @@ class Ledger:
         wake += waking_w(round, round.waking, asleep)
         for (rack, cap_w, mask), power_w in zip(self._racks, watts[1:], strict=True):
             found += rack_violations(rack, cap_w, power_w + float(wake[mask].sum()))
-        return avoidable(round, plan) if found and self._expected.firm else found
+        if found and not all(state.job.preemptible for state in round.running):
+            return avoidable(round, plan)
+        return found
 
     def _entries(
         self, plan: Plan, changed: list[str], gone: list[str]
@@ -270,36 +277,22 @@ class ExpectedEnds:
 
     Each job has a row. In a round only those jobs are read whose state or allocation is another
     object than before.
-
-    Attributes
-    ----------
-    live
-        All jobs of the round that was seen last, by id.
-    firm
-        Jobs on the books that may not be stopped.
-    seen
-        That round, or None if the books have changed since.
     """
 
     def __init__(self, idle_w: Sequence[float]) -> None:
-        self.live: dict[str, JobState] = {}
-        self.firm = set[str]()
-        self.seen: Round | None = None
         self._idle_w, self._everywhere = idle_w, [True] * len(idle_w)
+        self._states: Mapping[str, JobState] = {}  # what was read, and with what on the books
         self._held: dict[str, Allocation] = {}
         self._place: dict[str, int] = {}  # of a job's row
         self._rows = np.array([NO_JOB])
         self._empty = [0]  # places without a job
 
-    def see(self, round: Round, held: Mapping[str, Allocation]) -> None:
-        """Take note of a round in which this is on the books."""
-        before, states = self.live, round.jobs
-        self.live = dict(zip(map(JOB_ID, states), states, strict=True))
+    def see(self, live: Mapping[str, JobState], held: Mapping[str, Allocation]) -> None:
+        """Take note of live jobs and of the allocations on the books."""
         for job_id in self._place.keys() - held.keys():
             self._empty.append(self._place.pop(job_id))
             self._rows[self._empty[-1]] = NO_JOB
-            self.firm.discard(job_id)
-        other_state = map(is_not, map(self.live.get, held), map(before.get, held))
+        other_state = map(is_not, map(live.get, held), map(self._states.get, held))
         other_place = map(is_not, held.values(), map(self._held.get, held))
         for job_id in compress(held, map(or_, other_state, other_place)):
             if not self._empty:
@@ -307,11 +300,8 @@ class ExpectedEnds:
                 self._rows = np.vstack([self._rows, np.full_like(self._rows, NO_JOB)])
             if job_id not in self._place:
                 self._place[job_id] = self._empty.pop()
-            state = self.live.get(job_id)
-            self._rows[self._place[job_id]] = self._row(state, held[job_id])
-            may_not_stop = state is not None and not state.job.preemptible
-            (self.firm.add if may_not_stop else self.firm.discard)(job_id)
-        self.seen, self._held = round, dict(held)
+            self._rows[self._place[job_id]] = self._row(live.get(job_id), held[job_id])
+        self._states, self._held = live, dict(held)
 
     def _row(self, state: JobState | None, given: Allocation) -> tuple[float, ...]:
         if state is None or state.job.estimate is None or not given.option.rate > 0:
@@ -333,9 +323,9 @@ class ExpectedEnds:
         inside = seconds < round.window_s
         return np.stack([seconds[inside], watts[inside]], axis=1)
 
-    def is_right(self, held: Mapping[str, Allocation]) -> bool:
+    def is_right(self, live: Mapping[str, JobState], held: Mapping[str, Allocation]) -> bool:
         """Return whether the rows equal those of reading all jobs now."""
-        rows = {i: self._row(self.live.get(i), given) for i, given in held.items()}
+        rows = {i: self._row(live.get(i), given) for i, given in held.items()}
         return rows.keys() == self._place.keys() and all(
             tuple(self._rows[self._place[job_id]].tolist()) == row for job_id, row in rows.items()
         )

@@ -81,6 +81,11 @@ def together(states: Iterable[JobState]) -> list[tuple[JobState, ...]]:
     return list(found.values())
 
 
+def any_array(states: Iterable[JobState]) -> bool:
+    """Return whether any of some jobs runs in an array."""
+    return any(s.allocation is not None and s.allocation.array is not None for s in states)
+
+
 def may_stop(states: Iterable[JobState]) -> bool:
     """Return whether jobs that run together may be stopped: none of them may not."""
     return all(state.job.preemptible for state in states)
