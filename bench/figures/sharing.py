@@ -9,7 +9,7 @@ from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
 from ronda.instances.arrays import Floats, Ints
 from ronda.instances.models.fits import Fit, Fits, Residual
 from ronda.instances.models.memory import need_gib
-from ronda.instances.models.sharing_time import step_s
+from ronda.instances.models.sharing import step_s
 from ronda.instances.profile import AffineTime, Mode
 
 MODES: tuple[Mode, ...] = get_args(Mode)

@@ -12,7 +12,7 @@ import ronda
 from ronda.bench.runs.variant import UNCHANGED, Variant
 from ronda.instances.base import Record
 from ronda.instances.errors import InputError
-from ronda.instances.files import predictors
+from ronda.instances.files import fits as predictors
 from ronda.instances.files.storage import file_name
 from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
 from ronda.instances.models.fits import Predictor

@@ -1,19 +1,24 @@
-"""The speed and power of jobs in an array, and the numbers that fit a GPU.
+"""Models that share a GPU: sizes of arrays, the time of a step, speed and power of each member.
+
+Models of an array progress in lock-step: a step of the array is a step of every member.
 
 Only ratios of the profile's curves count: a member of k runs at ``T(1) / T(k)`` of its speed alone,
 with T(1) that of "exclusive". Its GPU draws the power of one job, of which each bears 1/k.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from ronda.instances.cluster import Cluster, GpuType
+from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.models.memory import most_models
-from ronda.instances.models.sharing_time import step_s
-from ronda.instances.profile import MeasuredTime, Mode, Profile
+from ronda.instances.profile import AffineTime, MeasuredTime, Mode, Profile
 
 
 def pace(profile: Profile, gpu_type: str, mode: Mode, width: int) -> float:
@@ -146,3 +151,42 @@ def narrowed(
             array = name if width > 1 else None
             found[job_id] = Allocation(option=option, placement=held.placement, array=array)
     return found
+
+
+def step_s(time: AffineTime | MeasuredTime, models: int) -> float:
+    """Return T(k), the seconds in which all k models take a step.
+
+    ``max(floor, alpha + beta k)``, or linear between measured k; InputError outside of those.
+    """
+    if isinstance(time, AffineTime):
+        return max(time.floor_s, time.alpha_s + time.beta_s * models)
+    known, seconds = time.models, time.step_s
+    if not known[0] <= models <= known[-1]:
+        raise InputError("models", str(models), f"measured numbers, {known[0]} to {known[-1]}")
+    k = bisect_left(known, models)
+    if known[k] == models:
+        return seconds[k]
+    share = (models - known[k - 1]) / (known[k] - known[k - 1])
+    return seconds[k - 1] + share * (seconds[k] - seconds[k - 1])
+
+
+def speed_up(time: AffineTime | MeasuredTime, models: int, alone_s: float) -> float:
+    """Return k T(1) / T(k): the throughput of k models against one after another."""
+    return models * alone_s / step_s(time, models)
+
+
+T = TypeVar("T")
+
+
+def first_fit(members: Sequence[T], most: int) -> list[Sequence[T]]:
+    """Return full arrays and a last one with the rest, as HFHT cuts them."""
+    return [members[at : at + most] for at in range(0, len(members), most)]
+
+
+def balanced(members: Sequence[T], arrays: int) -> list[Sequence[T]]:
+    """Return `arrays` arrays whose sizes differ by one at most, the larger ones first."""
+    size, more = divmod(len(members), arrays)
+    ends = [0]
+    for array in range(arrays):
+        ends.append(ends[-1] + size + (array < more))
+    return [members[a:b] for a, b in pairwise(ends) if b > a]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ronda.instances.cluster import Cluster, GpuType
 from ronda.instances.models.power import least_power_w
-from ronda.instances.models.sharing_time import step_s
+from ronda.instances.models.sharing import step_s
 from ronda.instances.profile import (
     AffineTime,
     MeasuredTime,

@@ -11,7 +11,7 @@ from typing import Literal
 
 from ronda.instances.errors import InputError
 from ronda.instances.models.memory import most_models
-from ronda.instances.models.sharing_time import step_s
+from ronda.instances.models.sharing import step_s
 from ronda.instances.profile import MeasuredTime, Memory, Mode, Sharing
 
 Objective = Literal["makespan", "gpu-time", "mean-jct"]

@@ -24,7 +24,7 @@ from lab.harness import Folder, jobs, limit, markdown, study, words
 from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
 from ronda.bench.figures.draw import save_chart
 from ronda.instances.clock import Deadline
-from ronda.instances.models.array_sizes import balanced
+from ronda.instances.models.sharing import balanced
 from ronda.instances.profile import Mode
 
 POINTNET, RESNET = "hfta-pointnet_cls-amp", "hydro-resnet18-1"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ronda.instances.errors import InputError
 from ronda.instances.files.fits import fitted
 from ronda.instances.models.memory import most_models
-from ronda.instances.models.sharing_time import step_s
+from ronda.instances.models.sharing import step_s
 from ronda.instances.profile import Memory, Mode, Sharing
 
 GIB = {"V100-16GB": 16.0, "RTX6000-24GB": 24.0, "A100-40GB": 40.0, "RTX3090-24GB": 24.0}

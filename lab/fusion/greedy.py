@@ -15,7 +15,7 @@ from lab.fusion.arrays import (
     in_order,
 )
 from ronda.instances.errors import InputError
-from ronda.instances.models.array_sizes import balanced, first_fit
+from ronda.instances.models.sharing import balanced, first_fit
 
 Ways = Mapping[tuple[int, int], Sequence[Array]]
 """The arrays of a batch and k, one for each GPU type that holds them."""

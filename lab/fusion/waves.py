@@ -11,8 +11,7 @@ from math import inf
 import numpy as np
 
 from ronda.instances.errors import InputError
-from ronda.instances.models.array_sizes import first_fit
-from ronda.instances.models.sharing_time import step_s
+from ronda.instances.models.sharing import first_fit, step_s
 from ronda.instances.profile import Mode, Sharing
 from ronda.systems.hermes.halving import rungs
 from ronda.systems.hermes.hyperband import rungs_of

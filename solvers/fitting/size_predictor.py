@@ -16,8 +16,8 @@ from ronda.formulations.prediction.features import CATEGORIES, COLUMNS, Features
 from ronda.formulations.prediction.qssf_service import Service
 from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
+from ronda.instances.files.fits import sealed
 from ronda.instances.files.json import fingerprint
-from ronda.instances.files.predictors import sealed
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job
 from ronda.instances.models.fits import Calibration, Past, Predictor

@@ -14,8 +14,7 @@ from typing import ClassVar
 import msgspec
 
 from ronda.instances.job import Allocation, JobState
-from ronda.instances.models.array_sizes import balanced
-from ronda.instances.models.sharing import may_stop, narrowed, whole
+from ronda.instances.models.sharing import balanced, may_stop, narrowed, whole
 from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.greedy.groups import Home, groups, longest, together

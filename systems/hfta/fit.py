@@ -18,7 +18,7 @@ from ronda.instances.arrays import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.models.fits import Fit, FitParameter, FitRemark, Fits, Residual
 from ronda.instances.models.memory import SLICES, need_gib
-from ronda.instances.models.sharing_time import speed_up, step_s
+from ronda.instances.models.sharing import speed_up, step_s
 from ronda.instances.profile import AffineTime, MeasuredTime, Memory, Mode, Sharing
 from ronda.instances.tables.fits import law
 from ronda.instances.tables.table import Table

@@ -10,7 +10,7 @@ from typing import ClassVar
 from ronda.formulations.sleeping import rest
 from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.job import JobState
-from ronda.instances.models.array_sizes import first_fit
+from ronda.instances.models.sharing import first_fit
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Mode
 from ronda.instances.round import Round

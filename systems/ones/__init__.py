@@ -16,7 +16,7 @@ completion time of Tiresias by 57 % and of Optimus by 53 % (read in the authors'
 `subproblem`        the GPUs and jobs of a pool
 `memory`            what is carried from tick to tick
 `trace`             the workload, read or generated; speeds, convergence and losses of its jobs,
-`trace_models`      which the artifact measures on real trainings, are models (ours)
+                    which the artifact measures on real trainings, are models (ours)
 ==================  ==========================================================================
 
 Faithful: all rules of a tick, read in the authors' code; three slips of it are not repeated

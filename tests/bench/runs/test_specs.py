@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ronda.bench.runs.specs import PredictorFile, RunCase, cases, parse_seeds, split_policies
 from ronda.instances.errors import InputError
-from ronda.instances.files import predictors
+from ronda.instances.files import fits as predictors
 from ronda.instances.files.json import fingerprint
 from ronda.instances.models.fits import Calibration, Predictor
 from ronda.solvers.contract import Capability

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.instances.models.array_sizes import balanced, first_fit
+from ronda.instances.models.sharing import balanced, first_fit
 
 
 @given(st.integers(0, 40), st.integers(1, 10))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ronda.instances.errors import InputError
-from ronda.instances.models.sharing_time import speed_up, step_s
+from ronda.instances.models.sharing import speed_up, step_s
 from ronda.instances.profile import AffineTime, MeasuredTime
 
 

@@ -19,7 +19,7 @@ from lab.fusion.waves import (
     wave_s,
 )
 from ronda.instances.errors import InputError
-from ronda.instances.models.sharing_time import step_s
+from ronda.instances.models.sharing import step_s
 from ronda.instances.profile import AffineTime, MeasuredTime, Sharing
 
 FUSED = Sharing(mode="fused", time=AffineTime(alpha_s=1.0, beta_s=0.5))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ronda.formulations.prediction.qssf_service import Service
 from ronda.horizon.driver import run
 from ronda.instances.errors import InputError
-from ronda.instances.files import predictors
+from ronda.instances.files import fits as predictors
 from ronda.instances.files.packaged import load
 from ronda.instances.job import Job, Truth
 from ronda.solvers.fitting.size_predictor import train

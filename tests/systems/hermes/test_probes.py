@@ -19,7 +19,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence
 from ronda.instances.job import JobState, Truth
 from ronda.instances.learning import Sweep, SweepState, TrainingLog
-from ronda.instances.models.array_sizes import balanced
+from ronda.instances.models.sharing import balanced
 from ronda.instances.outcome.sweep_results import searched
 from ronda.instances.profile import Parametric
 from ronda.instances.rules.validate import validate

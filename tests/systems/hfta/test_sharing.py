@@ -7,7 +7,7 @@ import pytest
 from ronda.instances.errors import InputError
 from ronda.instances.files.fits import fitted
 from ronda.instances.models.memory import most_models
-from ronda.instances.models.sharing_time import speed_up, step_s
+from ronda.instances.models.sharing import speed_up, step_s
 from ronda.instances.profile import MeasuredTime
 from ronda.systems.hfta.fit import best_speed_up, fit_sharing
 from tools.maxima import Maximum, memory_of, read_maxima

@@ -26,8 +26,7 @@ from ronda.systems.ones.genome import IDLE
 from ronda.systems.ones.limits import Candidate, candidates
 from ronda.systems.ones.memory import PAST, FinishedLog, JobMemory, OnesMemory
 from ronda.systems.ones.subproblem import OnesJob, Subproblem, subproblems
-from ronda.systems.ones.trace import ones_workload
-from ronda.systems.ones.trace_models import LONGHORN_NODE
+from ronda.systems.ones.trace import LONGHORN_NODE, ones_workload
 
 
 def small(jobs=12, seed=3):

@@ -52,7 +52,7 @@ def command(
     the last 10 % judge. Traces become instances by: ronda instances convert.
     That of venus-vcvgl takes a few seconds.
     """
-    from ronda.instances.files import predictors
+    from ronda.instances.files import fits as predictors
     from ronda.solvers.fitting.size_predictor import train
 
     with waiting(f"training on {source}"):
