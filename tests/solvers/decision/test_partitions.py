@@ -12,15 +12,16 @@ from partitioned import alone
 from ronda.formulations.allocation.model_data import make_case
 from ronda.formulations.allocation.pyomo_model import build
 from ronda.formulations.allocation.rows import separable
+from ronda.formulations.allocation.separable import independent
 from ronda.instances import generate
 from ronda.instances.clock import Deadline
-from ronda.instances.plan import SolutionStatus
+from ronda.instances.plan import SolutionStatus, SolveRecord
 from ronda.solvers.decision.by_milp import allocate
-from ronda.solvers.decision.plan import Question
+from ronda.solvers.decision.plan import Question, later
 from ronda.solvers.exact.from_pyomo import solve
 from ronda.solvers.exact.linear_form import Effort
 from ronda.solvers.prices.dual import Search
-from ronda.solvers.prices.engine import first_answer
+from ronda.solvers.prices.engine import first_answer, in_turn, solve_separable
 from ronda.solvers.registry import policy
 
 
@@ -79,6 +80,30 @@ def test_milp_of_parts_is_the_optimum_of_the_whole(seed):
     assert plan.record.incumbents[-1][1] == pytest.approx(plan.objective, rel=1e-7)
     assert plan.record.solver == "highs"
     assert plan.status is SolutionStatus.OPTIMAL
+
+
+def test_parts_are_answered_one_after_the_other():
+    """Each partition is a part: the first has a share of the time, the last all that is left."""
+    round_ = round_of(3, 0)
+    question = Question.of(round_, "rank")
+    problem = separable(make_case(round_, question.table, question.values))
+    answer, parts = solve_separable(problem), independent(problem)
+    assert (answer.parts, len(parts)) == (3, 3)
+    alone_ = [solve_separable(part.problem).objective for part in parts]
+    assert answer.objective == pytest.approx(sum(alone_))
+    limits = [own.deadline.limit_s for _, own in in_turn(parts, Search(deadline=Deadline(9e3)))]
+    sizes = np.array([len(part.options) + 1.0 for part in parts])
+    assert limits[0] == pytest.approx(9e3 * sizes[0] / sizes.sum(), rel=1e-3)
+    assert limits[-1] == pytest.approx(9e3, rel=1e-9)
+
+
+def test_costs_of_searches_add_up():
+    """Times and nodes do, the largest model counts, and the last words stand."""
+    first = SolveRecord(build_s=1, solve_s=2, nodes=3, variables=9, solver="prices", message="one")
+    more = SolveRecord(build_s=4, solve_s=8, nodes=16, variables=5, solver="highs", message="two")
+    both = later(first, more)
+    assert (both.build_s, both.solve_s, both.nodes, both.variables) == (5, 10, 19, 9)
+    assert (both.solver, both.message) == ("highs", "two")
 
 
 def test_parts_without_time_for_a_milp_keep_the_fill(monkeypatch):
