@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from ronda.horizon.fallback import restore
 from ronda.horizon.gate import Passed, answer
 from ronda.horizon.journal import FORMAT, Change, Decision, Header, Journal
+from ronda.horizon.load_shedding import restore
 from ronda.horizon.state import ClusterState
 from ronda.instances.arguments import checked
 from ronda.instances.base import Index, Positive

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.allocation.non_preemptible import bearing
 from ronda.formulations.sleeping import woken
-from ronda.horizon.fallback import MOST_SPARED, Checker, Cleared, NoPlanError, fallback
+from ronda.horizon.load_shedding import MOST_SPARED, Checker, Cleared, NoPlanError, fallback
 from ronda.instances.check.plan import check_plan
 from ronda.instances.clock import Deadline
 from ronda.instances.plan import (

@@ -7,8 +7,8 @@ from .horizon.solve import solve
 from .horizon.warm_up import warm_up
 from .hosts.embedding.changes import Changes, DecisionRecord, Place
 from .hosts.embedding.embedded import Embedded
-from .hosts.embedding.news import Refusal
 from .hosts.embedding.rates import rates_from
+from .hosts.embedding.reader import Refusal
 from .hosts.embedding.records import StepTime
 from .hosts.embedding.round import make_round
 from .hosts.embedding.unmeasured import unmeasured_profile

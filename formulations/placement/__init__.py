@@ -11,8 +11,8 @@ from ronda.formulations.placement.nodes import (
     free_lists,
     most_free,
 )
-from ronda.formulations.placement.placer import Placed, place, unchanged
 from ronda.formulations.placement.reasons import lack_of_room, why_unplaced
+from ronda.formulations.placement.requests import Placed, place, unchanged
 
 __all__ = [
     "FreeList",

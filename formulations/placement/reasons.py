@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from ronda.formulations.placement.placer import Placed, place
+from ronda.formulations.placement.requests import Placed, place
 from ronda.instances.cluster import Pool
 from ronda.instances.job import Allocation, Option
 from ronda.instances.round import Round

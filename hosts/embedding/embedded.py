@@ -15,9 +15,9 @@ from ronda.horizon.gate import answer
 from ronda.hosts.embedding.changes import LOG, Changes, Hook, changes, tell
 from ronda.hosts.embedding.jobs import UNRATED
 from ronda.hosts.embedding.live import carried_out
-from ronda.hosts.embedding.news import Reader, Refusal, items
 from ronda.hosts.embedding.nodes import NodeNews, moved, settle, tell_nodes, with_nodes
 from ronda.hosts.embedding.plain import by_name
+from ronda.hosts.embedding.reader import Reader, Refusal, items
 from ronda.hosts.embedding.records import (
     FORMAT,
     SavedState,

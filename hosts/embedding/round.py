@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from ronda.hosts.embedding.jobs import place_of, refuse_unknown
-from ronda.hosts.embedding.news import Reader
 from ronda.hosts.embedding.plain import rows_of
+from ronda.hosts.embedding.reader import Reader
 from ronda.hosts.embedding.records import Settings, State, settings_of
 from ronda.instances.arguments import checked
 from ronda.instances.base import NonNegative, Positive

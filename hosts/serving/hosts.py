@@ -11,7 +11,7 @@ import msgspec
 
 from ronda.hosts.embedding.changes import Changes
 from ronda.hosts.embedding.embedded import Embedded
-from ronda.hosts.embedding.news import Refusal
+from ronda.hosts.embedding.reader import Refusal
 from ronda.hosts.embedding.records import Speeds, StepTime
 from ronda.hosts.serving.allowed import served
 from ronda.instances.base import Index, Positive

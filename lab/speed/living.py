@@ -16,7 +16,7 @@ import psutil
 from lab.speed.cases import case
 from ronda.hosts.embedding.changes import Changes
 from ronda.hosts.embedding.embedded import Embedded
-from ronda.hosts.embedding.news import Refusal
+from ronda.hosts.embedding.reader import Refusal
 from ronda.instances.check.checker import check
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.job import Costs

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from lab.speed.cases import case, timed
-from ronda.formulations.placement.placer import Placed, place
+from ronda.formulations.placement.requests import Placed, place
 from ronda.instances import generate
 from ronda.instances.arrays import Ints, Mask
 from ronda.instances.job import Option

@@ -14,8 +14,8 @@ from ronda.formulations.allocation.racks import wider
 from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import RACK, OptionTable, options
 from ronda.formulations.placement.nodes import Placement
-from ronda.formulations.placement.placer import Placed, assemble, place, unchanged
 from ronda.formulations.placement.reasons import why_unplaced
+from ronda.formulations.placement.requests import Placed, assemble, place, unchanged
 from ronda.formulations.watts import (
     TOLERANCE,
     awake_for,

@@ -9,7 +9,7 @@ from functools import partial
 
 from ronda.formulations.options.application import application_of
 from ronda.formulations.options.gpu_ladders import Ladder
-from ronda.formulations.placement.placer import Placed, place
+from ronda.formulations.placement.requests import Placed, place
 from ronda.formulations.sleeping import rest, spare_of
 from ronda.formulations.watts import may_sleep, node_classes, nodes_for
 from ronda.instances.clock import checkpoint

@@ -17,7 +17,7 @@ Faithful: which models may be fused, HFHT's chunks. Rebuilt: the law of a step's
 and join; watts of an array, which nobody has measured.
 
 In the core, as any policy meets an array: how fast it is and what fits, `ronda.instances.models`
-(`sharing`, `sharing_time`, `array_sizes`); an array as one job for policies that do not fuse,
+(`sharing`); an array as one job for policies that do not fuse,
 `ronda.solvers.as_one`; fusion classes, `ronda.solvers.greedy.groups`; HFHT's waves are in
 lab/fusion. Pages: docs/systems/hfta.md, docs/fusion.md.
 """

@@ -7,7 +7,7 @@ completion time of Tiresias by 57 % and of Optimus by 53 % (read in the authors'
 ==================  ==========================================================================
 `policy`            one tick, from round to plan
 `genome`            a schedule and the operators on it: refresh, crossover, mutation, pad
-`tick`              the score, and one generation: 16 of 48 genomes survive
+`scoring`           the score, and one generation: 16 of 48 genomes survive
 `reorder`           packs a schedule with few moves
 `limits`            limits of batch sizes: they double, and halve while a job waits
 `deploy`            when the best schedule is carried out

@@ -21,8 +21,8 @@ from ronda.systems.ones.genome import IDLE
 from ronda.systems.ones.learn import predictor, trained
 from ronda.systems.ones.limits import candidates
 from ronda.systems.ones.memory import OnesMemory, Population
+from ronda.systems.ones.scoring import first_population, generation, tick_of
 from ronda.systems.ones.subproblem import Subproblem, subproblems
-from ronda.systems.ones.tick import first_population, generation, tick_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from ronda.formulations.objectives.outlook import outlook
 from ronda.formulations.objectives.switching_cost import horizon_s
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import option
-from ronda.formulations.placement.placer import place
+from ronda.formulations.placement.requests import place
 from ronda.horizon import live
 from ronda.horizon.driver import run
 from ronda.instances import generate

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from placing import gpus, room, snapshot, state
-from ronda.formulations.placement.placer import place
+from ronda.formulations.placement.requests import place
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition, Rack
 from ronda.instances.job import Option
 

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from placing import gpus, room, snapshot, state
-from ronda.formulations.placement.placer import place
+from ronda.formulations.placement.requests import place
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Job, JobState
 

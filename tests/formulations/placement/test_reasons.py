@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ronda.formulations.placement.placer import place
 from ronda.formulations.placement.reasons import why_unplaced
+from ronda.formulations.placement.requests import place
 from ronda.instances.check.checker import check
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Option

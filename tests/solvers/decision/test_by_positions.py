@@ -8,7 +8,7 @@ from brute_positions import best_plan, random_values, tiny
 from ronda.formulations.allocation.model_data import Fidelity, make_case
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import RACK, option
-from ronda.formulations.placement.placer import place
+from ronda.formulations.placement.requests import place
 from ronda.formulations.positions.model import build_positions as exact_model
 from ronda.formulations.positions.variables import NODE_SHARE, restrict_ways, ways
 from ronda.instances import generate

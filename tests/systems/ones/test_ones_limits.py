@@ -3,7 +3,7 @@
 import pytest
 
 from ronda.systems.ones.limits import grown, halved, shrunk
-from ronda.systems.ones.tick import speeds
+from ronda.systems.ones.scoring import speeds
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 import arrays
 from ronda.formulations.options.user_rules import Limit
 from ronda.horizon.driver import run
-from ronda.horizon.fallback import fallback
+from ronda.horizon.load_shedding import fallback
 from ronda.horizon.state import ClusterState
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.check.checker import Ledger, check

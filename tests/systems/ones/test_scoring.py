@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ronda.systems.ones.tick import Tick, first_population, generation
+from ronda.systems.ones.scoring import Tick, first_population, generation
 
 
 def tick(deployed, weights, limits, protected=()):
