@@ -1,1 +1,1 @@
-"""The solvers of a round: the contract, exact and genetic solvers, prices, policies."""
+"""The solvers of a round: their contract, exact and genetic solvers, prices and policies."""

@@ -1,7 +1,7 @@
-"""The user's rules applied to a round: their limits, and the check that a plan keeps them.
+"""The application of the user's rules to a round, and the check that a plan keeps them.
 
-Rules are asked twice: about the options of the round, for the model, and about those of a finished
-plan alone, so that no plan that breaks one is ever returned, whichever policy made it.
+Rules are called twice: with all options of the round, to build the model, and with the options of
+the finished plan. So no policy can return a plan that breaks a rule.
 """
 
 import traceback
@@ -38,13 +38,13 @@ from ronda.solvers.rules import RACK, Rule, Rules, name_of, rules, sees_racks
 
 
 def asked(extra: Rules, round: Round, table: OptionTable) -> tuple[OwnRows, Floats]:
-    """Return the limits of rules over the options of a table, and (K,) the values by their terms.
+    """Return the limits of rules on a table's options, and the values of their terms, shape (K,).
 
     Raises
     ------
     InputError
-        If a rule raises an exception, or returns something else than limits and terms of as many
-        coefficients as there are options, all finite.
+        If a rule raises an exception, or returns anything but limits and terms with one finite
+        coefficient per option.
     """
     worth, rows = np.zeros(len(table)), dict[str, tuple[Floats, float, float, bool]]()
     table = _read_only(table)
@@ -74,7 +74,7 @@ def asked(extra: Rules, round: Round, table: OptionTable) -> tuple[OwnRows, Floa
 
 
 def _read_only(table: OptionTable) -> OptionTable:
-    """Return a read-only table, so that no rule can change it."""
+    """Return a read-only view of a table, so that no rule can change the table."""
     columns = {name: getattr(table, name) for name in table.__struct_fields__}
     views = {name: own.view() for name, own in columns.items() if isinstance(own, np.ndarray)}
     for view in views.values():
@@ -125,7 +125,7 @@ def _coefficients(given: Any, options: int, place: str) -> Floats:
 def _rows(
     limit: Limit, name: str, use: Floats, place: str
 ) -> Iterator[tuple[str, tuple[Floats, float, float, bool]]]:
-    """Yield the rows of a limit, all from above; an equation has two."""
+    """Yield the rows of a limit, each an upper limit; an equation has two rows."""
     if set(name) & set("[]") or (limit.name and "," in name):
         raise InputError(f"{place}: name", repr(name), "one without brackets and commas")
     if str(limit.sense) not in SENSES:
@@ -143,7 +143,7 @@ def _rows(
 
 
 def _number(given: object) -> float:
-    """Return a real number of Python or numpy, NaN for anything else."""
+    """Return a real number of Python or NumPy as a float, or NaN for anything else."""
     real = isinstance(given, int | float | np.number | np.bool_) and np.isrealobj(given)
     real = real and not isinstance(given, np.timedelta64)  # a whole number, to numpy
     try:
@@ -162,14 +162,14 @@ def _where_it_runs(round: Round, table: OptionTable, plan: Plan) -> OptionTable:
 
 @checked
 def option_table(round: Round) -> OptionTable:
-    """Return all options of a round, as rules see them: an array is one job."""
+    """Return all options of a round as rules see them. An array counts as one job."""
     return build(AsOne(round).round, prune=False, mind_power=True)
 
 
 def refuse_bad(extra: Rules, round: Round) -> None:
-    """Ask rules about a round before the decision, since a failing policy is only replaced.
+    """Check the rules on a round before the decision, since a failing policy is only replaced.
 
-    InputError as in `asked`.
+    Raises InputError as `asked` does.
     """
     seen, table = AsOne(round).round, option_table(round)
     if extra.seeing_racks:
@@ -179,11 +179,12 @@ def refuse_bad(extra: Rules, round: Round) -> None:
 
 @checked
 def broken_rules(extra: object, round: Round, plan: Plan) -> list[Violation]:
-    """Return the violations of rules by a plan for a round, none if it keeps them all.
+    """Return the violations of rules by a plan for a round; the list is empty if there are none.
 
-    Each rule is asked about a table of the plan's options alone (`table_of`), with an array as one
-    job, in their real racks. A soft limit is never broken, nor is a limit by the unavoidable use of
-    jobs that may not be stopped. A rule that cannot be asked counts as broken.
+    Each rule is called with a table of the plan's options alone (`table_of`), in their real racks.
+    An array counts as one job. A soft limit is never broken. The unavoidable use of jobs that may
+    not be stopped breaks no limit. If the limits of the rules cannot be read, the plan has one
+    violation.
     """
     own = rules(extra)
     if not own:
@@ -205,10 +206,10 @@ def broken_rules(extra: object, round: Round, plan: Plan) -> list[Violation]:
 
 
 def _in_any_case(extra: Rules, round: Round, table: OptionTable, limits: OwnRows) -> Floats:
-    """Return (R,) limits, raised to the least of any choice beside jobs that may not be stopped.
+    """Return the limits, shape (R,), raised to the least use beside jobs that may not stop.
 
-    `table` and `limits` are of a plan's options. A limit that no choice keeps without these jobs
-    either is not raised.
+    `table` and `limits` belong to a plan's options. A limit that every choice breaks even without
+    the use of these jobs is not raised.
     """
     whole, most = option_table(round), limits.capacity.copy()
     if extra.seeing_racks:

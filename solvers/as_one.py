@@ -1,8 +1,8 @@
-"""Each array of a round as one job, as policies see it that do not choose which jobs share GPUs.
+"""Arrays as single jobs, for policies that do not choose which jobs share GPUs.
 
-An array is one thing that runs. It holds its GPU once and draws its watts once, for as long as its
-last member needs; it is kept, stopped, moved or set to another clock whole, and may not be stopped
-if one of its members may not. No job joins it.
+Such a policy sees an array as one job. The array holds one GPU and draws the power of that GPU
+until its last member ends. It is kept, stopped, moved or set to another clock as a whole. It may
+not be stopped if one of its members may not. No other job joins it.
 """
 
 from collections.abc import Callable
@@ -20,31 +20,32 @@ Members = tuple[JobState, ...]
 
 
 def seen_by(capabilities: Capability, round: Round) -> "AsOne":
-    """Return a round as a policy sees it: as it is, if it decides which jobs share GPUs."""
+    """Return a round as a policy sees it: unchanged if the policy decides which jobs share GPUs."""
     if Capability.ARRAYS in capabilities:
         return AsOne(round, lambda members: False)
     return AsOne(round)
 
 
 class AsOne:
-    """A round in which each array is its job that is expected to end last.
+    """A round in which the member that is expected to end last stands for its array.
 
     Parameters
     ----------
     joins
-        Whether an array of these members is one job; None: every one is.
+        Function that returns whether an array with the given members becomes one job. None: every
+        array does.
 
     Attributes
     ----------
     round
-        What is seen.
+        The round that the policy sees.
     names
-        The names of the arrays that are jobs in it.
+        The names of the arrays that became jobs.
     """
 
     def __init__(self, round: Round, joins: Callable[[Members], bool] | None = None) -> None:
         self.names = set[str]()
-        self._members: dict[str, Members] = {}  # by the job that stands for their array
+        self._members: dict[str, Members] = {}  # keyed by the job that stands for their array
         shown: dict[str, JobState | None] = {}
         for members in together(round.running) if any_array(round.running) else ():
             held = members[0].allocation
@@ -70,7 +71,7 @@ class AsOne:
         return job_id
 
     def shown(self, plan: Plan) -> Plan:
-        """Return the plan for the round that is seen, from one for the round as it is."""
+        """Translate a plan for the original round into one for the round that the policy sees."""
         if not self._members:
             return plan
         hidden = {state.job.id for members in self._members.values() for state in members}
@@ -87,7 +88,7 @@ class AsOne:
         return replace(plan, allocations=found)
 
     def told(self, plan: Plan) -> Plan:
-        """Return the plan for the round as it is, from one for the round that is seen."""
+        """Translate a plan for the round that the policy sees into one for the original round."""
         if not self._members:
             return plan
         found: dict[str, Allocation] = {}
@@ -99,7 +100,7 @@ class AsOne:
         return replace(plan, allocations=found)
 
     def _of(self, state: JobState, job_id: str, given: Allocation) -> Allocation:
-        """Return the allocation of a member if the job that stands for its array has this one."""
+        """Return a member's allocation if the job that stands for its array has the given one."""
         one, held = self._held[job_id], state.allocation
         assert held is not None
         if one.goes_on(given):
@@ -111,10 +112,10 @@ class AsOne:
 
 
 def _one(round: Round, members: Members) -> JobState:
-    """Return an array as one job, which needs its GPU for as long as its last member.
+    """Return an array as one job, which holds its GPU until its last member ends.
 
-    Its work is counted at the rate of that job alone, every sample fully. Its size is known if
-    those of all members are.
+    Its work is scaled to the rate that the last member would have alone. Its size is known if the
+    sizes of all members are.
     """
     lasts_s = [_lasts_s(round, state) for state in members]
     last = members[lasts_s.index(max(lasts_s))]
@@ -162,13 +163,13 @@ def _one(round: Round, members: Members) -> JobState:
 
 
 def _lasts_s(round: Round, state: JobState) -> float:
-    """Return the seconds of progress that a member needs in its array; 0 if they are unknown."""
+    """Return the seconds of progress that a member has left in its array, or 0 if unknown."""
     work, held = state.remaining_at(round.now_s), state.allocation
     return 0.0 if work is None or held is None else work / held.option.rate
 
 
 def _alone(round: Round, state: JobState, option: Option) -> Option:
-    """Return the option of a member as if it had the GPU, and its watts, for itself."""
+    """Return the option of a member as if it had the GPU to itself and drew all of its power."""
     of = application_of(round, state, option.pool)
     assert of is not None, "the profile of a job that runs knows its GPU"
     alone = of.option(1, option.batch, None, clock=option.clock)
@@ -178,7 +179,7 @@ def _alone(round: Round, state: JobState, option: Option) -> Option:
 
 
 def _in_array(round: Round, state: JobState, alone: Option) -> Option:
-    """Return the option of a member whose array runs as a single job would by `alone`."""
+    """Return the option of a member whose array gets the option `alone` as a single job."""
     of, held = application_of(round, state, alone.pool), state.allocation
     assert of is not None
     assert held is not None

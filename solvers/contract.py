@@ -10,7 +10,7 @@ from ronda.instances.round import Round
 
 
 class Capability(Flag):
-    """What a policy can do; code asks for these, never for a policy's name."""
+    """The abilities of a policy. Code tests for these and never for a policy's name."""
 
     NONE = 0
     BOUND = auto()  # its plans carry a bound
@@ -22,23 +22,23 @@ class Capability(Flag):
     SIZES = auto()  # it looks at the expected sizes of jobs when it orders or sizes them
     HISTORY = auto()  # it predicts sizes from jobs that have ended
     SLEEPS = auto()  # it powers nodes off and wakes them
-    OBJECTIVE = auto()  # its plans carry an objective that others can be compared on
-    PRICES = auto()  # its plans carry prices, by which each job's choice can be explained
-    RULES = auto()  # it keeps rules of the user's own (its parameter `extra`)
+    OBJECTIVE = auto()  # its plans carry an objective by which plans can be compared
+    PRICES = auto()  # its plans carry prices, which explain each job's choice
+    RULES = auto()  # it keeps the user's own rules (its parameter `extra`)
     ARRAYS = auto()  # it decides which jobs share GPUs; others see each array as one job
 
 
 OPTIMISING = ~(Capability.ARRAYS | Capability.RULES)
-"""Policies that optimise an objective over all options of a round, by its prices, can do all but
-these two."""
+"""The abilities of a policy that optimises an objective over all options of a round by prices: all
+but these two."""
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """Anything that can decide a round; FIFO and the MILP have the same face.
+    """Any object that can decide a round. FIFO and the MILP have the same interface.
 
-    A policy holds only its parameters: everything that it carries from round to round is in the
-    round (what runs) and in `initial` (its previous plan), so that a run can be resumed anywhere.
+    A policy holds only its parameters. All state from earlier rounds is in the round (the running
+    jobs) and in `initial` (the previous plan), so that a run can resume at any round.
     """
 
     name: str
@@ -49,14 +49,14 @@ class Policy(Protocol):
     ) -> Plan:
         """Decide a round.
 
-        The same round, seed and initial give the same plan, unless the clock cut the search.
-        `initial` is the previous plan, or any other to start from.
+        The same round, seed and `initial` give the same plan, unless the deadline cut the search
+        short. `initial` is the previous plan, or any other plan to start from.
         """
         ...
 
 
 class MadePolicy(Policy, Protocol):
-    """A policy that was made by its name: its deadline may be given in seconds, or left out."""
+    """A policy made from its name. Its deadline may be given in seconds or left out."""
 
     def plan(
         self,
@@ -71,4 +71,4 @@ class MadePolicy(Policy, Protocol):
 
 
 class FaultError(RondaError):
-    """A policy elsewhere has no plan: why, in the words in which that is recorded."""
+    """The failure of a policy in another process to make a plan, with the recorded reason."""

@@ -1,8 +1,8 @@
-"""Policies of others: a class in a file, an entry point of an installed package, or an object.
+"""Policies from outside ronda: a class in a file, an entry point of a package, or an object.
 
-Such a class needs a method `plan` (`ronda.solvers.contract.Policy`) and keeps each parameter of
-its ``__init__`` in an attribute of the same name. Without a ``name`` it goes by what found it,
-without ``capabilities`` it promises nothing.
+Such a class needs a method `plan` (`ronda.solvers.contract.Policy`) and keeps each parameter of its
+``__init__`` in an attribute of the same name. A class without a ``name`` gets the name that it was
+looked up by. A class without ``capabilities`` has none.
 """
 
 import importlib.util
@@ -23,17 +23,18 @@ from ronda.solvers import plugins
 from ronda.solvers.contract import Capability, Policy
 
 IN_FILE = r"[^()]+\.py:[A-Za-z_]\w*"
-"""How a class in a file is written: ``./mine.py:Mine``."""
+"""The pattern of a name of a class in a file, such as ``./mine.py:Mine``."""
 
 CODE = "code"
-"""Parameter of a policy from a file: checksum of that, so that records name what decided."""
+"""The parameter with the checksum of a policy's file, so that records identify the code that
+decided."""
 
 MOST_BYTES = 2**24
-"""A larger file is not read: it is no policy."""
+"""The size in bytes above which a file is not read, because it cannot be a policy."""
 
 
 def find(name: str) -> type | None:
-    """Return the class of a policy in a file or an installed package; None if there is none."""
+    """Return the class of a policy in a file or an installed package, or None if there is none."""
     if re.fullmatch(IN_FILE, name):
         return _from_file(name)
     if (found := plugins.find("policies", name)) is None:
@@ -42,7 +43,7 @@ def find(name: str) -> type | None:
 
 
 def code(cls: type) -> str:
-    """Return the checksum of the file that a class was loaded from; empty if there is none."""
+    """Return the checksum of the file that a class was loaded from, or "" without a file."""
     return str(vars(cls).get(_CODE, ""))
 
 
@@ -50,7 +51,6 @@ _CODE = "__ronda_code__"
 
 
 def _from_file(name: str) -> type:
-    """Return a class of a file."""
     path, _, class_name = name.rpartition(":")
     module, its_code = imported(path, f"--policy {name}")
     if class_name not in vars(module):
@@ -63,9 +63,9 @@ def _from_file(name: str) -> type:
 
 
 def imported(path: str, place: str) -> tuple[ModuleType, str]:
-    """Return the module of a file of the user's, and the checksum of that.
+    """Return the module in a user's file, and the checksum of the file.
 
-    InputError, at a place, if it cannot be read or imported.
+    Raises InputError, naming `place`, if the file cannot be read or imported.
     """
     try:
         with Path(path).open("rb") as file:
@@ -80,7 +80,7 @@ def imported(path: str, place: str) -> tuple[ModuleType, str]:
 
 @lru_cache(maxsize=16)
 def _module(path: str, its_code: str, place: str) -> ModuleType:
-    """Import a file; its name among modules is its own."""
+    """Import a file as a module with a unique name."""
     name = f"ronda_own_{its_code}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -96,7 +96,7 @@ def _module(path: str, its_code: str, place: str) -> ModuleType:
 
 
 def _named(found: Any, name: str) -> type:
-    """Return a class that goes by a name; it must be able to plan."""
+    """Check that a found object is a policy class, and return it under the given name."""
     if not isinstance(found, type):
         raise InputError(f"--policy {name}", type(found).__name__, "a class")
     _complete(found, name, f"--policy {name}")
@@ -106,7 +106,7 @@ def _named(found: Any, name: str) -> type:
 
 
 def _in_seconds(cls: Any) -> None:
-    """Let the `plan` of a class take seconds for a deadline, or none."""
+    """Let the `plan` of a class accept a deadline in seconds, or none."""
     plan = cls.plan
     if hasattr(plan, "in_seconds"):
         return
@@ -128,7 +128,7 @@ def _in_seconds(cls: Any) -> None:
 
 
 def _complete(cls: type, name: str, place: str) -> None:
-    """Give a class the name and the capabilities that it does not state; it must have `plan`."""
+    """Add the default name and capabilities to a class without them; check that it has `plan`."""
     if not callable(getattr(cls, "plan", None)):
         raise InputError(place, f"{cls.__name__} without a method plan", _PLAN)
     if not hasattr(cls, "name"):
@@ -141,7 +141,7 @@ _PLAN = "plan(self, round, *, deadline, seed, initial=None)"
 
 
 def adopted(given: object) -> Policy:
-    """Return an object as a policy; it must be able to plan."""
+    """Return an object as a policy after a check that it can plan."""
     if given is None:
         raise InputError("policy", "None", "a policy, or its name")
     if isinstance(given, type):
@@ -161,14 +161,14 @@ _STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def values(made: Policy) -> dict[str, Any]:
-    """Return the parameters that a policy keeps, and the code of one from a file."""
+    """Return the parameters that a policy keeps, and the checksum of its file if it has one."""
     known = (name for name in parameters(type(made)) if hasattr(made, name))
     found = {name: getattr(made, name) for name in known}
     return found | ({CODE: own} if (own := code(type(made))) else {})
 
 
 def make(cls: type, name: str, given: dict[str, Any]) -> Policy:
-    """Make a policy of a class that is no dataclass."""
+    """Make a policy from a class that is not a dataclass."""
     try:
         made = cls(**given)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The plan of a round as a report: its jobs, facts and prices, and its violations."""
+"""The report on a plan of a round: its jobs, facts, prices and violations."""
 
 import shlex
 
@@ -12,16 +12,16 @@ from ronda.solvers.applied_rules import broken_rules
 from ronda.solvers.rules import rules_of
 
 ROWS = 40
-"""Jobs that the table shows of a large plan."""
+"""The number of jobs that the table shows for a large plan."""
 
 
 def plan_report(
     source: str, round: Round, plan: Plan, made: object, *, seed: int, elapsed_s: float
 ) -> Report:
-    """Return the plan that the policy `made` chose for the round called `source`, and its check.
+    """Return the report on the plan of the policy `made` for the round `source`, with its check.
 
-    The rules of the user's own are checked as well. The exit code is 1 if a rule is broken, no plan
-    was found, or the policy failed.
+    The user's own rules are checked as well. The exit code is 1 if a rule is broken, if no plan was
+    found, or if the policy failed.
     """
     violations = [*check(round, plan), *broken_rules(rules_of(made), round, plan)]
     record, watts = plan.record, _watts(round, plan)
@@ -62,7 +62,7 @@ def plan_report(
 
 
 def _explaining(source: str, made: object) -> str:
-    """Return the command that explains why a policy finds no plan: about the same options."""
+    """Return the command that explains, for the same options, why a policy finds no plan."""
     words, own = ["ronda", "explain", source], rules_of(made)
     if not getattr(made, "elastic", True):
         words += ["--policy", "milp(elastic=false)"]
@@ -70,7 +70,7 @@ def _explaining(source: str, made: object) -> str:
 
 
 def _failed(plan: Plan) -> bool:
-    """Return whether a fallback replaced the policy's plan for another reason than time."""
+    """Return whether a fallback replaced the policy's plan for any reason but lack of time."""
     return plan.status is SolutionStatus.FALLBACK and plan.stop is not StopReason.TIME_LIMIT
 
 
@@ -100,7 +100,7 @@ def _jobs(round: Round, plan: Plan) -> Table:
 
 
 def _watts(round: Round, plan: Plan) -> float | None:
-    """Return the watts that the cluster draws under a plan; None if no job's watts are known."""
+    """Return the watts that the cluster draws under a plan, or None if no job's watts are known."""
     held, profiles = plan.allocations, {s.job.id: s.job.profile for s in round.jobs}
     if held and not any(_has_watts(round, profiles[j], a.option.pool) for j, a in held.items()):
         return None
@@ -143,7 +143,7 @@ def _facts(round: Round, plan: Plan, watts: float | None, elapsed_s: float) -> T
 
 
 def _prices(plan: Plan) -> list[Table]:
-    """Return the worth of one more unit of each resource, if any is known."""
+    """Return the table of the value of one more unit of each resource, if any value is known."""
     dearest = sorted(plan.prices.items(), key=lambda item: -abs(item[1]))
     worth = {name: f"{value:z.6g}" for name, value in dearest}
     worth |= dict.fromkeys(plan.details.unpriced, "not known here")

@@ -1,15 +1,15 @@
-"""Find by name what packages outside the core bring: policies, commands, traces, makers, answers.
+"""Plugins by name: the policies, commands, traces, makers and answers outside the core.
 
-ronda's own, those in ``ronda.systems``, and ``ronda.questions`` and ``ronda.hosts``, declare it in
-their ``__init__``, in a dictionary for each kind: where each thing is, by its name, and for what
-help lists, with a line about it::
+ronda's own packages (``ronda.questions``, ``ronda.hosts`` and those in ``ronda.systems``) declare
+their plugins in their ``__init__``. Each kind has a dictionary that maps a name to a place in the
+code. A plugin that help lists has a line of description as well::
 
     POLICIES = {"hfht": "ronda.systems.hfta.hfht:Hfht"}
     COMMANDS = {"sleep": ("ronda.cli.commands.sleep:command", "Let the nodes sleep that ...")}
 
-A folder that is deleted takes with it what it declares. Other people's packages declare policies,
+Deleting the folder of a package removes its plugins. Third-party packages declare policies,
 commands and traces as entry points in the groups ``ronda.policies``, ``ronda.commands`` and
-``ronda.traces``. Everything is imported when it is used.
+``ronda.traces``. A plugin is imported when it is used.
 """
 
 import importlib
@@ -25,19 +25,20 @@ from typing import Any, Literal, NamedTuple
 from ronda.instances.errors import InputError
 
 Kind = Literal["policies", "commands", "traces", "makers", "answers"]
-"""Policies; commands, the name of a group before their own as in ``instances demand``; readers for
-``ronda instances convert``; makers of instances for suites; answers of ``ronda solve``."""
+"""The kinds of plugin: policies; commands, which may name their group first, as in ``instances
+demand``; readers for ``ronda instances convert``; makers of instances for suites; and answers of
+``ronda solve``."""
 
 
 class Plugin(NamedTuple):
-    """Something that is found by its name: ``module:attribute``, and a line about it."""
+    """A plugin: its place in the code as ``module:attribute``, and a line of description."""
 
     target: str
     about: str = ""
     ours: bool = True
 
     def load(self, place: str) -> Any:
-        """Import it; InputError at a place if it is other people's and cannot be imported."""
+        """Import the plugin; raise InputError at `place` if third-party code fails to import."""
         module, _, attribute = self.target.partition(":")
         try:
             return attrgetter(attribute)(importlib.import_module(module))
@@ -49,7 +50,7 @@ class Plugin(NamedTuple):
 
 @cache
 def declared(kind: Kind) -> dict[str, Plugin]:
-    """Return what ronda's own packages declare, by name."""
+    """Return the plugins that ronda's own packages declare, keyed by name."""
     found: dict[str, Plugin] = {}
     for package in _packages():
         for name, given in getattr(package, kind.upper(), {}).items():
@@ -58,7 +59,7 @@ def declared(kind: Kind) -> dict[str, Plugin]:
 
 
 def _packages() -> Iterator[ModuleType]:
-    """Import those of ronda's packages outside the core that are there."""
+    """Import and yield the installed packages of ronda outside the core."""
     if find_spec("ronda.systems") is not None:
         for room in pkgutil.iter_modules(importlib.import_module("ronda.systems").__path__):
             yield importlib.import_module(f"ronda.systems.{room.name}")
@@ -68,14 +69,14 @@ def _packages() -> Iterator[ModuleType]:
 
 
 def known(kind: Kind) -> dict[str, Plugin]:
-    """Return all that is declared, by name: ronda's own first, then other people's."""
+    """Return all declared plugins, keyed by name: ronda's own first, then third-party ones."""
     return declared(kind) | _others(kind, tuple(sys.path))
 
 
 @cache
 def _others(kind: Kind, _path: tuple[str, ...]) -> dict[str, Plugin]:
-    """Return what the packages installed along a path declare, but for names of ronda's own."""
-    from importlib.metadata import entry_points  # which takes a while, and most calls need not
+    """Return third-party plugins of packages on a path, except those with names of ronda's own."""
+    from importlib.metadata import entry_points  # slow to import, and most calls do without
 
     points = sorted(entry_points(group=f"ronda.{kind}"))
     others = {each.name: Plugin(each.value, f"From {each.module}.", ours=False) for each in points}
@@ -83,12 +84,12 @@ def _others(kind: Kind, _path: tuple[str, ...]) -> dict[str, Plugin]:
 
 
 def find(kind: Kind, name: str) -> Plugin | None:
-    """Return what goes by a name, if anything does."""
+    """Return the plugin with the given name, or None if there is none."""
     return declared(kind).get(name) or known(kind).get(name)
 
 
 def failed(place: str, error: BaseException) -> InputError:
-    """Return the error that says, at a place, why code cannot be imported."""
+    """Return the error that says why code cannot be imported; it names `place`."""
     told = " ".join(str(error).split())
     found = f"{type(error).__name__}: {told}" if told else type(error).__name__
     return InputError(place, found, "code that can be imported")

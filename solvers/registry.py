@@ -1,4 +1,4 @@
-"""Find a policy by its name and parameters, as in ``milp(objective=rank, gap=1e-4)``."""
+"""The policies by name and parameters, as in ``milp(objective=rank, gap=1e-4)``."""
 
 import ast
 import dataclasses
@@ -42,19 +42,21 @@ POLICIES: dict[str, str] = {
     "elasticflow-like": "ronda.solvers.policies.elastic.elasticflow_like:ElasticFlowLike",
     "race-to-idle": "ronda.solvers.policies.energy.race_to_idle:RaceToIdle",
 }
-"""Where the class of each of ronda's policies lives, by name: those of the core, each of some with
-Zeus's clocks, and those that other packages of ronda's declare. It is imported when asked for."""
+"""The place of the class of each of ronda's policies, keyed by name: the policies of the core, some
+of them with Zeus's clocks, and those that ronda's other packages declare. A class is imported on
+request."""
 
 ZEUS_BASES = ("fifo", "sjf", "srtf", "tiresias", "optimus", "pollux-like", "elasticflow-like")
-"""Policies that decide GPUs and leave clocks alone: each also exists as ``BASE+zeus``."""
+"""The policies that decide GPUs and leave clocks alone. Each one also exists as ``BASE+zeus``."""
 
 POLICIES |= {f"{base}+zeus": f"ronda.solvers.policies.energy.zeus:{base}" for base in ZEUS_BASES}
 
 POLICIES |= {name: found.target for name, found in plugins.declared("policies").items()}
 
 OF_OBJECTIVE, OF_SOLVER = "parameters", "options"
-"""Fields of policies that have an objective or a solver: its parameters and options, which `policy`
-takes like others. Options of a solver have a point in their names: ``highs.presolve``."""
+"""The fields of policies with the parameters of their objective and the options of their solver.
+`policy` takes both like other parameters. Options of a solver have a point in their names:
+``highs.presolve``."""
 
 _KEY = re.compile(r"[^\W\d]\w*|[\w-]+\.\S+")
 
@@ -63,14 +65,15 @@ _SPEC = re.compile(rf"\s*({own.IN_FILE}|[A-Za-z][\w+-]*)\s*(?:\((.*)\))?\s*", re
 
 @checked
 def policy(spec: str, **parameters: Any) -> MadePolicy:
-    """Make a policy from its name and parameters, ``"milp(objective=rank, gap=1e-4)"`` or keywords.
+    """Make a policy from its name and its parameters, which may also be keywords.
 
-    Its `plan` takes a deadline in seconds as well.
+    An example is ``"milp(objective=rank, gap=1e-4)"``. The policy's `plan` also takes a deadline in
+    seconds.
 
     Raises
     ------
     InputError
-        If the policy, a parameter or its value is not known or not possible.
+        If the policy, a parameter or its value is unknown or impossible.
     """
     name, given = parse(spec)
     given |= parameters
@@ -95,7 +98,7 @@ def policy(spec: str, **parameters: Any) -> MadePolicy:
 
 
 def refuse_unknown(name: str, given: Collection[str], known: Collection[str]) -> None:
-    """Refuse the first of the given parameters that is not known."""
+    """Raise InputError for the first given parameter that is unknown."""
     for key in given:
         if key not in known:
             expected = one_of(known, key) if known else "no parameter: this policy has none"
@@ -105,7 +108,7 @@ def refuse_unknown(name: str, given: Collection[str], known: Collection[str]) ->
 def converted(
     spec: str, cls: type, given: Mapping[str, Any], name: str, known: Mapping[str, Any]
 ) -> Any:
-    """Return an object of a class from its parameters, of those `known`; refuse what cannot be."""
+    """Make an object of a class from the given parameters; refuse unknown or impossible ones."""
     try:
         return msgspec.convert(given, type=cls, strict=False)
     except msgspec.ValidationError as error:
@@ -134,7 +137,7 @@ def split(text: str, place: str) -> list[str]:
     """Split a text at the commas outside brackets and quotes."""
     parts, depth, quote = [""], 0, ""
     for letter in text:
-        if quote or (letter in "'\"" and not parts[-1][-1:].isalnum()):  # an apostrophe is none
+        if quote or (letter in "'\"" and not parts[-1][-1:].isalnum()):  # an apostrophe is no quote
             quote = "" if letter == quote else quote or letter
         else:
             depth += (letter in "([{") - (letter in ")]}")
@@ -150,7 +153,7 @@ def split(text: str, place: str) -> list[str]:
 
 
 def policy_class(name: str) -> type:
-    """Return the class of a policy by its name."""
+    """Return the class of the policy with the given name."""
     if name not in POLICIES:
         found_elsewhere = own.find(name)
         if found_elsewhere is None:
@@ -165,12 +168,14 @@ def policy_class(name: str) -> type:
 def composed(
     bases: Collection[str], face: type, name: str, about: str, adds: Capability
 ) -> Callable[[str], type]:
-    """Return what makes the class of a base that `face` stands before, by the base's name.
+    """Return a function that maps the name of a base policy to its class combined with `face`.
 
-    The class has the base's parameters, then those of `face`, and the capabilities that `face`
-    `adds`; `about` says in its description what that does.
+    The combined class has the parameters of the base and then those of `face`. It has the
+    capabilities of the base (without `RULES`) and those in `adds`. Its description is made from
+    `about`.
 
-    AttributeError for other bases: it is the ``__getattr__`` of the module of `face`.
+    The function raises AttributeError for other bases, as it is the ``__getattr__`` of the module
+    of `face`.
     """
 
     @cache
@@ -193,7 +198,7 @@ def composed(
 def parameters_of(name: str, objective: str | None = None) -> dict[str, Any]:
     """Return the parameters of a policy and their defaults.
 
-    Those of its objective, by default its own, are among them.
+    The parameters of the objective are included; None means the policy's default objective.
     """
     known = own.parameters(policy_class(name))
     known.pop(OF_SOLVER, None)
@@ -205,11 +210,10 @@ def parameters_of(name: str, objective: str | None = None) -> dict[str, Any]:
 
 
 def config_of(made: Policy) -> dict[str, Any]:
-    """Return a policy's effective parameters, as they go into records.
+    """Return a policy's effective parameters, as records hold them.
 
-    Those of its objective, and options of its solver, are among them.
-
-    Where the policy is asked, in a process of its own or here, does not matter.
+    They include the parameters of its objective and the options of its solver. The result does not
+    depend on the process in which the policy runs.
     """
     known = own.values(inspect.unwrap(made))  # type: ignore[arg-type]
     if EXTRA in known:
@@ -219,9 +223,9 @@ def config_of(made: Policy) -> dict[str, Any]:
 
 
 def seed_may_matter(made: Policy) -> bool:
-    """Return whether runs with other seeds may differ: of a policy of others nobody knows.
+    """Return whether runs with other seeds may differ; for a third-party policy they may.
 
-    One that goes by the name of ronda's own and is of another class is of others.
+    A policy with the name of one of ronda's but another class counts as third-party.
     """
     plain = inspect.unwrap(made)  # type: ignore[arg-type]
     ours = made.name in POLICIES and type(plain) is policy_class(made.name)
@@ -229,7 +233,7 @@ def seed_may_matter(made: Policy) -> bool:
 
 
 def as_policy(given: Policy | str) -> Policy:
-    """Return a policy by its name, as in `policy`, or as it is given."""
+    """Return a policy: make it from its name as `policy` does, or check a given object."""
     return policy(given) if isinstance(given, str) else own.adopted(given)
 
 

@@ -1,6 +1,6 @@
-"""The user's rules: functions of a round and its options that return limits and terms.
+"""The user's rules: functions that take a round and its options and return limits and terms.
 
-Here they are read from a file or checked as given; `ronda.solvers.applied_rules` asks them.
+This module reads rules from a file or checks given ones; `ronda.solvers.applied_rules` calls them.
 """
 
 import inspect
@@ -14,9 +14,9 @@ from ronda.solvers.contract import Capability
 from ronda.solvers.own import imported
 
 Rule = Callable[..., Any]
-"""A function of a `Round` and its `OptionTable` that returns a `Limit`, a `Term`, or several.
+"""A function of a `Round` and its `OptionTable` that returns one `Limit` or `Term`, or several.
 
-With a third parameter ``rack`` it sees racks, and gets that of each option.
+A rule with a third parameter ``rack`` also gets the rack of each option.
 """
 
 WHAT = "a function of the round and its options"
@@ -24,7 +24,7 @@ WHAT = "a function of the round and its options"
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules in their order; `path` and `code` are their file and its checksum."""
+    """Rules in order; `path` and `code` are their file and its checksum."""
 
     functions: tuple[Rule, ...] = ()
     path: str = ""
@@ -32,7 +32,7 @@ class Rules:
 
     @property
     def seeing_racks(self) -> list[str]:
-        """The names of the rules that see racks."""
+        """The names of the rules that take racks."""
         return [name_of(rule) for rule in self.functions if sees_racks(rule)]
 
     def __bool__(self) -> bool:
@@ -40,27 +40,27 @@ class Rules:
         return bool(self.functions)
 
     def __str__(self) -> str:
-        """Return the file and its checksum, from which `rules` makes them again, or their names."""
+        """Return the file and checksum, from which `rules` can load again, or the rules' names."""
         return f"{self.path}@{self.code}" if self.path else ", ".join(map(name_of, self.functions))
 
 
 NO_RULES = Rules()
 
 RACK = "rack"
-"""The parameter of rules that see racks."""
+"""The parameter of rules that take racks."""
 
 EXTRA = "extra"
 """The parameter of policies that keep rules."""
 
 
 def rules(given: object) -> Rules:
-    """Return the rules in a file, or of functions, or as they are.
+    """Return rules from a file, from functions, or from an existing `Rules`.
 
     Raises
     ------
     InputError
-        If a file cannot be imported, has no rule or another checksum, or if a rule is no function
-        of two arguments.
+        If a file cannot be imported, has no rule or has another checksum, or if a rule is not a
+        function of two arguments.
     """
     if isinstance(given, Rules):
         return given
@@ -72,7 +72,7 @@ def rules(given: object) -> Rules:
 
 
 def rules_of(policy: object) -> Rules:
-    """Return the rules that a policy keeps, none if it has no such parameter."""
+    """Return the rules that a policy keeps; without such a parameter there are none."""
     found = getattr(policy, EXTRA, NO_RULES)
     return found if isinstance(found, Rules) else NO_RULES
 
@@ -80,7 +80,7 @@ def rules_of(policy: object) -> Rules:
 def with_rules(policy: Any, extra: object, place: str) -> Any:
     """Return a policy that keeps additional rules, or the same policy if there are none.
 
-    InputError if it cannot keep rules.
+    Raises InputError if the policy cannot keep rules.
     """
     own = rules(extra)
     if not own:
@@ -118,12 +118,12 @@ def _callable(given: object, place: str) -> Rule:
         expected = f"{WHAT}, and of {RACK} if it asks where they are (a node can be a rack)"
         raise InputError(place, f"parameters {inspect.signature(given)}", expected) from None
     except ValueError:
-        pass  # a built-in function does not say
+        pass  # a built-in function has no signature
     return given
 
 
 def sees_racks(rule: Rule) -> bool:
-    """Return whether a rule asks for the rack of each option."""
+    """Return whether a rule takes the rack of each option."""
     try:
         return RACK in inspect.signature(rule).parameters
     except ValueError:

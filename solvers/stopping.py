@@ -1,4 +1,7 @@
-"""Stopping criteria of searches, which compose, each with its progress in 0..1."""
+"""Stopping criteria for searches.
+
+Each criterion reports its progress in 0..1, and criteria compose.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,7 +35,7 @@ def stagnation(limit: int) -> Criterion:
 
 
 def deadline(deadline: Deadline, reserve_s: float = 0.0) -> Criterion:
-    """Stop when one more generation would leave less than `reserve_s` of the time."""
+    """Stop when one more generation would leave less than `reserve_s` seconds."""
 
     def criterion(status: SearchStatus) -> tuple[float, StopReason]:
         if deadline.limit_s is None:
@@ -56,5 +59,5 @@ def gap(bound: float, relative: float) -> Criterion:
 
 
 def first_of(*criteria: Criterion) -> Criterion:
-    """Stop as soon as any of `criteria` does; the progress is that of the most advanced one."""
+    """Stop as soon as one criterion stops; report the progress of the most advanced one."""
     return lambda status: max((each(status) for each in criteria), key=lambda told: told[0])

@@ -1,7 +1,7 @@
-"""A process of its own for what may crash or hang: it is asked in bytes, and answers in bytes.
+"""A separate process for code that may crash or hang, with questions and answers in bytes.
 
-Here stand the host's end, which holds the process to its time and memory and kills it with all that
-it started, and the other end, which goes with its host. What is answered there is the asker's
-(`ronda.horizon.isolated`, `ronda.hosts.serving`, `ronda.bench.runs`). Nothing is imported here, so
-that the child starts small.
+This package holds both ends. The host's end enforces the limits on time and memory, and kills the
+process with all of its descendants. The child's end exits together with its host. The caller
+decides which function answers (`ronda.horizon.isolated`, `ronda.hosts.serving`,
+`ronda.bench.runs`). This module imports nothing, so that the child starts small.
 """

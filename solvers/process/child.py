@@ -1,7 +1,7 @@
-"""The other end: the process makes what answers, and answers question after question.
+"""The child's end of a process: it makes a function that answers, and serves questions with it.
 
-It runs as ``python -m ronda.solvers.process.child SOCKET LIFELINE MODULE:FUNCTION`` and imports
-little before the function.
+The command is ``python -m ronda.solvers.process.child SOCKET LIFELINE MODULE:FUNCTION``. The module
+imports little before the function.
 """
 
 import os
@@ -12,11 +12,11 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 
 ANSWER, TOLD = b"a", b"t"
-"""First byte of an answer, and of what is told before one."""
+"""The first byte of an answer, and of a message before the answer."""
 
 
 def main() -> None:
-    """Serve the host on the socket that it names."""
+    """Serve the host on the socket that the command line names."""
     socket, lifeline, maker = sys.argv[1:]
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe = Connection(int(socket))
@@ -28,22 +28,22 @@ def main() -> None:
 
 
 def _end_with_host(lifeline: int, pipe: Connection) -> None:
-    """Let another process wait for the host's end, and kill the whole group then.
+    """Fork a watcher that waits for the host to exit and then kills the whole process group.
 
-    No thread could: native code that holds Python's lock would outlive the host. Nor could the
-    signal that Linux sends at a parent's death, which comes with the end of a mere thread, and not
-    to what a solver started.
+    A thread could not do this: native code that holds Python's lock would block it. The signal that
+    Linux sends at a parent's death could not do it either. It comes as soon as the starting thread
+    ends, and does not reach processes that a solver started.
     """
     if os.fork():
         os.close(lifeline)
         return
     pipe.close()
-    os.read(lifeline, 1)  # until nobody holds the other end
+    os.read(lifeline, 1)  # returns when no process holds the other end
     os.killpg(0, signal.SIGKILL)
 
 
 def _serve(pipe: Connection, module: str, function: str) -> None:
-    """Make what answers, say whether it is there, and answer until the host is gone."""
+    """Make the answering function, report success or an error, and answer until the host ends."""
     sys.path[:], asked = pickle.loads(pipe.recv_bytes())
     try:
         make = getattr(import_module(module), function)

@@ -1,4 +1,4 @@
-"""The host's end of another process."""
+"""The host's end of a separate process."""
 
 import os
 import pickle
@@ -18,60 +18,61 @@ from ronda.instances.errors import InputError, RondaError
 from ronda.solvers.process.child import ANSWER
 
 POLL_S = 0.05
-"""Seconds between two looks at whether a question was cancelled."""
+"""The seconds between two checks whether a question was cancelled."""
 
 LOOK_S = 0.2
-"""Seconds between two looks at its memory."""
+"""The seconds between two checks of the process's memory."""
 
 ENDS_S = 5.0
-"""Seconds that a process may take to end by itself once it has hung up."""
+"""The seconds that a process may take to exit after it has closed its end."""
 
 
 class ProcessDiedError(RondaError):
-    """A process died, gave no answer in time, or held too much memory."""
+    """The failure of a process that died, gave no answer in time, or held too much memory."""
 
 
 class LateAnswerError(ProcessDiedError):
-    """A process gave no answer in time."""
+    """The failure of a process that gave no answer in time."""
 
 
 class MemoryHeldError(ProcessDiedError):
-    """A process held more memory than it may."""
+    """The failure of a process that held more memory than its limit."""
 
 
 class StartingError(RondaError):
-    """A process is not ready yet, and goes on starting."""
+    """The state of a process that is not ready yet and is still starting."""
 
 
 def with_grace(limit_s: float | None) -> float | None:
-    """Return when to give up an answer that should be there within a limit, in seconds."""
+    """Return the seconds after which to give up on an answer that was due within `limit_s`."""
     return None if limit_s is None else 1.5 * limit_s + 1.0
 
 
 class Process:
-    """A process that answers questions, one after the other.
+    """A separate process that answers one question after another.
 
-    It begins to start at once, and leads a session of its own: Ctrl-C is the host's, and a kill
-    reaches all that the process started. It ends with its host, whatever that dies of.
+    It starts immediately and leads its own session. So Ctrl-C reaches only the host, and a kill
+    reaches all processes that it started. It ends with its host, whatever the cause.
 
     Parameters
     ----------
     maker
-        Function that is called there, as ``module:function``. It takes `asked`, and a function
-        that tells the host something before an answer; it returns what answers bytes with bytes.
+        Function that the process calls, as ``module:function``. It takes `asked` and a function
+        that sends the host a message before an answer. It returns a function from bytes to bytes.
     asked
-        What the maker gets.
+        The first argument of the maker.
     told
-        Called with what is told before an answer.
+        Function that is called with each message before an answer.
     between
-        Called now and then while an answer is waited for; what it raises ends the waiting.
+        Function that is called repeatedly during the wait for an answer. Its exceptions end the
+        wait.
     memory_mib
-        Most memory of the process and all that it started in MiB, resident; ``peak_rss_mib`` is
-        the most that was seen. None: nobody looks.
+        Limit on the resident memory of the process and its descendants, in MiB. The attribute
+        ``peak_rss_mib`` is the highest value seen. None: memory is not checked.
     output
-        File for all that it prints; None: stderr.
+        File for the output of the process. None: stderr.
     environment
-        Variables of its environment that differ from this one.
+        Environment variables that differ from those of the host.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Process:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "ronda.solvers.process.child", *map(str, inherited), maker],
                 stdin=subprocess.DEVNULL,
-                stdout=output or 2,  # what a solver prints is no answer
+                stdout=output or 2,  # keep a solver's output apart from answers
                 stderr=output,
                 env=os.environ | dict(environment or {}),
                 pass_fds=inherited,
@@ -105,18 +106,18 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Its id."""
+        """The id of the process."""
         return self._process.pid
 
     def ready(self, deadline: Deadline) -> None:
-        """Wait until it can answer.
+        """Wait until the process can answer.
 
         Raises
         ------
         StartingError
-            If it cannot by the deadline; it goes on starting.
+            If it is not ready by the deadline; it goes on starting.
         InputError
-            If what answers cannot be made there.
+            If the process cannot make the answering function.
         ProcessDiedError
             If it died, or held too much memory.
         """
@@ -135,8 +136,8 @@ class Process:
         Raises
         ------
         ProcessDiedError
-            If it died, gave no answer within `limit_s`, or held too much memory: it must be killed
-            then.
+            If it died, gave no answer within `limit_s`, or held too much memory. The caller must
+            kill it in that case.
         """
         self._send(question)
         answer = self._heard(Deadline(limit_s))
@@ -145,8 +146,8 @@ class Process:
         return answer
 
     def kill(self) -> None:
-        """Kill it with all that it started, and wait for its end."""
-        with suppress(ProcessLookupError, PermissionError):  # all of them have ended
+        """Kill the process and all processes that it started, and wait for its end."""
+        with suppress(ProcessLookupError, PermissionError):  # all processes have ended
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
@@ -157,14 +158,14 @@ class Process:
             raise self._death() from None
 
     def _heard(self, deadline: Deadline) -> bytes | None:
-        """Return what it answers, None if it says nothing by a deadline."""
+        """Return the answer, or None if there is none by the deadline."""
         try:
             while True:
                 while not self._pipe.poll(min(POLL_S, deadline.left())):
                     self._look()
                     if deadline.over():
                         return None
-                    if self._process.poll() is not None:  # what it started may hold its end
+                    if self._process.poll() is not None:  # its children may hold its end
                         raise EOFError
                 said = self._pipe.recv_bytes()
                 if said[:1] == ANSWER:
@@ -176,7 +177,7 @@ class Process:
             raise self._death() from None
 
     def _look(self) -> None:
-        """See whether to go on waiting."""
+        """Check whether to go on waiting: for a cancellation, and for the memory limit."""
         self._between()
         clock = time.perf_counter()
         if self._memory_mib is None or clock < self._looked_s + LOOK_S:
