@@ -99,7 +99,7 @@ def least_node_w(topology: Topology) -> Floats:
 
 
 def least_held_w(topology: Topology) -> Floats:
-    """Return (P,) the least watts that a held GPU of each pool adds to `least_node_w`.
+    """Return the least watts that a held GPU of each pool adds to `least_node_w`, shape (P,).
 
     A node awake with u of its n GPUs held draws ``awake - least >= (awake - least) u / n`` more
     than its least, as u <= n.

@@ -1,5 +1,5 @@
-"""A round as an allocation model, in arrays and in Pyomo, and the reasons why it has no answer.
+"""The allocation model of a round, in arrays and in Pyomo, and the reasons for its infeasibility.
 
-Here each constraint family is stated; `ronda.solvers.exact` and `ronda.solvers.prices` solve the
-model. The nodes of jobs are chosen in `ronda.formulations.placement`.
+This package states each constraint family; `ronda.solvers.exact` and `ronda.solvers.prices` solve
+the model, and `ronda.formulations.placement` chooses the nodes of jobs.
 """

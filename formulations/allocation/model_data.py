@@ -1,4 +1,4 @@
-"""The data of the allocation model of a round: the options that matter, nodes and limits."""
+"""The data of the allocation model of a round: the useful options, the nodes and the limits."""
 
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
@@ -29,9 +29,9 @@ from ronda.instances.round import Round
 class Waking:
     """The options that wait for nodes to wake (see `ronda.formulations.allocation.waking`).
 
-    ``late`` (n,) tells whether the option begins only when nodes have woken; ``use`` (n,) is the
-    number of ready GPUs that it takes; ``gpus`` (P,) is the number of ready GPUs of each pool,
-    infinite if all are ready.
+    ``late`` (n,) tells whether an option begins only when nodes have woken. ``use`` (n,) is the
+    number of ready GPUs that the option takes. ``gpus`` (P,) is the number of ready GPUs of each
+    pool, infinite if all its GPUs are ready.
     """
 
     late: Mask
@@ -43,15 +43,15 @@ class Waking:
 class Case:
     """The data of the model of a round.
 
-    Variables are the options ``rows`` (n,), ascending rows of the table, with their ``value`` (n,)
-    and, if racks are chosen with the options (``joint``), the ``rack`` (n,) that each must be in,
-    else -1. ``sleeps`` tells whether the model may put nodes to sleep; ``most_rack_kw`` holds the
-    most kilowatts that jobs can add by pool and rack, among racks with a cap (``racks``). With
-    ``waking``, options now and after waking have a variable each; without it (None) waking takes no
-    time. ``awake`` (P,) limits the nodes of each pool that may be awake, where they may sleep; None
-    for no limit. ``lasts_s`` (K,) is the time in seconds for which the rows of the table draw power
-    (`lasts_s`); ``times_s`` are the times from now at which the energy used is counted, ascending;
-    the last one is the end of the window.
+    The variables are the options ``rows`` (n,), ascending rows of the table, with their ``value``
+    (n,). ``rack`` (n,) is the rack that each option must be in if the model chooses racks together
+    with options (``joint``), else -1. ``sleeps`` tells whether the model may put nodes to sleep.
+    ``most_rack_kw`` holds the most kilowatts that jobs can add per pool and rack, among the racks
+    with a cap (``racks``). With ``waking``, options have separate variables for now and for after
+    waking; without it (None), waking takes no time. Where nodes may sleep, ``awake`` (P,) limits
+    the number of awake nodes in each pool; None means no limit. ``lasts_s`` (K,) is the time in
+    seconds for which the rows of the table draw power (`lasts_s`). ``times_s`` are the ascending
+    times from now at which the used energy is counted; the last one is the end of the window.
     """
 
     round: Round
@@ -76,35 +76,35 @@ class Case:
 
     @cached_property
     def unit(self) -> float:
-        """The largest value or penalty of a soft limit: one unit of a normalised model."""
+        """The largest value or penalty of a soft limit, which is the unit of a normalised model."""
         own = self.table.own
         return self.scale if own is None else max([self.scale, *own.penalty[own.soft].tolist()])
 
     @cached_property
     def job(self) -> Rows:
-        """(n,) the job of each variable."""
+        """The job of each variable, shape (n,)."""
         return self.table.job[self.rows]
 
     @cached_property
     def pool(self) -> Rows:
-        """(n,) the pool of each variable."""
+        """The pool of each variable, shape (n,)."""
         return self.table.pool[self.rows]
 
     @cached_property
     def gpus(self) -> Rows:
-        """(n,) the GPUs of each variable."""
+        """The number of GPUs of each variable, shape (n,)."""
         return self.table.gpus[self.rows]
 
     @cached_property
     def extra_w(self) -> Floats:
-        """(n,) the watts of each variable beyond those of its GPUs idle."""
+        """The watts that each variable draws beyond its idle GPUs, shape (n,)."""
         return self.table.extra_w[self.rows]
 
     def used_j(self, seconds: float) -> Floats:
-        """Return (n,) the joules that each variable uses by some time, beyond its GPUs idle.
+        """Return the joules that each variable uses beyond its idle GPUs in `seconds`, shape (n,).
 
-        Where nothing is banked, power must never exceed the accrual: options that end are no
-        reserve.
+        Where no energy is banked, power must never exceed the accrual, so that the end of an option
+        saves nothing.
         """
         if self.round.banked_j == 0:
             return self.extra_w * seconds
@@ -112,9 +112,9 @@ class Case:
 
 
 def lasts_s(round: Round, table: OptionTable) -> Floats:
-    """Return (K,) the seconds for which options draw power, infinite for jobs of unknown size.
+    """Return the seconds for which options draw power, shape (K,).
 
-    A running job goes on for as long as it takes at its measured rate.
+    They are infinite for jobs of unknown size. A running job continues at its measured rate.
     """
     checkpoint()
     found = work_ahead(round)[table.job] / table.rate
@@ -126,14 +126,14 @@ def lasts_s(round: Round, table: OptionTable) -> Floats:
 
 
 def charged_w(round: Round, table: OptionTable) -> Floats:
-    """Return (K,) the watts that options are charged throughout the window (`share`)."""
+    """Return the watts that the energy window charges for options (`share`), shape (K,)."""
     if round.energy_j is None:
         return table.extra_w
     return np.asarray(table.extra_w * share(round, lasts_s(round, table)))
 
 
 def restrict(case: Case, kept: Mask) -> Case:
-    """Return the case with the options where `kept` (n,) is true."""
+    """Return the case with only the options for which `kept` (n,) is true."""
     columns = {name: getattr(case, name)[kept] for name in ("rows", "rack", "value")}
     waking = case.waking
     if waking is not None:
@@ -142,7 +142,7 @@ def restrict(case: Case, kept: Mask) -> Case:
 
 
 def case_of(round: Round, table: OptionTable, rows: Rows) -> Case:
-    """Return the case of some rows, ascending and worth nothing, on nodes without rack caps."""
+    """Return the case of the given ascending rows, with values of 0 and without rack caps."""
     metered = round.energy_j is not None
     return Case(
         round=round,
@@ -158,17 +158,17 @@ def case_of(round: Round, table: OptionTable, rows: Rows) -> Case:
 
 
 class Fidelity(Enum):
-    """The detail in which a case knows the places of options, and so compares like with like."""
+    """The detail in which a case knows the places of options, which decides what it compares."""
 
     COUNTS = auto()  # GPUs of pools, by their number
     RACKS = auto()  # chosen with the options: those of span "rack" have a variable for each
     NODES = auto()  # as pieces on nodes, current options apart (`ronda.formulations.positions`)
 
     def groups(self, table: OptionTable, rows: Rows) -> Rows:
-        """Return (n,) the groups within which rows may beat each other.
+        """Return the groups within which rows may beat each other, shape (n,).
 
-        A job that runs on several nodes takes other pieces of them than new options of no more
-        GPUs.
+        The current option of a job on several nodes has a group of its own, as it may take other
+        pieces of nodes than a new option with no more GPUs would.
         """
         group = 2 * (table.job[rows] * len(table.pools) + table.pool[rows])
         for i in np.flatnonzero(table.current[rows]).tolist():
@@ -193,15 +193,14 @@ def make_case(
     *,
     awake: tuple[int, ...] | None = None,
 ) -> Case:
-    """Return the data of the model of a round; `values` (K,) are those of options, 0 for none.
+    """Return the data of the model of a round, where `values` (K,) are the values of options.
 
-    Options that cannot be in a best allocation get no variable: those of no value, those that a
-    limit does not bear even alone (`unbearable`; their values measure nothing), and those that
-    another one of the same job beats (`unbeaten`). An option that helps to meet a limit of the user
-    may have no value. Options of jobs that must run stay in any case. By their rates, options of a
-    table hardly ever beat each other: they are compared only where values count watts, or where
-    spans no longer count. `awake` is as in `Case`. InputError if rules see racks, which only nodes
-    tell.
+    Options that cannot be in a best allocation get no variable: options without value, options that
+    break a limit even alone (`unbearable`), and options that another option of the same job beats
+    (`unbeaten`). An option that helps to meet a limit of the user may have no value. Options of
+    jobs that must run always stay. The options of a table hardly ever beat each other by their
+    rates, so they are compared only where values count watts, or where spans no longer matter.
+    `awake` is as in `Case`. InputError if rules read racks and the model does not choose nodes.
     """
     # Rows are made of cases.
     from ronda.formulations.allocation.rows import unbearable
@@ -251,9 +250,10 @@ def make_case(
 
 
 def _most_rack_kw(case: Case) -> dict[tuple[str, str], float]:
-    """Return the most kilowatts that jobs can add, by pool and rack; racks without a cap are one.
+    """Return the most kilowatts that jobs can add, per pool and rack.
 
-    It is a millionth more, as the rounding of solvers cuts off a bound that a choice meets exactly.
+    Racks without a cap count as one rack. A margin of a millionth is added, because the rounding of
+    solvers would cut off a choice that meets the bound exactly.
     """
     racks = (*case.round.cluster.topology.racks, "elsewhere")
     each_kw = case.extra_w / np.maximum(case.gpus, 1) / 1e3
@@ -267,9 +267,9 @@ def _most_rack_kw(case: Case) -> dict[tuple[str, str], float]:
 
 
 def _room_w(round: Round, table: OptionTable, racks: tuple[RackCap, ...]) -> Floats:
-    """Return (K,) the most watts that each option may add so that some rack could bear it alone.
+    """Return the most watts that each option may add if one rack must bear it alone, shape (K,).
 
-    Infinite for options of several nodes, which may spread over racks.
+    The limit is infinite for options on several nodes, which may spread over racks.
     """
     classes, sleeps = node_classes(round), may_sleep(round)
     idle_w = [
@@ -291,7 +291,7 @@ def _room_w(round: Round, table: OptionTable, racks: tuple[RackCap, ...]) -> Flo
 
 
 def whole_case(round: Round, table: OptionTable, values: Floats) -> Case:
-    """Return the case of a whole model, with energy counted when options end if it is banked."""
+    """Return the case of a whole model; if energy is banked, it is counted when options end."""
     case = make_case(round, table, values)
     if case.times_s and round.banked_j != 0:
         return replace(case, times_s=_ends(case))
@@ -299,7 +299,7 @@ def whole_case(round: Round, table: OptionTable, values: Floats) -> Case:
 
 
 def _ends(case: Case) -> tuple[float, ...]:
-    """Return at most 50 times when options end within the energy window, and its end."""
+    """Return at most 50 times within the energy window at which options end, and its end."""
     window_s = case.round.window_s
     ends = np.unique(np.append(case.lasts_s[case.rows], window_s))
     ends = ends[(ends > 0) & (ends <= window_s)]

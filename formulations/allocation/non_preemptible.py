@@ -1,8 +1,8 @@
-"""Jobs that may not be stopped go on: limits below their use give way, and no further.
+"""Limits that give way to jobs that may not be stopped, and only as far as these jobs need.
 
-A limit of a round is raised to the use of those jobs alone, with all other nodes asleep that save
-power by it; a rule of the user is raised to the least that any choice has beside them. Jobs that
-use nothing of such a limit may start.
+A limit of a round is raised to the use of those jobs alone; all other nodes sleep where this saves
+power. A rule of the user is raised to the least use that any choice has together with those jobs.
+Jobs that use nothing of a raised limit may start.
 """
 
 from collections.abc import Collection, Sequence
@@ -30,22 +30,22 @@ from ronda.instances.plan import Conflict
 from ronda.instances.round import Round
 
 FEW = 10
-"""The most jobs that a message names; of more it tells the number."""
+"""The most jobs that a message names; of more jobs, the message gives the number."""
 
 
 def firm_jobs(round: Round) -> list[JobState]:
-    """Return the running jobs that may not be stopped, and the other jobs of their arrays."""
+    """Return the running jobs that may not be stopped, with the other jobs of their arrays."""
     groups = () if may_stop(round.running) else together(round.running)
     return [s for jobs in groups if not may_stop(jobs) for s in jobs]
 
 
 def kind_and_names(kind: str, names: Sequence[object]) -> str:
-    """Return names with their kind, as in "jobs a, b"."""
+    """Return the names after the noun for them, as in "jobs a, b"."""
     return f"{kind}{'s' * (len(names) > 1)} {', '.join(map(str, names))}"
 
 
 def given_way(limit: str, row: str, jobs: Collection[JobState], found: str) -> Conflict:
-    """Return the conflict of a limit, by its row, with jobs that may not be stopped."""
+    """Return the conflict between a limit, named by its row, and jobs that may not be stopped."""
     names = [state.job.id for state in jobs]
     which = kind_and_names("job", names) if len(names) <= FEW else f"{len(names)} jobs"
     which = f"{which}, which may not be stopped: {found}"
@@ -54,10 +54,10 @@ def given_way(limit: str, row: str, jobs: Collection[JobState], found: str) -> C
 
 
 def bearing(round: Round) -> tuple[Round, tuple[Conflict, ...]]:
-    """Return a round whose limits on power and energy bear the jobs that may not be stopped.
+    """Return a round whose limits on power and energy allow the jobs that may not be stopped.
 
-    Also return the conflicts of limits that gave way. The energy that may be used is raised by the
-    most that is missing at any time of the window.
+    Also return the conflicts of the limits that gave way. The energy budget is raised by the
+    largest shortage at any time of the window.
     """
     firm = firm_jobs(round) if round.watts is not None or capped(round.cluster) else []
     if not firm:
@@ -102,10 +102,10 @@ def bearing(round: Round) -> tuple[Round, tuple[Conflict, ...]]:
 
 
 def rules_bearing(own: OwnRows, table: OptionTable) -> tuple[OwnRows, tuple[Conflict, ...]]:
-    """Return rules that bear the jobs that may not be stopped, and the conflicts of those raised.
+    """Return rules that allow the jobs that may not be stopped, and the conflicts of raised rules.
 
-    Only rules that some choice would keep if those jobs could be stopped are raised. Soft ones need
-    not be.
+    A rule is raised only if some choice would keep it without those jobs. Soft rules stay as they
+    are.
     """
     must = np.flatnonzero(table.must_run[table.job])
     if not len(must) or not len(own.names):

@@ -1,6 +1,6 @@
 """The allocation MILP of a round in Pyomo, which chooses an option for every job.
 
-The rows are those of `ronda.formulations.allocation.rows`. This is the model of record, which
+`ronda.formulations.allocation.rows` makes the rows. This is the reference model, which
 `ronda export` writes; any other `Separable` problem becomes a model in the same way. Solvers get
 the same problem as arrays (`ronda.solvers.exact.linear_form`).
 """
@@ -22,15 +22,15 @@ from ronda.instances.arrays import Floats, Rows
 from ronda.instances.round import Round
 
 Blocks = Sequence[tuple[str, Hashable]]
-"""The variable of each block, and its index."""
+"""The name of the variable of each block, and the index of the block in it."""
 
 
 def build(round: Round, table: OptionTable, values: Floats) -> Any:
-    """Return the Pyomo model of a round: the most valuable choice of options within the limits.
+    """Return the Pyomo model of a round, which finds the most valuable options within the limits.
 
-    `values` (K,) are those of options, 0 for not to run. Numbers are in GPUs, watts, joules and the
-    unit of the values, and options are indexed by their job, pool, GPUs, clock and batch
-    (`option_names`).
+    `values` (K,) are the values of options; a job that does not run has the value 0. Numbers are in
+    GPUs, watts, joules and the unit of the values. Options are indexed by their job, pool, GPUs,
+    clock and batch (`option_names`).
     """
     case = whole_case(round, table, values)
     model = build_separable(
@@ -44,10 +44,10 @@ def build(round: Round, table: OptionTable, values: Floats) -> Any:
 
 
 def option_names(case: Case) -> list[Hashable]:
-    """Return (K,) the index of each x: job, pool, GPUs, clock and batch.
+    """Return the index of each x, which consists of job, pool, GPUs, clock and batch.
 
-    The span follows where these alone do not tell an option, and ``current`` for the current option
-    if the span does not tell it either.
+    Where several options share these, the span follows; where they share the span as well, the
+    current option ends in ``current``.
     """
     t, rows = case.table, case.rows
     jobs = [t.jobs[j].job.id for j in t.job[rows].tolist()]
@@ -72,8 +72,8 @@ def build_separable(
 ) -> Any:
     """Return the Pyomo model of a separable problem, with the problem as attribute ``problem``.
 
-    `options`, `jobs` and `blocks` are the indices of x, of ``one_option`` and of the blocks'
-    variables, by default x[k], job j, z[b].
+    `options`, `jobs` and `blocks` are the indices of x, of ``one_option`` and of the variables of
+    blocks. By default, these are x[k], job j and z[b].
     """
     # The garbage collector would walk all new expressions again and again: 5 to 15 times slower.
     with PauseGC():
@@ -87,7 +87,7 @@ def build_separable(
 
 
 def variables(model: Any, options: Sequence[Hashable] | None, blocks: Blocks | None) -> None:
-    """x_k ∈ {0, 1}; 0 ≤ z_b ≤ n_b, in whole numbers where blocks are whole."""
+    """Add x_k ∈ {0, 1} and 0 ≤ z_b ≤ n_b, where z_b is an integer if block b is whole."""
     problem: Separable = model.problem
     named_by = range(len(problem.value)) if options is None else options
     model.option = pyo.Set(initialize=named_by, dimen=None)  # some names are longer than others
@@ -104,13 +104,13 @@ def variables(model: Any, options: Sequence[Hashable] | None, blocks: Blocks | N
 
 
 def objective(model: Any) -> None:
-    """Max Σ_k v_k x_k + Σ_b v_b z_b."""
+    """Add the objective, max Σ_k v_k x_k + Σ_b v_b z_b."""
     worth = np.concatenate([model.problem.value, model.problem.block_value])
     model.value = pyo.Objective(expr=_linear(model, worth), sense=pyo.maximize)
 
 
 def one_option(model: Any, jobs: Sequence[Hashable] | None) -> None:
-    """Σ_{k of job j} x_k ≤ 1; = 1 if the job must run. No row where x_k ≤ 1 says as much."""
+    """Add Σ_{k of job j} x_k ≤ 1, or = 1 if the job must run; leave out rows that say x_k ≤ 1."""
     problem: Separable = model.problem
     x, start, must = list(model.x.values()), problem.start.tolist(), problem.must.tolist()
     model.one_option = pyo.Constraint(pyo.Any)
@@ -122,7 +122,7 @@ def one_option(model: Any, jobs: Sequence[Hashable] | None) -> None:
 
 
 def resources(model: Any) -> None:
-    """Σ_k a_rk x_k + Σ_b a_rb z_b ≤ c_r for each resource r, under its name ``family[index]``."""
+    """Add Σ_k a_rk x_k + Σ_b a_rb z_b ≤ c_r for each resource r, named ``family[index]``."""
     problem: Separable = model.problem
     model.rows = []
     for r, name in enumerate(problem.names):
@@ -141,19 +141,19 @@ def resources(model: Any) -> None:
 
 
 def _index(text: str) -> Hashable:
-    """Return an index in brackets as Pyomo writes it back, numbers without quotes."""
+    """Return the key for the text in brackets, with numbers as integers, as Pyomo prints it."""
     keys = [int(key) if key.isdecimal() else key for key in text.split(",")]
     return tuple(keys) if len(keys) > 1 else keys[0]
 
 
 def answer(model: Any) -> tuple[Rows, Floats]:
-    """Return (J,) the option of each job, -1 for none, and (B,) the blocks of a solved model."""
+    """Return the option (J,) of each job, -1 for none, and the blocks (B,) of a solved model."""
     problem: Separable = model.problem
     return problem.answer(np.array([variable.value for variable in model.all], dtype=float))
 
 
 def chosen_rows(model: Any) -> Rows:
-    """Return (J,) the row of the table that a round's model chooses for each job, -1 for none."""
+    """Return the table row that a solved model chooses for each job or -1, shape (J,)."""
     chosen, _ = answer(model)
     runs = chosen >= 0
     chosen[runs] = model.case.rows[chosen[runs]]

@@ -1,9 +1,9 @@
-"""Options within one rack, rack by rack, for a joint choice of options and racks.
+"""Copies of options for each rack, for a joint choice of options and racks.
 
-An option of span ``rack`` is copied for every rack that is large enough, and each copy takes its
+An option of span ``rack`` has a copy for every rack that is large enough, and each copy takes its
 GPUs from that rack as well as from the pool. A job that runs on whole nodes, or must run, stays in
 place (`ronda.formulations.placement.packing` never moves it), so its option has no copies and takes
-GPUs from its racks. All other options take GPUs from the pool alone.
+GPUs from the racks of the job. All other options take GPUs from the pool alone.
 """
 
 import dataclasses
@@ -24,28 +24,28 @@ from ronda.instances.cluster import Topology
 
 
 def rack_gpus(topology: Topology) -> Rows:
-    """Return (P, R) the GPUs that each pool has in each rack."""
+    """Return the GPUs that each pool has in each rack, shape (P, R)."""
     found = np.zeros((len(topology.pools), len(topology.racks)), dtype=np.int64)
     np.add.at(found, (topology.node_pool, topology.node_rack), topology.node_gpus)
     return found
 
 
 def stays(table: OptionTable, rows: Rows) -> Mask:
-    """Return (n,) whether rows are of jobs that stay in place."""
+    """Return whether rows belong to jobs that stay in place, shape (n,)."""
     whole = np.array([pool.gpus_per_node for pool in table.pools])[table.pool[rows]]
     must = table.must_run[table.job[rows]]
     return np.asarray(table.current[rows] & ((table.gpus[rows] > whole) | must))
 
 
 def reach(table: OptionTable, rows: Rows) -> Rows:
-    """Return (n,) the kind of room that rows need: anywhere, in one rack, or in place."""
+    """Return 0 for rows that fit anywhere, 1 in one rack and 2 in place only, shape (n,)."""
     return np.where(stays(table, rows), 2, np.where(table.span[rows] == RACK, 1, 0))
 
 
 def copies(topology: Topology, table: OptionTable, rows: Rows) -> tuple[Rows, Rows]:
-    """Return the row (n,) and the rack of each copy; rows keep their order.
+    """Return the row and the rack of each copy, both of shape (n,); rows keep their order.
 
-    Options that are not tied to a rack have one copy, `ANYWHERE`.
+    An option that is not tied to a rack has one copy, with the rack `ANYWHERE`.
     """
     fits = rack_gpus(topology)[table.pool[rows]] >= table.gpus[rows, None]
     fits &= (reach(table, rows) == 1)[:, None]
@@ -55,9 +55,9 @@ def copies(topology: Topology, table: OptionTable, rows: Rows) -> tuple[Rows, Ro
 
 
 def by_rack(topology: Topology, table: OptionTable) -> tuple[OptionTable, Rows]:
-    """Return a table with each option in every rack that has its GPUs, and the row of each copy.
+    """Return a table with a copy of each option for every large enough rack, and each copy's row.
 
-    The first copy of an option is `ANYWHERE`. All copies of a current option are current.
+    The first copy of an option has the rack `ANYWHERE`. All copies of a current option are current.
     """
     fits = rack_gpus(topology)[table.pool] >= table.gpus[:, None]
     every = np.ones((len(table), 1), dtype=bool)
@@ -67,10 +67,10 @@ def by_rack(topology: Topology, table: OptionTable) -> tuple[OptionTable, Rows]:
 
 
 def told_apart(table: OptionTable, of: Rows, worth: Floats) -> tuple[OptionTable, Rows]:
-    """Return the options of `by_rack` that rules tell apart, and their rows in its table.
+    """Return the options of `by_rack` that rules treat differently, and their rows in its table.
 
-    An option that rules count the same in all racks is `ANYWHERE`. Any other is in one rack if one
-    has its GPUs, or on `SEVERAL` where it runs on these now.
+    An option that rules count the same in all racks has the rack `ANYWHERE`. Any other option is in
+    one rack if one is large enough, or in `SEVERAL` if it runs in several racks now.
     """
     assert table.own is not None
     assert table.rack is not None
@@ -104,7 +104,7 @@ def _some(table: OptionTable, rows: Rows) -> OptionTable:
 
 
 def held_gpus(topology: Topology, table: OptionTable, rows: Rows) -> Rows:
-    """Return (n, R) the GPUs that jobs in place hold in each rack, 0 for others."""
+    """Return the GPUs that jobs in place hold in each rack, 0 for other rows, shape (n, R)."""
     held = np.zeros((len(rows), len(topology.racks)), dtype=np.int64)
     for i in np.flatnonzero(stays(table, rows)).tolist():
         allocation = table.jobs[int(table.job[rows[i]])].allocation
@@ -114,10 +114,10 @@ def held_gpus(topology: Topology, table: OptionTable, rows: Rows) -> Rows:
 
 
 def first_fit(topology: Topology, table: OptionTable, chosen: Rows) -> Rows | None:
-    """Return (J,) a rack for each chosen option of span rack, -1 for others, if all find one.
+    """Return a rack for each chosen option of span rack, -1 for others, shape (J,).
 
-    The largest options come first, each in the rack that it fills best. None if one finds no rack.
-    `chosen` (J,) is -1 for none.
+    The largest options come first, each in the rack that it fills best. Return None if any option
+    finds no rack. `chosen` (J,) is -1 for jobs without an option.
     """
     racks = np.full(len(table.jobs), ANYWHERE)
     rows = chosen[chosen >= 0]
@@ -135,9 +135,9 @@ def first_fit(topology: Topology, table: OptionTable, chosen: Rows) -> Rows | No
 
 
 def wider(table: OptionTable, values: Floats, k: int) -> int | None:
-    """Return the most valuable row like row k, of span ``rack``, but with span ``cluster``.
+    """Return the most valuable row like row k, which has span ``rack``, but of span ``cluster``.
 
-    None if there is none. `values` (K,) are those of rows.
+    Return None if there is no such row. `values` (K,) are the values of rows.
     """
     j = int(table.job[k])
     own = np.arange(table.start[j], table.start[j + 1])

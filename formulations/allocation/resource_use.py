@@ -1,10 +1,10 @@
-"""The resources that options use: many resources, of which each option uses few.
+"""The resources that options use, where resources are many and each option uses few.
 
-Uses stand in slots: a slot is an amount of one resource. A resource that most options use has a
-slot of its own; the others share the remaining slots. Options with equal uses are of one kind,
-whose slots are stored once. So the memory grows with the uses, and not with the number of
-resources: 16,520 jobs that may have four sizes on each of 456 GPU types have 30 million options,
-of 1,824 kinds with one slot.
+A slot holds an amount of one resource. A resource that most options use has a slot of its own; the
+others share the remaining slots. Options with equal uses form one kind, and the slots of a kind are
+stored once. So the memory grows with the uses and not with the number of resources: 16,520 jobs
+that may have four sizes on each of 456 GPU types have 30 million options, but these form only
+1,824 kinds with one slot.
 """
 
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 Number = TypeVar("Number", bound=np.generic)
 
 CHUNK = 2**20
-"""Numbers that are looked at together, to spare temporary arrays of all options."""
+"""The number of options that are handled together, to avoid temporary arrays of all options."""
 
 Kinds = NDArray[np.integer[Any]]
-"""Numbers of kinds."""
+"""The number of the kind of each option."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Uses:
 
     ``resource`` (W, P) and ``amount`` (W, P) are the resource and the amount of each slot of each
     kind; an unused slot has the amount 0. No kind has two slots of one resource. ``kind`` (K,) is
-    the kind of each option; without it (None) each option is a kind, in their order.
+    the kind of each option; if it is None, option k is of kind k.
     """
 
     resources: int
@@ -45,9 +45,9 @@ class Uses:
 
     @classmethod
     def of(cls, use: "Floats | Sequence[Floats] | Uses", options: int = 0) -> "Uses":
-        """Return the uses of a matrix (R, K), or of its R rows; `options` is K if there are none.
+        """Return the uses of a matrix (R, K), or of its R rows; without rows, K is `options`.
 
-        Resources that most options use come first, in their order.
+        The slots of resources that most options use come first, in the order of the rows.
         """
         if isinstance(use, Uses):
             return use
@@ -76,7 +76,7 @@ class Uses:
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
-        """Return the matrix (R, K), as numpy and SciPy ask for it."""
+        """Return the matrix (R, K), for numpy and SciPy."""
         return self.dense().astype(dtype or float, copy=False)
 
     @property
@@ -85,7 +85,7 @@ class Uses:
         return int(self.amount.shape[1]) if self.kind is None else len(self.kind)
 
     def by_kinds(self) -> "Uses":
-        """Return the same uses with equal options as one kind, if this makes few kinds."""
+        """Return the same uses with equal options joined into kinds, if this gives few kinds."""
         if self.kind is not None or not self.amount.size:
             return self
         slots = np.vstack([self.resource, self.amount])
@@ -100,11 +100,11 @@ class Uses:
         return Uses(self.resources, self.resource[:, first], self.amount[:, first], numbers)
 
     def each(self, of_kinds: NDArray[Number], rows: Rows | slice = slice(None)) -> NDArray[Number]:
-        """Return (.., n) numbers of kinds (.., P) for some options, for all by default."""
+        """Return the `of_kinds` (.., P) of the given options, by default of all, shape (.., n)."""
         return of_kinds[..., rows if self.kind is None else self.kind[rows]]
 
     def plain(self) -> "Uses":
-        """Return the same uses with each option of its own kind."""
+        """Return the same uses with each option as a kind of its own."""
         return Uses(self.resources, self.each(self.resource), self.each(self.amount))
 
     @cached_property
@@ -115,9 +115,9 @@ class Uses:
         return tuple(int(row[0]) if (row == row[0]).all() else None for row in self.resource)
 
     def net(self, value: Floats, prices: Floats, among: Mask | None = None) -> Floats:
-        """Return (K,) the value of each option less the prices (R,) of its resources.
+        """Return the value of each option less its cost at `prices` (R,), shape (K,).
 
-        It is -infinity for kinds outside `among` (P,).
+        The result is -infinity for options of kinds outside `among` (P,).
         """
         left = value.copy()
         if self.kind is not None:
@@ -134,19 +134,19 @@ class Uses:
         return left
 
     def kind_costs(self, prices: Floats) -> Floats:
-        """Return (P,) the cost of an option of each kind at prices (R,)."""
+        """Return the cost of an option of each kind at `prices` (R,), shape (P,)."""
         return Uses(self.resources, self.resource, self.amount).cost(prices)
 
     def cost(self, prices: Floats) -> Floats:
-        """Return (K,) the cost of each option at prices (R,)."""
+        """Return the cost of each option at `prices` (R,), shape (K,)."""
         return -self.net(np.zeros(self.options), prices)
 
     def column(self, row: int) -> Floats:
-        """Return (R,) the use by one option."""
+        """Return the amount of each resource that one option uses, shape (R,)."""
         return self.total(np.array([row]))
 
     def total(self, rows: Rows) -> Floats:
-        """Return (R,) the use by some options together."""
+        """Return the amount of each resource that the given options use together, shape (R,)."""
         total = np.zeros(self.resources)
         for r, resource, amount in zip(self.single, self.resource, self.amount, strict=True):
             what = self.each(amount, rows)
@@ -157,7 +157,7 @@ class Uses:
         return total
 
     def dense(self, rows: Rows | slice = slice(None)) -> Floats:
-        """Return (R, n) the matrix of some options, of all by default."""
+        """Return the matrix of the given options, by default of all, shape (R, n)."""
         resource, amount = self.each(self.resource, rows), self.each(self.amount, rows)
         matrix, column = np.zeros((self.resources, amount.shape[1])), np.arange(amount.shape[1])
         for r, where, what in zip(self.single, resource, amount, strict=True):
@@ -179,15 +179,15 @@ class Uses:
         return matrix
 
     def of_resource(self, r: int) -> Floats:
-        """Return (K,) the use of one resource by each option."""
+        """Return the use of one resource by each option, shape (K,)."""
         return np.asarray(self.each(np.where(self.resource == r, self.amount, 0.0).sum(axis=0)))
 
     def largest(self) -> Floats:
-        """Return (R,) the largest absolute amount of each resource that an option uses."""
+        """Return the largest absolute amount of each resource that an option uses, shape (R,)."""
         return self.reduced(np.maximum, np.abs(self.amount), 0.0)
 
     def reduced(self, by: np.ufunc, numbers: Floats, start: float) -> Floats:
-        """Return (R,) the numbers (W, P) of all slots, reduced by resource from a start on."""
+        """Return the `numbers` (W, P) of slots reduced per resource from `start`, shape (R,)."""
         found = np.full(self.resources, start)
         for r, resource, what in zip(self.single, self.resource, numbers, strict=True):
             if r is None:
@@ -197,9 +197,10 @@ class Uses:
         return found
 
     def most(self, numbers: Floats, first: Rows) -> Floats:
-        """Return (R, J) the largest number (W, P) of each resource in each job's slots, at least 0.
+        """Return the largest number of each resource among the options of each job, shape (R, J).
 
-        `first` (J,) are the first options of jobs that have any, ascending.
+        The largest is at least 0. `numbers` (W, P) belong to slots. `first` (J,) are the ascending
+        first options of the jobs that have options.
         """
         found = np.zeros((self.resources, len(first)))
         if not len(first):
@@ -219,17 +220,17 @@ class Uses:
         return found
 
     def scaled(self, by: Floats) -> Floats:
-        """Return (W, P) the numbers (R,) of resources, for each slot."""
+        """Return the number in `by` (R,) of the resource of each slot, shape (W, P)."""
         return by[self.resource]
 
     def picked(self, rows: Rows | slice) -> "Uses":
-        """Return the uses of some options."""
+        """Return the uses of the given options."""
         if self.kind is None:
             return Uses(self.resources, self.resource[:, rows], self.amount[:, rows])
         return replace(self, kind=self.kind[rows])
 
     def only(self, resources: Rows) -> "Uses":
-        """Return the uses of some resources, which get new numbers in this order."""
+        """Return the uses of the given resources, numbered anew in the given order."""
         if len(resources) == self.resources and (np.diff(resources) == 1).all():
             return self
         number = np.full(self.resources, -1, dtype=np.int32)
@@ -245,11 +246,14 @@ class Uses:
         )
 
     def below(self, room: Floats) -> Mask:
-        """Return (P,) whether an option of each kind uses no more than some room (R,)."""
+        """Return whether each kind uses at most `room` (R,) of every resource, shape (P,)."""
         return np.asarray((self.amount <= room[self.resource]).all(axis=0))
 
     def fits(self, rows: Rows, instead: Rows, room: Floats) -> Mask:
-        """Return whether options (n,) find room (R,), each in place of one (n,), -1 for none."""
+        """Return whether each option of `rows` (n,) fits into `room` (R,), shape (n,).
+
+        Each option replaces the option in `instead` (n,), -1 for none.
+        """
         fits, replaces = np.ones(len(rows), dtype=bool), instead >= 0
         new, old = self.picked(rows).plain(), self.picked(instead).plain()
         for r, resource, amount in zip(self.single, new.resource, new.amount, strict=True):

@@ -1,12 +1,12 @@
-"""Capacities rounded down: 13 GPUs hold 3 jobs of 4 GPUs, and not 3.25.
+"""Capacities rounded down, since 13 GPUs hold 3 jobs of 4 GPUs, and not 3.25.
 
-Where all amounts of a resource are whole, each answer keeps, for every size d ::
+Where all amounts of a resource are whole numbers, each answer satisfies for every size d ::
 
     sum_k floor(use_k / d) x_k <= floor(capacity / d)
 
-(Gomory, 1958; Chvatal, 1973). A row says something new where d does not divide the capacity. It
-lowers the bound of the relaxation at once, where a search would do it job by job. Sizes that divide
-each other need no more rows than these.
+(Gomory, 1958; Chvatal, 1973). Such a row is new where d does not divide the capacity. It lowers the
+bound of the relaxation at once, whereas a search would lower it job by job. Where sizes divide each
+other, no further rows are needed.
 """
 
 from dataclasses import replace
@@ -18,13 +18,13 @@ from ronda.formulations.allocation.separable import Separable
 from ronda.instances.arrays import Floats, Ints, Mask
 
 LARGEST = 64
-"""Sizes above this get no row."""
+"""The largest size that gets a row."""
 
 
 def with_floors(problem: Separable) -> tuple[Separable, Ints, Ints]:
-    """Return a normalised problem with rounded capacities as further resources.
+    """Return a normalised problem with rounded capacities as additional resources.
 
-    For each of these, also return the resource that is rounded, and the size.
+    Also return the rounded resource and the size of each of them.
     """
     use = problem.use.by_kinds()
     sizes = _sizes(problem, use)
@@ -49,16 +49,17 @@ def with_floors(problem: Separable) -> tuple[Separable, Ints, Ints]:
 
 
 def folded(prices: Floats, of: Ints, size: Ints) -> Floats:
-    """Return (R,) prices per unit, with those of rounded capacities added."""
+    """Return the prices per unit with those of rounded capacities added, shape (R,)."""
     plain = prices[: len(prices) - len(of)].copy()
     np.add.at(plain, of, prices[len(plain) :] / size)
     return plain
 
 
 def _sizes(problem: Separable, use: Uses) -> Mask:
-    """Return (R, LARGEST + 1) whether each resource is used in each size and all amounts are whole.
+    """Return whether options use each resource in each size, shape (R, LARGEST + 1).
 
-    Resources that blocks use or give are left out.
+    Resources with fractional or negative amounts or capacities, and resources that blocks use or
+    provide, are left out.
     """
     width = LARGEST + 1
     odd = (use.amount < 0) | (use.amount != np.rint(use.amount))

@@ -406,7 +406,7 @@ def unbearable(case: Case) -> Mask:
 
 
 def gpus_by_pool(table: OptionTable, rows: Rows) -> list[int]:
-    """Return (P,) the GPUs that rows use together."""
+    """Return the GPUs that rows use together, shape (P,)."""
     used = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
     return [round(n) for n in used.tolist()]
 

@@ -141,7 +141,7 @@ class _State:
     """(S, P) the GPUs that new pieces of at least each size need."""
 
     def short(self, sizes: Rows) -> Mask:
-        """Return (P,) whether some size does not find room."""
+        """Return whether some size does not find room, shape (P,)."""
         room = [size * np.floor(self.free / size).sum(axis=1) for size in sizes.tolist()]
         return np.asarray((self.need > np.array(room)).any(axis=0))
 

@@ -17,7 +17,7 @@ from ronda.instances.round import Round
 
 
 def move_losses(round: Round, table: OptionTable, worth: Floats) -> Floats:
-    """Return (J,) the value that a running job's option loses if the job changes nodes.
+    """Return the value that a running job's option loses if the job changes nodes, shape (J,).
 
     It is that of `loss_of_moves`, rounded up to 30 bits of the greatest; 0 for jobs that wait or
     may not be moved. `worth` are the (K,) values of the options.

@@ -18,7 +18,7 @@ UNKNOWN = 1.5
 
 
 def weights(states: Sequence[JobState]) -> Floats:
-    """Return (J,) the weights of jobs."""
+    """Return the weights of jobs, shape (J,)."""
     given = np.array([state.job.weight for state in states], dtype=float)
     return np.asarray(np.clip(given, 1e-150, 1e150))  # sums and quotients are finite
 

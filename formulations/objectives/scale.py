@@ -75,7 +75,7 @@ def with_newcomers(scale: Scale, o: Outlook) -> Scale:
 
 
 def frozen_values(o: Outlook, scale: Scale) -> Floats:
-    """Return (K,) the values of a round's options on a scale that has all its jobs.
+    """Return the values of a round's options on a scale that has all its jobs, shape (K,).
 
     An option that the base has as well is worth the same. An option of a job that runs in the base
     and not here, because its nodes are gone, counts as a change of the one that it had.
@@ -98,7 +98,7 @@ def frozen_values(o: Outlook, scale: Scale) -> Floats:
 
 
 def _worth(o: Outlook, objective: str, given: Mapping[str, float | None]) -> Floats:
-    """Return (K,) the values of an objective before stops and reservations."""
+    """Return the values of an objective before stops and reservations, shape (K,)."""
     chosen = parameters(objective, given)
     del chosen["horizon_s"]
     return objective_of(objective).value(o, **chosen)

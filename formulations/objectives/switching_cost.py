@@ -48,7 +48,7 @@ def pause_share(pause_s: Floats, run_s: Floats, longest_s: Floats | float) -> Fl
 
 
 def pause_by_row(round: Round, table: OptionTable) -> Floats:
-    """Return (K,) the seconds without progress if a job takes a row now.
+    """Return the seconds without progress if a job takes a row now, shape (K,).
 
     For the current row this is the rest of the job's pause, for others the pause that the driver
     would charge (`JobState.pause_at`).

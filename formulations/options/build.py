@@ -288,7 +288,7 @@ def _choose(
 def _worth(
     of: Application, batches: tuple[float, ...], noises: Sequence[NoiseScale | None]
 ) -> Floats:
-    """Return (X, B) the work per sample in each batch."""
+    """Return the work per sample in each batch, shape (X, B)."""
     found = np.ones((len(noises), len(batches)))
     known = [x for x, noise in enumerate(noises) if noise is not None]
     if known and not of.rigid:

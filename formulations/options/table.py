@@ -178,7 +178,7 @@ def rack_of(node_rack: Rows, given: Allocation) -> int:
 
 
 def columns_of(options: Iterable[Option]) -> Floats:
-    """Return (COLUMNS, n) the columns of options."""
+    """Return the columns of options, shape (COLUMNS, n)."""
     rows = [
         (o.pool, o.gpus, SPANS.index(o.span), o.width, o.clock, o.batch, o.rate, o.power_w)
         for o in options
@@ -252,7 +252,7 @@ PAIRS, BLOCK = 2**18, 256
 
 
 def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
-    """Return (K,) whether no other option of the same group beats an option.
+    """Return whether no other option of the same group beats an option, shape (K,).
 
     An option is beaten by one of its group that has at least its value and costs no more of
     anything; of equal ones the first is kept. In the order of all these, an option comes after

@@ -80,7 +80,7 @@ class Sizes:
         return 1.0 - above / beyond if beyond > OUTLIVED else 0.5
 
     def _far(self, work: float) -> Floats:
-        """Return (K,) the number of standard deviations by which a size lies above each."""
+        """Return the number of standard deviations by which a size lies above each, shape (K,)."""
         at, h = np.log(work) if work > 0 else -np.inf, max(self.spread, NARROW)
         return np.asarray((at - np.log(self.work)) / h + 0.5 * h)
 

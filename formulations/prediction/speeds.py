@@ -72,7 +72,7 @@ def _synchronising(gpus: Floats, sync: Floats, where: np.ndarray) -> tuple[float
 def correction(
     model: Parametric, measured: Measured, gpus: Floats, nodes: Floats, local_batch: Floats
 ) -> Floats:
-    """Return (R,) the expected ratio of real to fitted steps of configurations.
+    """Return the expected ratio of real to fitted steps of configurations, shape (R,).
 
     The logarithm of the ratio is a Gaussian process over the binary logarithms of GPUs, nodes and
     local batch with a squared-exponential kernel of length 1 (kriging: Rasmussen and Williams,
