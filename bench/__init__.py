@@ -1,1 +1,1 @@
-"""How solvers compare: suites, the runner, statistics, figures."""
+"""The comparison of solvers: suites, the runner, statistics and figures."""

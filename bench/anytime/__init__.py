@@ -1,5 +1,4 @@
-"""How good a plan is after how much time: traces of runs on rounds, their table and figure.
+"""Plan quality as a function of time: traces of runs on rounds, their table and their figure.
 
-How runs are carried out is in `ronda.bench.runs`. `figure` loads matplotlib and is imported by its
-path.
+`ronda.bench.runs` carries out the runs. `figure` loads matplotlib, so import it by its full path.
 """

@@ -1,4 +1,4 @@
-"""The figure of quality against time and against evaluations."""
+"""The figure of plan quality against time and against evaluations."""
 
 from collections.abc import Sequence
 
@@ -8,16 +8,17 @@ from ronda.bench.anytime.traces import TARGETS, Trace, reached
 from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, thinner
 
 LEAST = 1e-4
-"""Gaps below this are drawn here: a logarithm has no zero."""
+"""Smaller gaps are drawn at this value, because a logarithmic axis has no zero."""
 
 
 def quality_over_time(
     found: Sequence[Trace], reference: dict[str, float], limit_s: float, labels: Sequence[str] = ()
 ) -> Chart:
-    """Show the mean gap of each policy over all runs; of one round, also its range over seeds.
+    """Show each policy's mean gap over all runs; for a single round, also the range over seeds.
 
-    And the share of `TARGETS` that are reached. `reference` is what values are measured against, by
-    round; `limit_s` ends the time axis; `labels` give the colours.
+    The last panel shows the share of `TARGETS` that the runs reach. `reference` maps each round to
+    the value that gaps are measured against, `limit_s` ends the time axis, and `labels` fix the
+    colours.
     """
     rounds = list(dict.fromkeys(t.round for t in found))
     order = labels or list(dict.fromkeys(t.label for t in found))

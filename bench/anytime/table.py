@@ -1,4 +1,4 @@
-"""The table of quality against time: one line a policy, means over rounds and seeds."""
+"""The table of plan quality against time: a line per policy, with means over rounds and seeds."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from ronda.instances.tables.numbers import count, percent, seconds
 from ronda.instances.tables.table import Table
 
 CLOSE = 0.01
-"""A gap that counts as having arrived."""
+"""The gap at which a run counts as having arrived."""
 
 
 NOTES = (
@@ -25,20 +25,20 @@ NOTES = (
 
 
 def times(limit_s: float) -> tuple[float, ...]:
-    """Return the times in seconds at which the table shows gaps, besides the end."""
+    """Return the times in seconds at which the table shows gaps, in addition to the end."""
     return (0.01 * limit_s, 0.1 * limit_s)
 
 
 def lines(
     found: Sequence[Trace], results: Iterable[Result], limit_s: float
 ) -> list[dict[str, Any]]:
-    """Return the means over each policy's runs, policies in the order of their first run.
+    """Return the means over each policy's runs, with policies in the order of their first run.
 
-    `first_s` is when the first plan is there; `gaps` are the primal gaps at each of `times` and of
-    the plan returned; `arrived` is the share of runs that come within `CLOSE`, and `ert_s` and
-    `ert_evaluations` what it takes to (`expected_running_time`); `ends_s` is when it returns,
-    `evaluations` counts those, or search-tree nodes. A run that failed has a gap of 1 all along;
-    what it evaluated is not known.
+    `first_s` is the time of the first plan. `gaps` are the primal gaps at each of `times` and of
+    the returned plan. `arrived` is the share of runs that come within `CLOSE`, and `ert_s` and
+    `ert_evaluations` are the expected cost of getting there (`expected_running_time`). `ends_s` is
+    the time of the return. `evaluations` counts evaluations or search-tree nodes. A failed run has
+    a gap of 1 throughout, and its number of evaluations is unknown.
     """
     reference = references(found)
     ended = {(r.label, r.instance, r.seed): r for r in results}

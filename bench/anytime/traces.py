@@ -1,15 +1,15 @@
 """Solution quality against time and against evaluations, for several policies on the same rounds.
 
-Every plan is valued by one objective. The reference of a round is the least bound that any policy
-proved under it, or the best value found if that is more (or nothing was proved). With the *primal
-gap* of a value v to the reference r (Berthold, "Measuring the impact of primal heuristics", OR
-Letters 41, 2013)::
+One objective values every plan. The reference of a round is the least bound that any policy proved
+under that objective, or the best value found if that is larger or no policy proved a bound. The
+*primal gap* of a value v to the reference r (Berthold, "Measuring the impact of primal heuristics",
+OR Letters 41, 2013) is::
 
     gap = 0 if r = v = 0;  1 if there is no plan yet, or r v < 0;  |r - v| / max(|r|, |v|) else
 
-the gap over time is a step function from 1 at entry, and its integral up to the time limit is the
-*primal integral*: seconds at a gap of 100 % that the search is worth. Less is better; a quick
-and bad decision can score like a late and good one.
+The gap is a step function of time that starts at 1. Its integral up to the time limit is the
+*primal integral*: the search costs as much as that many seconds at a gap of 100 %. Less is better;
+a quick, bad decision can score like a late, good one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,12 +36,12 @@ from ronda.solvers.decision.plan import Question
 from ronda.solvers.registry import parameters_of, parse, policy
 
 TARGETS = np.geomspace(1.0, 1e-4, 41)[1:]
-"""Gaps that runs are to reach, ten to a decade."""
+"""The gaps that runs should reach, ten per decade."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A better plan: seconds since entry, evaluations until then, and its value."""
+    """A better plan: its seconds since entry, the evaluations until then, and its value."""
 
     time_s: float
     evaluations: float
@@ -50,10 +50,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """How one run got better; `bound` is what it proved under the common objective, if anything.
+    """The improvements of one run, and the `bound` it proved under the common objective, if any.
 
-    The points ascend in time and value; the last one is the plan that was returned. A run that
-    failed has none, and so a gap of 1 all along.
+    The points ascend in time and value; the last point is the returned plan. A failed run has no
+    points, and so its gap is 1 throughout.
     """
 
     round: str
@@ -67,7 +67,7 @@ class Trace:
         return [primal_gap(reference, point.value) for point in self.points]
 
     def at(self, times: Floats, reference: float, *, evaluations: bool = False) -> Floats:
-        """Return the gap at times (or numbers of evaluations): 1 before the first point."""
+        """Return the gap at each of the given times (or numbers of evaluations); it begins at 1."""
         axis = [p.evaluations if evaluations else p.time_s for p in self.points]
         steps = np.array([1.0, *self.gaps(reference)])
         return np.asarray(steps[np.searchsorted(axis, times, side="right")])
@@ -79,16 +79,17 @@ class Trace:
         return float(np.dot(np.diff(edges), heights))
 
     def arrives(self, reference: float, gap: float) -> Point | None:
-        """Return the first point whose gap is that small."""
+        """Return the first point whose gap is at most `gap`, or None."""
         gaps = zip(self.points, self.gaps(reference), strict=True)
         return next((p for p, g in gaps if g <= gap), None)
 
 
 def reached(gaps: Floats) -> Floats:
-    """Return (T,) the share of runs and `TARGETS` that are reached, of (R, T) gaps of runs.
+    """Return the share of pairs of a run and a target in `TARGETS` that are reached, shape (T,).
 
-    Over time or evaluations it is the empirical distribution of runtimes (N. Hansen et al., COCO,
-    Optimization Methods and Software 36, 2021, sec. 5).
+    `gaps` has shape (R, T) for R runs. As a function of time or evaluations, the share is the
+    empirical distribution of runtimes (N. Hansen et al., COCO, Optimization Methods and Software
+    36, 2021, sec. 5).
     """
     return np.asarray((gaps[:, None, :] <= TARGETS[None, :, None]).mean(axis=(0, 1)))
 
@@ -110,10 +111,10 @@ def cases(
     objective: str,
     time_limit_s: float,
 ) -> tuple[specs.RunCase, ...]:
-    """Multiply rounds, policies and seeds out; a policy without randomness runs once a round.
+    """Return each combination of round, policy and seed; deterministic policies run once a round.
 
-    Policies that have a parameter `objective` get the common one, unless they are given another:
-    then only the value of their final plan is known.
+    Policies with a parameter `objective` get the common objective unless their label sets another.
+    In that case only the value of their final plan is known.
     """
     return specs.cases(
         {source: (round_, fingerprint(round_)) for source, round_ in rounds.items()},
@@ -133,9 +134,9 @@ def _aimed(objective: str, label: str) -> Policy:
 def traces_of(
     results: Iterable[Result], rounds: dict[str, Round], layout: Layout, objective: str
 ) -> list[Trace]:
-    """Return how every run got better; rounds are by name.
+    """Return the trace of every run; `rounds` maps names to rounds.
 
-    One that did not end, or not with a plan in order, never did.
+    A run that failed or returned an invalid plan has a trace without points.
     """
     found = []
     for result in results:
@@ -149,11 +150,11 @@ def traces_of(
 
 
 def trace_of(result: Result, value: float, *, own: bool) -> Trace:
-    """Return one run's trace; `own`: it aimed at the common objective, its incumbents count.
+    """Return the trace of one run; with `own`, the run aimed at the common objective.
 
-    Times between building and the end of the search are turned into evaluations in proportion.
-    Incumbents are valued before they are placed on nodes; none counts for more than `value`, that
-    of the plan that was returned.
+    Incumbents count only with `own`. Each time between the end of building and the end of the
+    search is converted to evaluations in proportion. Incumbents are valued before they are placed
+    on nodes, so none counts for more than `value`, the value of the returned plan.
     """
     told = result.metrics
     total = float(told["evaluations"])
@@ -170,7 +171,7 @@ def trace_of(result: Result, value: float, *, own: bool) -> Trace:
 
 
 def references(found: Sequence[Trace]) -> dict[str, float]:
-    """Return what values are measured against (see the module), by rounds that have any plan."""
+    """Return the reference (see the module) of each round that has a plan."""
     made = {}
     for name in dict.fromkeys(t.round for t in found):
         own = [t for t in found if t.round == name and t.points]
@@ -183,12 +184,12 @@ def references(found: Sequence[Trace]) -> dict[str, float]:
 
 
 def plan_value(round: Round, plan: Plan, objective: str) -> float:
-    """Return the value of a plan's options under an objective, less what its moves cost.
+    """Return the value of a plan's options under an objective, less the cost of its moves.
 
-    Switching to another option is inside the values; jobs that keep their option on other nodes
-    lose progress besides (`ronda.formulations.objectives.switching_cost.loss_of_moves`). Options
-    that the round's table does not have (a GPU count off the ladder) are added to it at the rate
-    and power that the plan states, which `ronda.check` holds against the profile.
+    The values already include switches to another option. Jobs that keep their option on other
+    nodes also lose progress (`ronda.formulations.objectives.switching_cost.loss_of_moves`). Options
+    that the round's table lacks (a GPU count off the ladder) are added to the table at the rate and
+    power that the plan states; `ronda.check` compares these with the profile.
     """
     question = Question.of(round, objective)
     table, worth = question.table, question.values
@@ -212,7 +213,7 @@ def plan_value(round: Round, plan: Plan, objective: str) -> float:
 
 
 def with_options(table: OptionTable, more: dict[int, Option]) -> OptionTable:
-    """Return a table with one more option for some jobs, behind their own rows."""
+    """Return a table with one more option for some jobs, after their own rows."""
     jobs = sorted(more)
     at = table.start[np.array(jobs) + 1]
     added = np.isin(np.arange(len(table.jobs)), jobs)

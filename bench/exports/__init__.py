@@ -1,5 +1,5 @@
 """Schedules in the formats of other tools: Perfetto, CSV, the Standard Workload Format, Batsim.
 
-A module a format makes its text, and `formats` knows them all. Figures and tables of runs are in
-`ronda.bench.figures`; the model of a round is written by `ronda.solvers.exact.model_file`.
+Each format has a module that makes its text, and `formats` lists all formats. Figures and tables of
+runs are in `ronda.bench.figures`; `ronda.solvers.exact.model_file` writes the model of a round.
 """

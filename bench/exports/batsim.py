@@ -1,6 +1,6 @@
-"""A schedule as the ``jobs.csv`` that Batsim writes of a simulation.
+"""A schedule as the ``jobs.csv`` that Batsim writes for a simulation.
 
-Columns and their order are those of Batsim 4.2.1 (Dutot et al., JSSPP 2016; in its repository
+The columns and their order are those of Batsim 4.2.1 (Dutot et al., JSSPP 2016; in its repository
 ``docs/output-jobs.rst`` and ``src/export.cpp``); they are the same from 3.0.0 to 5.0.0-rc2.
 """
 
@@ -26,15 +26,15 @@ STATES = {
     "discarded": "COMPLETED_KILLED",
     "unfinished": "COMPLETED_KILLED",
 }
-"""Of the last part of a job; a job that never ran is ``REJECTED``."""
+"""The final state of a job's last part; a job that never ran is ``REJECTED``."""
 
 
 def batsim_jobs(instance: Instance, schedule: Schedule) -> str:
-    """Return the CSV; resources are GPUs, numbered from 0 through the cluster, node by node.
+    """Return the CSV; its resources are GPUs, numbered from 0 through the cluster, node by node.
 
-    Batsim's jobs neither pause nor change what they hold. One that did stands there as Batsim's
-    schedulers have it that kill jobs and submit them again: a row for each time on the same GPUs,
-    the second called ``ID#1``, submitted when the one before it was killed.
+    Batsim's jobs neither pause nor change what they hold. A job that did so appears as it does
+    under Batsim schedulers that kill and resubmit jobs: it has a row for each time on the same
+    GPUs. The second row is called ``ID#1`` and is submitted when the first is killed.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -55,21 +55,21 @@ def batsim_jobs(instance: Instance, schedule: Schedule) -> str:
 
 
 def _asked(instance: Instance, job: Job, part: int, submit_s: float) -> list[str]:
-    """Return the columns up to the requested time, of which nothing is known: -1."""
+    """Return the columns up to the requested time, which is unknown and so -1."""
     name = f"{job.id}#{part}" if part else job.id
     words = [printable(word) for word in (name, instance.name, job.profile)]
     return [*words, plain(submit_s), str(job.gpus), "-1"]
 
 
 def _ran(part: JobPart, submit_s: float) -> list[str]:
-    """Return the columns from the starting time to the energy."""
+    """Return the columns from the starting time to the consumed energy."""
     run_s, total_s = part.end_s - part.start_s, part.end_s - submit_s
     times = (part.start_s, run_s, part.end_s, part.start_s - submit_s, total_s, total_s / run_s)
     return [*map(plain, times), intervals(part.gpus), plain(part.energy_j)]
 
 
 def intervals(numbers: tuple[int, ...]) -> str:
-    """Write ascending numbers as Batsim's interval sets, in the canonical form: ``0-2 5``."""
+    """Write ascending numbers as one of Batsim's interval sets, in canonical form: ``0-2 5``."""
     found: list[list[int]] = []
     for number in numbers:
         if found and found[-1][1] == number - 1:

@@ -1,7 +1,8 @@
 """A schedule in the Trace Event Format, the JSON that Perfetto and Chrome show as a timeline.
 
-Google, "Trace Event Format": processes are nodes, threads their GPUs, complete events ("X")
-allocations and counter events ("C") what changes in steps. Times are whole microseconds.
+In terms of Google's "Trace Event Format", nodes are processes, their GPUs are threads, allocations
+are complete events ("X"), and quantities that change in steps are counter events ("C"). Times are
+whole microseconds.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,9 +25,9 @@ def chrome_trace(instance: Instance, schedule: Schedule) -> str:
     """Return the JSON text.
 
     A GPU has a slice of the category ``allocation`` for each segment in which a job, or an array of
-    jobs, holds it: their lengths sum up to the schedule's GPU-seconds. Processes and threads have
-    numbers that no other has, processes from 1 on, in the order of nodes; the cluster, with all
-    counters, is the last.
+    jobs, holds it. The lengths of the slices add up to the schedule's GPU-seconds. The numbers of
+    processes and threads are all distinct; processes count from 1 in the order of nodes. The
+    cluster is the last process and has all counters.
     """
     about = {
         "instance": schedule.instance,
@@ -44,14 +45,14 @@ def _us(seconds: float) -> int:
 
 
 def _threads(instance: Instance) -> list[int]:
-    """Return the number of the first GPU's thread of each node: processes come before."""
+    """Return the thread number of each node's first GPU; processes have lower numbers."""
     gpus = instance.cluster.topology.node_gpus
     before = np.cumsum(gpus) - gpus
     return [len(gpus) + 2 + int(each) for each in before]
 
 
 def _machines(instance: Instance) -> Iterator[Event]:
-    """Name the cluster, its nodes and their GPUs, and say in which order they stand."""
+    """Name the cluster, its nodes and their GPUs, and set the order in which they are shown."""
     topology, groups = instance.cluster.topology, instance.cluster.node_groups
     first, nodes = _threads(instance), len(topology.node_gpus)
 
@@ -93,7 +94,7 @@ def _slices(instance: Instance, schedule: Schedule) -> Iterator[Event]:
 
 
 def _args(instance: Instance, seat: Seat, user: str | None) -> Event:
-    """Return what is told of an allocation; rate and watts of an array are those of each job."""
+    """Return the details of an allocation; the rate and watts of an array are those of each job."""
     segment, option = seat.segment, seat.segment.option
     pool = instance.cluster.topology.pools[option.pool].name
     ways = [f"{option.gpus} GPUs of {pool}", f"clock {option.clock:g}", f"batch {option.batch:g}"]
@@ -112,7 +113,7 @@ def _args(instance: Instance, seat: Seat, user: str | None) -> Event:
 
 
 def _counters(instance: Instance, schedule: Schedule) -> Iterator[Event]:
-    """Yield the series of the cluster as counters: name and unit, and a value at each change."""
+    """Yield the cluster's time series as counter events, one for each change of a value."""
     pid = len(instance.cluster.topology.node_gpus) + 1
     usage, budget = usage_of(instance, schedule), instance.budget
     series: dict[str, Iterable[tuple[float, float]]] = {
@@ -145,6 +146,6 @@ def _asleep(schedule: Schedule) -> Iterable[tuple[float, float]]:
 
 
 def _given(series: StepSeries | None, end_s: float) -> Iterable[tuple[float, float]]:
-    """Return the values of a series that hold before a time."""
+    """Return the steps of a series that begin before `end_s`."""
     told = () if series is None else zip(series.times_s, series.values, strict=True)
     return ((time_s, value) for time_s, value in told if time_s < end_s)

@@ -1,4 +1,4 @@
-"""The formats of a schedule by name, and the one that a file's name asks for."""
+"""The formats of a schedule by name, and the choice of a format from a file's name."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,11 +21,14 @@ FORMATS: dict[str, tuple[Make, tuple[str, ...]]] = {
     "swf": (standard_workload, (".swf",)),
     "batsim": (batsim_jobs, (".csv",)),
 }
-"""What makes the text by the format's name, and how names of its files end; the first fits."""
+"""The function and the file suffixes of each format; of equal suffixes the first format wins."""
 
 
 def format_of(path: Path, name: str | None) -> Make:
-    """Return what makes a format, by its name or that of a file; InputError if they do not fit."""
+    """Return the function that makes a format; raise InputError if format and file name do not fit.
+
+    The format is the one called `name`, or follows from the file's name if `name` is None.
+    """
     meant = [*FORMATS.values()] if name is None else [FORMATS[name]]
     for make, suffixes in meant:
         if path.name.endswith(suffixes):
@@ -39,7 +42,7 @@ def write_schedule(
 ) -> None:
     """Write a schedule that keeps the rules of its instance, whole or not at all.
 
-    `name` is that of the format; None: as the suffix says.
+    `name` is the name of the format; with None, the file's suffix decides.
     """
     text = format_of(path, name)(instance, schedule).encode()
     write_bytes(path, packer(path)(text) if path.name.endswith(".gz") else text)

@@ -1,4 +1,4 @@
-"""A schedule as a table with a row for each job; the endings of its columns are their units."""
+"""A schedule as a table with a row for each job; the suffix of a column's name is its unit."""
 
 import csv
 import io
@@ -17,11 +17,11 @@ COLUMNS = (
     *("gpus_asked", "gpus_most", "gpu_s", "energy_j", "work", "work_done", "weight"),
     *("allocations", "preemptions", "restarts"),
 )
-"""Numbers of a job; what is not known is empty. `work` is in the unit of its profile."""
+"""The numbers of a job; unknown ones are empty. `work` is in the unit of the job's profile."""
 
 
 def job_table(instance: Instance, schedule: Schedule) -> str:
-    """Return the CSV (RFC 4180), in the schedule's order: by submission."""
+    """Return the CSV (RFC 4180), with jobs in the schedule's order, which is by submission."""
     text, figures = io.StringIO(), job_figures(schedule)
     writer = csv.writer(text)
     writer.writerow((*WORDS, *COLUMNS))
@@ -58,7 +58,7 @@ def _numbers(instance: Instance, job: Job, outcome: JobOutcome) -> dict[str, flo
 
 
 def _cell(value: float | int | None) -> str:
-    """Write a number so that it is read back as it was; nothing where it is not known."""
+    """Write a number so that it reads back exactly; an unknown number is an empty cell."""
     if value is None or value != value:
         return ""
     return str(value) if isinstance(value, int) else repr(float(value))

@@ -1,4 +1,4 @@
-"""The history of each job as other tools tell it: times on the same GPUs of the cluster."""
+"""The history of each job as other tools describe it: the times that it spent on the same GPUs."""
 
 from dataclasses import dataclass, replace
 
@@ -12,10 +12,10 @@ from ronda.instances.schedule import JobOutcome, Schedule, Segment
 
 @dataclass(frozen=True, slots=True)
 class JobPart:
-    """A time without a break in which a job held the same GPUs, alone or in an array.
+    """An uninterrupted time in which a job held the same GPUs, alone or in an array.
 
-    `gpus` are numbered from 0 through the whole cluster, node by node, ascending. `energy_j` is
-    what the job's share of them drew.
+    `gpus` ascend and are numbered from 0 through the whole cluster, node by node. `energy_j` is the
+    energy drawn by the job's share of these GPUs.
     """
 
     start_s: float
@@ -55,7 +55,7 @@ def _parts(
 
 
 def drawn_j(instance: Instance, job: Job, segment: Segment) -> float:
-    """Return the joules of a job's share of its GPUs: idle power while it does not progress."""
+    """Return the joules drawn by a job's share of its GPUs; during a pause they draw idle power."""
     option, power = segment.option, 1.0 if job.truth is None else job.truth.power
     idle_w = option.own_gpus * instance.cluster.topology.pools[option.pool].gpu_type.idle_w
     busy_s, pause_s = segment.end_s - segment.resume_s, segment.resume_s - segment.start_s
@@ -63,5 +63,5 @@ def drawn_j(instance: Instance, job: Job, segment: Segment) -> float:
 
 
 def plain(value: float) -> str:
-    """Write seconds or joules in decimals, to a millionth."""
+    """Write seconds or joules as a decimal number with at most six decimals."""
     return f"{value:.6f}".rstrip("0").rstrip(".")

@@ -1,7 +1,7 @@
 """A schedule in the Standard Workload Format of the Parallel Workloads Archive, version 2.2.
 
-Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP 1999;
-the archive's page "The Standard Workload Format" has the 18 fields and the header comments.
+See Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP
+1999; the archive's page "The Standard Workload Format" lists the 18 fields and the header comments.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,15 +15,15 @@ from ronda.instances.schedule import Schedule
 
 UNKNOWN = "-1"
 WHOLE = {"failed": "0", "completed": "1", "discarded": "5", "unfinished": UNKNOWN}
-"""Field 11 of a job, by how it ended."""
+"""Field 11 of a job, by the state in which it ended."""
 
 
 def standard_workload(instance: Instance, schedule: Schedule) -> str:
-    """Return the text: a line for each job, by submission, and after it one for each of its parts.
+    """Return the text: a line for each job, by submission, followed by a line for each part of it.
 
-    Processors are GPUs. A job that was stopped, or given other GPUs, has parts, as the format
-    proposes; its own line sums up: its run time is that of all parts, its processors are the most
-    that it held.
+    Processors are GPUs. A job that was stopped or given other GPUs has parts, as the format
+    proposes. Its own line sums them up: the run time is the total of all parts, and the processors
+    are the most that it held.
     """
     numbers = _Numbers(instance)
     lines: list[str] = []
@@ -35,7 +35,7 @@ def standard_workload(instance: Instance, schedule: Schedule) -> str:
 
 
 class _Numbers:
-    """The numbers, from 1 on, by which the format calls users, applications and partitions."""
+    """The numbers from 1 on by which the format identifies users, applications and partitions."""
 
     def __init__(self, instance: Instance) -> None:
         self.users = _numbered(job.user for job in instance.jobs if job.user is not None)
@@ -101,5 +101,5 @@ def _lines(
 
 
 def _line(fields: dict[int, str]) -> str:
-    """Write a record from its fields, by their numbers from 1 on."""
+    """Write a record from its fields, which are numbered from 1."""
     return " ".join(fields.get(k, UNKNOWN) for k in range(1, 19))

@@ -1,5 +1,6 @@
-"""Pictures of runs, each described once; what one kind of study shows with them is in its room.
+"""Pictures of runs, each described once; pictures of one kind of study are in the study's package.
 
-`chart` has the records of a description: panels, axes and marks. `draw` makes files of one and
-loads matplotlib, as does `topology`; the page's charts are made of the same descriptions.
+`chart` has the records of a description: panels, axes and marks. `draw` turns a description into
+files and loads matplotlib, as does `topology`. The report page makes its charts from the same
+descriptions.
 """

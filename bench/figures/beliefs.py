@@ -1,4 +1,4 @@
-"""The figures of beliefs: what was expected of sizes and speeds, and what came."""
+"""The figures of beliefs: the expected sizes and speeds of jobs against the real ones."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,9 +12,9 @@ from ronda.instances.schedule import Forecast, Schedule
 
 
 def beliefs(instance: Instance, schedules: Mapping[str, Schedule]) -> Chart:
-    """Show believed over real sizes and rates over time, and how often sizes are within quantiles.
+    """Show believed against real sizes and rates over time, and the calibration of size quantiles.
 
-    Sizes are judged as they were first told, rates as an allocation began.
+    Sizes are judged as first believed, rates as believed when an allocation began.
     """
     end_s = max(schedule.end_s for schedule in schedules.values())
     told = [(label, f) for label, schedule in schedules.items() for f in schedule.forecasts]
@@ -62,7 +62,7 @@ def _shares(told: Sequence[Forecast]) -> Floats:
 
 
 def _calibration(shares: Floats, index: int, name: str = "") -> Marks:
-    """Return the share of jobs below each of (n,) believed probabilities, ascending."""
+    """Return the share of jobs below each believed probability; `shares` ascend, shape (n,)."""
     level = np.arange(len(shares) + 1) / max(len(shares), 1)
     x = np.append(0.0, shares)
     hover = "%{y:.0%} of sizes below the believed %{x:.0%}"
@@ -70,14 +70,14 @@ def _calibration(shares: Floats, index: int, name: str = "") -> Marks:
 
 
 def calibration(lines: Sequence[Marks], title: str) -> Panel:
-    """Return a panel of calibrations: beliefs on its diagonal are right."""
+    """Return a panel of calibration lines; correct beliefs lie on its diagonal."""
     right = Marks("line", [0, 1], [0, 1], colour="grey", width=0.8, dash=":")
     x, y = Axis("believed probability", ends=(0, 1)), Axis("share of jobs below", ends=(0, 1.02))
     return Panel([*lines, right], x, y, title)
 
 
 def calibration_of(predictor: Predictor) -> Chart:
-    """Show the share of jobs that stayed below each believed probability; a diagonal is right."""
+    """Show the share of jobs that stayed below each believed probability; the diagonal is ideal."""
     found = predictor.calibration
     line = _calibration(np.array(found.shares), 0)
     said = f"rank correlation {found.correlation:.2f} (GPU time {found.service_correlation:.2f})"

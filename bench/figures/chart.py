@@ -1,7 +1,7 @@
-"""The description of a picture: panels, axes and marks, and the numbers beside it.
+"""The description of a picture: its panels, axes and marks, and the numbers that belong to it.
 
-It knows no library that draws. `ronda.bench.figures.draw` makes files of a chart,
-`ronda.bench.report.plotly` makes what the page draws.
+It depends on no plotting library. `ronda.bench.figures.draw` makes files of a chart, and
+`ronda.bench.report.plotly` makes the page's version.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,9 +21,9 @@ UNITS = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds
 class Axis:
     """An axis with its title, scale and ends (None: where the data end).
 
-    `ticks` are texts by place, in place of numbers that the axis chooses. An axis that is `down`
-    grows downwards or to the left. Ends and values are divided by `unit` where they are drawn;
-    values of a `percent` axis are shares.
+    `ticks` are texts by position that replace the axis's own numbers. An axis with `down` grows
+    downwards or to the left. Ends and values are divided by `unit` when they are drawn; the values
+    of a `percent` axis are shares.
     """
 
     title: str = ""
@@ -36,36 +36,36 @@ class Axis:
 
 
 def time_axis(end_s: float) -> Axis:
-    """Return an axis of time from 0 to an end, in the unit that suits its length."""
+    """Return a time axis from 0 to `end_s`, in a unit that suits its length."""
     unit_s, unit = next((pair for pair in UNITS if end_s >= 3 * pair[0]), UNITS[-1])
     return Axis(f"time ({unit})", ends=(0.0, max(end_s, 1e-9)), unit=unit_s)
 
 
 def thinner(index: int, number: int) -> float:
-    """Return the width of one of some lines: later ones are thinner and leave the others seen."""
+    """Return the width of one of several lines; later lines are thinner, so all stay visible."""
     return 1.2 + 1.4 * (number - 1 - index) / max(number, 2)
 
 
 def named(names: Iterable[str]) -> Axis:
-    """Return an axis of names from the top down, at 0, 1, 2 and so on."""
+    """Return an axis with names at 0, 1, 2 and so on, from the top down."""
     return Axis(ticks=dict(enumerate(names)), down=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Data that are drawn alike, at places (n,) on both axes.
+    """Data that are drawn in the same style, at positions of shape (n,) on both axes.
 
-    A `line` joins its points. A `step` stays level up to the next point, and an `area` fills what
-    is between a step and the step at `y_end` (0 without one); a `band` fills what is between two
-    lines. `points` stand alone. `boxes` reach from (x, y) to (x_end, y_end), filled or `hatch`ed.
-    A `rule` crosses the panel at its only x or y.
+    A `line` joins its points. A `step` stays level up to the next point. An `area` fills the space
+    between a step and the step at `y_end` (0 without one), and a `band` fills the space between two
+    lines. `points` are not joined. `boxes` reach from (x, y) to (x_end, y_end), filled or
+    `hatch`ed. A `rule` crosses the panel at its only x or y.
 
-    The legend shows a `name` once, however many marks have it. `colour` is a place in the palette,
-    a shade (ink, grey, limit) or a hexadecimal number; lines change their `dash` where the palette
-    begins again. `x_bars` and `y_bars` are the lengths of intervals below and above the points.
-    `symbol` is a place among the symbols, or one of matplotlib's in files only; lines without one
-    have no markers. The page shows `told` beside the pointer, a template of Plotly's in which
-    ``%{text}`` is the point's own of `texts`.
+    The legend shows each `name` only once. `colour` is an index into the palette, a shade (ink,
+    grey, limit) or a hexadecimal number; lines change their `dash` where the palette repeats.
+    `x_bars` and `y_bars` are the lengths of intervals below and above the points. `symbol` is an
+    index into the symbols, or a symbol of matplotlib in files only; lines without one have no
+    markers. The page shows `told` next to the pointer: it is a Plotly template in which ``%{text}``
+    is the point's entry in `texts`.
     """
 
     kind: Literal["line", "step", "area", "band", "points", "boxes", "rule"]
@@ -92,8 +92,8 @@ class Marks:
 class Panel:
     """Marks on a pair of axes; later marks lie above earlier ones.
 
-    `notes` are texts at the right, by height. `weight` is the panel's height over that of others
-    on the page.
+    `notes` are texts to the right of the panel, by height. `weight` is the panel's height relative
+    to other panels on the page.
     """
 
     marks: Sequence[Marks]
@@ -107,9 +107,9 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A picture of panels, row by row, and its numbers, a header and rows.
+    """A picture made of panels, row by row, and its numbers: a header and rows.
 
-    `inches` are the width and height of a file. With `one_x` panels below each other share the x
+    `inches` are the width and height of a file. With `one_x`, panels in the same column share the x
     axis.
     """
 

@@ -1,4 +1,4 @@
-"""The figures of a run that tables show: how each is called and written."""
+"""The figures of a run that tables show, with their titles and number formats."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from ronda.instances.tables.numbers import (
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its metric, its title, how a number is written, and whether the least is `best`."""
+    """A column with its metric, its title and its number format; with `best`, lower is better."""
 
     key: str
     title: str
@@ -49,7 +49,7 @@ SEARCHES = (
     Column("missed_sweeps", "sweeps without it", count),
     Column("discarded_jobs", "trials given up", count),
 )
-"""Of instances with sweeps: until a loss within 1 % of the least was reported."""
+"""Figures for instances with sweeps; the best is a reported loss within 1 % of the least."""
 
 
 MORE = (
@@ -96,6 +96,6 @@ MORE = (
     Column("wall_s", "wall time (s)", seconds),
     Column("peak_rss_mib", "memory (MiB)", count),
 )
-"""All other figures of a run, for suites that ask for them."""
+"""All other figures of a run, for suites that request them."""
 
 METRICS = {column.key: column for column in (*COLUMNS, *SEARCHES, *MORE)}

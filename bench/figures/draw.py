@@ -1,4 +1,4 @@
-"""Files of a chart: its picture by matplotlib, without a display, and its numbers as CSV."""
+"""Files of a chart: its picture, drawn by matplotlib without a display, and its numbers as CSV."""
 
 import csv
 import io
@@ -31,9 +31,9 @@ SHADES = {"ink": "black", "grey": "#8C8C8C", "limit": "#B00020"}
 
 
 def save_chart(chart: Chart, path: Path, *, svg: bool = False) -> Path:
-    """Write a chart as PNG (and SVG), and its numbers as CSV next to it; returns the PNG's path.
+    """Write a chart as PNG (and SVG) and its numbers as CSV next to it; return the path of the PNG.
 
-    The suffixes are added to the path.
+    The suffixes are added to `path`.
     """
     figure, numbers = drawn(chart), io.StringIO()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def drawn(chart: Chart) -> Figure:
 
 
 def _draw(axes: Axes, marks: Marks, panel: Panel, order: float) -> Any:
-    """Draw marks; returns what stands for them in the legend."""
+    """Draw marks and return the artist that represents them in the legend."""
     shade = colour(marks.colour)
     x, x_end, y, y_end = (
         np.asarray(values, dtype=float) / axis.unit
@@ -122,7 +122,7 @@ def _draw(axes: Axes, marks: Marks, panel: Panel, order: float) -> Any:
 
 
 def _edges(corners: Floats, panel: Panel) -> Any:
-    """Return (n,) the width of each box's white edge: none where it would hide a small box."""
+    """Return the width of each box's white edge, 0 where it would hide a small box; shape (n,)."""
     spans = [
         np.inf if None in axis.ends else float(np.ptp(axis.ends)) / axis.unit  # type: ignore[arg-type]
         for axis in (panel.x, panel.y)
@@ -131,7 +131,7 @@ def _edges(corners: Floats, panel: Panel) -> Any:
 
 
 def _finish(axes: Axes, panel: Panel, *, inner: bool) -> None:
-    """Set scales, ends and marks of the axes, and write what stands at them."""
+    """Set the scales, ends and ticks of the axes, and write their titles and notes."""
     for name, axis in (("x", panel.x), ("y", panel.y)):
         _scale(axes, name, axis)
     for place, note in panel.notes.items():
@@ -176,7 +176,7 @@ def _scale(axes: Axes, name: str, axis: Axis) -> None:
 
 
 def colour(of: int | str) -> str:
-    """Return the colour at a place of the palette, or of a shade by name or in hexadecimal."""
+    """Return the colour for an index of the palette, a shade's name or a hexadecimal number."""
     return PALETTE[of % len(PALETTE)] if isinstance(of, int) else SHADES.get(of, of)
 
 

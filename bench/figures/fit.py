@@ -1,4 +1,4 @@
-"""The figure of a fit: the model next to the measurements, and what is left over."""
+"""The figure of a fit: the model next to the measurements, and the residuals."""
 
 from collections.abc import Sequence
 
@@ -12,10 +12,10 @@ from ronda.instances.profile import PowerCurve
 
 
 def residuals(fits: Sequence[Fit]) -> Chart:
-    """Show model and measurements at the left, relative residuals at the right, of each fit.
+    """Show for each fit the model and measurements on the left and relative residuals on the right.
 
-    Filled marks are fitted, hollow ones were left out of a fit and predicted by it. Of a large
-    table the six worst fits are shown; the numbers beside them are of all.
+    Filled marks were fitted; hollow marks were left out of a fit and predicted by it. If there are
+    more than six fits, only the six worst are shown; the chart's numbers cover all of them.
     """
     worst = sorted(fits, key=lambda fit: -fit.errors.mape)[:6]
     chosen = [fit for fit in fits if fit in worst]
@@ -67,7 +67,7 @@ def _panels(fit: Fit) -> tuple[Panel, Panel]:
 
 
 def _power(curve: PowerCurve, speed: Floats, measured: Floats, title: str) -> Panel:
-    """Return power against speed; dotted where nothing was measured."""
+    """Return a panel of power against speed; the line is dotted where nothing was measured."""
     low, high = float(speed.min()), max(1.0, float(speed.max()))
     lines = [
         Marks("line", x, gpu_power_w(curve, x), colour=1, width=1.4, dash=dash)
@@ -82,7 +82,7 @@ def _power(curve: PowerCurve, speed: Floats, measured: Floats, title: str) -> Pa
 
 
 def _steps(measured: Floats, fitted: Floats, title: str) -> Panel:
-    """Return fitted against measured seconds."""
+    """Return a panel of fitted against measured seconds."""
     both = np.concatenate([measured, fitted])
     ends = [float(both.min()), float(both.max())]
     line = Marks("line", ends, ends, colour=1, width=1.0)

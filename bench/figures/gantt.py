@@ -18,15 +18,15 @@ SIZES = (
 """Colours of jobs by size, from the smallest to the largest (viridis)."""
 
 ROW = 0.92
-"""Height of a GPU's row over that from one to the next: what is left parts the nodes."""
+"""The height of a GPU's bar relative to the row spacing; the gaps add up between nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
     """Neighbouring GPUs of one node that a segment held.
 
-    `lane` is the first of the `lanes` GPUs. An array has one bar, with the name of its first job;
-    `jobs` counts its members.
+    `lane` is the first of the `lanes` GPUs. An array has one bar that bears the name of its first
+    job; `jobs` counts its members.
     """
 
     job: str
@@ -38,7 +38,7 @@ class Bar:
 
 
 def bars(instance: Instance, schedule: Schedule) -> list[Bar]:
-    """Return what each segment holds on its nodes; which GPUs is a choice for the eye (`seats`)."""
+    """Return the bars of each segment; the GPUs within a node are chosen for display (`seats`)."""
     return [
         Bar(seat.jobs[0], len(seat.jobs), seat.node, int(own[0]), len(own), seat.segment)
         for seat in seats(instance.cluster, schedule)
@@ -48,7 +48,7 @@ def bars(instance: Instance, schedule: Schedule) -> list[Bar]:
 
 
 def gantt(instance: Instance, schedules: Mapping[str, Schedule]) -> Chart:
-    """Show which job held which GPUs of which node: one row a GPU, coloured by size of the job."""
+    """Show which job held which GPUs of each node: one row per GPU, coloured by size of the job."""
     found = {label: bars(instance, schedule) for label, schedule in schedules.items()}
     end_s = max(schedule.end_s for schedule in schedules.values())
     base = bases(instance)
@@ -98,7 +98,7 @@ def _power(bar: Bar) -> int:
 
 
 def gantt_panel(instance: Instance, marks: Sequence[Marks], end_s: float, title: str = "") -> Panel:
-    """Return the panel of a Gantt chart, with a row for each GPU and the names of the nodes."""
+    """Return the panel of a Gantt chart, with a row for each GPU and labels for the nodes."""
     base, groups = bases(instance), instance.cluster.node_groups
     step = max(1, -(-(len(base) - 1) // 12))
     ticks = {(base[k] + base[k + 1]) / 2: str(k) for k in range(0, len(base) - 1, step)}
@@ -113,7 +113,7 @@ def gantt_panel(instance: Instance, marks: Sequence[Marks], end_s: float, title:
 
 
 def away(instance: Instance, schedule: Schedule) -> Marks:
-    """Return where nodes sleep or are out of service, as boxes of a Gantt chart."""
+    """Return boxes for a Gantt chart where nodes sleep or are out of service."""
     base, outages = bases(instance), instance.faults.outages
     times = [*schedule.sleeps, *((out.node, out.start_s, out.end_s) for out in outages)]
     found = (
@@ -126,7 +126,7 @@ def away(instance: Instance, schedule: Schedule) -> Marks:
 
 
 def bases(instance: Instance) -> list[int]:
-    """Return the GPUs of the cluster before each node, and all of them."""
+    """Return the number of GPUs in front of each node, followed by the total."""
     return [0, *np.cumsum(instance.cluster.topology.node_gpus).tolist()]
 
 
@@ -137,7 +137,7 @@ def _boxes(
     *,
     hatch: bool = False,
 ) -> Marks:
-    """Return boxes of a start, an end, the GPUs of the cluster below them, and their height."""
+    """Return boxes; each has a start, an end, the number of GPUs in front of it, and a height."""
     start, end, low, high = np.array([*corners]).reshape(-1, 4).T
     return Marks("boxes", start, low, name, colour, end, low + high, hatch=hatch)
 

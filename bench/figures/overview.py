@@ -1,4 +1,4 @@
-"""One picture of a comparison: quality against solve time, over all instances and policies."""
+"""One picture of a comparison: plan quality against solve time, over all instances and policies."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,13 +12,14 @@ from ronda.instances.tables.numbers import percent
 
 
 def overview(results: Sequence[Result], labels: Sequence[str] = ()) -> Chart:
-    """Show how far mean JCTs lie above the clairvoyant bound against the time of a decision.
+    """Show how far mean JCTs lie above the clairvoyant bound, against the time of a decision.
 
-    A small marker is a policy on an instance with its changes, the mean over its runs with its
-    interval as in tables. A large one is the policy's geometric mean over the workloads that all
-    policies ended well, each instance once, with its interval over instances; policies of which a
-    run failed or broke a rule have none. If one of these workloads has no bound, all is held
-    against the best policy there. `labels` give the colours.
+    A small marker is a policy on a workload (an instance with its changes): the mean over its runs,
+    with the same interval as in tables. A large marker is the policy's geometric mean over the
+    workloads that all policies completed without fault, with an interval over instances; each
+    instance counts once. Policies with a failed or invalid run have no large marker. If one of
+    these workloads has no bound, every policy is compared with the best policy on each workload.
+    `labels` fix the colours.
     """
     groups: dict[str, dict[str, list[Result]]] = {}
     for run in results:
@@ -86,7 +87,7 @@ def _jct_s(runs: Sequence[Result]) -> float:
 
 
 def _point(runs: Sequence[Result], best_s: float | None) -> tuple[float, float, float, float]:
-    """Return the mean milliseconds of a decision, and the geometric mean ratio with its ends."""
+    """Return the mean milliseconds of a decision, the geometric mean ratio and its interval."""
     if best_s is None:
         above = [1.0 + float(run.metrics["gap_mean_jct"]) for run in runs]
     else:
@@ -97,7 +98,7 @@ def _point(runs: Sequence[Result], best_s: float | None) -> tuple[float, float, 
 
 
 def _marks(points: Any, name: str, index: int, size: float, alpha: float, texts: Any = ()) -> Marks:
-    """Return markers of (n, 4) milliseconds and ratios with their intervals."""
+    """Return markers for points of shape (n, 4): milliseconds, a ratio, and its interval's ends."""
     x, y, low, high = points.T
     told, bars = "%{text} %{y:.3f} times at %{x:.3g} ms a decision", (y - low, high - y)
     how: dict[str, Any] = {"symbol": index, "size": size, "alpha": alpha}

@@ -1,4 +1,4 @@
-"""Mean ranks of policies over instances, and which of them are not told apart."""
+"""Mean ranks of policies over instances, and which policies cannot be told apart."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from ronda.bench.statistics import Ranks
 
 
 def ranks(labels: Sequence[str], found: Ranks, instances: int) -> Chart:
-    """Show mean ranks, the best on top, each with half of the critical difference on both sides."""
+    """Show mean ranks, best on top, each with half the critical difference on both sides."""
     order = sorted(range(len(labels)), key=lambda k: (found.mean[k], k))
     half = [found.critical / 2]
     points = [

@@ -1,6 +1,6 @@
 """The figures of a run and of a comparison.
 
-A run's figures take schedules of one instance by label, a panel or line for each.
+The figures of a run take schedules of one instance by label and show a panel or a line for each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ from ronda.instances.schedule import Schedule
 
 
 def draw_run(instance: Instance, schedules: Mapping[str, Schedule], folder: Path) -> list[Path]:
-    """Draw Gantt chart, use of GPUs and watts, JCT distribution, and beliefs where there are any.
+    """Draw the Gantt chart, the use of GPUs and watts, the JCTs and, if there are any, the beliefs.
 
-    Returns the pictures.
+    Return the paths of the pictures.
     """
     charts = {
         "gantt": gantt(instance, schedules),
@@ -36,7 +36,7 @@ def draw_run(instance: Instance, schedules: Mapping[str, Schedule], folder: Path
 
 
 def completion_times(instance: Instance, schedules: Mapping[str, Schedule]) -> Chart:
-    """Show the share of jobs that completed within a time, one line a policy."""
+    """Show the share of jobs that completed within a given time, one line per policy."""
     lines, rows = [], list[tuple[str, float, float]]()
     for index, (label, schedule) in enumerate(schedules.items()):
         jct_s = [
@@ -56,7 +56,7 @@ def completion_times(instance: Instance, schedules: Mapping[str, Schedule]) -> C
 def draw_comparison(
     instance: Instance, results: Sequence[Result], layout: Layout, folder: Path
 ) -> list[Path]:
-    """Draw all figures of runs of one instance that ended, schedules of the first seeds only."""
+    """Draw all figures for finished runs of one instance; only each policy's first run is shown."""
     if not results:
         return []
     schedules: dict[str, Schedule] = {}

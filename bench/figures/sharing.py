@@ -13,14 +13,14 @@ from ronda.instances.models.sharing import step_s
 from ronda.instances.profile import AffineTime, Mode
 
 MODES: tuple[Mode, ...] = get_args(Mode)
-"""In every panel a mode has the same colour."""
+"""The sharing modes; a mode has the same colour in every panel."""
 
 
 def sharing(fits: Fits) -> Chart:
-    """Show the steps of all models per unit of time, and GiB where measured, by number of models.
+    """Show the joint step rate of all models, and GiB if measured, by number of models.
 
-    A panel for each application and GPU, with one of memory next to it if any was measured; lines
-    are the models, marks the measurements.
+    Each application and GPU has a panel, and another for memory if any was measured. Lines are
+    models; marks are measurements.
     """
     groups: dict[tuple[str, str], list[Fit]] = {}
     for fit in fits.fits:
@@ -46,7 +46,7 @@ def sharing(fits: Fits) -> Chart:
 
 
 def _throughput(fits: Sequence[Fit], title: str) -> Panel:
-    """Return k / T(k) of each mode."""
+    """Return the panel of k / T(k) for each mode."""
     marks = []
     for fit in fits:
         if fit.sharing is None:
@@ -60,7 +60,7 @@ def _throughput(fits: Sequence[Fit], title: str) -> Panel:
 
 
 def _memory(fits: Sequence[Fit]) -> Panel:
-    """Return b + k p, and what was measured."""
+    """Return the panel of b + k p, with the measurements."""
     marks = []
     for fit in fits:
         if fit.memory is None:
@@ -81,7 +81,7 @@ def _memory(fits: Sequence[Fit]) -> Panel:
 def _marks(
     mode: Mode, line: Ints, model: Floats, own: Sequence[Residual], name: str, *, rates: bool
 ) -> list[Marks]:
-    """Return the line of a model, and the measurements, as they are or as models per time."""
+    """Return a model's line and its measurements, as they are or as models per unit of time."""
     index, models = MODES.index(mode), np.array([r.at["models"] for r in own])
     measured = np.array([r.measured for r in own])
     y = models / measured if rates else measured

@@ -1,4 +1,4 @@
-"""A picture of a cluster: its outline as a tree from left to right."""
+"""A picture of a cluster as a tree from left to right."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,11 +17,11 @@ KINDS = {
     "node": colour(2),
 }
 ROW, GAP, LETTER = 0.55, 0.6, 0.074
-"""Inches: of a row, between columns, of a letter."""
+"""The height of a row, the space between columns and the width of a letter, in inches."""
 
 
 class _Box(NamedTuple):
-    """Where a label stands, in inches: its left and right end and its middle."""
+    """The position of a label in inches: its left end, its right end and its middle."""
 
     left: float
     right: float

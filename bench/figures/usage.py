@@ -1,4 +1,4 @@
-"""GPUs and watts over time against what the cluster has, and the GPUs that jobs want."""
+"""GPUs and watts over time against the cluster's limits, and the GPUs that jobs want."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from ronda.instances.schedule import Schedule
 
 
 def usage(instance: Instance, schedules: Mapping[str, Schedule]) -> Chart:
-    """Show GPUs in use and the cluster's power over time against what it has."""
+    """Show the GPUs in use and the cluster's power over time, against the cluster's limits."""
     found = {label: usage_of(instance, schedule) for label, schedule in schedules.items()}
     end_s = max(schedule.end_s for schedule in schedules.values())
     powered = any(series.watts.any() for series in found.values())
@@ -46,7 +46,7 @@ def gpus_panel(
     title: str = "",
     axis: str = "GPUs held",
 ) -> Panel:
-    """Return the panel of GPUs over time, with a line at those of the cluster."""
+    """Return the panel of GPUs over time, with a line at the number of GPUs in the cluster."""
     limit = Marks("rule", y=[instance.cluster.gpus], name="GPUs of the cluster", colour="ink")
     used = Marks("area", time_s, gpus, colour=colour, alpha=0.75, told="%{y:,.0f} GPUs")
     most = 1.08 * max(instance.cluster.gpus, float(np.max(gpus, initial=0.0)))
@@ -54,7 +54,7 @@ def gpus_panel(
 
 
 def queue_panel(time_s: Numbers, jobs: Numbers, end_s: float) -> Panel:
-    """Return the panel of jobs that wait over time."""
+    """Return the panel of waiting jobs over time."""
     waits = Marks("area", time_s, jobs, colour=4, alpha=0.75, told="%{y:,.0f} jobs wait")
     return Panel([waits], time_axis(end_s), Axis("waiting", ends=(0.0, None)), grid=False)
 
@@ -62,7 +62,7 @@ def queue_panel(time_s: Numbers, jobs: Numbers, end_s: float) -> Panel:
 def watts_panel(
     instance: Instance, time_s: Numbers, watts: Numbers, end_s: float, colour: int, most_w: float
 ) -> Panel:
-    """Return the panel of watts over time, with lines at the limits that there are."""
+    """Return the panel of watts over time, with lines at the limits that the instance sets."""
     marks = [Marks("area", time_s, watts, colour=colour, alpha=0.75, told="%{y:,.4g} kW")]
     cap, energy = instance.budget.power_cap_w, instance.budget.energy
     limits = [most_w]
@@ -82,7 +82,7 @@ def watts_panel(
 
 
 def demand(instance: Instance) -> Chart:
-    """Show the GPUs that rigid jobs would hold over time if none waited, and the cluster's."""
+    """Show the GPUs that rigid jobs would hold over time if none waited, and the cluster's GPUs."""
     submit_s = np.array([job.submit_s for job in instance.jobs])
     wanted = np.array([job.gpus for job in instance.jobs], dtype=float)
     run_s = np.array([job.truth.work if job.truth else 0.0 for job in instance.jobs])

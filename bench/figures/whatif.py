@@ -1,4 +1,4 @@
-"""The picture of a what-if: what changes foretold and found, who gains and loses, a job's sizes."""
+"""The picture of a what-if: predicted and actual effects, gains and losses, and job sizes."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ ZERO = Marks("rule", [0], width=0.8)
 
 
 def whatif(title: str, found: WhatIf) -> Chart:
-    """Show each change, the 16 jobs that the last one moves most, and the sizes of new jobs."""
+    """Show each change, the 16 jobs that the last change affects most, and new jobs' sizes."""
     jobs = sorted(found.outcomes[-1].shifts, key=lambda shift: -abs(shift.gain))[:16]
     gains = [(shift.gain, place) for place, shift in enumerate(jobs)]
     sized = [(job, size) for job, sizes in found.sizes.items() for size in sizes]
@@ -55,13 +55,13 @@ def whatif(title: str, found: WhatIf) -> Chart:
 def _bars(
     ends: Sequence[tuple[float, float]], colour: int, name: str = "", high: float = 0.6
 ) -> Marks:
-    """Return bars from 0 to (end, place)."""
+    """Return horizontal bars from 0 to `end` at height `place`, for each such pair in `ends`."""
     x_end, y = np.array(ends).reshape(-1, 2).T
     return Marks("boxes", 0 * y, y - high / 2, name, colour, x_end, y + high / 2)
 
 
 def _sizes(sized: Sequence[tuple[str, Size]]) -> Panel:
-    """Return what each size is worth, and what it costs others; where it cannot run, a cross."""
+    """Return a panel of each size's worth and cost to others; a cross marks an impossible size."""
     several = len({job for job, _ in sized}) > 1
     worth = [(size.worth, k - 0.2, size) for k, (_, size) in enumerate(sized)]
     costs = [(size.cost, k + 0.2) for k, (_, size) in enumerate(sized) if size.cost is not None]

@@ -1,5 +1,5 @@
-"""What completion time an energy budget buys: sweeps, curves, bounds, prices and their report.
+"""The trade-off between completion time and energy budget: sweeps, curves, bounds, prices, reports.
 
-How runs are carried out is in `ronda.bench.runs`, what a sweep multiplies out to in
-`ronda.bench.suites`. `figure` loads matplotlib and is imported by its path.
+`ronda.bench.runs` carries out the runs, and `ronda.bench.suites` expands a sweep into runs.
+`figure` loads matplotlib, so import it by its full path.
 """

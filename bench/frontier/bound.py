@@ -1,9 +1,9 @@
 """The clairvoyant frontier: a mean JCT that no schedule with a given energy can beat.
 
-Of the E joules that a schedule uses, what the cheapest idling draws until the earliest possible
-end cannot serve jobs. So the bounds of `ronda.formulations.bounds.clairvoyant` for a budget of the
-rest, all of it available from the start, hold for the schedule; those of the loosest budget of a
-sweep hold for every run of it.
+A schedule uses E joules. The energy of the cheapest idling until the earliest possible end cannot
+serve jobs. The bounds of `ronda.formulations.bounds.clairvoyant` for a budget of the remainder, all
+of it available from the start, therefore hold for the schedule. The bounds of a sweep's loosest
+budget hold for every run of the sweep.
 """
 
 from collections.abc import Callable
@@ -21,18 +21,18 @@ from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import Instance
 
 Steps = tuple[tuple[float, float], ...]
-"""Pairs (joules, seconds), ascending in joules and not ascending in seconds: no schedule that uses
-at most these joules, but more than the pair before, has a mean JCT below these seconds. With less
-than the first pair's joules no schedule completes all jobs."""
+"""Pairs (joules, seconds) that ascend in joules and do not ascend in seconds. No schedule that uses
+at most these joules, but more than the previous pair's, has a mean JCT below these seconds. With
+less than the first pair's joules, no schedule completes all jobs."""
 
 
 def bound_steps(
     instance: Instance, watch: Callable[[float], None] | None = None, count: int = 12
 ) -> Steps:
-    """Return the clairvoyant frontier of an instance; empty if no schedule keeps its budget.
+    """Return the clairvoyant frontier of an instance; it is empty if no schedule keeps the budget.
 
-    The instance has the loosest budget of the sweep; `count` energies go from the least with
-    which all jobs can be done to twice as much; `watch` is told which share is done.
+    The instance has the loosest budget of the sweep. `count` energies range from the least that
+    completes all jobs to twice as much. `watch` is called with the share that is done.
     """
     need = needs(instance)
     try:
@@ -46,7 +46,7 @@ def bound_steps(
             watch(k / count)
         spent = EnergyBudget(
             joules=1e-6,
-            horizon_s=1.0,  # next to nothing: all of it is there from the start
+            horizon_s=1.0,  # almost nothing accrues: the credit is available from the start
             credit_j=energy_j - need.idle_w * loosest.end_s,
         )
         limited = replace(instance, budget=replace(instance.budget, energy=spent))
@@ -55,7 +55,7 @@ def bound_steps(
         except InputError:  # too little for all jobs
             found.append((energy_j, np.inf))
     seconds = np.maximum(np.array([jct for _, jct in found]), loosest.mean_jct_s)
-    # What no schedule reaches with more energy none reaches with less.
+    # A mean JCT that is out of reach with more energy is also out of reach with less.
     highest = np.maximum.accumulate(seconds[::-1])[::-1]
     pairs = zip((energy for energy, _ in found), highest.tolist(), strict=True)
     return tuple(pair for pair in pairs if np.isfinite(pair[1]))
@@ -64,7 +64,7 @@ def bound_steps(
 def kept_steps(
     instance: Instance, path: Path, watch: Callable[[float], None] | None = None
 ) -> Steps:
-    """Return `bound_steps` from a JSON file of earlier ones by fingerprint, or add them to it."""
+    """Return `bound_steps` from a JSON file of earlier results by fingerprint, or add it there."""
     kept: dict[str, Steps] = {}
     if path.exists():
         kept = load_record(path, dict[str, Steps])

@@ -1,11 +1,11 @@
-"""The frontier of a policy: how low a mean JCT it reaches with how much energy.
+"""The frontier of a policy: the lowest mean JCT that it reaches with a given energy.
 
 A sweep runs every policy at several energy budgets. Each budget gives a point (joules used, mean
-JCT). What a policy reaches with some energy it also reaches with more (free disposal), so its
-curve is the lower envelope of its points, linear between those that are not dominated, level to
-the right of the last one, and without a value to the left of the first.
+JCT). A JCT that a policy reaches with some energy is also reachable with more (free disposal). The
+policy's curve is therefore the lower envelope of its points: linear between points that are not
+dominated, level to the right of the last one, and undefined to the left of the first.
 
-Duels set the best of ronda's own policies against the strongest comparator, wherever both have a
+Duels compare the best of ronda's own policies with the strongest comparator wherever both have a
 point.
 """
 
@@ -21,21 +21,21 @@ from ronda.bench.statistics import half_width
 from ronda.solvers.registry import ZEUS_BASES
 
 COMPARATORS = frozenset({*ZEUS_BASES, "race-to-idle"}) | {f"{base}+zeus" for base in ZEUS_BASES}
-"""What PowerFlow (Gu et al. 2023) compares itself with, and others like it: schedulers that decide
-GPUs without energy in view, alone and with Zeus's clocks. All others count as ronda's own."""
+"""The comparators of PowerFlow (Gu et al. 2023) and similar policies: schedulers that allocate GPUs
+without regard to energy, alone and with Zeus's clocks. All others count as ronda's own."""
 
 TARGETED, TARGET = ("tiresias+zeus", "fifo+zeus"), 1.57
-"""The best of ronda's own should have a mean JCT this many times shorter than these comparators at
-equal energy: the lower end of the "1.57 to 3.39 times" that PowerFlow's abstract claims."""
+"""The best of ronda's own policies should have a mean JCT that is shorter by this factor than these
+comparators' at equal energy: the lower end of PowerFlow's "1.57 to 3.39 times" (abstract)."""
 
 Pairs = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """A policy at one budget (a factor, in watts): means over seeds that kept every rule.
+    """A policy at one budget (a factor, in watts), with means over the seeds that broke no rule.
 
-    `energy_half_j` and `mean_jct_half_s` are the half-widths of their 95 % confidence intervals;
+    `energy_half_j` and `mean_jct_half_s` are the half-widths of 95 % confidence intervals.
     `bound_mean_jct_s` bounds the mean JCT of every schedule that keeps this budget.
     """
 
@@ -50,14 +50,14 @@ class FrontierPoint:
 
 
 NUMBERS = ("factor", "sustained_w", "energy_j", "energy_half_j", "mean_jct_s", "mean_jct_half_s")
-"""Of a point, for files."""
+"""The fields of a point that files contain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A policy's points, in order of the budget, and in words what went wrong.
+    """A policy's points, in order of the budget, and descriptions of its failures.
 
-    `own` is whether it is one of ronda's own policies, not a comparator.
+    `own` says whether the policy is one of ronda's own and not a comparator.
     """
 
     label: str
@@ -68,15 +68,15 @@ class Curve:
 
     @property
     def knowledge(self) -> str:
-        """Where the policy has the sizes of jobs from; – without a run."""
+        """The policy's source of job sizes; – without a run."""
         runs = (run for point in self.points for run in point.runs)
         return next((str(run.metrics.get("knowledge", "–")) for run in runs), "–")
 
     @property
     def rises(self) -> tuple[float, ...]:
-        """The budget factors at which it used more energy than at the next larger one.
+        """The budget factors at which the policy used more energy than at the next larger one.
 
-        Less than a thousandth more counts as none.
+        A difference of less than a thousandth is ignored.
         """
         pairs = pairwise(self.points)
         return tuple(a.factor for a, b in pairs if a.energy_j > 1.001 * b.energy_j)
@@ -90,22 +90,22 @@ class Curve:
         return tuple(best)
 
     def jct_at(self, energy_j: float) -> float | None:
-        """Return the mean JCT at some energy; None below the least energy of any point."""
+        """Return the mean JCT at the given energy; None below the least energy of any point."""
         return _along(self.envelope(), energy_j)
 
     def energy_at(self, jct_s: float) -> float | None:
-        """Return the least energy for a mean JCT; None below the shortest of any point."""
+        """Return the least energy for the given mean JCT; None below the shortest of any point."""
         return _along([(jct, energy) for energy, jct in reversed(self.envelope())], jct_s)
 
 
 def energy_unit(curves: Iterable[Curve]) -> tuple[float, str]:
-    """Return the joules of the unit in which the energies of curves are shown, and its name."""
+    """Return the unit for the energies of the given curves: its joules and its name."""
     used_j = [point.energy_j for curve in curves for point in curve.points]
     return (3.6e9, "MWh") if max(used_j, default=0.0) >= 3.6e9 else (3.6e6, "kWh")
 
 
 def _along(pairs: Pairs, place: float) -> float | None:
-    """Return the value at a place of pairs (place, value) in order; None before the first."""
+    """Interpolate ordered pairs (place, value) at the given place; return None before the first."""
     if not pairs or place < pairs[0][0] * (1.0 - 1e-12):  # rounding
         return None
     places, values = zip(*pairs, strict=True)
@@ -115,7 +115,7 @@ def _along(pairs: Pairs, place: float) -> float | None:
 def curves_of(
     results: Iterable[Result], comparators: Collection[str] = COMPARATORS
 ) -> tuple[Curve, ...]:
-    """Return the curve of each policy; all results are of one instance, changed alike."""
+    """Return the curve of each policy; all results are of one instance with the same changes."""
     grouped: dict[str, dict[float, list[Result]]] = {}
     for result in results:
         sustained_w = result.variant.sustained_w or 0.0
@@ -151,9 +151,10 @@ def _point(sustained_w: float, runs: tuple[Result, ...]) -> FrontierPoint:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """All policies at one energy: mean JCT by label, None where no point has so little energy.
+    """All policies at one energy.
 
-    `best` is the label of the best of ronda's own policies, if any has a value.
+    `jct_s` is the mean JCT by label, None where no point has so little energy. `best` is the label
+    of the best of ronda's own policies, if any has a value.
     """
 
     energy_j: float
@@ -161,16 +162,16 @@ class Level:
     jct_s: dict[str, float | None]
 
     def ratio(self, label: str) -> float | None:
-        """Return a policy's mean JCT over that of the best of ronda's own."""
+        """Return a policy's mean JCT relative to the best of ronda's own policies."""
         best = None if self.best is None else self.jct_s[self.best]
         reached = self.jct_s[label]
         return None if best is None or reached is None else reached / best
 
 
 def levels_of(found: Sequence[Curve], count: int) -> tuple[Level, ...]:
-    """Compare all policies at energies spaced evenly from the least to the most of all envelopes.
+    """Compare all policies at `count` energies, evenly spaced over the range of the envelopes.
 
-    With more than that no policy does any better.
+    No policy improves with more energy than that.
     """
     used = [energy for curve in found for energy, _ in curve.envelope()]
     if not used:
@@ -180,7 +181,7 @@ def levels_of(found: Sequence[Curve], count: int) -> tuple[Level, ...]:
 
 
 def level(found: Sequence[Curve], energy_j: float) -> Level:
-    """Compare all policies at one energy."""
+    """Compare all policies at the given energy."""
     reached = {curve.label: curve.jct_at(energy_j) for curve in found}
     own = {c.label: jct for c in found if c.own and (jct := reached[c.label]) is not None}
     return Level(energy_j, min(own, key=own.__getitem__) if own else None, reached)
@@ -188,10 +189,10 @@ def level(found: Sequence[Curve], energy_j: float) -> Level:
 
 @dataclass(frozen=True, slots=True)
 class FrontierVerdict:
-    """How the best of ronda's own policies does against a targeted comparator.
+    """The result of the best of ronda's own policies against a targeted comparator.
 
-    `met` and `missed` are (joules, ratio) where both have a value and the target is reached or
-    not; with the joules of `unreachable` the comparator has no point.
+    `met` and `missed` hold pairs (joules, ratio) where both have a value and the target is reached
+    or not. At the joules of `unreachable` the comparator has no point.
     """
 
     label: str
@@ -202,9 +203,9 @@ class FrontierVerdict:
 
 
 def verdicts(found: Sequence[Curve], levels: Sequence[Level]) -> tuple[FrontierVerdict, ...]:
-    """Hold the best of ronda's own policies against each targeted comparator that was run.
+    """Compare the best of ronda's own policies with each targeted comparator that was run.
 
-    Energies with which none of ronda's own has a point do not count.
+    Energies at which none of ronda's own policies has a point do not count.
     """
     made = []
     for label in (c.label for c in found if not c.own and c.policy in TARGETED):
@@ -218,16 +219,17 @@ def verdicts(found: Sequence[Curve], levels: Sequence[Level]) -> tuple[FrontierV
 
 
 FASTER, THRIFTIER = 1.25, 0.15
-"""Ours should be this many times faster at equal energy, or use this share less at equal JCT,
-somewhere, and be worse nowhere."""
+"""The targets of ronda's own policies: somewhere they should be faster by this factor at equal
+energy, or use less energy by this share at equal JCT, and they should be worse nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Duel:
     """The best own policy and the strongest comparator at one energy, or at one mean JCT.
 
-    `at` is that energy in joules, or those seconds. `gain` is the comparator's mean JCT over ours;
-    or the share of its energy that ours does not need. `own` is None where ours gets nowhere near.
+    `at` is that energy in joules, or that mean JCT in seconds. `gain` is the ratio of the
+    comparator's mean JCT to ours, or the share of the comparator's energy that ours saves. `own` is
+    None if no own policy reaches `at`.
     """
 
     at: float
@@ -237,13 +239,13 @@ class Duel:
 
 
 def at_equal_energy(curves: Sequence[Curve]) -> tuple[Duel, ...]:
-    """Return a duel at the energy of every point of both envelopes where comparators have one."""
+    """Return a duel at each energy on an envelope at which a comparator has a value."""
     places = {energy for curve in curves for energy, _ in curve.envelope()}
     return _duels(curves, places, Curve.jct_at, lambda ours, theirs: theirs / ours, 0.0)
 
 
 def at_equal_jct(curves: Sequence[Curve]) -> tuple[Duel, ...]:
-    """Return a duel at the mean JCT of every point of both envelopes that comparators reach."""
+    """Return a duel at each mean JCT on an envelope that a comparator reaches."""
     places = {jct for curve in curves for _, jct in curve.envelope()}
     return _duels(curves, places, Curve.energy_at, lambda ours, theirs: 1.0 - ours / theirs, -1.0)
 
@@ -255,9 +257,9 @@ def _duels(
     gain: Callable[[float, float], float],
     lost: float,
 ) -> tuple[Duel, ...]:
-    """Return the least value of either side at each place; `lost` is the gain where ours has none.
+    """Return a duel of each side's least value at each place; `lost` is the gain if ours has none.
 
-    Of equal values the first label counts.
+    Among equal values, the first label in alphabetical order wins.
     """
     found = []
     for place in sorted(places):
@@ -273,12 +275,12 @@ def _duels(
 
 
 def strongest(curves: Sequence[Curve]) -> frozenset[str]:
-    """Return the comparators of which no other one is better at every energy."""
+    """Return the comparators that are the best comparator at some energy."""
     return frozenset(duel.rival for duel in at_equal_energy(curves))
 
 
 def spans(duels: Sequence[Duel]) -> list[tuple[float, float, Duel]]:
-    """Return (from, to, duel) where the same two meet at neighbouring places, their worst duel."""
+    """Return (from, to, worst duel) for each run of neighbouring duels between the same two."""
     found = []
     for _, group in groupby(duels, key=lambda duel: (duel.own, duel.rival)):
         met = list(group)

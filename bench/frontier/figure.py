@@ -20,13 +20,13 @@ def frontier(
 ) -> Chart:
     """Show ronda's own curves, the strongest comparators and the clairvoyant frontier.
 
-    Comparators that another one beats at every energy are left to the tables and the CSV file;
-    a curve that uses more energy at a smaller budget says so.
+    Comparators that others beat at every energy appear only in the tables and the CSV file. A mark
+    in the legend identifies curves that use more energy at a smaller budget.
 
-    Filled markers are on a policy's envelope, hollow ones are points that it beats elsewhere with
-    less energy (a dotted line goes from budget to budget). The envelope goes on level to the
-    right: more energy need not be spent. `labels` give the colours; `every` curve is
-    shown if asked for.
+    Filled markers are on a policy's envelope. Hollow markers are points that the policy beats
+    elsewhere with less energy; a dotted line connects the budgets in order. The envelope continues
+    level to the right, because a policy can leave energy unspent. `labels` fix the colours; `every`
+    shows all curves.
     """
     rivals = strongest(curves)
     order = labels or [curve.label for curve in curves]
@@ -66,7 +66,7 @@ def frontier(
 
 
 def _curve(curve: Curve, index: int, right_j: float, unit: str) -> Iterator[Marks]:
-    """Yield the lines of a curve, and its points off the envelope and on it."""
+    """Yield the lines of a curve, its points off the envelope, and its points on it."""
     envelope = curve.envelope()
     name = f"{curve.label} †" if curve.rises else curve.label
     shared: dict[str, Any] = {"name": name, "colour": index}
@@ -97,7 +97,7 @@ def _curve(curve: Curve, index: int, right_j: float, unit: str) -> Iterator[Mark
 
 
 def _impossible(bound: Steps, right_j: float, limits: tuple[float, float]) -> Marks:
-    """Return where no schedule can be: below the bound, and left of it."""
+    """Return the area below and to the left of the bound, where no schedule can be."""
     energies, seconds = zip(*bound, strict=True)
     return Marks(
         "area",
@@ -111,9 +111,9 @@ def _impossible(bound: Steps, right_j: float, limits: tuple[float, float]) -> Ma
 
 
 def prices(name: str, labels: Sequence[str], worths: Mapping[tuple[str, float], Worth]) -> Chart:
-    """Show over time what GPUs and energy were worth by the prices, at each policy's least budget.
+    """Show the worth of GPUs and energy over time, from the prices at each policy's least budget.
 
-    The numbers of all budgets are in the CSV file.
+    The CSV file has the numbers of all budgets.
     """
     from_loosest = sorted(worths.items(), key=lambda pair: -pair[0][1])
     tightest = {label: (factor, said) for (label, factor), said in from_loosest}

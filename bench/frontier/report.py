@@ -1,4 +1,4 @@
-"""What a sweep says about an instance: curves, equal energy, targets, shadow prices, rankings."""
+"""The findings of a sweep on an instance: curves, equal energy, targets, prices, rankings."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ from ronda.instances.schedule import Schedule
 class Ranking:
     """Policies ranked by mean JCT at one budget of a changed instance.
 
-    `change` is empty for the instance as it is; `swapped` are pairs that rank the other way round
-    there.
+    `change` is empty for the unchanged instance. `swapped` holds the pairs of policies that have
+    the opposite order on the unchanged instance.
     """
 
     change: str
@@ -40,11 +40,11 @@ class Ranking:
 
 
 class Frontier:
-    """The results of a sweep over one instance, from its runs of all changes and budgets.
+    """The results of a sweep on one instance, from its runs with all changes and budgets.
 
-    A budget factor of 1 stands for `full_w` watts. `curves` and `levels` are of the instance
-    without its budget; `worths` by policy and budget factor; `rankings` are empty where nothing
-    was varied. Energies are shown in a `unit` of `unit_j` joules.
+    A budget factor of 1 means `full_w` watts. `curves` and `levels` belong to the instance without
+    other changes; `worths` is by policy and budget factor; `rankings` is empty if nothing was
+    varied. Energies are shown in a `unit` of `unit_j` joules.
     """
 
     def __init__(
@@ -86,9 +86,9 @@ def frontiers(
     comparators: Collection[str],
     progress: Callable[[str, float], None],
 ) -> list[Frontier]:
-    """Return the frontier of each instance from the runs of a folder; bounds are kept in it.
+    """Return the frontier of each instance from a folder of runs; the folder also keeps the bounds.
 
-    Of the runs that are `there` those count that belong to the ones `asked` for.
+    `there` are all runs in the folder. Only those that belong to the runs `asked` for count.
     """
     made = []
     for name, instance in instances.items():
@@ -103,7 +103,7 @@ def frontiers(
 def _worths(
     instance: Instance, found: Sequence[Curve], layout: Layout
 ) -> dict[tuple[str, float], Worth]:
-    """Return the shadow prices of each policy's first seed, where its runs have prices."""
+    """Return the shadow prices of each policy's first seed, if its runs have prices."""
     made = {}
     for curve in found:
         for point in curve.points:

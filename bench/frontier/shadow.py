@@ -1,16 +1,16 @@
-"""Shadow prices in seconds of mean JCT: what one more kilowatt, GPU or GPU-hour would save.
+"""Shadow prices: the seconds of mean JCT that one more kilowatt, GPU or GPU-hour would save.
 
-Two ways, which need not agree:
+There are two estimates, which may disagree:
 
-* **measured**: differences between runs. Along a curve the difference quotient of mean JCT over
-  sustained power; between an instance and the same with more nodes that over GPUs (the budget
-  stays, so the new nodes' idle power has to be paid from it).
+* **measured**: differences between runs. Along a curve, the estimate is the difference quotient of
+  mean JCT and sustained power. Between an instance and the same instance with more nodes, it is
+  that of mean JCT and GPUs. The budget stays, so it also pays for the new nodes' idle power.
 * **from prices**: a policy with objective ``rank`` values a round's plan in seconds of total flow
-  time saved per second (`ronda.formulations.objectives.rank`), so the price of a resource is that
-  per GPU or watt. Over J jobs, price x 3600 / J is what one more GPU for an hour saves of the mean
-  JCT, and the sum over rounds what one more for the whole run does. This is the model's opinion: it
-  knows no future arrival, and a price holds for a small change only. Prices of other objectives are
-  in units that cannot be converted, and are left out.
+  time saved per second (`ronda.formulations.objectives.rank`), so a resource's price is that value
+  per GPU or watt. With J jobs, one more GPU for an hour saves price x 3600 / J of the mean JCT, and
+  one more GPU for the whole run saves the sum over rounds. This estimate is the model's: the model
+  knows no future arrivals, and a price holds only for a small change. Prices of other objectives
+  have units that cannot be converted, and are left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,10 +29,10 @@ from ronda.instances.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """What one more of each resource saves of the mean JCT, by the prices of each decision.
+    """The savings of mean JCT per unit of each resource, from the prices of each decision.
 
-    All are (R,): when a decision was made, how long it stood, and seconds of mean JCT per GPU-hour
-    (of the pool whose GPUs are dearest) and per kilowatt-hour.
+    All fields have shape (R,): the time of each decision, how long it lasted, and seconds of mean
+    JCT per GPU-hour (of the pool with the dearest GPUs) and per kilowatt-hour.
     """
 
     time_s: Floats
@@ -41,7 +41,7 @@ class Worth:
     kwh_s: Floats
 
     def of_run(self) -> dict[str, float]:
-        """Return what one more kilowatt or GPU for the whole run saves, and means over time."""
+        """Return the savings of one more kilowatt or GPU for the whole run, and means over time."""
         hours = self.lasts_s / 3600.0
         return {
             "kw_priced_s": float(self.kwh_s @ hours),
@@ -59,11 +59,11 @@ SHADOWS = {
     "gpu_hour_s": "GPU-hour (prices)",
     "kwh_s": "kWh (prices)",
 }
-"""What one more of each resource is worth, in seconds of mean JCT: a kilowatt (measured between a
-budget and the next) or a GPU (measured with more nodes) for the whole run, an hour of either."""
+"""The worth of one more unit of each resource in seconds of mean JCT: a kilowatt (measured between
+neighbouring budgets) or a GPU (measured with more nodes) for the whole run, or for an hour."""
 
 Shadow = dict[str, Any]
-"""The columns of `SHADOWS` for the policy `label` at the budget `factor`; None: not known."""
+"""The columns of `SHADOWS` for the policy `label` at the budget `factor`; None means unknown."""
 
 
 def shadows(
@@ -72,9 +72,10 @@ def shadows(
     larger: Mapping[int, Sequence[Curve]],
     worths: Mapping[tuple[str, float], Worth],
 ) -> tuple[Shadow, ...]:
-    """Return a row for each policy and budget of which anything is known.
+    """Return a row for each policy and budget with any known shadow price.
 
-    `larger` holds the curves with more nodes, by their number; `worths` is by label and factor.
+    `larger` maps a number of additional nodes to the curves with these nodes; `worths` is by label
+    and factor.
     """
     made = []
     nodes = min(larger, default=0)
@@ -94,7 +95,7 @@ def shadows(
 
 
 def kilowatt_saves(curve: Curve) -> dict[float, float]:
-    """Return by budget factor the seconds of mean JCT per kilowatt up to the next budget."""
+    """Return the seconds of mean JCT saved per kilowatt up to the next budget, by budget factor."""
     return {
         low.factor: (low.mean_jct_s - high.mean_jct_s) / (high.sustained_w - low.sustained_w) * 1e3
         for low, high in pairwise(curve.points)
@@ -102,9 +103,9 @@ def kilowatt_saves(curve: Curve) -> dict[float, float]:
 
 
 def gpu_saves(curve: Curve, larger: Curve, gpus: int) -> dict[float, float]:
-    """Return by budget factor the seconds of mean JCT that each of `gpus` more GPUs saved.
+    """Return the seconds of mean JCT saved per additional GPU, by budget factor.
 
-    `larger` is the curve of the same policy on the instance that has them.
+    `larger` is the curve of the same policy on the instance with `gpus` more GPUs.
     """
     with_more = {point.sustained_w: point.mean_jct_s for point in larger.points}
     return {
@@ -115,10 +116,10 @@ def gpu_saves(curve: Curve, larger: Curve, gpus: int) -> dict[float, float]:
 
 
 def worth(instance: Instance, schedule: Schedule) -> Worth | None:
-    """Return what resources were worth by the prices of a run's plans.
+    """Return the worth of resources according to the prices of a run's plans.
 
-    None if no plan had prices, or the policy's objective is not ``rank``. The instance is the one
-    that was run, budget included.
+    Return None if no plan had prices or the policy's objective is not ``rank``. `instance` is the
+    one that was run, including its budget.
     """
     rounds = schedule.rounds
     if schedule.config.get("objective") != "rank" or not any(r.prices for r in rounds):

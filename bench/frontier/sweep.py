@@ -1,4 +1,4 @@
-"""Sweeps over energy budgets: as a suite, and the results in a folder that belong to one."""
+"""Sweeps over energy budgets: a sweep as a suite, and the results of a folder that belong to it."""
 
 import math
 import re
@@ -18,7 +18,7 @@ from ronda.solvers.registry import POLICIES
 
 
 def parse_budgets(text: str) -> tuple[float, ...]:
-    """Read ``"0.5:1.0:6"`` (from, to, how many) or ``"0.6,0.8"`` as ascending budget factors."""
+    """Read ``"0.5:1.0:6"`` (from, to, count) or ``"0.6,0.8"`` as ascending budget factors."""
     expected = "LOW:HIGH:COUNT or factors with commas, as in 0.5:1.0:6 or 0.6,0.8"
     span = re.fullmatch(r"([^:,]+):([^:,]+):\s*(\d{1,9})\s*", text, re.ASCII)
     factors = [_number(part) for part in (span.groups()[:2] if span else text.split(","))]
@@ -26,7 +26,7 @@ def parse_budgets(text: str) -> tuple[float, ...]:
         raise InputError("--budgets", repr(text), expected)
     if span is not None:
         low, high, count = *factors, int(span[3])
-        if not 2 <= count <= 1000 or high <= low:  # more are taken for a slip of the pen
+        if not 2 <= count <= 1000 or high <= low:  # more factors are probably a typing error
             what = "a rising range of 2 to 1000 factors"
             raise InputError("--budgets", repr(text), what)
         factors = np.linspace(low, high, count).tolist()
@@ -34,9 +34,9 @@ def parse_budgets(text: str) -> tuple[float, ...]:
 
 
 def parse_changes(texts: Iterable[str]) -> list[dict[str, float]]:
-    """Read ``"idle=0.7,1.3"``, ``"power=0.9,1.1"``, ``"nodes=1"`` as one change a number.
+    """Read ``"idle=0.7,1.3"``, ``"power=0.9,1.1"`` or ``"nodes=1"`` as one change per number.
 
-    What changes nothing is left out.
+    Numbers that change nothing are left out.
     """
     found: list[dict[str, float]] = []
     for text in texts:
@@ -62,7 +62,7 @@ def _number(text: str) -> float:
 
 
 def parse_comparators(text: str) -> frozenset[str]:
-    """Read ``"fifo,srtf"``; InputError if one is no policy's name."""
+    """Read ``"fifo,srtf"``; raise InputError if a name is not a policy's."""
     names = [part.strip() for part in text.split(",")]
     for name in names:
         if name not in POLICIES:
@@ -71,10 +71,10 @@ def parse_comparators(text: str) -> frozenset[str]:
 
 
 def sweep(factors: Sequence[float], changes: Iterable[dict[str, float]], **part: Any) -> Suite:
-    """Return budgets x changes, one after the other, as a suite with the fields of a `part`.
+    """Return all pairs of a budget and a change as a suite; `part` has the suite's other fields.
 
-    A factor of the budget stands for the same watts whatever else is changed: what is wrong about
-    power figures does not change what may be spent.
+    A budget factor means the same watts under every change: an error in the power figures does not
+    change how much energy may be spent.
     """
     runs = tuple(SuitePart(change=change) for change in ({}, *changes))
     return Suite(**part, change={"budget": list(factors)}, runs=runs)
@@ -83,10 +83,10 @@ def sweep(factors: Sequence[float], changes: Iterable[dict[str, float]], **part:
 def belonging(
     instance: Instance, results: Iterable[Result], asked: Sequence[Result]
 ) -> list[Result]:
-    """Return the results of an instance: those asked for, then earlier ones of the same folder.
+    """Return the results of an instance: those `asked` for, then earlier ones in the same folder.
 
-    An earlier one counts if it is of this very instance, changed as it says, and its policy,
-    budget, change and seed were not asked for now (with another time limit, say).
+    An earlier result counts if its fingerprint is that of the instance with its changes, and if its
+    policy, budget, change and seed were not asked for now (say, with another time limit).
     """
     print_of = cache(lambda variant: fingerprint(variant.apply(instance)))
     chosen: dict[tuple[str, Variant, int], Result] = {}

@@ -21,7 +21,7 @@ _NONE = "–"
 
 
 def frontier_report(made: Frontier) -> Report:
-    """Return a frontier as a report; tables without rows are left out."""
+    """Return a frontier as a report without empty tables."""
     fields = {
         "instance": made.instance.name,
         "full_w": made.full_w,
@@ -158,7 +158,7 @@ def _duels(made: Frontier) -> Table:
 
 
 def duel_words(made: Frontier) -> str:
-    """Say where ronda's policies are furthest ahead of the strongest comparator, where behind."""
+    """Say where ronda's policies lead the strongest comparator by most, and where they lag."""
     unit_j, unit = made.unit_j, made.unit
     faster = max(made.equal_energy, key=lambda duel: duel.gain)
     less = max(made.equal_jct, key=lambda duel: duel.gain)
@@ -174,7 +174,7 @@ def duel_words(made: Frontier) -> str:
 
 
 def verdict_words(verdict: FrontierVerdict, unit_j: float, unit: str) -> str:
-    """Say whether the target against a comparator is met, and where it is not."""
+    """Say whether ronda's policies meet the target against a comparator, and where they do not."""
     ratios = [ratio for _, ratio in (*verdict.met, *verdict.missed)]
     head = f"target {verdict.target}× against {verdict.label}"
     if not ratios:

@@ -1,6 +1,6 @@
 """A folder of results as one HTML page that works without a network.
 
-Here is what the page shows and how it is packed. Its templates, styles and script stand in
-``bench/data/report``; Plotly draws, DataTables sorts. The room's modules load Jinja2 and are
-imported by their path.
+This package collects the page's contents and packs them. The page's templates, styles and script
+are in ``bench/data/report``; Plotly draws charts, and DataTables sorts tables. The modules load
+Jinja2, so import them by their full paths.
 """

@@ -1,4 +1,4 @@
-"""The charts of all runs, each with a caption that says all."""
+"""The charts of all runs, each with a self-contained caption."""
 
 import tomllib
 from collections.abc import Collection, Iterable, Sequence
@@ -37,7 +37,7 @@ Samples = dict[tuple[str, str], list[float]]
 
 
 class PageChart(msgspec.Struct):
-    """A chart of a `section`; `choice` names its workload, where there are several."""
+    """A chart of a `section`; `choice` names its workload if there are several."""
 
     section: str
     choice: str
@@ -53,13 +53,13 @@ def _shown(section: str, choice: str, caption: str, chart: Chart | Panel) -> Pag
 
 
 def caption(section: str, name: str = "one", **fields: object) -> str:
-    """Return what stands under a chart."""
+    """Return the text below a chart."""
     text: str = tomllib.loads(part("captions.toml"))[section][name]
     return text.format(**fields)
 
 
 def quality(found: Reported) -> list[PageChart]:
-    """Return mean JCT against the time of a decision: of all workloads, and of each."""
+    """Return charts of mean JCT against decision time, for all workloads together and for each."""
     made = []
     for name, runs in found.workloads.items():
         shown = sound(runs)
@@ -106,7 +106,7 @@ def _point(found: Reported, label: str, runs: Sequence[Result]) -> Marks:
 
 
 def profiles(found: Reported) -> list[PageChart]:
-    """Return the performance profile of mean JCTs, where there are several workloads."""
+    """Return the performance profile of mean JCTs if there are several workloads."""
     jct_s = np.full((len(found.workloads), len(found.labels)), inf)
     for row, runs in enumerate(found.workloads.values()):
         for label, own in sound(runs).items():
@@ -129,7 +129,7 @@ def profiles(found: Reported) -> list[PageChart]:
 def distributions(
     found: Reported, section: str, samples: Samples, sizes: dict[tuple[str, str], int]
 ) -> list[PageChart]:
-    """Return the share of jobs, or of decisions, within a time: a chart for each workload.
+    """Return for each workload a chart of the share of jobs, or of decisions, within a given time.
 
     `sizes` says how many samples there would be if all had ended.
     """
@@ -165,7 +165,7 @@ def frontier(found: Reported) -> list[PageChart]:
 
 
 def _bound(found: Reported, runs: Sequence[Result]) -> Steps:
-    """Return the clairvoyant frontier that the command kept, if it did."""
+    """Return the clairvoyant frontier that the command stored, or an empty one."""
     loosest = max(runs, key=lambda run: run.variant.sustained_w or 0.0)
     try:
         kept = load_record(found.folder / "bounds.json", dict[str, Steps])
@@ -177,7 +177,7 @@ def _bound(found: Reported, runs: Sequence[Result]) -> Steps:
 
 
 def anytime(found: Reported) -> list[PageChart]:
-    """Return the primal gap over time, of each round and of all."""
+    """Return charts of the primal gap over time, for each round and for all rounds together."""
     asked = {run.instance: found.question(run) for run in found.results}
     rounds = {name: question for name, question in asked.items() if isinstance(question, Round)}
     known = [run for run in found.results if run.instance in rounds]
@@ -208,7 +208,7 @@ def _marker(
     high: float,
     right: float = 0.0,
 ) -> Marks:
-    """Return a marker, with bars where its interval is known and up to `right` of it."""
+    """Return a marker with a vertical bar for a known interval and a bar of length `right`."""
     return Marks(
         "points",
         [x],

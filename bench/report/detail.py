@@ -1,4 +1,4 @@
-"""A run in few bytes: its nodes and jobs, bars, rounds and charts over time."""
+"""A compact encoding of a run: its nodes and jobs, bars, rounds and charts over time."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from ronda.instances.plan import gap_between
 from ronda.instances.schedule import RoundRecord, Schedule, Segment
 
 STEPS = 2000
-"""Steps of a series that are kept; of a longer one means over as many equal stretches."""
+"""The most steps of a series; a longer series becomes means over this many equal intervals."""
 
 FATES = {
     "failed": "failed",
@@ -27,14 +27,14 @@ FATES = {
     "unfinished": "unfinished",
     "completed": "complete",
 }
-"""How the page says how a job ended."""
+"""The page's words for the state in which a job ended."""
 
 Packed = dict[str, Any]
-"""What the page's script unpacks."""
+"""Data that the page's script unpacks."""
 
 
 def workload_of(instance: Instance) -> Packed:
-    """Return what runs of an instance share: its nodes and its jobs."""
+    """Return the data that runs of an instance share: its nodes and its jobs."""
     groups = [g for g in instance.cluster.node_groups for _ in range(g.count)]
     return {
         "nodes": [f"{k} · {group.name}" for k, group in enumerate(groups)],
@@ -51,7 +51,7 @@ def workload_of(instance: Instance) -> Packed:
 
 
 def run_of(instance: Instance, schedule: Schedule) -> Packed:
-    """Return a run; times are ticks from one to the next, floats have five digits."""
+    """Return the data of a run; times are differences in ticks, floats have five digits."""
     tick_s = float(10.0 ** np.floor(np.log10(max(schedule.end_s, 1.0)) - 5.0))
     numbers = {id(s): k for k, s in enumerate(s for o in schedule.jobs for s in o.segments)}
     held = [(k, s) for k, outcome in enumerate(schedule.jobs) for s in outcome.segments]
@@ -72,7 +72,7 @@ def run_of(instance: Instance, schedule: Schedule) -> Packed:
 
 
 def _over_time(instance: Instance, schedule: Schedule) -> Packed:
-    """Return the panels of a run over time, without its bars, and what the page says of them."""
+    """Return a run's panels over time without Gantt bars, and the numbers that the page states."""
     use, end_s = usage_of(instance, schedule), schedule.end_s
     gpus, watts = (thinned(use.time_s, values, end_s) for values in (use.gpus, use.watts))
     queue = thinned(*queue_of(schedule), end_s)
@@ -94,7 +94,7 @@ def _over_time(instance: Instance, schedule: Schedule) -> Packed:
 def thinned(
     time_s: Floats, values: Floats, end_s: float, most: int = STEPS
 ) -> tuple[Floats, Floats]:
-    """Return a step series (T,) up to the end, of no more steps: means over equal stretches."""
+    """Return a step series up to `end_s` with at most `most` steps: means over equal intervals."""
     times = np.append(time_s, end_s)
     if len(time_s) > most:
         area = np.append(0.0, np.cumsum(values * np.diff(times)))

@@ -1,4 +1,4 @@
-"""A folder of results as it is found: runs, tables, and what is missing, in words."""
+"""A folder of results: its runs, its tables, and descriptions of missing parts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -25,12 +25,12 @@ from ronda.instances.schedule import Schedule
 from ronda.instances.tables.table import Table
 
 KINDS = {"comparison": "compare", "frontier": "frontier", "anytime": "anytime", "run": "run"}
-"""What folders may be of, and the commands that make them."""
+"""The kinds of folders, and the commands that make them."""
 
 
 @dataclass
 class Reported:
-    """A folder of results: its `kind`, what it is `about`, its runs; `gaps` grow as it is read."""
+    """A folder of results with its `kind`, description and runs; `gaps` grow as it is read."""
 
     folder: Path
     kind: str
@@ -41,12 +41,12 @@ class Reported:
 
     @property
     def title(self) -> str:
-        """What the page is called."""
+        """The title of the page."""
         return self.folder.resolve().name
 
     @cached_property
     def workloads(self) -> dict[str, list[Result]]:
-        """The runs by what they are of: an instance or a round, and how it was changed."""
+        """The runs by workload: an instance or a round, with its changes."""
         made: dict[str, list[Result]] = {}
         for result in self.results:
             made.setdefault(result.workload, []).append(result)
@@ -54,11 +54,11 @@ class Reported:
 
     @cached_property
     def labels(self) -> list[str]:
-        """The policies, as their user wrote them."""
+        """The policies as the user wrote them."""
         return list(dict.fromkeys(result.label for result in self.results))
 
     def tables(self) -> list[Table]:
-        """Return the tables as the command printed them; of the runs where it has not yet."""
+        """Return the tables as the command printed them, or else tables of the runs."""
         try:
             there = read_tables(self.folder)
         except (msgspec.DecodeError, InputError, TypeError, KeyError):
@@ -73,7 +73,7 @@ class Reported:
         return [each.table(results) for each in made]
 
     def question(self, result: Result) -> Instance | Round | None:
-        """Return what a run was of; None, and a gap, where that is not known any more."""
+        """Return the instance or round of a run; or record a gap and return None."""
         key = result.fingerprint
         if key not in self._questions:
             self._questions[key] = kept(self.folder, result)
@@ -85,7 +85,7 @@ class Reported:
         return self._questions[key]
 
     def schedule(self, result: Result) -> Schedule | None:
-        """Return the schedule of a run that ended; None, and a gap, where it cannot be read."""
+        """Return the schedule of a run that ended; or record a gap and return None."""
         layout = Layout(self.folder)
         path = layout.schedule(result.key)
         if self.kind == "run":
@@ -110,12 +110,12 @@ def by_label(runs: Iterable[Result]) -> dict[str, list[Result]]:
 
 
 def sound(runs: Iterable[Result]) -> dict[str, list[Result]]:
-    """Return runs by policy, without policies of which a run failed or broke a rule."""
+    """Return runs by policy, without policies that have a failed or invalid run."""
     return {k: own for k, own in by_label(runs).items() if not any(run.fault for run in own)}
 
 
 def find(folder: Path) -> Reported:
-    """Return what a folder of results holds; InputError tells a folder of anything else."""
+    """Return the contents of a folder of results; raise InputError for any other folder."""
     expected = f"the folder of a {', '.join(KINDS.values())}"
     if not folder.is_dir():
         found = "a file" if folder.exists() else "no such folder"
@@ -137,7 +137,7 @@ def find(folder: Path) -> Reported:
 
 
 def _single(folder: Path, about: dict[str, Any]) -> Result:
-    """Return the result of the folder of ``ronda run``."""
+    """Return the result in a folder of ``ronda run``."""
     if not (folder / "metrics.json").exists():
         expected = "one that ended; the same ronda run goes on"
         raise InputError(label(folder), "a run that has not ended", expected)

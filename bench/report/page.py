@@ -1,4 +1,4 @@
-"""The page: what a folder holds, put into the template with all that it needs, and written."""
+"""The page: it fills the template with a folder's contents and all libraries."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -28,13 +28,13 @@ from ronda.instances.files.storage import write_bytes
 from ronda.instances.instance import Instance
 
 PAGE = "report.html"
-"""The file in the folder."""
+"""The name of the page's file in the folder."""
 
 MOST_BYTES = 7_800_000
-"""The page is no larger: runs whose charts over time would make it so are named in it instead."""
+"""The largest size of the page: it only names the runs whose charts over time do not fit."""
 
 Watch = Callable[[float, str], None]
-"""Called with the share that is done, and with what is being read."""
+"""A callback that gets the share that is done, and the title of the run that is being read."""
 
 SECTIONS = {
     "quality": "Quality against decision time",
@@ -46,7 +46,7 @@ SECTIONS = {
     "profiles": "Performance profiles",
     "decisions": "Decision times",
 }
-"""The sections, in order: the picture of quality comes before its tables."""
+"""The sections in order; the picture of quality comes before the tables."""
 
 _OVER_TIME = {
     "run": "no schedule of a run could be read",
@@ -63,11 +63,11 @@ NEEDED: dict[str, dict[str, str]] = {
     "anytime": {"anytime": "no run ended with a plan whose round is known"},
     "run": _OVER_TIME,
 }
-"""By kind of folder: its sections, and why one has nothing to show."""
+"""The sections of each kind of folder, with the reason if a section has nothing to show."""
 
 
 def write_report(folder: Path, watch: Watch | None = None) -> Path:
-    """Write the page of a folder of results into it, whole or not at all; return where."""
+    """Write the page of a folder of results into it, whole or not at all; return its path."""
     found = find(folder)
     page = page_of(found, watch or (lambda share, name: None))
     write_bytes(folder / PAGE, page.encode())
@@ -120,7 +120,7 @@ def page_of(found: Reported, watch: Watch) -> str:
 
 @cache
 def _libraries() -> dict[str, str]:
-    """Return the page's libraries, packed: to compress them takes longer than all else."""
+    """Return the page's compressed libraries; caching saves the slowest step of making a page."""
     return {
         "plotly": packed(text("plotly", "package_data/plotly.min.js")),
         "datatables": packed(text("itables", "html/dt_bundle.js")),
@@ -128,7 +128,7 @@ def _libraries() -> dict[str, str]:
 
 
 def _firsts_first(results: Sequence[Result]) -> list[Result]:
-    """Return the runs with the first seed of each policy and workload before the others."""
+    """Return the runs so that the first run of each policy and workload precedes later ones."""
     seen: dict[tuple[str, str], int] = {}
     ranks = []
     for result in results:
@@ -139,7 +139,7 @@ def _firsts_first(results: Sequence[Result]) -> list[Result]:
 
 
 class _Runs:
-    """What schedules say: samples for distributions, and each run packed, the first ones first."""
+    """The data from schedules: samples for distributions, and packed runs, first seeds first."""
 
     def __init__(self, found: Reported) -> None:
         self.found = found
@@ -179,7 +179,7 @@ class _Runs:
         self.index.append({"key": key, "of": room, "mean_jct_s": mean_s} | named)
 
     def within(self, room: int) -> tuple[dict[str, str], list[str]]:
-        """Return the packed runs that fit into so many bytes, and the titles of the others."""
+        """Return the packed runs that fit into `room` bytes, and the titles of the others."""
         fitting, left_out = dict[str, str](), []
         for title, blobs in self._blobs:
             new = {key: text for key, text in blobs.items() if key not in fitting}

@@ -1,7 +1,7 @@
 """A chart as the page draws it: Plotly's traces and layout.
 
-A trace has a `policy`, its place in the palette, in place of a colour: the page's script knows the
-colours of its themes.
+Instead of a colour, a trace has a `policy`, which is an index into the palette, because the page's
+script knows the colours of its themes.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ Plotly = dict[str, Any]
 
 
 def plotly(chart: Chart, most: int = 160) -> tuple[list[Plotly], Plotly]:
-    """Return the traces and the layout of a chart; lines have at most so many points."""
+    """Return the traces and the layout of a chart; lines have at most `most` points."""
     traces: list[Plotly] = []
     layout: Plotly = {}
     shapes, notes = list[Plotly](), list[Plotly]()
@@ -58,7 +58,7 @@ def plotly(chart: Chart, most: int = 160) -> tuple[list[Plotly], Plotly]:
 
 
 def _domains(chart: Chart) -> Iterator[tuple[list[float], list[float]]]:
-    """Yield the part of the width and of the height that each panel takes."""
+    """Yield the ranges of width and height that each panel occupies."""
     weights = [panel.weight for panel in chart.panels[:: chart.columns]]
     whole, wide = sum(weights), 0.85 if chart.columns > 1 else 1.0
     gap = 0.2 * min(weights) if len(weights) > 1 else 0.0
@@ -90,7 +90,7 @@ def _axis(axis: Axis, dtick: str | int) -> Plotly:
 
 
 def _rule(marks: Marks, panel: Panel, x: str, y: str) -> Plotly:
-    """Return a line across a panel, as a shape."""
+    """Return a line across a panel as a shape."""
     level = len(marks.y) > 0
     at = float(marks.y[0]) / panel.y.unit if level else float(marks.x[0]) / panel.x.unit
     along, across = ("x", "y") if level else ("y", "x")
@@ -105,7 +105,7 @@ def _rule(marks: Marks, panel: Panel, x: str, y: str) -> Plotly:
 
 
 def _traces(marks: Marks, panel: Panel, most: int) -> Iterator[Plotly]:
-    """Yield the trace of marks; of an area on a base that one before."""
+    """Yield the trace of marks; for a filled area with a base, yield the base first."""
     own, filled = isinstance(marks.colour, int), marks.kind in {"area", "band"}
     shade = SHADES.get(str(marks.colour), marks.colour)
     at = np.arange(len(marks.x))

@@ -1,4 +1,4 @@
-"""What the page says in words and tables: a summary in sentences, the runs, and how it was made."""
+"""The page's words and tables: a summary in sentences, the runs, and their provenance."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from ronda.instances.tables.table import Best, Table
 from ronda.solvers.own import IN_FILE
 
 Cells = list[tuple[str, bool, float | None]]
-"""Of a row: texts, whether each is the best, and by what number a column is sorted."""
+"""A row of cells: each has a text, whether it is the best, and a number to sort by."""
 
 
 SIZES = {
@@ -24,14 +24,14 @@ SIZES = {
     "history": "learns sizes",
     "none": "looks at no sizes",
 }
-"""What policies know, in a sentence."""
+"""The words for a policy's knowledge of sizes in a sentence."""
 
 MOST_TABLES = 5
-"""Tables of single workloads that stand open."""
+"""The most tables of single workloads that are shown unfolded."""
 
 
 def cells(table: Table) -> list[Cells]:
-    """Return the rows of a table with the numbers by which they are sorted."""
+    """Return the rows of a table with numbers to sort them by."""
     keys = {column.title: column.key for column in METRICS.values()}
     made = []
     for k, row in enumerate(table.rows):
@@ -46,7 +46,7 @@ def cells(table: Table) -> list[Cells]:
 
 
 def folded(found: Reported, tables: Sequence[Table]) -> tuple[list[Table], list[Table]]:
-    """Return the tables to show, and those of single workloads if there are many: to fold."""
+    """Return the tables to show, and the tables of single workloads to fold if there are many."""
     names = {name for r in found.results for name in (r.instance, r.workload)}
     own = [table for table in tables if table.title.partition(" · ")[0] in names]
     if len(own) <= MOST_TABLES:
@@ -55,12 +55,12 @@ def folded(found: Reported, tables: Sequence[Table]) -> tuple[list[Table], list[
 
 
 def has_best(table: Table) -> bool:
-    """Return whether a number of it stands out."""
+    """Return whether the table highlights a number."""
     return any(isinstance(text, Best) for row in table.rows for text in row)
 
 
 def _number(known: Any, text: str) -> float | None:
-    """Return what a cell is sorted by: its number, or the first that its text holds."""
+    """Return the number to sort a cell by: the known one, or the first in its text."""
     if isinstance(known, int | float):
         return float(known) if isfinite(known) else None
     found = re.match(r"[×$]?(-?[\d.]+(?:e-?\d+)?)", text.replace(",", ""))
@@ -83,12 +83,12 @@ def runs(found: Reported) -> Table:
 
 
 def failures(found: Reported) -> list[str]:
-    """Return what went wrong, a line for each run."""
+    """Return the failures, one line per run."""
     return [f"{run.title}: {run.fault}" for run in found.results if run.fault]
 
 
 def contents(found: Reported) -> str:
-    """Return what the folder is of, in a sentence."""
+    """Return a sentence about the contents of the folder."""
     seeds = {result.seed for result in found.results}
     counts = (
         (len(found.labels), "policy", "policies"),
@@ -101,10 +101,10 @@ def contents(found: Reported) -> str:
 
 
 def summary(found: Reported) -> list[str]:
-    """Return the findings: who is best on each workload, how sure that is, and who knows sizes.
+    """Return the findings: each workload's best policy, how certain that is, and who knows sizes.
 
-    Ranked are policies whose runs ended well on all of its workloads, and gave nothing up. Those of
-    the user's own are named wherever they stand.
+    The ranking has only policies whose runs ended well on all of a workload's instances and gave up
+    no job. The user's own policies are named whatever their rank.
     """
     made = []
     for name, every in found.workloads.items():
@@ -143,7 +143,7 @@ def _knows(runs: Sequence[Result]) -> str:
 
 
 def _against(ours: Sequence[Result], best: Sequence[Result]) -> str:
-    """Say how many times longer ours takes than the best, and whether that may be chance."""
+    """Say how many times longer `ours` takes than `best`, and whether that may be chance."""
     pairs = []
     for run in ours:
         same = [other for other in best if other.fingerprint == run.fingerprint]
@@ -163,7 +163,7 @@ def _mean(runs: Sequence[Result], metric: str) -> Any:
 
 
 def provenance(found: Reported) -> dict[str, list[str]]:
-    """Return where the numbers come from: different versions, commits and machines, each once."""
+    """Return the origin of the numbers: distinct versions, commits, machines and limits."""
     hosts = [r.host for r in found.results if r.host]
     versions = [", ".join(f"{n} {v}" for n, v in r.versions.items()) for r in found.results]
     machines = [", ".join(f"{n.replace('_', ' ')} {v}" for n, v in host.items()) for host in hosts]

@@ -1,5 +1,5 @@
-"""Published figures of other systems beside ours: what was claimed, what we measure, the verdict.
+"""Published figures of other systems next to ours, with the claim, our measurement and the verdict.
 
-The claims are packaged records, ``bench/data/reproduction.toml``. `claims` reads and judges them,
+The claims are packaged records in ``bench/data/reproduction.toml``. `claims` reads and judges them,
 `evidence` measures, and `tables` shows both.
 """

@@ -1,4 +1,4 @@
-"""What was published, how sure that is, how ours is measured, and when a claim is met."""
+"""The published claims, how certain they are, how ours is measured, and when a claim is met."""
 
 import tomllib
 from enum import StrEnum
@@ -13,10 +13,10 @@ from ronda.instances.files.storage import read_bytes
 from ronda.instances.rules.problem import one_of, show
 
 LONG_MIN = 10.0
-"""What takes more minutes than this on two cores runs only if it is asked for by name."""
+"""A claim that takes more minutes than this on two cores runs only if the user names it."""
 
 Sure = Literal["abstract", "poster", "artifact", "second-hand", "unconfirmed"]
-"""Where a published figure was read: unconfirmed ones are never a target."""
+"""The place where a published figure was read; an unconfirmed figure is never a target."""
 
 
 class ClaimVerdict(StrEnum):
@@ -48,7 +48,8 @@ class Rule(Record, frozen=True, kw_only=True):
 class Figure(Record, frozen=True, kw_only=True):
     """The figure measured for a claim, its 95 % interval if there is one, and its origin.
 
-    `sizes` says who knew job sizes: ours, and the comparator. `note` says what failed.
+    `sizes` gives the source of job sizes for our policy and for the comparator. `note` describes a
+    failure.
     """
 
     value: float | None = None
@@ -62,13 +63,13 @@ class Figure(Record, frozen=True, kw_only=True):
 
 
 class Claim(Record, frozen=True, kw_only=True):
-    """One published figure, and how ours is measured.
+    """A published figure, and the way to measure ours.
 
-    The runs of `ours` are cells of a `suite` with these values of its axes; those that it is held
-    against have the values of `against` instead. `shows` is our figure itself, how many times that
-    of the comparator it is smaller (``times``), or by which share of it (``cut``). Of figures at
-    `each` value of further axes the greatest counts. Without a suite, a `command` that prints JSON
-    has the figure.
+    The runs of `ours` are the cells of a `suite` with these values of its axes; the comparator's
+    runs have the values of `against` instead. `shows` is our figure itself (``value``), the factor
+    by which ours is smaller than the comparator's (``times``), or the share by which it is smaller
+    (``cut``). Among the figures for `each` value of further axes, the greatest counts. Without a
+    suite, a `command` prints the figure as JSON.
     """
 
     name: Name
@@ -94,7 +95,7 @@ class Claim(Record, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """The command that measures ours, without ``ronda``; empty if there is none."""
+        """The command that measures our figure, without ``ronda``; empty if there is none."""
         seeds = f" --seeds {self.seeds}" if self.seeds else ""
         return f"compare {self.suite}{seeds}" if self.suite else self.command
 
@@ -119,20 +120,20 @@ class Claim(Record, frozen=True, kw_only=True):
 
 
 class Claims(Record, frozen=True, kw_only=True):
-    """The packaged file."""
+    """The packaged file of claims."""
 
     claim: tuple[Claim, ...]
 
 
 def claims() -> tuple[Claim, ...]:
-    """Return all claims, in the order in which they are shown."""
+    """Return all claims in display order."""
     path = PACKAGED.parent / "reproduction.toml"
     found: Claims = converted(tomllib.loads(read_bytes(path).decode()), Claims, f"{path.name}, ")
     return found.claim
 
 
 def chosen(known: tuple[Claim, ...], names: tuple[str, ...]) -> tuple[Claim, ...]:
-    """Return the claims of systems, or by their own names; all if none are named."""
+    """Return the claims with the given names or of the given systems; without names, all claims."""
     systems = dict.fromkeys(claim.system for claim in known)
     words = {*systems, *(claim.name for claim in known)}
     for name in names:
@@ -143,7 +144,7 @@ def chosen(known: tuple[Claim, ...], names: tuple[str, ...]) -> tuple[Claim, ...
 
 
 def recorded(data: bytes, place: str) -> dict[str, Figure]:
-    """Return the figures that a file holds, by the name of their claim."""
+    """Return the figures in a file by the name of their claim; refuse a damaged file."""
     try:
         return msgspec.json.decode(data, type=dict[str, Figure])
     except msgspec.DecodeError as error:

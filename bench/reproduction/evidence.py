@@ -1,4 +1,4 @@
-"""Measure a claim: carry out its command in a folder that is kept, and read our figure from it."""
+"""The measurement of a claim: run its command in a kept folder, and read our figure from it."""
 
 import shlex
 import subprocess
@@ -25,13 +25,14 @@ from ronda.instances.errors import RondaError
 from ronda.instances.files.storage import file_name, write_bytes
 
 ANSWER = "answer.json"
-"""What a command that is no suite printed, and which version it was."""
+"""The file with the output of a command that is no suite, and ronda's version."""
 
 
 def carry_out(claim: Claim, out: Path, jobs: int) -> Path:
-    """Carry out the command of a claim, as far as it has not been; returns its folder.
+    """Run the rest of a claim's command, and return the command's folder.
 
-    Its progress goes to stderr. RondaError tells that it failed; of a suite, runs that fail do not.
+    Progress goes to stderr. Raise RondaError if the command fails; failed runs of a suite are no
+    error.
     """
     words, folder = shlex.split(claim.words), out / file_name(claim.words)
     if claim.suite:
@@ -53,7 +54,7 @@ def carry_out(claim: Claim, out: Path, jobs: int) -> Path:
 
 
 def _suite(claim: Claim) -> Path:
-    """Return the packaged file of a claim's suite, whatever files the working folder has."""
+    """Return the packaged file of a claim's suite, if there is one, or else the file it names."""
     packaged = PACKAGED / claim.suite
     return packaged if packaged.exists() else Path(claim.suite)
 
@@ -72,7 +73,7 @@ def figure_of(claim: Claim, folder: Path) -> Figure:
 
 
 def _of_suite(claim: Claim, folder: Path) -> Figure:
-    """Return the figure of a suite: the greatest over the rows at the claim's axes."""
+    """Return the figure of a suite: the greatest among the rows at the claim's axes."""
     path = _suite(claim)
     suite = read(path)
     if claim.seeds:
@@ -120,7 +121,7 @@ def _shown(claim: Claim, ratio: Interval) -> Interval:
 
 
 def _sizes(line: TableRow) -> Iterable[str]:
-    """Return the sources of sizes of ronda's policy and of the comparator, once if they agree."""
+    """Return the sources of sizes of ronda's policy and of the comparator, or one if they agree."""
     others = (pair.base for pair in line.pairs)
     sides = (next(filter(None, runs), None) for runs in (line.runs, others))
     known = (str(run.metrics.get("knowledge", "–")) for run in sides if run is not None)
@@ -130,7 +131,8 @@ def _sizes(line: TableRow) -> Iterable[str]:
 def _told(claim: Claim, answer: dict[str, Any]) -> tuple[float | None, str]:
     """Return the figure from a command that prints JSON, and its source of sizes.
 
-    Of a frontier that is the greatest ratio at equal energy; ours is its best if it says so.
+    For a frontier, the figure is the greatest ratio at equal energy; a claim can name ``best`` to
+    mean the best of ronda's own policies.
     """
     if "instances" not in answer:
         return float(answer[claim.metric]), str(answer.get("knowledge", ""))

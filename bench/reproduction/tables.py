@@ -1,4 +1,4 @@
-"""The claims as tables, one for each system, with what is to be said of each below."""
+"""The claims as tables, one per system, with notes on each claim below."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -15,7 +15,7 @@ def tables_of(claims: Sequence[Claim], figures: Mapping[str, Figure]) -> Iterato
 
 
 def listed(claims: Sequence[Claim], figures: Mapping[str, Figure]) -> Table:
-    """Return a line for each claim: what it says, what is here, and what measures it."""
+    """Return a line for each claim: its name, published figure, our figure, verdict and minutes."""
     rows = []
     for claim in claims:
         row = _row(claim, figures.get(claim.name))

@@ -1,5 +1,5 @@
-"""Controllers of sleep side by side on one demand series: a table, and pictures.
+"""A comparison of sleep controllers on one demand series: a table, and pictures.
 
-What they decide, and what comes of it, is in `ronda.systems.helios`.
-`figure` loads matplotlib and is imported by its path.
+Their decisions and the outcomes are computed in `ronda.systems.helios`. `figure` loads matplotlib,
+so import it by its full path.
 """

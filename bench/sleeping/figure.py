@@ -14,7 +14,7 @@ from ronda.systems.helios.forecasts import DemandForecast, steps_of_day
 
 
 def nodes(series: Demand, lines: Sequence[ControllerLine]) -> Chart:
-    """Show a panel for each controller: nodes needed, awake and in all; a mark for each wake-up."""
+    """Show a panel per controller with needed, awake and all nodes, and a mark for each wake-up."""
     days = np.arange(len(series.needed), dtype=np.float64) * (series.step_s / DAY_S)
     low = max(0, min(series.needed) - 8)
     high = low + 1.05 * (max(series.total) - low)
@@ -42,9 +42,9 @@ def nodes(series: Demand, lines: Sequence[ControllerLine]) -> Chart:
 
 
 def fan(series: Demand, forecast: DemandForecast) -> Chart | None:
-    """Show what was foretold at four times of the next day, by levels, and what came.
+    """Show forecasts of the next day at four times, by quantile level, and the actual demand.
 
-    None if the series is too short.
+    Return None if the series is too short.
     """
     day = steps_of_day(series)
     last = len(series.needed) - day - 1
@@ -105,7 +105,7 @@ def _bands(hours: Floats, foretold: Floats, levels: Sequence[float]) -> list[Mar
 
 
 def by_day(series: Demand, lines: Sequence[ControllerLine]) -> Chart:
-    """Show by day how many node-hours were slept, and how often nodes woke."""
+    """Show the node-hours asleep and the number of wake-ups of each day."""
     day = steps_of_day(series)
     starts = np.arange(0, len(series.needed), day)
     days, rows = starts / day + 1, list[tuple[object, ...]]()
@@ -148,6 +148,6 @@ def _said(line: ControllerLine) -> str:
 
 
 def _wakes(active: Ints) -> Ints:
-    """Return the steps in which nodes wake, but those of the warm-up."""
+    """Return the steps in which nodes wake, except those of the warm-up."""
     steps = np.flatnonzero(np.diff(active) > 0) + 1
     return np.asarray(steps[steps >= WARM_UP])

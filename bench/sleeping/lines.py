@@ -1,4 +1,4 @@
-"""What one controller did on a series, as a report."""
+"""The results of sleep controllers on a series, as a report."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -21,7 +21,7 @@ CHANGES = (
     *("changes_per_day", "mean_change_nodes", "median_change_nodes"),
     *("waiting_intervals", "waiting_node_s", "saved_j"),
 )
-"""Figures of the second table."""
+"""The figures in the second table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class ControllerLine:
 
 
 def line_of(series: Demand, policy: str, draw: NodeDraw) -> ControllerLine:
-    """Let a controller decide every step of a series."""
+    """Let a controller decide every step of a series, and return its line."""
     control = controller(policy).control(series)
     return ControllerLine(policy, control, outcome(series, control.active, draw))
 
 
 def sleep_report(series: Demand, lines: Sequence[ControllerLine], draw: NodeDraw) -> Report:
-    """Return sleep and lack, and changes, waiting and energy, with a row for each controller."""
+    """Return tables of sleep and lack, and of changes, waiting and energy, by controller."""
     records: list[dict[str, Any]] = [
         {"series": series.name, "policy": line.policy, "knowledge": line.control.knowledge}
         | asdict(line.outcome)
