@@ -1,4 +1,4 @@
-"""Arguments of public functions, which are checked against annotations before any work."""
+"""Check the arguments of public functions against their annotations before any work."""
 
 import inspect
 import json
@@ -30,11 +30,11 @@ R = TypeVar("R")
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function refuse arguments that its annotations forbid, by an `InputError`.
+    """Make a function raise an `InputError` for arguments that its annotations forbid.
 
-    Numbers are finite and within the bounds of an ``Annotated`` one; numpy's scalars and arrays
-    become plain. Arguments annotated with a protocol, `object` or `Any` are not checked. A text in
-    an ``Annotated`` type describes the expected value.
+    Numbers must be finite and within the bounds of an ``Annotated`` type. NumPy scalars and arrays
+    become plain numbers and lists. Arguments annotated with a protocol, `object` or `Any` are not
+    checked. A string in an ``Annotated`` type describes the expected value.
     """
     signature = inspect.signature(function)
 
@@ -54,7 +54,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with plain numbers and lists in place of those of numpy."""
+    """Return a value with plain numbers and lists in place of NumPy scalars and arrays."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if type(value) in (list, tuple):
@@ -63,7 +63,7 @@ def _plain(value: Any) -> Any:
 
 
 def refuse_unfit(place: str, value: Any, hint: Any) -> None:
-    """Refuse a value that an annotation forbids."""
+    """Raise an `InputError` if an annotation forbids a value."""
     if not _fits(value, hint):
         raise InputError(place, _found(value), _words(hint))
 
@@ -110,7 +110,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _within(value: Any, bound: Any) -> bool:
-    """Return whether a value keeps to a bound; a text is no bound."""
+    """Return whether a value is within a bound, which is always true if the bound is a string."""
     if not isinstance(bound, msgspec.Meta):
         return True
     low = value > bound.gt if bound.gt is not None else bound.ge is None or value >= bound.ge
@@ -151,7 +151,7 @@ def _bound(bound: msgspec.Meta) -> str:
 
 
 def _found(value: Any) -> str:
-    """Return a value, or the kind of an object, in words."""
+    """Return a description of a value for an error message: its JSON text or its type."""
     if isinstance(value, msgspec.Struct):
         return _article(type(value).__name__.lower())
     if isinstance(value, str | int | float | list | tuple | dict | None):
@@ -166,7 +166,7 @@ def _article(name: str) -> str:
 
 
 def described(thing: Any) -> dict[str, str]:
-    """Return the texts of a docstring's section ``Attributes`` or ``Parameters``, by name."""
+    """Return a docstring's descriptions of attributes or parameters, by name."""
     title = "Attributes" if isinstance(thing, type) else "Parameters"
     _, _, section = _docstring(thing).partition(f"\n{title}\n{'-' * len(title)}\n")
     section, _, _ = section.partition("\n\n")

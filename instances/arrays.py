@@ -1,4 +1,4 @@
-"""Names of the array types that all layers use."""
+"""Aliases of the array types that all layers use."""
 
 import numpy as np
 from numpy.typing import NDArray

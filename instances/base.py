@@ -1,4 +1,4 @@
-"""The base of all file types of ronda: strict, frozen structs and number ranges."""
+"""The base class of all records in ronda's files (strict and frozen), and number ranges."""
 
 from typing import Annotated
 
@@ -18,8 +18,8 @@ class Record(
     forbid_unknown_fields=True,
     omit_defaults=True,
 ):
-    """A frozen record of a ronda file; reading refuses unknown fields.
+    """A frozen record in a ronda file, with unknown fields refused when it is read.
 
-    Records that a round has by the thousand hold no cycles, so the garbage collector passes them
-    (``gc=False``), which saves up to a tenth of a large decision.
+    Records that occur thousands of times in a round form no reference cycles. They are hidden from
+    the garbage collector (``gc=False``), which saves up to a tenth of the time of a large decision.
     """

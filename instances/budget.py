@@ -7,14 +7,14 @@ from ronda.instances.base import NonNegative, Positive, Record
 
 
 class StepSeries(Record, frozen=True, kw_only=True):
-    """A quantity that has each value from its time until the next, and the last one for ever.
+    """A step function of time: each value holds until the next time, and the last one forever.
 
     Attributes
     ----------
     times_s
-        Ascending times, the first one 0.
+        Ascending times, starting at 0.
     values
-        The value from each time on.
+        The value that holds from each time on.
     """
 
     times_s: tuple[NonNegative, ...]
@@ -36,11 +36,11 @@ class StepSeries(Record, frozen=True, kw_only=True):
 
 
 class EnergyBudget(Record, frozen=True, kw_only=True):
-    """The energy for a horizon, paced across it, and carried over while it is not spent.
+    """An energy budget that accrues over a horizon; unspent energy is carried over.
 
-    The energy that may be used by time t depends on the pacing; no pacing allows an overspend.
-    After the horizon the budget grows by ``joules / horizon_s`` a second without end, so that every
-    job can end.
+    The pacing determines how much energy may have been used by time t. No pacing allows an
+    overspend. After the horizon the budget keeps growing by ``joules / horizon_s`` per second, so
+    that every job can finish.
 
     =========  ====================================================================================
     pacing     by time t < horizon_s the cluster may have used
@@ -56,19 +56,19 @@ class EnergyBudget(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     joules
-        Energy for the horizon (hosts and idle GPUs included).
+        Energy for the horizon, including hosts and idle GPUs.
     horizon_s
         Length of the horizon.
     credit_j
         Energy that may be used before any has accrued.
     window_s
-        The time ahead for which one round may spend: a round at t gets the energy that will have
-        accrued by ``t + window_s`` and is not spent yet.
+        How far ahead one round may spend. A round at t may use all unspent energy that will have
+        accrued by ``t + window_s``.
     pacing
-        The rule by which the budget is paced across the horizon.
+        The rule for releasing the budget over the horizon.
     accrual
-        The rate of accrual with the pacing "series", in any unit; it is scaled so that its sum over
-        the horizon is `joules`.
+        The rate of accrual for the pacing "series", in any unit. It is scaled so that its integral
+        over the horizon is `joules`.
     """
 
     joules: Positive
@@ -80,7 +80,7 @@ class EnergyBudget(Record, frozen=True, kw_only=True):
 
     @property
     def sustained_w(self) -> float:
-        """Power in watts that can be drawn indefinitely."""
+        """The power in watts that can be drawn indefinitely."""
         return self.joules / self.horizon_s
 
 
@@ -90,13 +90,13 @@ class Budget(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     power_cap_w
-        Power that is never exceeded, as a step series.
+        The most power that the cluster may draw, as a step series.
     energy
         Energy budget of the horizon.
     energy_price_per_j
-        Price of a joule in any currency, as a step series (0.10 a kWh is 2.78e-8).
+        Price per joule in any currency, as a step series (0.10 per kWh is 2.78e-8).
     carbon_g_per_j
-        Carbon intensity in grams of CO2 equivalent a joule, as a step series (400 g a kWh is
+        Carbon intensity in grams of CO2 equivalent per joule, as a step series (400 g per kWh is
         1.11e-4).
     """
 
@@ -107,7 +107,7 @@ class Budget(Record, frozen=True, kw_only=True):
 
     @property
     def series(self) -> tuple[StepSeries, ...]:
-        """All step series; at each of their changes the driver asks for a decision."""
+        """All step series; the driver asks for a decision whenever one of them changes."""
         accrual = None if self.energy is None else self.energy.accrual
         found = (self.power_cap_w, accrual, self.energy_price_per_j, self.carbon_g_per_j)
         return tuple(series for series in found if series is not None)

@@ -1,8 +1,8 @@
 """The clock of a decision: its deadline, and the checkpoints at which building stops.
 
-A policy says when building ends (`ending`); the code that builds options, cases, genomes and
-placements calls `checkpoint` at every step of a loop that grows with the jobs. Without an end
-nothing happens.
+A policy sets the end of building with `ending`. The code that builds options, cases, genomes and
+placements calls `checkpoint` at every step of a loop that grows with the jobs. Without an end,
+`checkpoint` does nothing.
 """
 
 import time
@@ -21,10 +21,10 @@ SLOWEST = 20.0
 
 
 class Deadline:
-    """The time that one decision may take for building, solving and extraction together.
+    """The deadline of one decision, for building, solving and extraction together.
 
-    `limit_s` counts from `started`, the ``time.perf_counter()`` at entry, by default now; None is
-    no limit. No time is left once `cancelled` is set.
+    `limit_s` counts from `started`, the ``time.perf_counter()`` at entry, by default now. None
+    means no limit. No time is left once `cancelled` is set.
     """
 
     @checked
@@ -42,7 +42,7 @@ class Deadline:
 
     @classmethod
     def of(cls, limit_s: "Deadline | float | None") -> "Deadline":
-        """Return a deadline as it is, or one in so many seconds, or one without a limit."""
+        """Return `limit_s` itself if it is a deadline, or else a new deadline."""
         return limit_s if isinstance(limit_s, Deadline) else cls(limit_s)
 
     @property
@@ -61,7 +61,7 @@ class Deadline:
         return float("inf") if self.limit_s is None else max(0.0, self.limit_s - self.elapsed())
 
     def sooner(self, seconds: float) -> "Deadline":
-        """Return a deadline with the same entry that ends `seconds` earlier."""
+        """Return a deadline with the same start that ends `seconds` earlier."""
         if self.limit_s is None:
             return self
         limit_s = max(self.limit_s - seconds, 1e-6)
@@ -70,16 +70,16 @@ class Deadline:
         return sooner
 
     def paced(self, work_s: float) -> float:
-        """Return the seconds by the clock for some of a processor, which others share.
+        """Return the wall-clock seconds for `work_s` processor seconds on a shared machine.
 
-        They follow the pace since this deadline was made, and are at most `SLOWEST` times as many.
+        The ratio is that observed since the deadline was made, between 1 and `SLOWEST`.
         """
         clock_s = time.perf_counter() - self._began[0]
         worked_s = process_time() - self._began[1]
         return work_s * min(max(1.0, clock_s / max(worked_s, 1e-9)), SLOWEST)
 
     def share(self, part: float) -> "Deadline":
-        """Return a deadline with the same entry after a share of the remaining time."""
+        """Return a deadline with the same start, after the share `part` of the remaining time."""
         return self if self.limit_s is None else self.sooner((1.0 - part) * self.left())
 
     def over(self) -> bool:
@@ -97,7 +97,7 @@ _CANCELLED: ContextVar[Event | None] = ContextVar("ronda.cancelled", default=Non
 
 
 class OutOfTimeError(Exception):
-    """The time of a decision is over; the caller that set the end answers with the best so far."""
+    """An expired decision time; the caller that set the end answers with the best result so far."""
 
 
 def checkpoint() -> None:
@@ -110,7 +110,7 @@ def checkpoint() -> None:
 
 
 def watched(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield items of a loop with short steps, with a `checkpoint` at every `BETWEEN` of them."""
+    """Yield the items of a loop with short steps, and call `checkpoint` every `BETWEEN` items."""
     for i, item in enumerate(items):
         if not i % BETWEEN:
             checkpoint()
@@ -119,9 +119,9 @@ def watched(items: Iterable[Item]) -> Iterator[Item]:
 
 @contextmanager
 def ending(at: float) -> Iterator[None]:
-    """Let checkpoints inside raise from `at` on, in ``time.perf_counter()``; the inner end counts.
+    """Make checkpoints inside raise from the ``time.perf_counter()`` `at` on.
 
-    Each thread and each task has an end of its own.
+    The innermost end counts. Each thread and each task has its own end.
     """
     before = _END.set(at)
     try:
@@ -132,7 +132,7 @@ def ending(at: float) -> Iterator[None]:
 
 @contextmanager
 def cancellable(cancelled: Event) -> Iterator[None]:
-    """Let checkpoints inside raise as soon as `cancelled` is set, by any thread."""
+    """Make checkpoints inside raise as soon as any thread sets `cancelled`."""
     before = _CANCELLED.set(cancelled)
     try:
         yield

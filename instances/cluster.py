@@ -1,4 +1,4 @@
-"""The machine room: GPU types, groups of equal nodes, racks, partitions and their pools."""
+"""The cluster: GPU types, groups of equal nodes, racks, partitions and their pools."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -18,13 +18,14 @@ class GpuType(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     name
-        Key by which node groups and profiles refer to it.
+        The name that node groups and profiles refer to.
     memory_gib
         Memory of one GPU in GiB.
     idle_w
-        Power of one powered GPU that runs nothing, in watts.
+        Power in watts of one powered GPU that runs nothing.
     clocks
-        Selectable clock (or power-cap) levels as fractions of the maximum, ascending to 1.
+        Selectable clock (or power-cap) levels as fractions of the maximum, in ascending order up to
+        1.
     """
 
     name: Name
@@ -34,7 +35,7 @@ class GpuType(Record, frozen=True, kw_only=True):
 
 
 class NodeGroup(Record, frozen=True, kw_only=True):
-    """Equal nodes in one rack and partition.
+    """A group of equal nodes in one rack and one partition.
 
     Attributes
     ----------
@@ -47,17 +48,17 @@ class NodeGroup(Record, frozen=True, kw_only=True):
     gpu_type
         Name of the `GpuType`.
     rack
-        Name of the `Rack` that holds the nodes; groups without one share one unnamed rack.
+        Name of the `Rack` that holds the nodes; groups without a rack share an unnamed one.
     partition
         Name of the `Partition` (virtual cluster) that owns the nodes.
     host_idle_w
         Power in watts of a powered node without its GPUs.
     sleep_w
-        Power in watts of a node that sleeps (its GPUs included).
+        Power in watts of a sleeping node, including its GPUs.
     wake_s
-        Seconds from the order to wake until the node can run jobs.
+        Seconds from the wake-up order until the node can run jobs.
     wake_w
-        Power in watts that the node draws during these seconds on top of its idle power.
+        Power in watts that the node draws on top of its idle power while it wakes.
     """
 
     name: Name
@@ -78,11 +79,11 @@ class Rack(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     name
-        Key by which node groups and other racks refer to it.
+        The name that node groups and other racks refer to.
     parent
-        Name of the rack that it is part of, or None.
+        Name of the rack above it, or None.
     power_cap_w
-        Power in watts that all nodes below it together never exceed.
+        The most watts that all nodes below it may draw together.
     """
 
     name: Name
@@ -91,12 +92,12 @@ class Rack(Record, frozen=True, kw_only=True):
 
 
 class Partition(Record, frozen=True, kw_only=True):
-    """A share of the cluster whose nodes only its own jobs may use (a virtual cluster).
+    """A virtual cluster: a part of the cluster whose nodes are reserved for its own jobs.
 
     Attributes
     ----------
     name
-        Key by which node groups and jobs refer to it.
+        The name that node groups and jobs refer to.
     """
 
     name: Name
@@ -104,7 +105,7 @@ class Partition(Record, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Pool:
-    """GPUs that are interchangeable for capacity: one GPU type in one partition."""
+    """A set of interchangeable GPUs: one GPU type in one partition."""
 
     partition: str
     gpu_type: GpuType
@@ -115,24 +116,25 @@ class Pool:
 
     @cached_property
     def name(self) -> str:
-        """Name used in constraints, prices and tables."""
+        """The name in constraints, prices and tables."""
         return f"{self.partition}/{self.gpu_type.name}"
 
 
 @dataclass(frozen=True)
 class Topology:
-    """A cluster's nodes as parallel arrays, numbered group by group in the file's order.
+    """The nodes of a cluster as parallel arrays, numbered group by group in the file's order.
 
     Attributes
     ----------
     pools
         The pools, in order of first appearance.
     node_gpus, node_pool, node_rack, node_group
-        (N,) GPUs in service, index of the pool, of the rack and of the node group of each node.
+        GPUs in service, and indices of the pool, rack and node group of each node, shape (N,).
     racks
-        Names of the racks that `node_rack` points into ("" is the unnamed one).
+        Names of the racks that `node_rack` indexes ("" is the unnamed rack).
     host_idle_w, sleep_w, wake_s, wake_w, gpu_idle_w
-        (N,) powers in watts (`gpu_idle_w` of one GPU) and wake-up delay in seconds of each node.
+        Powers in watts and wake-up delay in seconds of each node, shape (N,); `gpu_idle_w` is the
+        power of one GPU.
     """
 
     pools: tuple[Pool, ...]
@@ -149,25 +151,25 @@ class Topology:
 
     @cached_property
     def awake_w(self) -> NDArray[np.float64]:
-        """(N,) power in watts of each node awake with every GPU idle; read-only."""
+        """The watts of each node when awake with all GPUs idle, shape (N,); read-only."""
         return _read_only(self.host_idle_w + self.node_gpus * self.gpu_idle_w)
 
     @cached_property
     def waking_w(self) -> NDArray[np.float64]:
-        """(N,) additional watts of each node while it wakes, 0 if that takes no time; read-only."""
+        """The extra watts of each node while it wakes, 0 without a delay, shape (N,); read-only."""
         return _read_only(self.wake_w * (self.wake_s > 0))
 
     def in_service(self, pool: int) -> NDArray[np.bool_]:
-        """Return (N,) whether nodes are of a pool and have GPUs in service."""
+        """Return whether each node belongs to a pool and has GPUs in service, shape (N,)."""
         return np.asarray((self.node_pool == pool) & (self.node_gpus > 0))
 
     def racks_of(self, nodes: Iterable[int]) -> int:
-        """Return the number of racks of some nodes."""
+        """Return the number of racks that some nodes are in."""
         return len({int(self.node_rack[node]) for node in nodes})
 
     @property
     def idle_w(self) -> float:
-        """Power in watts of the cluster with every node awake and every GPU idle."""
+        """The power in watts of the cluster with every node awake and every GPU idle."""
         return float(self.awake_w.sum())
 
 
@@ -177,21 +179,21 @@ def _read_only(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class Cluster(Record, frozen=True, kw_only=True, dict=True):
-    """All nodes that a scheduler commands.
+    """A cluster: all nodes that a scheduler manages.
 
     Attributes
     ----------
     gpu_types
-        Models of GPU, at least one.
+        GPU models, at least one.
     node_groups
         Groups of equal nodes, at least one.
     racks
-        Racks that node groups refer to by name, and the racks above them.
+        The racks that node groups refer to by name, and the racks above them.
     partitions
-        Partitions that node groups and jobs refer to by name; "default" needs no entry.
+        The partitions that node groups and jobs refer to by name; "default" needs no entry.
     out
-        In a round, pairs (node, GPUs of it that are out of service), by ascending node. A node
-        without any other GPU is off and draws nothing.
+        In a round, pairs (node, number of its GPUs that are out of service), by ascending node. A
+        node with no GPU in service is off and draws nothing.
     """
 
     gpu_types: tuple[GpuType, ...]
@@ -202,7 +204,7 @@ class Cluster(Record, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def topology(self) -> Topology:
-        """The nodes as arrays (made once)."""
+        """The nodes as arrays, computed only once."""
         types = {t.name: t for t in self.gpu_types}
         groups = self.node_groups
         keys = list(dict.fromkeys((g.partition, g.gpu_type) for g in groups))
@@ -245,14 +247,14 @@ class Cluster(Record, frozen=True, kw_only=True, dict=True):
 
     @property
     def gpus(self) -> int:
-        """Number of GPUs in all pools."""
+        """The number of GPUs in all pools."""
         return sum(g.count * g.gpus_per_node for g in self.node_groups)
 
 
 def _in_service(whole: Topology, out: tuple[tuple[int, int], ...]) -> Topology:
-    """Return the nodes without the GPUs that are out of service.
+    """Return the topology without the GPUs that are out of service.
 
-    A node that still has others draws the idle power of all its GPUs; one that has none is off.
+    A node with some GPUs in service draws the idle power of all its GPUs. A node with none is off.
     """
     missing = np.zeros_like(whole.node_gpus)
     for node, gpus in out:
@@ -276,7 +278,7 @@ def _in_service(whole: Topology, out: tuple[tuple[int, int], ...]) -> Topology:
 
 @checked
 def uniform_cluster(gpu: GpuType, nodes: Count, gpus_per_node: Count, **rest: Any) -> Cluster:
-    """Return a cluster of equal nodes; `rest` are further fields of their `NodeGroup`."""
+    """Return a cluster of equal nodes; `rest` holds further fields of their `NodeGroup`."""
     group = checked(NodeGroup)(
         name="nodes", count=nodes, gpus_per_node=gpus_per_node, gpu_type=gpu.name, **rest
     )

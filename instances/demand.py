@@ -1,4 +1,4 @@
-"""A demand series: the number of nodes that jobs need over time, without the jobs."""
+"""Demand series: the number of nodes that jobs need over time, without the jobs themselves."""
 
 from functools import cached_property
 from typing import Any, Literal
@@ -12,7 +12,7 @@ DAY_S = 86_400.0
 
 
 class Demand(Record, frozen=True, kw_only=True, dict=True):
-    """The nodes that jobs need over time, in steps of equal length: the input of sleep controllers.
+    """A series of nodes needed by jobs in steps of equal length, the input of sleep controllers.
 
     Attributes
     ----------
@@ -25,19 +25,19 @@ class Demand(Record, frozen=True, kw_only=True, dict=True):
     step_s
         Length of a step.
     needed
-        The most nodes with a GPU in use at any time of each step.
+        The largest number of nodes with a GPU in use during each step.
     total
-        All nodes, by step.
+        Number of all nodes, per step.
     forecast
-        A published forecast of `needed`, by step; empty if there is none.
+        A published forecast of `needed`, per step; empty if there is none.
     active
-        Nodes that a published controller kept awake, by step; empty if there is none.
+        Number of nodes that a published controller kept awake, per step; empty if there is none.
     description
-        A description in a sentence.
+        A one-sentence description.
     source, licence, citation
         The source, the terms of use, and the publication to cite.
     reference
-        Published or derived values to compare with, by policy and metric.
+        Published or derived reference values, by policy and metric.
     made
         How the series was made (command, seed), for reproduction.
     """
@@ -59,15 +59,15 @@ class Demand(Record, frozen=True, kw_only=True, dict=True):
 
     @property
     def days(self) -> float:
-        """The length in days."""
+        """The length of the series in days."""
         return len(self.needed) * self.step_s / DAY_S
 
     @cached_property
     def needed_nodes(self) -> Ints:
-        """(T,) `needed` as an array."""
+        """`needed` as an array, shape (T,)."""
         return np.array(self.needed, dtype=np.int64)
 
     @cached_property
     def total_nodes(self) -> Ints:
-        """(T,) `total` as an array."""
+        """`total` as an array, shape (T,)."""
         return np.array(self.total, dtype=np.int64)

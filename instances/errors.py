@@ -1,6 +1,6 @@
-"""Errors that a user can act on, and texts from data in one line of limited length.
+"""Errors that a user can act on, and helpers that make text safe and short for messages.
 
-Among them are errors about packages that only an extra of ronda installs.
+Some errors concern packages that only an optional extra of ronda installs.
 """
 
 from importlib.util import find_spec
@@ -8,10 +8,9 @@ from types import MappingProxyType
 
 
 def printable(text: str) -> str:
-    r"""Return a text with invisible characters as in Python, ``\x1b`` or ``\u202e``.
+    r"""Return a text with invisible characters escaped as in Python, such as ``\x1b``.
 
-    Control characters steer a terminal and end lines; marks of direction let a text be read as
-    another one.
+    Control characters can steer a terminal or end a line, and direction marks can disguise a text.
     """
     if text.isprintable():
         return text
@@ -19,7 +18,7 @@ def printable(text: str) -> str:
 
 
 def short(text: str, limit: int) -> str:
-    """Return a text of at most `limit` characters, its middle left out if it is longer."""
+    """Return a text shortened to `limit` characters by leaving out its middle."""
     if len(text) <= limit:
         return text
     head = (limit - 1) * 2 // 3
@@ -27,7 +26,7 @@ def short(text: str, limit: int) -> str:
 
 
 class RondaError(Exception):
-    """Base of every error that ronda raises on purpose.
+    """The base class of every error that ronda raises on purpose.
 
     The command line prints ``str(error)`` as one line and exits with ``exit_code``.
     """
@@ -36,18 +35,18 @@ class RondaError(Exception):
 
 
 class InputError(RondaError):
-    """Something that the user gave (a file, an option, a value) cannot be used.
+    """An input from the user (a file, an option or a value) that cannot be used.
 
-    Long parts are cut in the middle.
+    The middle of long parts is left out.
 
     Parameters
     ----------
     place
-        A file, and inside it a JSON path, a row, or the name of an option.
+        A file with a JSON path or a row in it, or the name of an option.
     found
         The value at that place.
     expected
-        The expected value, or a remedy.
+        The expected value or a remedy.
     """
 
     exit_code = 2
@@ -59,7 +58,7 @@ class InputError(RondaError):
 
 
 class InterruptedRunError(RondaError):
-    """The user stopped a command; the message says how it goes on, if it can."""
+    """An interruption of a command by the user, with a message on how to resume it if possible."""
 
     exit_code = 130  # as shells have it: 128 + SIGINT
 
@@ -87,19 +86,19 @@ EXTRAS = MappingProxyType(
 
 
 def installed(package: str) -> bool:
-    """Return whether a package is installed, without loading it."""
+    """Return whether a package is installed, without importing it."""
     return find_spec(package) is not None
 
 
 def need(place: str, *packages: str) -> None:
-    """Refuse, before any work, a command that needs packages which are not installed."""
+    """Raise an error, before any work, if a command needs packages that are not installed."""
     for package in packages:
         if not installed(package):
             raise _lacking(package, place)
 
 
 def explained(error: ModuleNotFoundError) -> InputError | None:
-    """Return the error for an import that failed, or None if no extra would have installed it."""
+    """Return the error for a failed import, or None if no extra installs the missing package."""
     package = (error.name or "").partition(".")[0]
     return _lacking(package, "this command") if package in EXTRAS else None
 

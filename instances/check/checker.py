@@ -1,6 +1,6 @@
 """The independent checker of plans and schedules.
 
-It shares the data types with the solvers and nothing else. The codes of its violations:
+It shares only data types with the solvers. Its violations have the following codes:
 
 =================  =================================================================
 code               rule that is broken
@@ -89,15 +89,15 @@ def check(subject: Instance, answer: Schedule) -> list[Violation]: ...
 
 @checked
 def check(subject: Round | Instance, answer: Plan | Schedule) -> list[Violation]:
-    """Return every violation of a rule by an answer, none if it is in order.
+    """Return every violation of a rule by an answer; the list is empty for a valid answer.
 
-    Power of a plan: each awake node draws ``host_idle_w`` and its idle GPUs their ``idle_w``, each
-    sleeping node ``sleep_w``, each job its option's ``power_w`` (in a rack: the share of its GPUs
-    there). The GPU of an array counts once. Options claim their rate and power over the smallest
-    number of nodes, ``ceil(gpus / gpus per node)``; the work of a schedule follows from the nodes
-    really used.
-    A running job that goes on unchanged keeps its claimed rate, whatever has been measured since.
-    Where a job truly draws more than its profile says, limits are compared with the profile.
+    The power of a plan is the sum of three parts. Each awake node draws ``host_idle_w`` plus the
+    ``idle_w`` of each idle GPU. Each sleeping node draws ``sleep_w``. Each job draws its option's
+    ``power_w``, of which a rack bears the share of the job's GPUs there. The GPU of an array counts
+    once. Options state their rate and power for the smallest number of nodes, ``ceil(gpus / gpus
+    per node)``, but the work of a schedule follows from the nodes actually used. A running job that
+    continues unchanged keeps its claimed rate, even if later measurements differ. If a job really
+    draws more than its profile says, the profile's power is compared with the limits.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def check(subject: Round | Instance, answer: Plan | Schedule) -> list[Violation]
 def check_schedule(instance: Instance, schedule: Schedule) -> list[Violation]:
     """Return every violation of a rule by a schedule; see `ronda.instances.check.checker.check`.
 
-    Rules for all jobs together are examined only when each job by itself is in order.
+    The rules for all jobs together are checked only if every job is valid on its own.
     """
     found = _heading(instance, schedule)
     roster = _roster(instance, schedule)

@@ -1,4 +1,4 @@
-"""The effects of faults: the time that a job really ran, and the times in which nodes are off."""
+"""The effects of faults: the effective run time of a job, and the times when nodes are off."""
 
 from collections import defaultdict
 from itertools import pairwise
@@ -14,7 +14,7 @@ from ronda.instances.violation import Fault, Violation
 
 
 class World:
-    """The faults of an instance, by node, and the failures that a schedule claims, by job."""
+    """The faults of an instance per node, and the failures that a schedule claims per job."""
 
     def __init__(self, faults: Faults, failures: tuple[Failure, ...]) -> None:
         self.retries = faults.retries
@@ -29,10 +29,9 @@ class World:
             self._claims[failure.job][failure.time_s] = failure
 
     def seconds(self, segment: Segment, until_s: float) -> float:
-        """Return the seconds at full speed that equal the progress until some time.
+        """Return the seconds at full speed that give a segment's progress up to `until_s`.
 
-        The slowest node counts: it is the integral of the least speed of all nodes of the
-        placement.
+        The result is the integral of the speed of the slowest node in the placement.
         """
         since_s = segment.resume_s
         slow = [s for node, _ in segment.placement for s in self._slow.get(node, ())]
@@ -52,7 +51,7 @@ class World:
         return self._claims.get(job, {}).get(segment.end_s)
 
     def unmatched(self, ends: dict[str, set[float]]) -> list[Violation]:
-        """Return the claims of failures at times at which the job ends no segment."""
+        """Return the claimed failures at times when no segment of the job ends."""
         return [
             Violation("failure", f"job {job}", f"fails at {time_s:.9g} s, but runs on or not then")
             for job, claims in self._claims.items()
@@ -60,15 +59,15 @@ class World:
         ]
 
     def outage(self, segment: Segment) -> Outage | None:
-        """Return an outage that begins on a node of the segment when it ends; failures first."""
+        """Return an outage that begins on one of the segment's nodes at its end, failures first."""
         found = [self._outages.get(n, {}).get(segment.end_s) for n, _ in segment.placement]
         here = [outage for outage in found if outage is not None]
         return min(here, key=lambda o: o.notice_s is not None, default=None)
 
     def cause(self, segment: Segment, claim: Failure | None, *, own: bool) -> list[Fault]:
-        """Return the faults in the claim that a segment ends in a failure, or in the lack of one.
+        """Return the faults in the claim that a segment ends in a failure, or in its absence.
 
-        The job has failed on its `own` if it has come to the work at which it fails.
+        The job fails on its `own` if it has reached the work at which it is due to fail.
         """
         outage = self.outage(segment)
         broken = outage is not None and outage.notice_s is None
@@ -94,7 +93,7 @@ def saved_s(costs: Costs, segment: Segment) -> float:
 
 
 class Off(NamedTuple):
-    """Times (F,) in which nodes are off: out of service, with no GPU in use."""
+    """The F periods in which nodes are off, that is out of service with no GPU in use."""
 
     node: Ints
     start_s: Floats
@@ -104,10 +103,10 @@ class Off(NamedTuple):
 def off_times(
     faults: Faults, used: dict[int, list[tuple[float, int]]], end_s: float
 ) -> tuple[Off, list[Violation]]:
-    """Return the times in which nodes are off, and the violations of drains.
+    """Return the periods in which nodes are off, and the violations of drains.
 
-    Times end with the schedule. `used` are, by node, pairs (time, GPUs in use from then on),
-    ascending in time.
+    Periods are cut at the end of the schedule. `used` maps each node to pairs (time, GPUs in use
+    from that time on), ascending in time.
     """
     rows, found = [], []
     for outage in faults.outages:
@@ -125,7 +124,7 @@ def off_times(
 
 
 def _drained(outage: Outage, steps: list[tuple[float, int]]) -> tuple[float, float | None]:
-    """Return the time at which a drained node is off, and the first time at which its use grows."""
+    """Return when a drained node goes off, and when more of its GPUs first come into use."""
     before = max((s for s in steps if s[0] < outage.known_s), default=(0.0, 0))[1]
     off_s = outage.known_s if before == 0 else outage.start_s
     for time_s, gpus in steps:

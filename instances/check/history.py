@@ -18,7 +18,7 @@ from ronda.instances.violation import RELATIVE, SECOND, Fault, Violation, exceed
 
 
 class Histories:
-    """Checks the histories of an instance's jobs."""
+    """A checker of the histories of an instance's jobs."""
 
     def __init__(self, instance: Instance, schedule: Schedule) -> None:
         self.instance, self.schedule = instance, schedule
@@ -32,12 +32,12 @@ class Histories:
         self._world = World(instance.faults, schedule.failures)
 
     def unmatched(self) -> list[Violation]:
-        """Return the violations by claimed failures of jobs that do not stop then."""
+        """Return the violations by claimed failures at times when the job does not stop."""
         ends = {o.id: {s.end_s for s in o.segments} for o in self.schedule.jobs}
         return self._world.unmatched(ends)
 
     def check(self, job: Job, outcome: JobOutcome) -> list[Violation]:
-        """Return every violation by the history of a job itself."""
+        """Return every violation within the history of one job."""
         faults = self._times(job, outcome)
         for segment in outcome.segments:
             faults += self._legality(job, segment)
@@ -47,7 +47,7 @@ class Histories:
         return [fault.at(f"job {job.id}") for fault in faults]
 
     def _times(self, job: Job, outcome: JobOutcome) -> list[Fault]:
-        """Return the faults in the order of times, without any tolerance."""
+        """Return the faults in the order of times, compared without tolerance."""
         faults, segments = [], outcome.segments
         if outcome.submit_s != job.submit_s:
             faults.append(Fault("submit", f"submitted at {outcome.submit_s:g} s"))
@@ -76,16 +76,16 @@ class Histories:
         return bool(self._world.outage(segment) or self._world.claim(job.id, segment))
 
     def _legality(self, job: Job, segment: Segment) -> list[Fault]:
-        """Return the faults of a segment; its expected rate is not checked."""
+        """Return the faults of a segment, apart from its expected rate."""
         option = segment.option
         faults = self.examiner.placement(option, segment.placement)
         verdict = self.examiner.verdict(job, option, None if faults else segment.placement)
         return [*faults, *verdict.faults, *self.examiner.option_power(option, verdict)]
 
     def _delays(self, job: Job, outcome: JobOutcome) -> list[Fault]:
-        """Return the faults of segments that progress before pauses and waking nodes allow.
+        """Return the faults of segments that progress before their pause and wake-up are over.
 
-        The rest of a pause when the job is stopped is still owed when it resumes.
+        If a job is stopped during a pause, it still owes the rest when it resumes.
         """
         faults = []
         costs = self.instance.costs if job.costs is None else job.costs
@@ -119,7 +119,10 @@ class Histories:
         return ready_s
 
     def _work(self, job: Job, outcome: JobOutcome) -> list[Fault]:
-        """Return the faults of work that is not the integral of the true rate, or of its sum."""
+        """Return the faults of segments whose work is not the integral of the true rate.
+
+        The sum of the segments' work is checked in addition.
+        """
         truth = job.truth
         if truth is None:
             return [Fault("truth", "has no true work to compare with")]
@@ -158,7 +161,7 @@ class Histories:
     def _gross(
         self, job: Job, truth: Truth, segment: Segment, done: float, *, complete: bool
     ) -> tuple[float, float]:
-        """Return the work of a segment before a failure takes some back, and its tolerance."""
+        """Return the work of a segment before any loss by a failure, and its tolerance."""
         expected, rate = self._progress(job, truth, segment, done, segment.end_s)
         teardown_s = segment.option.teardown_s
         if teardown_s and done + expected > truth.work:  # it held its GPUs after its last work
@@ -175,10 +178,10 @@ class Histories:
         at: tuple[int, Segment],
         work: tuple[float, float, float],
     ) -> list[Fault]:
-        """Compare the claimed loss by a failure with the work since the last checkpoint.
+        """Compare the loss claimed for a failure with the work since the last checkpoint.
 
-        `at` is the segment with its number, `work` the work before it and in it, and the
-        tolerance.
+        `at` is the segment's index and the segment. `work` is the work before it, the work in it,
+        and the tolerance.
         """
         (k, segment), (done, gross, slack) = at, work
         costs = self.instance.costs if job.costs is None else job.costs
@@ -193,9 +196,10 @@ class Histories:
     def _progress(
         self, job: Job, truth: Truth, segment: Segment, done: float, until_s: float
     ) -> tuple[float, float]:
-        """Return the work of a segment after `done` until some time, and its largest rate.
+        """Return the work of a segment up to `until_s`, starting from `done`, and its highest rate.
 
-        The rate is that of the profile by ``truth.throughput`` and the speed of the slowest node.
+        The rate is that of the profile times ``truth.throughput`` and the speed of the slowest
+        node.
         """
         option = segment.option
         seconds = self._world.seconds(segment, until_s) * truth.throughput
@@ -209,7 +213,7 @@ class Histories:
 
 
 def _discard(job: Job, outcome: JobOutcome) -> list[Fault]:
-    """Return the faults of a job that was given up."""
+    """Return the faults in the history of a discarded job."""
     if not outcome.discarded:
         return []
     faults = []
@@ -225,9 +229,9 @@ def _discard(job: Job, outcome: JobOutcome) -> list[Fault]:
 def advance(
     physics: Physics, pace: Pace, batch: float, curve: NoiseCurve, done: float, seconds: float
 ) -> tuple[float, float]:
-    """Return the work of an option in some time, and its largest rate.
+    """Return the work that an option does in `seconds`, and its highest rate.
 
-    In each stage of the curve the rate is samples/s x efficiency at the noise scale of the stage.
+    In each stage of the curve, the rate is samples/s x efficiency at the stage's noise scale.
     """
     ends = np.array(curve.until[:-1])
     scales = curve.scale[int(np.searchsorted(ends, done, side="right")) :]
@@ -260,9 +264,9 @@ def same(before: Segment, after: Segment) -> bool:
 
 
 def _delay(costs: Costs, segment: Segment, before: Segment | None, *, progressed: bool) -> float:
-    """Return the pause of a new allocation, before any progress the cheaper one.
+    """Return the pause of a new allocation, the cheaper of start and change before any progress.
 
-    Where the job held other GPUs until then, scaling in place suffices if its costs allow that.
+    Scaling in place is enough if the costs allow it and the job held GPUs right up to then.
     """
     restart_s = costs.restart_s
     for up_to, seconds in costs.restart_by_gpus:

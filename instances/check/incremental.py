@@ -1,4 +1,4 @@
-"""The incremental check of successive plans, which examines only changes."""
+"""The incremental check of successive plans, which examines only what has changed."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ JOB_ID = attrgetter("job.id")
 class Examined(NamedTuple):
     """An allocation of a job in a round: its violations, its watts, and its expected end.
 
-    The watts are those beyond its idle GPUs, of the cluster and of each rack with a cap.
+    The watts are those on top of its idle GPUs, for the cluster and for each rack with a cap.
     """
 
     allocation: Allocation
@@ -62,15 +62,15 @@ class Examined(NamedTuple):
 class Ledger:
     """Checks each plan of a run against the last accepted one.
 
-    It finds the violations of `ronda.instances.check.checker.check`, but does not examine
-    allocation objects again that it accepted before. Its books are right as long as every plan that
-    is applied is accepted, accepted plans had no violation (but "must-run", when a driver has to
-    shed load), and completed jobs are released. When the round has another number of running jobs
-    than the books, or another cluster object, the plan is checked from scratch.
+    It finds the violations that `ronda.instances.check.checker.check` finds, but does not examine
+    an allocation object again after accepting it. Its books are right under three conditions: every
+    applied plan is accepted, accepted plans have no violation (except "must-run", when a driver has
+    to shed load), and completed jobs are released. A plan is checked from scratch if the number of
+    running jobs differs from the books, or if the cluster object has changed.
 
-    The time of a check follows the changes. Once in `AUDITED_AFTER` accepted plans the books are
-    compared with the sums over all allocations; `accept` raises RondaError if they differ by more
-    than rounding.
+    The time of a check is proportional to the number of changes. After every `AUDITED_AFTER`
+    accepted plans the books are compared with the sums over all allocations. `accept` raises
+    RondaError if they differ by more than rounding.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -98,7 +98,7 @@ class Ledger:
     def check(self, round: Round, plan: Plan) -> list[Violation]:
         """Return every violation by a plan.
 
-        The jobs that run in the round are those of the accepted plan less those released.
+        The running jobs of the round must be those of the accepted plan, except released jobs.
         """
         if round.cluster is not self.cluster or len(round.running) != len(self._held):
             return check_plan(round, plan)
@@ -138,7 +138,7 @@ class Ledger:
         return found + self._power(round, plan, [*changed, *gone], examined)
 
     def accept(self, plan: Plan) -> None:
-        """Enter a plan that is applied into the books."""
+        """Enter an applied plan into the books."""
         self._accepted += 1
         if self._accepted >= AUDITED_AFTER and self._seen is not None:
             self._audit(ends=self._seen.energy_j is not None)
@@ -154,11 +154,11 @@ class Ledger:
             self._asleep, self._base_w = plan.asleep, self._base(plan.asleep)
 
     def release(self, job_id: str) -> None:
-        """Take a job that the accepted plan runs, and that completed, out of the books."""
+        """Remove a completed job of the accepted plan from the books."""
         self._enter(self._held.pop(job_id), -1, self._held_w.pop(job_id))
 
     def _audit(self, *, ends: bool) -> None:
-        """Make the books again from all allocations, compare, and go on with the new sums."""
+        """Rebuild the books from all allocations, compare them with the old ones, and keep them."""
         anew = Ledger(self.cluster)
         anew.accept(Plan(allocations=self._held))
         apart_w = max(abs(a - b) for a, b in zip(self._extra_w, anew._extra_w, strict=True))
@@ -195,7 +195,7 @@ class Ledger:
             self._entered_w += abs(own_w)
 
     def _taken(self, entries: Iterable[tuple[Allocation, int]]) -> dict[int, int]:
-        """Return the changes of GPUs in use on nodes; an array counts once."""
+        """Return the change of GPUs in use per node; an array counts once."""
         taken: dict[int, int] = {}
         members: dict[object, int] = {}
         for allocation, sign in entries:
@@ -216,7 +216,7 @@ class Ledger:
     def _nodes(
         self, plan: Plan, changed: list[str], gone: list[str], asleep: tuple[int, ...]
     ) -> list[Violation]:
-        """Return the violations by nodes with too few GPUs, or asleep, under the plan."""
+        """Return the violations by nodes that have too few GPUs or are asleep under the plan."""
         taken = self._taken(self._entries(plan, changed, gone))
         used = {k: self._used[k] + more for k, more in taken.items() if 0 <= k < len(self._gpus)}
         found = [
@@ -239,7 +239,8 @@ class Ledger:
     ) -> list[Violation]:
         """Return the violations of caps and budgets by the plan's power.
 
-        It changes the allocations of `other` jobs; those that keep one have been `examined`.
+        The plan changes the allocations of the `other` jobs. Those of them with an allocation in
+        the plan are in `examined`.
         """
         if not self._racks and round.power_cap_w is None and round.energy_j is None:
             return []
@@ -273,10 +274,10 @@ def _shares(held: Allocation) -> bool:
 
 
 class ExpectedEnds:
-    """The expected ends of the jobs on a ledger's books, and their watts until then.
+    """The expected ends of the jobs on a ledger's books, and their power until the end.
 
-    Each job has a row. In a round only those jobs are read whose state or allocation is another
-    object than before.
+    Each job has a row. In each round a job is read again only if its state or allocation is a new
+    object.
     """
 
     def __init__(self, idle_w: Sequence[float]) -> None:
@@ -288,7 +289,7 @@ class ExpectedEnds:
         self._empty = [0]  # places without a job
 
     def see(self, live: Mapping[str, JobState], held: Mapping[str, Allocation]) -> None:
-        """Take note of live jobs and of the allocations on the books."""
+        """Record the live jobs and the allocations on the books."""
         for job_id in self._place.keys() - held.keys():
             self._empty.append(self._place.pop(job_id))
             self._rows[self._empty[-1]] = NO_JOB
@@ -312,7 +313,7 @@ class ExpectedEnds:
         return work, state.done, state.since_s, rate, option.rate, option.teardown_s, watts
 
     def ends(self, round: Round, other: Collection[str]) -> NDArray[np.float64]:
-        """Return the result of `ending` for the jobs on the books but some others."""
+        """Return the result of `ending` for all jobs on the books except `other`."""
         if round.energy_j is None:
             return np.zeros((0, 2))
         work, done, since_s, rate, given_rate, teardown_s, watts = self._rows.T
@@ -324,7 +325,7 @@ class ExpectedEnds:
         return np.stack([seconds[inside], watts[inside]], axis=1)
 
     def is_right(self, live: Mapping[str, JobState], held: Mapping[str, Allocation]) -> bool:
-        """Return whether the rows equal those of reading all jobs now."""
+        """Return whether the rows equal those that a fresh reading of all jobs would give."""
         rows = {i: self._row(live.get(i), given) for i, given in held.items()}
         return rows.keys() == self._place.keys() and all(
             tuple(self._rows[self._place[job_id]].tolist()) == row for job_id, row in rows.items()

@@ -20,12 +20,11 @@ Placement = tuple[tuple[int, int], ...]
 
 
 class Verdict(NamedTuple):
-    """The faults of an option, or its paces and the watts that it must claim.
+    """The faults of an option or, if there are none, its paces and the watts that it must claim.
 
-    `claimed` is the pace on the smallest number of nodes, with which the option's rate must agree
-    (with span "cluster" several nodes count as in several racks, if the pool has several);
-    `actual` is the pace on the nodes and racks of its placement. Both are None if the option is
-    faulty.
+    `claimed` is the pace on the smallest number of nodes; the option's rate must agree with it.
+    With span "cluster", several nodes count as several racks if the pool has several. `actual` is
+    the pace on the nodes and racks of the placement. Both are None if the option is faulty.
     """
 
     faults: tuple[Fault, ...]
@@ -35,7 +34,7 @@ class Verdict(NamedTuple):
 
 
 class Examiner:
-    """Examines allocations on a cluster, and remembers its verdicts."""
+    """An examiner of allocations on a cluster that remembers its verdicts."""
 
     def __init__(self, cluster: Cluster, profiles: dict[str, Profile]) -> None:
         self.cluster, self.profiles = cluster, profiles
@@ -78,7 +77,7 @@ class Examiner:
         return found
 
     def verdict(self, job: Job, option: Option, placement: Placement | None) -> Verdict:
-        """Return the verdict on a job's option in a place, or without one on the promised nodes."""
+        """Return the verdict on an option on a placement or, by default, on its promised nodes."""
         reach = None
         if placement is not None:
             reach = len(placement), len({self.node_rack[node] for node, _ in placement})
@@ -125,7 +124,7 @@ class Examiner:
         return [Fault("rate", f"claims {option.rate:.9g} units of work/s, not {expected:.9g}")]
 
     def expected_rate(self, state: JobState, option: Option, claimed: Pace) -> float:
-        """Return the work per second of an option at its pace and the job's noise scale now."""
+        """Return the work per second of an option at its pace and the job's present noise scale."""
         noise = state.noise
         efficiency = self.physics(state.job, option).efficiency(
             option.batch,
@@ -137,11 +136,11 @@ class Examiner:
     def allocation(
         self, state: JobState, option: Option, placement: Placement, *, kept: bool
     ) -> list[Violation]:
-        """Return all violations by a job's allocation itself.
+        """Return all violations within a job's allocation.
 
-        Rate and power of an allocation that is `kept` were right when it began; later measurements
-        do not make them wrong. A job that runs the same way elsewhere may claim them too, and one
-        whose array becomes narrower the rate that follows from that.
+        The rate and power of a `kept` allocation were right when it began, and later measurements
+        do not make them wrong. A job that keeps its option on other nodes may claim them too. A job
+        whose array becomes narrower may claim the rate that follows from its old one.
         """
         faults = self.placement(option, placement)
         verdict = self.verdict(state.job, option, None if faults else placement)
@@ -155,7 +154,7 @@ class Examiner:
         return [fault.at(f"job {state.job.id}") for fault in faults]
 
     def _narrowed(self, state: JobState, option: Option) -> bool:
-        """Return whether the rate is that in the job's wider array, converted to this width."""
+        """Return whether the rate is that of the job's wider array, converted to the new width."""
         held = None if state.allocation is None else state.allocation.option
         if held is None or option.width >= held.width:
             return False
@@ -168,7 +167,7 @@ class Examiner:
         return not differs(option.rate, held.rate * wide / narrow)
 
     def _judge(self, job: Job, option: Option, reach: tuple[int, int] | None) -> Verdict:
-        """Return a verdict: first on the use of the pool, then on size, then on physics.
+        """Return a verdict after checking first the pool, then the size, then the physics.
 
         `reach` is the number of nodes and of racks, if they are known.
         """
@@ -203,7 +202,7 @@ class Examiner:
         return Verdict((), *paces, power_w / option.width)
 
     def _entitlement(self, job: Job, option: Option) -> list[Fault]:
-        """Return the faults by which the job may not use the pool at all."""
+        """Return the faults that bar the job from the pool altogether."""
         if not 0 <= option.pool < len(self.pools):
             return [Fault("pool", f"there is no pool {option.pool}")]
         profile = self.profiles.get(job.profile)
@@ -249,11 +248,11 @@ _ABSENT = Option(pool=0, gpus=1)  # a field that is left out has its default
 
 
 def completed(round: Round) -> Round:
-    """Return the round with the batch, rate and power of running jobs where they were left out.
+    """Return the round with missing batches, rates and powers of running jobs filled in.
 
-    A field with its default counts as left out if the profile forbids that value. The batch is then
-    that of the job, the rate that at its noise scale now, the power that of its profile. Other
-    faults stay; the cluster and the profiles must be consistent.
+    A field with its default counts as missing if the profile forbids that value. The batch is taken
+    from the job, the rate is computed at the job's present noise scale, and the power is taken from
+    the profile. Other faults remain. The cluster and the profiles must be consistent.
     """
     if not any(s.allocation and _may_lack(s.allocation.option) for s in round.running):
         return round
@@ -264,10 +263,10 @@ def completed(round: Round) -> Round:
 
 
 def claim_faults(examiner: Examiner, state: JobState) -> Iterator[tuple[str, Fault]]:
-    """Yield the faults in the claims of a running job, each with a field of its option, or "".
+    """Yield the faults in a running job's claims, each with the name of the option's field or "".
 
-    Measurements may have been fitted again since it began: a rate is compared only with a rigid
-    profile, and watts not with a table that was handed over.
+    Measurements may have been refitted since the job began. A rate is therefore compared only with
+    a rigid profile, and watts are not compared with a `Rated` table.
     """
     held = state.allocation
     assert held is not None
@@ -326,7 +325,7 @@ def _completed(examiner: Examiner, state: JobState) -> JobState:
 def _rates(
     examiner: Examiner, state: JobState, option: Option, samples_per_s: float
 ) -> tuple[float, float]:
-    """Return the least and the greatest rate over all noise scales: efficiency B0/B to 1."""
+    """Return the least and the greatest rate over all noise scales (efficiency B0/B to 1)."""
     physics = examiner.physics(state.job, option)
     worst = physics.efficiency(option.batch, (option.batch,), (0.0,))
     return samples_per_s * min(1.0, worst), samples_per_s * max(1.0, worst)

@@ -1,7 +1,7 @@
 """The checker's own arithmetic of speed, power and statistical efficiency.
 
-It is written from the docstrings of `ronda.instances.profile` and shares nothing with the models
-that the solvers use, so that an error in either shows up as a difference.
+This module is written from the docstrings of `ronda.instances.profile` and shares nothing with the
+solvers' models, so that an error in either shows up as a difference.
 """
 
 from bisect import bisect_right
@@ -28,7 +28,7 @@ ROUNDING = 1e-9
 
 
 class Pace(NamedTuple):
-    """The pace of an option: samples per second, the share of synchronisation, local batch."""
+    """The pace of an option: its samples per second, share of synchronisation and local batch."""
 
     samples_per_s: float
     sync_share: float
@@ -36,7 +36,7 @@ class Pace(NamedTuple):
 
 
 class MeasuredSteps(NamedTuple):
-    """The measurements of one (gpus, nodes): (M,) local batches, ascending, with their times."""
+    """The M measurements of one (gpus, nodes): local batches, ascending, with their times."""
 
     local_batch: Floats
     step_s: Floats
@@ -44,7 +44,7 @@ class MeasuredSteps(NamedTuple):
 
 
 class Physics:
-    """The physics of one profile on one GPU type, for which it has a throughput."""
+    """The physics of one profile on one GPU type that the profile has a throughput for."""
 
     def __init__(self, profile: Profile, gpu_type: GpuType) -> None:
         self.profile, self.gpu_type = profile, gpu_type
@@ -53,12 +53,13 @@ class Physics:
     def pace(
         self, gpus: int, nodes: int, batch: float, clock: float, racks: int = 1
     ) -> Pace | Fault:
-        """Return the pace of an option, or the fault by which it cannot run.
+        """Return the pace of an option, or the fault that keeps it from running.
 
         A step of global batch B on n GPUs makes p passes (p - 1 gradient accumulations) of local
-        batch ``b = B/(n p)``. Of all p for which b is within the profile's limits, in memory and,
-        if tabular, within the measured range, the fastest counts (the fewest for `Parametric`:
-        with gamma >= 1 more passes never help). With ``f = phi/s + 1 - phi`` at clock s::
+        batch ``b = B/(n p)``. The local batch must be within the profile's limits, fit into memory
+        and, for a table, lie in the measured range. The fastest such p counts (the smallest for
+        `Parametric`, as more passes never help with gamma >= 1). With ``f = phi/s + 1 - phi`` at
+        clock s::
 
             Tabular     T = p f (step - sync) + sync           exposed sync = sync
             Parametric  T = T_iter + (p - 1) f T_grad          exposed sync = T_iter - f T_grad
@@ -99,7 +100,7 @@ class Physics:
         return _tabular(model, measured, gpus, batch, clock, passes)
 
     def told_w(self, gpus: int, nodes: int, batch: float, clock: float) -> float | None:
-        """Return the watts of all GPUs that were handed over with a rate, or None."""
+        """Return the watts of all the job's GPUs in a `Rated` profile, or None."""
         if not isinstance(self.model, Rated):
             return None
         return self._told[gpus, nodes, batch, clock][1]
@@ -120,9 +121,9 @@ class Physics:
     ) -> float:
         """Return the statistical efficiency of a global batch, ``(scale + B0)/(scale + B)``.
 
-        The noise scale is given by batch (linear between entries, constant outside). Where it is
-        not known, every sample counts in full; rigid jobs have no samples, and rates that were
-        handed over include it.
+        The noise scale is given per batch (linear between entries, constant outside). Every sample
+        counts in full if the noise scale is unknown, if the job is rigid, or if its profile is
+        `Rated`, as those rates include the efficiency.
         """
         if batches is None or scale is None or isinstance(self.model, Rigid | Rated):
             return 1.0
@@ -131,7 +132,7 @@ class Physics:
 
     @cached_property
     def _fits(self) -> float:
-        """Return the largest local batch in memory (negative if none fits)."""
+        """Return the largest local batch that fits into memory (negative if none does)."""
         need: Memory | None = self.profile.memory
         if need is None:
             return inf
@@ -174,7 +175,7 @@ def _between(x: float, xs: tuple[float, ...], ys: tuple[float, ...]) -> float:
 def _passes(share: float, low: float, high: float) -> range:
     """Return the numbers of passes p, ascending, with ``low <= share/p <= high``.
 
-    Without a lower limit (0) only the smallest number is returned.
+    Only the smallest number is returned if there is no lower limit (0).
     """
     if not high > 0:
         return range(0)
@@ -202,7 +203,7 @@ def _tabular(
 def _parametric(
     model: Parametric, gpus: int, reach: tuple[int, int], batch: float, clock: float, passes: int
 ) -> Pace | Fault:
-    """Return the pace by the fitted model; `reach` is the number of nodes and of racks."""
+    """Return the pace that the fitted model gives; `reach` is the number of nodes and of racks."""
     nodes, racks = reach
     alpha, beta = model.alpha_n_s, model.beta_n_s
     if racks > 1:

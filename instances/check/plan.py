@@ -43,10 +43,9 @@ def check_plan(round: Round, plan: Plan) -> list[Violation]:
 
 
 def avoidable(round: Round, plan: Plan) -> list[Violation]:
-    """Return the violations of caps and budgets beyond those by jobs that may not be stopped.
+    """Return the violations of caps and budgets that jobs which may not be stopped do not force.
 
-    Limits are no lower than the need of such jobs alone, with all other nodes asleep that draw less
-    so.
+    Each limit is raised to what such jobs use alone. Other nodes sleep if that saves power.
     """
     alone, asleep = _alone(round), asleep_after(round, plan)
     draws = _draws(round, plan, asleep)
@@ -81,7 +80,7 @@ def _alone(round: Round) -> Plan | None:
 
 
 class _Draws(NamedTuple):
-    """The power of a plan: watts, watts of waking by node, ends of jobs, and racks with a cap."""
+    """The power of a plan: total watts, watts of waking nodes, ends of jobs, and capped racks."""
 
     watts: float
     wake: NDArray[np.float64]
@@ -121,7 +120,7 @@ def _draws(round: Round, plan: Plan, asleep: tuple[int, ...]) -> _Draws:
 def allocation_violations(
     examiner: Examiner, job_id: str, state: JobState | None, allocation: Allocation
 ) -> list[Violation]:
-    """Return the violations by the allocation of one job itself, or by a job that is not live."""
+    """Return the violations within one job's allocation, or by a job that is not live."""
     if state is None:
         return [Violation("unknown-job", f"job {job_id}", "no live job has this id")]
     kept = continues(state.allocation, allocation)
@@ -129,7 +128,7 @@ def allocation_violations(
 
 
 def must_run_violations(states: Iterable[JobState], plan: Plan) -> list[Violation]:
-    """Return the violations by jobs that are stopped or changed and may not be."""
+    """Return the violations by jobs that are stopped or changed although they may not be."""
     found = []
     for state in states:
         if state.job.preemptible or state.allocation is None:
@@ -146,7 +145,7 @@ def must_run_violations(states: Iterable[JobState], plan: Plan) -> list[Violatio
 
 
 def discard_violations(states: Mapping[str, JobState], plan: Plan) -> list[Violation]:
-    """Return the violations by jobs that are given up; `states` has the live jobs."""
+    """Return the violations by discarded jobs; `states` holds the live jobs."""
     found = []
     for job_id, times in Counter(plan.discarded).items():
         where, state = f"job {job_id}", states.get(job_id)
@@ -165,7 +164,7 @@ def discard_violations(states: Mapping[str, JobState], plan: Plan) -> list[Viola
 
 
 def continues(held: Allocation | None, given: Allocation) -> bool:
-    """Return whether a job goes on unchanged; only the expected rate may have been updated."""
+    """Return whether a job continues unchanged, apart from its expected rate."""
     if held is None or held is given:
         return held is given
     return (
@@ -176,7 +175,7 @@ def continues(held: Allocation | None, given: Allocation) -> bool:
 
 
 def same_option(a: Option, b: Option) -> bool:
-    """Return whether two options are the same except for the expected rate."""
+    """Return whether two options are equal except for the expected rate."""
     return a is b or a == replace(b, rate=a.rate)
 
 
@@ -186,7 +185,7 @@ def asleep_after(round: Round, plan: Plan) -> tuple[int, ...]:
 
 
 def over_capacity(node: int, used: int, gpus: int) -> Violation:
-    """Return the violation by a node with fewer GPUs than are placed on it."""
+    """Return the violation by a node that has fewer GPUs than are placed on it."""
     return Violation("capacity", f"node {node}", f"{used} GPUs placed, but it has {gpus}")
 
 
@@ -209,7 +208,7 @@ def asleep_in_use(node: int, used: int) -> Violation:
 
 
 def base_w(cluster: Cluster, asleep: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return (N,) the watts of every node without jobs: host and idle GPUs, or asleep."""
+    """Return the watts of every node without jobs, shape (N,): host and idle GPUs, or asleep."""
     topology = cluster.topology
     base = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
     sleeping = [node for node in asleep if 0 <= node < len(base)]
@@ -218,9 +217,9 @@ def base_w(cluster: Cluster, asleep: tuple[int, ...]) -> NDArray[np.float64]:
 
 
 def waking_w(round: Round, before: tuple[int, ...], asleep: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return (N,) the watts of waking nodes on top of their idle power.
+    """Return the watts of waking nodes on top of their idle power, shape (N,).
 
-    `before` sleep, or are waking, before the plan; `asleep` sleep under it.
+    The nodes `before` sleep or are waking before the plan. The nodes `asleep` sleep under it.
     """
     topology = round.cluster.topology
     waking = np.zeros(len(topology.wake_w))
@@ -232,11 +231,11 @@ def waking_w(round: Round, before: tuple[int, ...], asleep: tuple[int, ...]) -> 
 
 
 def extra_w(allocation: Allocation, idle_w: Sequence[float], mask: Sequence[bool]) -> float:
-    """Return the watts of a job beyond those of its GPUs idle, on some of the nodes.
+    """Return the watts that a job adds to the idle power of its GPUs, on some of the nodes.
 
-    Each of its GPUs draws the same share of ``option.power_w``; `idle_w` (N,) is that of one GPU of
-    each node, and `mask` (N,) tells the nodes to count. Nodes that do not exist are left out. The
-    members of an array count for an even share of their GPU each.
+    Each of its GPUs draws the same share of ``option.power_w``. `idle_w` (N,) is the idle power of
+    one GPU of each node, and `mask` (N,) selects the nodes to count. Nodes that do not exist are
+    ignored. Each member of an array counts for an even share of its GPU.
     """
     option = allocation.option
     each_w = option.power_w / option.gpus if option.gpus else 0.0
@@ -271,9 +270,9 @@ def _is_below(name: str | None, ancestor: str, parents: dict[str, str | None]) -
 def ending(
     round: Round, states: Iterable[JobState], plan: Plan, idle_w: Sequence[float]
 ) -> NDArray[np.float64]:
-    """Return (k, 2) seconds and watts of those jobs that are expected to end inside the window.
+    """Return the seconds and watts of jobs that should end inside the window, shape (k, 2).
 
-    The watts are those that a job adds to its idle GPUs, for as long as it progresses.
+    The watts are those that a job adds to its idle GPUs while it progresses.
     """
     everywhere, found = [True] * len(idle_w), list[tuple[float, float]]()
     for state in states if round.energy_j is not None else ():
@@ -291,8 +290,8 @@ def cluster_violations(
 ) -> list[Violation]:
     """Compare the cluster's power with the round's power cap and energy.
 
-    It draws `watts` once woken nodes are awake; until then `waking` (N,) comes on top. It draws
-    less from each of the `ends` on (see `ending`).
+    The cluster draws `watts` once woken nodes are awake. Until then it also draws `waking` (N,).
+    Its power falls at each of the `ends` (see `ending`).
     """
     found = []
     cap_w, at_first = round.power_cap_w, watts + float(waking.sum())
@@ -310,10 +309,11 @@ def cluster_violations(
 def uses(
     round: Round, watts: float, waking: NDArray[np.float64], ends: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return (4, t) times of the window, the joules used by then, those to wake, those allowed.
+    """Return times, joules used by then, joules spent on waking and joules allowed, shape (4, t).
 
-    The use bends only when a job ends or a node is awake, the supply nowhere: no time in between is
-    worse. Arguments as of `cluster_violations`.
+    The times lie in the window. Consumption changes its slope only when a job ends or a node is
+    awake, and the supply never does. No time in between can therefore be worse. The arguments are
+    those of `cluster_violations`.
     """
     energy_j, window_s = round.energy_j, round.window_s
     if energy_j is None:

@@ -1,6 +1,6 @@
-"""The checker's own arithmetic of arrays, jobs that share one GPU.
+"""The checker's own arithmetic of arrays, in which jobs share one GPU.
 
-It is written from the docstrings of `ronda.instances.profile`, and shares nothing with
+This module is written from the docstrings of `ronda.instances.profile` and shares nothing with
 `ronda.instances.models`.
 """
 
@@ -22,16 +22,16 @@ EIGHTHS = (8, 4, 2, 1, 1, 1, 1)
 
 
 class Member(NamedTuple):
-    """A job in an array, with its allocation or segment there."""
+    """A job in an array, with its allocation or segment."""
 
     job: Job
     held: Allocation | Segment
 
 
 def slowdown(profile: Profile, gpu_type: GpuType, option: Option) -> float | Fault:
-    """Return ``T(k) / T(1)``, by which a job in an array takes longer than alone, or a fault.
+    """Return the slowdown ``T(k) / T(1)`` of a job in an array against one alone, or a fault.
 
-    A job that has its GPUs for itself takes 1.
+    The slowdown of a job with GPUs to itself is 1.
     """
     if option.width == 1 and option.mode == "exclusive":
         return 1.0
@@ -49,7 +49,7 @@ def slowdown(profile: Profile, gpu_type: GpuType, option: Option) -> float | Fau
 
 
 def step_s(sharing: Sharing, models: int) -> float | None:
-    """Return the seconds of a step of `models` models, or None if not known."""
+    """Return the seconds of a step of `models` models, or None if they are unknown."""
     match sharing.time:
         case AffineTime(alpha_s=alpha_s, beta_s=beta_s, floor_s=floor_s):
             return max(alpha_s + models * beta_s, floor_s)
@@ -82,7 +82,7 @@ def memory_faults(
 
 
 def distinct(allocations: Iterable[Allocation]) -> list[Allocation]:
-    """Return one allocation for each array, whose members hold the same GPU, and all others."""
+    """Return one allocation per array, as its members hold the same GPU, and all others."""
     found: dict[object, Allocation] = {}
     for k, held in enumerate(allocations):
         found.setdefault(k if held.array is None else place_of(held), held)
@@ -90,19 +90,19 @@ def distinct(allocations: Iterable[Allocation]) -> list[Allocation]:
 
 
 def shares(held: Allocation | Segment, job: Job) -> bool:
-    """Return whether a job is in an array, or claims to be and may be."""
+    """Return whether a job is in an array, or has a fusion class and claims a width above 1."""
     return held.array is not None or (held.option.width > 1 and job.fusible is not None)
 
 
 def place_of(held: Allocation | Segment) -> tuple[str | None, tuple[tuple[int, int], ...]]:
-    """Return the key that tells the GPU of one array from that of another."""
+    """Return a key that distinguishes the GPUs of different arrays."""
     return held.array, held.placement
 
 
 def plan_violations(
     allocations: Mapping[str, Allocation], jobs: Mapping[str, Job]
 ) -> list[Violation]:
-    """Return the violations by arrays of a plan: of other size than claimed, unlike or apart."""
+    """Return the violations by a plan's arrays: wrong size, unlike options, or unlike places."""
     members: defaultdict[str, list[Member]] = defaultdict(list)
     for job_id, held in allocations.items():
         if job_id in jobs and shares(held, jobs[job_id]):
@@ -132,8 +132,8 @@ def array_violations(name: str, members: Iterable[Member]) -> list[Violation]:
 def schedule_violations(instance: Instance, schedule: Schedule) -> list[Violation]:
     """Return the violations of a schedule's arrays.
 
-    The segments of an array begin, resume and end together; when a member leaves it, those of the
-    others end and go on in a narrower one.
+    The segments of an array begin, resume and end together. When a member leaves, the segments of
+    the others end, and new ones begin in a narrower array.
     """
     members: defaultdict[tuple[str, float, float], list[Member]] = defaultdict(list)
     for job, outcome in zip(instance.jobs, schedule.jobs, strict=True):

@@ -1,6 +1,6 @@
 """The check of all jobs of a schedule together: GPUs, sleep, power, energy.
 
-All of it is swept over sorted events with numpy: 100,000 jobs take about a second.
+NumPy sweeps over sorted events, so that a check of 100,000 jobs takes about a second.
 """
 
 from collections import defaultdict
@@ -28,12 +28,12 @@ SLEEPS, OFFS = 1 << 40, 1 << 50
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """All S segments, P pairs of their placements and Z rests of a schedule as parallel arrays.
+    """All S segments, P placement pairs and Z rests of a schedule as parallel arrays.
 
-    `power_w` are the true watts of a segment; `limited_w` those that are compared with limits: no
-    more than those of the profile, as no plan can know better. Members of an array have an even
-    share of their GPU's watts each, one over the `width`, and one of them `counts` for it. A rest
-    of a node is a sleep or, if `off`, a time out of service.
+    `power_w` are the true watts of a segment. `limited_w` are the watts that are compared with
+    limits; they do not exceed the profile's watts, as no plan can know better. Each member of an
+    array bears 1/`width` of its GPU's watts, and one member `counts` for the GPU. A rest of a node
+    is a sleep or, if `off`, a period out of service.
     """
 
     start_s: Floats
@@ -54,18 +54,18 @@ class Flat:
 
     @property
     def held(self) -> NDArray[np.bool_]:
-        """(P,) whether placements last any time at all, in an array only one."""
+        """Whether placements last any time, shape (P,); only one member of an array counts."""
         lasts = self.end_s[self.segment] > self.start_s[self.segment]
         return np.asarray(lasts & self.counts)
 
     @property
     def share(self) -> Floats:
-        """(P,) the number of GPUs whose watts each placement bears."""
+        """The number of GPUs whose watts each placement bears, shape (P,)."""
         return np.asarray(self.count / self.width[self.segment])
 
 
 def flatten(instance: Instance, schedule: Schedule) -> Flat:
-    """Return the segments and sleeps of a schedule as arrays, without times off."""
+    """Return the segments and sleeps of a schedule as arrays, without off periods."""
     hot = {j.id: j.truth.power for j in instance.jobs if j.truth and j.truth.power != 1.0}
     power = [hot.get(outcome.id, 1.0) for outcome in schedule.jobs for _ in outcome.segments]
     segments = [segment for outcome in schedule.jobs for segment in outcome.segments]
@@ -106,7 +106,7 @@ def _first_of_arrays(segments: list[Segment]) -> NDArray[np.bool_]:
 
 
 def with_off_times(flat: Flat, faults: Faults, end_s: float) -> tuple[Flat, list[Violation]]:
-    """Return the arrays with the times off among the rests, and the violations of drains."""
+    """Return the arrays with off periods added to the rests, and the violations of drains."""
     off, found = off_times(faults, _use(flat, {o.node for o in faults.outages}), end_s)
     both = replace(
         flat,
@@ -133,7 +133,7 @@ def _use(flat: Flat, nodes: set[int]) -> dict[int, list[tuple[float, int]]]:
 
 
 def timeline_violations(instance: Instance, schedule: Schedule) -> list[Violation]:
-    """Return the violations by all jobs together; their own histories are in order."""
+    """Return the violations by all jobs together, given that each job's history is valid."""
     flat, topology = flatten(instance, schedule), instance.cluster.topology
     found = _sleep_violations(schedule, len(topology.node_gpus))
     if found:
@@ -165,7 +165,7 @@ def _sleep_violations(schedule: Schedule, nodes: int) -> list[Violation]:
 
 
 def _node_violations(flat: Flat, topology: Topology) -> list[Violation]:
-    """Return the first violation by each node: too many GPUs, in use at rest, or at rest twice."""
+    """Return each node's first violation: too many GPUs, use at rest, or overlapping rests."""
     held = flat.held
     segment, rests = flat.segment[held], np.where(flat.off, OFFS, SLEEPS)
     node = np.concatenate((flat.node[held], flat.node[held], flat.sleeper, flat.sleeper))
@@ -198,11 +198,10 @@ def _node_violations(flat: Flat, topology: Topology) -> list[Violation]:
 def power_steps(
     flat: Flat, topology: Topology, mask: NDArray[np.bool_], end_s: float
 ) -> tuple[Floats, Floats]:
-    """Return the power of some nodes as a step function: (T,) times from 0, (T,) watts from each.
+    """Return the power of some nodes as a step function: times from 0 and watts, shapes (T,).
 
-    `mask` (N,) tells the nodes to count; the power of a job is spread evenly over its GPUs. Changes
-    from `end_s` on are left out. A node that was woken draws its ``wake_w`` on top until it is
-    awake.
+    `mask` (N,) selects the nodes to count. The power of a job is spread evenly over its GPUs.
+    Changes from `end_s` on are ignored. A woken node also draws its ``wake_w`` until it is awake.
     """
     idle_w = topology.host_idle_w + topology.node_gpus * topology.gpu_idle_w
     each_w = flat.power_w * flat.width / flat.gpus
@@ -234,7 +233,7 @@ def power_steps(
 
 
 def awake_s(flat: Flat, topology: Topology) -> Floats:
-    """Return (Z,) the time at which the node of each rest is awake after it, or rests again."""
+    """Return the time at which each rest's node is awake or rests again, shape (Z,)."""
     ready = flat.sleep_end_s + topology.wake_s[flat.sleeper] * ~flat.off
     order = np.lexsort((flat.sleep_start_s, flat.sleeper))
     here, after = order[:-1], order[1:]
@@ -253,7 +252,7 @@ def _rack_violations(cluster: Cluster, flat: Flat, end_s: float) -> list[Violati
 
 
 def energy(flat: Flat, topology: Topology, end_s: float) -> Energy:
-    """Return the energy of a schedule by use, from 0 to `end_s`."""
+    """Return the energy of a schedule per use, from 0 to `end_s`."""
     idle_w = np.bincount(
         flat.segment,
         weights=flat.share * topology.gpu_idle_w[flat.node],
@@ -295,7 +294,8 @@ def _borne_w(
 ) -> Floats:
     """Return the watts at some moments as in `Borne`, with nodes asleep that are; 0 if none runs.
 
-    Members of an array go on with jobs that may not be stopped, and so do jobs that were pinned.
+    The jobs counted are those that may not be stopped, the members of their arrays, and pinned
+    jobs.
     """
     firm = {job.id for job in instance.jobs if not job.preemptible}
     firm.update(job for record in schedule.rounds for job in record.pinned_jobs)
@@ -319,7 +319,7 @@ def cap_violations(
 ) -> list[Violation]:
     """Return the violation at the first time at which the power is avoidably above the cap.
 
-    Jobs that ran when the cap fell, and may not be stopped, go on.
+    Jobs that may not be stopped continue if they ran when the cap fell.
     """
     cap = instance.budget.power_cap_w
     if cap is None:
@@ -339,8 +339,8 @@ def energy_violations(
 ) -> list[Violation]:
     """Return the violation at the first change of power or accrual with too much energy used.
 
-    Both are linear in between, so that no time in between can be worse. Jobs that ran when the
-    budget was spent, and may not be stopped, go on; they alone may owe more then.
+    Use and accrual are linear in between, so that no other time can be worse. Jobs that may not be
+    stopped continue if they ran when the budget was spent, and only they may overdraw it further.
     """
     budget = instance.budget.energy
     if budget is None:
@@ -412,7 +412,7 @@ def _held(series: StepSeries, moments: Floats) -> Floats:
 
 
 def _accrual(instance: Instance, budget: EnergyBudget) -> StepSeries:
-    """Return the watts at which the budget accrues; with "demand" all of it is there at once."""
+    """Return the watts at which the budget accrues; with "demand" it is available at once."""
     mean_w, end_s = budget.joules / budget.horizon_s, budget.horizon_s
     if budget.pacing == "even":
         return StepSeries(times_s=(0.0,), values=(mean_w,))

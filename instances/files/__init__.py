@@ -1,5 +1,5 @@
-"""The files of instances, rounds, plans, schedules and demand series.
+"""Files of instances, rounds, plans, schedules and demand series.
 
-Here are reading, writing, compression and the packaged instances. The rules for consistent objects
-are in `ronda.instances.rules`; logs become instances in `ronda.instances.traces`.
+This package reads, writes and compresses files and holds the packaged instances. The rules for
+consistent objects are in `ronda.instances.rules`, and `ronda.instances.traces` converts logs.
 """

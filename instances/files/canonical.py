@@ -1,4 +1,4 @@
-"""The canonical bytes of an object, equal for equal objects."""
+"""The canonical bytes of an object, which are equal for equal objects."""
 
 from enum import Enum
 from functools import cache
@@ -10,11 +10,11 @@ _PLAIN = (str, int, bool, type(None))
 
 
 def encode(obj: msgspec.Struct, order: Literal["sorted"] | None = None) -> bytes:
-    """Return the compact JSON of an object in which all floats are of type float.
+    """Return the compact JSON of an object whose float fields hold only floats.
 
-    ``format`` comes first, and every other field with its default value is left out; msgspec itself
-    leaves out only defaults that were not given. Sorted bytes do not depend on the order of fields
-    and of mappings.
+    ``format`` comes first, and every other field with its default value is left out. (msgspec
+    itself leaves out only defaults that were not set explicitly.) Sorted bytes do not depend on the
+    order of fields and mapping entries.
     """
     plain = _plain(obj)
     head = {"format": obj.format} if "format" in obj.__struct_fields__ else {}  # type: ignore[attr-defined]
@@ -48,7 +48,7 @@ def _plain(value: Any) -> Any:
 
 
 def _record(value: msgspec.Struct) -> Any:
-    """Return a struct as an object, or with all its fields if it is written as an array."""
+    """Return a struct as an object without defaults or, if it is written as an array, in full."""
     kind = type(value)
     config = kind.__struct_config__
     if config.array_like:

@@ -14,7 +14,7 @@ ORIGIN = ("description", "source", "licence", "citation", "reference", "made")
 
 
 def document_report(found: Instance | Round | Demand) -> Report:
-    """Return the contents of a document."""
+    """Return a report on the contents of a document."""
     fields: dict[str, Any] = {"name": found.name, "fingerprint": fingerprint(found)}
     if isinstance(found, Demand):
         fields |= _demand(found)
@@ -94,7 +94,7 @@ def _demand(found: Demand) -> dict[str, Any]:
 
 
 def _lines(value: Any) -> list[str]:
-    """Write a value for people: a mapping line by line, one inside it on one line."""
+    """Return the lines of a value, one per entry of a mapping that holds texts or mappings."""
     if not isinstance(value, dict):
         return [_inner(value)]
     pairs = [f"{name}: {_inner(inner)}" for name, inner in value.items()]

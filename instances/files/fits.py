@@ -1,7 +1,7 @@
-"""Files of fitted profiles, the parameters of speed and power with their errors.
+"""Files of fitted profiles: parameters of speed and power with their errors.
 
-``fitted()`` gives the packaged ones, made from public measurements by ``python -m tools.profiles``.
-``ronda profile fit`` writes the same records.
+``fitted()`` returns the packaged fits, which ``python -m tools.profiles`` makes from public
+measurements. ``ronda profile fit`` writes the same kind of record.
 """
 
 import os
@@ -20,7 +20,7 @@ from ronda.instances.profile import Profile
 
 
 def fitted(word: str = "") -> tuple[Fit, ...]:
-    """Return the packaged fits with a word in their names, ordered by name."""
+    """Return the packaged fits whose names contain a word, ordered by name."""
     return tuple(fit for fit in _packaged() if word in fit.name)
 
 
@@ -30,7 +30,7 @@ def _packaged() -> tuple[Fit, ...]:
 
 
 def find_fits(name_or_path: str | Path) -> tuple[Fit, ...]:
-    """Return a packaged fit by its name, or those of a file."""
+    """Return the packaged fit with the given name, or the fits in a file."""
     known = {fit.name: fit for fit in fitted()}
     if str(name_or_path) in known:
         return (known[str(name_or_path)],)
@@ -45,7 +45,7 @@ def read_fits(path: str | Path) -> Fits:
 
 
 def decode_fits(data: bytes, place: str) -> Fits:
-    """Read fits from bytes, plain or compressed; errors call them `place`."""
+    """Read fits from plain or compressed bytes, which errors call `place`."""
     found = files.parse(storage.unpack(data, place), place, {"ronda/fits/1": Fits})
     names = [fit.name for fit in found.fits]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -55,7 +55,7 @@ def decode_fits(data: bytes, place: str) -> Fits:
 
 
 def write_fits(fits: Fits, path: str | Path) -> None:
-    """Write fits as `ronda.instances.files.json.write` writes instances."""
+    """Write fits in the way that `ronda.instances.files.json.write` writes instances."""
     pack = storage.packer(Path(path))
     text = msgspec.json.format(canonical.encode(fits), indent=1) + b"\n"
     storage.write_bytes(Path(path), pack(text))
@@ -64,9 +64,9 @@ def write_fits(fits: Fits, path: str | Path) -> None:
 def profile(throughput: Fit, power: Fit | None = None, *, name: str | None = None) -> Profile:
     """Return a profile for an instance from a fit of speed and, if given, one of power.
 
-    Local batches above the largest measured one are not allowed, as they may not fit. The caller is
-    responsible that both fits are for one application on one GPU. The default name is that of the
-    application. A fit of the other kind is refused.
+    Local batches above the largest measured one are not allowed, as they may not fit into memory.
+    The caller must ensure that both fits are for one application on one GPU type. The default name
+    is that of the application. A fit of the wrong kind is refused.
     """
     if throughput.throughput is None or (power is not None and power.power is None):
         wrong = throughput if power is None or throughput.throughput is None else power
@@ -84,13 +84,13 @@ def profile(throughput: Fit, power: Fit | None = None, *, name: str | None = Non
 
 
 def write_predictor(predictor: Predictor, path: str | Path) -> None:
-    """Write a predictor with its checksum, whole or not at all."""
+    """Write a predictor with its checksum in one atomic step."""
     pack = storage.packer(Path(path))
     storage.write_bytes(Path(path), pack(canonical.encode(sealed(predictor)) + b"\n"))
 
 
 def read_predictor(path: str | Path) -> Predictor:
-    """Read a predictor, plain or compressed, and refuse one with a wrong checksum."""
+    """Read a plain or compressed predictor, and refuse it if its checksum is wrong."""
     place = storage.label(path)
     data = storage.unpack(storage.read_bytes(Path(path)), place)
     found = files.parse(data, place, {"ronda/predictor/1": Predictor})

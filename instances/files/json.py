@@ -1,6 +1,6 @@
 """Read and write instances, rounds, plans, schedules and demand series as JSON files.
 
-The ``"format"`` field tells the kind of a file. ``docs/formats.md`` is the specification.
+The ``"format"`` field identifies the kind of a file. ``docs/formats.md`` is the specification.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ INDENT_BELOW = 1 << 20
 
 
 class _Head(msgspec.Struct):
-    """The field that tells the kind of a document."""
+    """The ``"format"`` field of a document, which identifies its kind."""
 
     format: Any = msgspec.UNSET
 
@@ -54,7 +54,7 @@ class _Head(msgspec.Struct):
 def read(path: str | Path) -> Document:
     """Read a file of any kind.
 
-    Compression by gzip or Zstandard is recognised by the first bytes, not by the name; ``-`` is
+    Gzip and Zstandard compression are recognised by the first bytes, not by the name. ``-`` means
     standard input.
 
     Raises
@@ -68,7 +68,7 @@ def read(path: str | Path) -> Document:
 
 
 def decode(data: bytes, place: str) -> Document:
-    """Read a document from bytes, plain or compressed, as `read`; errors call it `place`."""
+    """Read a document from plain or compressed bytes like `read`; errors call it `place`."""
     return consistent(parse(storage.unpack(data, place), place, KINDS), place)
 
 
@@ -79,12 +79,12 @@ def read_part(path: str | Path, kind: type[T]) -> T:
 
 
 def parse(text: bytes, place: str, kinds: Mapping[str, type[T]] | type[T]) -> T:
-    """Return the object in a JSON text, of a kind or of that named by its ``"format"``.
+    """Return the object in a JSON text, of a given type or the type that its ``"format"`` names.
 
     Raises
     ------
     InputError
-        If anything in it is unknown, missing or of a wrong type, or stands twice.
+        If anything in it is unknown, missing, repeated or of a wrong type.
     """
     try:
         kind = kinds if isinstance(kinds, type) else _kind(text, place, kinds)
@@ -111,9 +111,9 @@ def parse(text: bytes, place: str, kinds: Mapping[str, type[T]] | type[T]) -> T:
 
 @checked
 def write(obj: Document, path: str | Path) -> None:
-    """Write an object, whole or not at all; equal objects give equal bytes.
+    """Write an object in one atomic step; equal objects give equal bytes.
 
-    The suffix, ``.json``, ``.json.gz`` or ``.json.zst``, chooses the compression. An existing file
+    The suffix (``.json``, ``.json.gz`` or ``.json.zst``) selects the compression. An existing file
     is replaced.
 
     Raises
@@ -132,10 +132,10 @@ def write(obj: Document, path: str | Path) -> None:
 
 
 def fingerprint(obj: Document) -> str:
-    """Return 16 hexadecimal digits that tell objects apart.
+    """Return 16 hexadecimal digits that identify an object.
 
-    They are the head of the SHA-256 of the canonical JSON with sorted keys. A wrong type or number
-    in the object is an `InputError`.
+    They are the first digits of the SHA-256 of the canonical JSON with sorted keys. A wrong type or
+    number in the object raises an `InputError`.
     """
     text = canonical.encode(exact(obj), order="sorted")
     return hashlib.sha256(text).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""The packaged instances, with their list, and access by name."""
+"""The packaged instances: their index and access by name."""
 
 import os
 from functools import lru_cache
@@ -22,7 +22,7 @@ Kind = Literal["instance", "round", "demand"]
 
 
 class Entry(Record, frozen=True, kw_only=True):
-    """One packaged object, with its `file` in the data folder of the package.
+    """The entry of one packaged object, with its `file` in the package's data folder.
 
     For a demand series `jobs` and `gpus` are 0.
     """
@@ -41,22 +41,22 @@ class Entry(Record, frozen=True, kw_only=True):
 
 
 class Listing(Record, frozen=True, kw_only=True):
-    """The file ``index.json`` with all entries, by name."""
+    """The contents of ``index.json``: all entries by name."""
 
     entries: tuple[Entry, ...]
 
 
 @lru_cache(maxsize=1)
 def entries() -> tuple[Entry, ...]:
-    """Return the entries of all packaged objects, by name; only the index is opened."""
+    """Return the entries of all packaged objects by name, opening only the index."""
     return msgspec.json.decode(storage.packaged("index.json"), type=Listing).entries
 
 
 def document(name_or_path: str | Path) -> Document:
-    """Return the packaged object with a name, or that in a file.
+    """Return the packaged object with the given name, or the object in a file.
 
-    A word that is no name in `entries` is a path; ``./name`` is a file with the name of a packaged
-    object.
+    A word that is not a name in `entries` is taken as a path. ``./name`` refers to a file that has
+    the name of a packaged object.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def document(name_or_path: str | Path) -> Document:
 
 @checked
 def load(name_or_path: str | Path) -> Instance | Round:
-    """Return a packaged instance or round by its name, or that in a file, as in `document`.
+    """Return a packaged instance or round by name, or one in a file; see `document`.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def load(name_or_path: str | Path) -> Instance | Round:
 
 
 def load_demand(name_or_path: str | Path) -> Demand:
-    """Return a packaged demand series by its name, or that in a file, as in `document`.
+    """Return a packaged demand series by name, or one in a file; see `document`.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""Checksums in ronda's own records, which reveal a record that was cut, changed or left out.
+"""Checksums of ronda's own records, which reveal cut, changed or missing records.
 
-They guard against accidents and edits by hand, not against an attacker who computes them again.
+They guard against accidents and manual edits, not against an attacker who recomputes them.
 """
 
 import hashlib
@@ -10,16 +10,16 @@ _DIGITS = 16
 
 
 class BrokenSealError(ValueError):
-    """A record was changed after it was sealed, or does not follow the previous one."""
+    """A record that was changed after it was sealed, or that does not follow the previous one."""
 
 
 def seal(body: bytes, before: str = "") -> bytes:
-    """Return a JSON object, not empty, with a first field ``checksum`` over it and `before`."""
+    """Return a non-empty JSON object with a leading ``checksum`` of the object and `before`."""
     return _HEAD + checksum(body, before).encode() + _MIDDLE + body[1:]
 
 
 def unseal(record: bytes, before: str = "") -> bytes:
-    """Return the object that was sealed after `before`, or raise `BrokenSealError`."""
+    """Return the object sealed after `before`, or raise `BrokenSealError`."""
     start = len(_HEAD) + _DIGITS
     body = b"{" + record[start + len(_MIDDLE) :]
     if record[:start] != _HEAD + checksum(body, before).encode():
@@ -28,14 +28,14 @@ def unseal(record: bytes, before: str = "") -> bytes:
 
 
 def checksum(body: bytes, before: str = "") -> str:
-    """Return 16 hexadecimal digits of a text that follows another checksum."""
+    """Return the checksum of a text that follows another checksum, as 16 hexadecimal digits."""
     return hashlib.sha256(before.encode() + body).hexdigest()[:_DIGITS]
 
 
 def whole_lines(data: bytes) -> list[bytes]:
-    """Return the lines of a file that is only appended to, without an incomplete end.
+    """Return the complete lines of an append-only file.
 
-    After a kill this is half a line; after a power cut it may be zero bytes.
+    The incomplete end that is dropped is half a line after a kill, or zero bytes after a power cut.
     """
     lines = data.split(b"\n")[:-1]
     while lines and b"\0" in lines[-1]:  # JSON has none

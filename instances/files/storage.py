@@ -1,4 +1,4 @@
-"""Bytes on disk: compression, and files that are written whole or not at all."""
+"""Bytes on disk: compression and atomic writes."""
 
 import difflib
 import gzip
@@ -25,13 +25,13 @@ _SLICE = 1 << 10  # a KiB of Zstandard becomes 32 MiB at most: 4 bytes repeat on
 
 
 def label(path: str | Path) -> str:
-    """Return the name of a file in errors, always one line."""
+    """Return the one-line name of a file for error messages."""
     text = os.fspath(path)
     return text if text.isprintable() and text else show(text, 4096)
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the bytes of a regular file, within the size that `limits` allow."""
+    """Return the bytes of a regular file, up to the size that `limits` allow."""
     try:
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
             raise _no_file(path)  # to open a device may do something
@@ -54,7 +54,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def standard_input() -> bytes:
-    """Return the bytes of standard input, within the size that `limits` allow."""
+    """Return the bytes of standard input, up to the size that `limits` allow."""
     if sys.stdin is None or sys.stdin.closed:
         raise InputError("standard input", "a closed one", "a document, or the name of a file")
     return _bounded(sys.stdin.buffer, "standard input")
@@ -76,7 +76,7 @@ def _bounded(file: IO[bytes], place: str) -> bytes:
 
 
 def unpack(data: bytes, place: str) -> bytes:
-    """Decompress data by their first bytes, within the size that `limits` allow."""
+    """Decompress data according to their first bytes, up to the size that `limits` allow."""
     whole = "a whole file: it is cut off or damaged; get it again"
     try:
         if data.startswith(b"\x1f\x8b"):
@@ -109,12 +109,12 @@ def _unpack_zstd(data: bytes, place: str) -> bytes:
 
 
 def as_it_is(text: bytes) -> bytes:
-    """Return the text."""
+    """Return the text unchanged, as the compression of plain files."""
     return text
 
 
 def _pack_gzip(text: bytes) -> bytes:
-    """Compress without file name and time, so that the bytes depend only on the text."""
+    """Compress without a file name and time, so that the bytes depend only on the text."""
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, compresslevel=6, mtime=0) as file:
         file.write(text)
@@ -126,7 +126,7 @@ def _pack_zstd(text: bytes) -> bytes:
 
 
 def packer(path: Path) -> Callable[[bytes], bytes]:
-    """Return the compression for the name of a file."""
+    """Return the compression function for a file name."""
     name = path.name
     for suffix, pack in ((".json", as_it_is), (".json.gz", _pack_gzip), (".json.zst", _pack_zstd)):
         if name.endswith(suffix):
@@ -136,9 +136,9 @@ def packer(path: Path) -> Callable[[bytes], bytes]:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file in one step, so that readers see the old file or the new one, never a part.
+    """Write a file atomically, so that readers see the old file or the new one, never a part.
 
-    The target of a link is replaced. If writing fails the old file stays.
+    The target of a link is replaced. If writing fails, the old file stays.
     """
     final = Path(os.path.realpath(path))
     folder = final.parent
@@ -176,7 +176,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Name the file in errors of writing to it, such as those of a full disk."""
+    """Turn errors of writing a file, such as a full disk, into ones that name the file."""
     try:
         yield
     except OSError as error:
@@ -218,11 +218,12 @@ _MADE = re.compile(r".*--[0-9a-f]{16}", re.DOTALL)
 
 
 def file_name(name: str) -> str:
-    """Return a file name of at most 80 characters without a suffix, another one for each name.
+    """Return a unique file name of at most 80 characters, without a suffix, for a name.
 
-    It has no separator, dot or blank, so that no path leaves its folder by it. A name of lower-case
-    letters, digits, ``_``, ``+`` and ``-`` stays; any other gets 16 digits of its SHA-256, which
-    keep ``a b`` and ``a/b`` apart, and ``A`` and ``a`` where the file system does not.
+    It has no separator, dot or blank, so that no path built from it leaves its folder. A name of
+    lower-case letters, digits, ``_``, ``+`` and ``-`` is kept. Any other name gets 16 digits of its
+    SHA-256, which distinguish ``a b`` from ``a/b``, and ``A`` from ``a`` on file systems that do
+    not.
     """
     if PLAIN.fullmatch(name) and not _MADE.fullmatch(name):
         return name
