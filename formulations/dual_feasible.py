@@ -1,7 +1,7 @@
-"""Dual feasible functions of bin packing, which bound packings tighter than counting GPUs.
+"""Dual feasible functions of bin packing, which bound packings more tightly than a count of GPUs.
 
-Pieces of a node's G GPUs get shares such that the shares of pieces that fit into one node sum to at
-most 1. So in N nodes the shares sum to at most N. The functions are those of S. P. Fekete and
+A piece of a node with G GPUs gets a share such that the shares of pieces that fit into one node sum
+to at most 1. So in N nodes the shares sum to at most N. The functions are those of S. P. Fekete and
 J. Schepers, New classes of fast lower bounds for bin packing problems, Math. Programming 91 (2001),
 section 3, for k = 1, 2, ... and x = gpus / G::
 
@@ -22,19 +22,19 @@ from ronda.instances.arrays import Floats, Rows
 
 
 def node_shares(gpus: Rows, node_gpus: int, k: int) -> Floats:
-    """Return (n,) the share of a node that pieces (n,) take by f_k.
+    """Return the share of a node that f_k gives to each piece in `gpus` (n,), shape (n,).
 
-    f_1 gives every piece of more than half a node a node of its own.
+    f_1 gives the share 1 to every piece larger than half a node.
     """
     scaled = (k + 1) * gpus
     return np.where(scaled % node_gpus == 0, gpus / node_gpus, (scaled // node_gpus) / k)
 
 
 def tightening(sizes: Iterable[int], node_gpus: int) -> tuple[int, ...]:
-    """Return the k whose `node_shares` are tighter than counting GPUs for these sizes.
+    """Return every k whose `node_shares` are tighter than a count of GPUs for the given sizes.
 
-    There are none if all sizes divide the node. Of functions that agree on all sizes only the first
-    is returned.
+    No k is tighter if all sizes divide the node. Of functions that agree on all sizes, only the
+    first is returned.
     """
     return _tightening(tuple(sorted(set(sizes))), node_gpus)
 
@@ -56,7 +56,7 @@ def at_most(gpus: Sequence[int], nodes: int, node_gpus: int) -> int:
     Parameters
     ----------
     gpus
-        GPUs of the jobs, each on whole nodes and one piece; 0 counts nothing.
+        The GPUs of the jobs, each on whole nodes and one piece; 0 counts nothing.
     nodes, node_gpus
         The number of nodes, and the GPUs of each.
     """
@@ -76,7 +76,7 @@ def at_most(gpus: Sequence[int], nodes: int, node_gpus: int) -> int:
 
 @lru_cache(maxsize=64)
 def node_weights(node_gpus: int) -> tuple[list[list[int]], list[int]]:
-    """Return whole multiples of all shares for 0 to G GPUs, and the multiple for a node in each."""
+    """Return each function's shares of 0 to G GPUs as integers, and the integer for a full node."""
     sizes = np.arange(node_gpus + 1)
     columns, bounds = [], []
     for k in range(1, node_gpus // 2 + 1):

@@ -1,9 +1,9 @@
-"""The holdings of jobs in a cluster, in columns, of which a decision reads only those that changed.
+"""The holdings of jobs in a cluster as columns; a decision reads only jobs that have changed.
 
 A `JobState` stays the same object until something about the job changes, and so does an
-`Allocation`. Holdings are therefore made from the last ones of the same cluster: pairs of the same
-two objects keep their columns, and only the others are read. The result equals that of reading all,
-to the last digit.
+`Allocation`. New holdings are therefore made from the last holdings of the same cluster: a pair of
+the same two objects keeps its columns, and only other pairs are read. The result is the same, to
+the last digit, as if all pairs were read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,13 +36,13 @@ class Holdings:
     pairs
         The n jobs with their allocations.
     nodes, gpus
-        (m,) the nodes of all placements, job after job, and the GPUs held on each.
+        The nodes of all placements, job after job, and the GPUs held on each, shape (m,).
     spread
-        (n,) the number of nodes that each job is on.
+        The number of nodes of each job, shape (n,).
     watts
-        (n,) the watts that each job adds to a cluster whose GPUs idle.
+        The watts that each job adds to a cluster whose GPUs idle, shape (n,).
     gpus_on
-        (N,) the GPUs held on each node.
+        The GPUs held on each node, shape (N,).
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Holdings:
         self._free: tuple[Integers, list[FreeList]] | None = None  # for which GPUs held
 
     def of(self, pairs: Sequence[Pair]) -> "Holdings":
-        """Return the holdings of other jobs, of which only new ones are read."""
+        """Return the holdings of the given jobs, and read only pairs that are new."""
         before, names = self._at, _identities(pairs)
         if names == [*before]:
             return self
@@ -88,12 +88,12 @@ class Holdings:
         return found
 
     def free(self) -> list[FreeList]:
-        """Return the free GPUs on the nodes of each pool, in lists for the caller.
+        """Return the free GPUs on the nodes of each pool, in lists that the caller may change.
 
         Raises
         ------
         KeyError, ValueError
-            If a node with held GPUs is out of service, or has fewer GPUs.
+            If a node with held GPUs is out of service, or has fewer GPUs than are held.
         """
         before, lists = self._free or (np.zeros_like(self.gpus_on), free_lists(self.cluster))
         lists = [nodes.copy() for nodes in lists]
@@ -104,9 +104,10 @@ class Holdings:
         return [nodes.copy() for nodes in lists]
 
     def seconds_left(self, now_s: float) -> Floats:
-        """Return (n,) the seconds for which each job draws its watts, infinite for unknown sizes.
+        """Return the seconds for which each job will draw its watts, shape (n,).
 
-        The arithmetic is that of `ronda.formulations.watts.seconds_left`.
+        They are infinite for jobs of unknown size. The arithmetic is the same as in
+        `ronda.formulations.watts.seconds_left`.
         """
         _, rate, teardown_s, work, done, since_s, rate_now, _ = self._columns
         left = work - (done + rate_now * np.maximum(0.0, now_s - since_s))
@@ -114,14 +115,14 @@ class Holdings:
         return np.asarray(left / rate + teardown_s)
 
     def until(self, seconds: Floats) -> Floats:
-        """Return (N,) the greatest of some seconds (n,) over the jobs on each node, or 0."""
+        """Return the greatest of `seconds` (n,) among the jobs on each node, or 0, shape (N,)."""
         greatest = np.zeros(len(self.gpus_on))
         np.maximum.at(greatest, self.nodes, np.repeat(seconds, self.spread))
         return greatest
 
 
 def read(cluster: Cluster, pairs: Iterable[Pair]) -> tuple[Floats, Integers]:
-    """Return the columns (8, n) and the pieces (2, m) of jobs with their allocations."""
+    """Return the columns (8, n) and the pieces (2, m) of the given pairs."""
     pools = cluster.topology.pools
     columns, pieces = list[tuple[float, ...]](), list[tuple[int, int]]()
     for state, held in pairs:
@@ -152,7 +153,7 @@ def _identities(pairs: Sequence[Pair]) -> list[tuple[int, int]]:
 
 @per_record(maxsize=8)
 def _last(cluster: Cluster) -> list[Holdings]:
-    """Return the last holdings of a cluster, in a list of their own."""
+    """Return a list that holds the last holdings of a cluster."""
     return [Holdings(cluster, (), *read(cluster, ()))]
 
 
@@ -164,6 +165,6 @@ def holdings(cluster: Cluster, pairs: Sequence[Pair]) -> Holdings:
 
 
 def held_under(round: Round, plan: Plan) -> Holdings:
-    """Return the holdings of jobs under a plan, in its order."""
+    """Return the holdings of jobs under a plan, in the plan's order."""
     states = {state.job.id: state for state in round.jobs}
     return holdings(round.cluster, [(states[i], given) for i, given in plan.allocations.items()])

@@ -1,36 +1,37 @@
-"""The constraint families of a round, each stated once.
+"""The constraint families of a round, for all models.
 
-A family is a function of the `Case` that yields its rows. The Pyomo model, the arrays of the price
-engine, the limits of populations, the test of a choice (`within`) and the limits that no choice
-meets (`shortages`) all read them; names and formulas are those of ``docs/formulations.md``.
+A family is a function of the `Case` that yields the family's rows. The Pyomo model, the arrays of
+the price engine, the limits of populations, the test of a choice (`within`) and the search for
+limits that no choice meets (`shortages`) read these rows; ``docs/formulations.md`` has the same
+names and formulas.
 Decisions: x_k is 1 if option k is chosen, a_c the number of nodes of class c that are awake, y_pr
 the kilowatts that jobs of pool p add in rack r.
 
-**The contents of nodes**, whichever jobs they hold (``whole_nodes``, ``buddy``): every job is cut
-as placement does it, into whole nodes, the pool's largest (M GPUs), and one block. So the pieces on
-a node of G GPUs are at most G in sum. For a function φ with
-φ(a) + φ(b) ≤ φ(a + b), φ ≥ 0, the pieces on a node have Σ φ(piece) ≤ φ(G). So with nodes c awake ::
+**The contents of nodes**, whichever jobs they hold (``whole_nodes``, ``buddy``). As in placement,
+every job is cut into whole nodes of the pool's largest size (M GPUs) and one block. So the pieces
+on a node of G GPUs sum to at most G. For a function φ with φ(a) + φ(b) ≤ φ(a + b) and φ ≥ 0, the
+pieces on a node have Σ φ(piece) ≤ φ(G). So with nodes c awake ::
 
     Σ_k (q_k φ(M) + φ(r_k)) x_k ≤ Σ_c φ(G_c) a_c
 
-holds in every plan on nodes: these rows cut off no choice that can be placed. φ(n) = n counts GPUs
-(``gpus``).
+holds in every plan on nodes, and these rows cut off no choice that can be placed. φ(n) = n counts
+GPUs (``gpus``).
 
 **Buddy levels** are φ_l(n) = ⌊n / 2^l⌋. They follow from the flow of free blocks in a buddy
-allocator: b_l blocks of 2^l GPUs are there, s_l of them are split in two of 2^(l-1), t_l are taken,
-so t_l + s_l ≤ b_l + 2 s_(l+1) with b_l = Σ_c (⌊G_c / 2^l⌋ − 2 ⌊G_c / 2^(l+1)⌋). Level l and 2^(m-l)
-times every level m above it, added, are the row of level l; a flow that keeps all rows exists by
-splitting no more than is needed.
+allocator: there are b_l blocks of 2^l GPUs, s_l of them are split into two blocks of 2^(l-1), and
+t_l are taken, so t_l + s_l ≤ b_l + 2 s_(l+1) with b_l = Σ_c (⌊G_c / 2^l⌋ − 2 ⌊G_c / 2^(l+1)⌋). The
+sum of level l and of 2^(m-l) times every level m above it is the row of level l. A flow that keeps
+all rows exists if no more blocks are split than needed.
 
 **Theorem.** If all blocks r_k are powers of two, these rows and Σ_k q_k x_k ≤ nodes of M GPUs are
-exact: a choice that keeps them can be placed, with moves if need be.
-*Proof.* Whole nodes go first; the last row leaves enough of M GPUs. Then blocks in descending
-order. When one of 2^l comes, nodes have lost only pieces of more, each a multiple of 2^l, or all of
-their GPUs. So the number of free blocks of 2^l is Σ_c φ_l(G_c) less that of the pieces placed,
-which is at least one by the row of level l. ∎
+exact: a choice that keeps them can be placed, perhaps with moves.
+*Proof.* Place whole nodes first; the last row leaves enough nodes of M GPUs. Then place the blocks
+in descending order. When a block of 2^l comes, nodes have lost only pieces at least as large, each
+a multiple of 2^l, or all of their GPUs. So the number of free blocks of 2^l is Σ_c φ_l(G_c) less
+that of the placed pieces, which is at least one by the row of level l. ∎
 
-Where all nodes have 2^L GPUs, ⌊n / 2^l⌋ 2^l ≤ n makes every level a consequence of ``gpus``: no row
-is needed, and GPUs of the pool suffice.
+Where all nodes have 2^L GPUs, ⌊n / 2^l⌋ 2^l ≤ n makes every level a consequence of ``gpus``, and no
+other row is needed.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -59,14 +60,15 @@ from ronda.instances.plan import Conflict
 from ronda.instances.violation import ROUNDING
 
 PowerAt = tuple[str, str]
-"""Names of a pool and of a rack."""
+"""The name of a pool and the name of a rack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Σ_k use_k x_k + Σ_c nodes_c a_c + Σ_pr racks_pr y_pr ≤ capacity, named ``family[index]``.
+    """The row Σ_k use_k x_k + Σ_c nodes_c a_c + Σ_pr racks_pr y_pr ≤ capacity.
 
-    ``use`` is (n,) of the options, ``nodes`` (C,) of the nodes awake, or ().
+    Its ``name`` is ``family[index]``. ``use`` (n,) are the coefficients of options, and ``nodes``
+    (C,) those of awake nodes, or ().
     """
 
     name: str
@@ -80,14 +82,14 @@ UNNAMED = "(unnamed)"
 """The name for the rack of nodes without one."""
 
 KILO = 1e3
-"""Watts in a unit of y_pr."""
+"""The watts in a unit of y_pr."""
 
 CAP, WINDOW, BY = "power_cap", "energy_window", "energy_by["
 """The names of the rows that limit the power and the energy of the whole cluster."""
 
 
 def is_limit(name: str) -> bool:
-    """Return whether a row, by its name, limits the cluster's power or energy."""
+    """Return whether the row of the given name limits the cluster's power or energy."""
     return name in (CAP, WINDOW) or name.startswith(BY)
 
 
@@ -102,8 +104,8 @@ def gpus(case: Case) -> Iterator[Row]:
 def gpus_in_racks(case: Case) -> Iterator[Row]:
     """Σ_{k in p, tied to r} GPUs_k x_k + Σ_{k stays} GPUs_kr x_k ≤ GPUs of p in rack r.
 
-    Only where racks are chosen with the options. Nodes that may sleep count, as any of them may be
-    awake; the row of the pool counts those awake.
+    The rows exist only where the model chooses racks together with options. They count nodes that
+    may sleep, as any of these may be awake; the row of the pool counts only awake nodes.
     """
     if not case.joint:
         return
@@ -137,9 +139,10 @@ def power(case: Case) -> Iterator[Row]:
 def energy(case: Case) -> Iterator[Row]:
     """Σ_k extra_k min(t, lasts_k) x_k + Σ_c more_c(t) a_c ≤ L(t) − t Σ_c asleep_c nodes_c, in J.
 
-    By each time t from now in ``Case.times_s``, at most L(t) may be used
-    (`ronda.formulations.watts`). A node awake uses (awake_c − asleep_c) t more than one asleep, and
-    waking_c min(t, wake_c). The window's row is `energy_window`, others are `energy_by` t seconds.
+    At most L(t) may be used by each time t from now in ``Case.times_s``
+    (`ronda.formulations.watts`). An awake node uses (awake_c − asleep_c) t more than a sleeping
+    node, and waking_c min(t, wake_c) to wake. The row of the window is `energy_window`; the other
+    rows are `energy_by` t seconds.
     """
     if not case.times_s:
         return
@@ -154,22 +157,22 @@ def energy(case: Case) -> Iterator[Row]:
 
 
 def seconds_of(name: str, window_s: float) -> float:
-    """Return the joules of a constant watt in the row of a limit, 1 for the power cap."""
+    """Return the joules that a constant watt adds to the row of a limit, 1 for the power cap."""
     if name.startswith(BY):
         return float(name[len(BY) : -1])
     return window_s if name == WINDOW else 1.0
 
 
 def times_of(names: Iterable[str], window_s: float) -> tuple[float, ...]:
-    """Return the times from now at which some rows count the energy, ascending."""
+    """Return the ascending times from now at which the named rows count energy."""
     metered = [name for name in names if is_limit(name) and name != CAP]
     return tuple(sorted(seconds_of(name, window_s) for name in metered))
 
 
 def implied(case: Case, rows: Sequence[Row]) -> set[str]:
-    """Return the limits on power and energy that are kept if another one is.
+    """Return the limits on power and energy that another limit implies.
 
-    Per second, the other one allows no more, and no choice takes less of it.
+    Per second, the other limit allows no more, and no choice uses less of it.
     """
     window_s, found = case.round.window_s, set[str]()
     limits = [row for row in rows if is_limit(row.name)]
@@ -191,7 +194,7 @@ def implied(case: Case, rows: Sequence[Row]) -> set[str]:
 
 
 def rack_share(case: Case) -> Iterator[Row]:
-    """Σ_{k in p} extra_k x_k ≤ Σ_r y_pr: jobs draw their power in the racks of their pool."""
+    """Σ_{k in p} extra_k x_k ≤ Σ_r y_pr, as jobs draw their power in the racks of their pool."""
     pools, extra_w = case.pool, case.extra_w
     for p, pool in enumerate(case.table.pools) if case.racks else ():
         shares = {pair: -KILO for pair in case.most_rack_kw if pair[0] == pool.name}
@@ -201,8 +204,8 @@ def rack_share(case: Case) -> Iterator[Row]:
 def rack_power(case: Case) -> Iterator[Row]:
     """Σ_{p, r below R} y_pr + Σ_{c below R} (power of nodes) ≤ cap of R, for each capped rack R.
 
-    This is only necessary: a job is not tied to the racks in which its power is counted. Placement
-    decides.
+    This condition is only necessary, as a job need not run in the racks in which its power is
+    counted. Placement decides.
     """
     names = case.round.cluster.topology.racks
     for cap in case.racks:
@@ -219,10 +222,10 @@ def rack_power(case: Case) -> Iterator[Row]:
 def whole_nodes(case: Case) -> Iterator[Row]:
     """Σ_{k in p} (⌊n_k/G⌋ + f_i((n_k mod G)/G)) x_k ≤ Σ_{c in p} a_c for n GPUs on nodes of G.
 
-    f_i are dual feasible functions of bin packing (`node_shares`). Rows exist only for pools of
-    equal nodes, and for those f_i that say more than the count of GPUs: none for pieces that divide
-    a node, as f_k(1/m) ≤ 1/m. No buddy level of equal nodes says more: with m = ⌊G / 2^l⌋, f_m
-    steps at i G/(m + 1) ≤ i 2^l.
+    The f_i are dual feasible functions of bin packing (`node_shares`). Rows exist only for pools of
+    equal nodes, and for the f_i that are tighter than the count of GPUs. No f_i is tighter for
+    pieces that divide a node, as f_k(1/m) ≤ 1/m. No buddy level of equal nodes is tighter: with
+    m = ⌊G / 2^l⌋, f_m steps at i G/(m + 1) ≤ i 2^l.
     """
     for p, pool in enumerate(case.table.pools):
         size = pool.gpus_per_node
@@ -242,8 +245,8 @@ def whole_nodes(case: Case) -> Iterator[Row]:
 def buddy(case: Case) -> Iterator[Row]:
     """Σ_{k in p} (q_k φ(M) + φ(r_k)) x_k ≤ Σ_{c in p} φ(G_c) a_c, φ(n) = ⌊n/u⌋.
 
-    Rows exist for blocks of u = 2, 4, … and M GPUs in pools of unequal nodes, but not where u
-    divides the GPUs of all of them, as ``gpus`` says more there.
+    Rows exist for blocks of u = 2, 4, … and M GPUs in pools of unequal nodes. Where u divides the
+    number of GPUs of every node, the row is left out, as ``gpus`` is tighter.
     """
     for p, pool in enumerate(case.table.pools):
         sizes = {c.gpus_per_node for c in case.classes if c.pool == p}
@@ -259,11 +262,11 @@ def buddy(case: Case) -> Iterator[Row]:
 
 
 def _uses(case: Case, p: int, weights: Sequence[Floats | Rows]) -> list[Floats]:
-    """Return (n,) the use of the nodes of pool p by every option, for each function φ of pieces.
+    """Return each option's use of the nodes of pool p, shape (n,), for each function φ of pieces.
 
-    φ is given as its values (M + 1,) for 0 to M GPUs. The use is the least that an option may take:
-    a job may stay on other pieces than those that it would be given now. It is 0 for options that
-    the largest nodes cannot hold, which take some others.
+    `weights` has the values (M + 1,) of each φ for 0 to M GPUs. The use is the least that an option
+    may take, as a job may stay on other pieces than it would get now. It is 0 for options that the
+    largest nodes cannot hold, which are on smaller nodes.
     """
     if not weights:
         return []
@@ -287,7 +290,7 @@ def _uses(case: Case, p: int, weights: Sequence[Floats | Rows]) -> list[Floats]:
 def rules(case: Case) -> Iterator[Row]:
     """Σ_k a_rk x_k − s_r ≤ c_r for each limit r of the user; s_r = 0 unless it is soft.
 
-    Rows exist for limits in which any option has a part, or which cost something in any case.
+    Rows exist for limits that some option uses, and for soft limits that always cost something.
     """
     own = case.table.own
     if own is None:
@@ -315,8 +318,8 @@ FAMILIES = (
 def named_blocks(case: Case) -> list[tuple[str, Hashable]]:
     """Return the family and the index of each block of a case's problem.
 
-    Blocks are nodes awake by class where some may sleep, kilowatts of pools in racks, and excesses
-    over soft limits of the user.
+    The blocks are the awake nodes of each class where nodes may sleep, the kilowatts of pools in
+    racks, and the excesses over soft limits of the user.
     """
     own = case.table.own
     return [
@@ -327,7 +330,7 @@ def named_blocks(case: Case) -> list[tuple[str, Hashable]]:
 
 
 def _most_excess(case: Case) -> tuple[Floats, Floats]:
-    """Return (S,) the most that jobs can exceed each soft limit by, and the cost per unit."""
+    """Return the largest possible excess over each soft limit, and its cost per unit, (S,) each."""
     own = case.table.own
     if own is None:
         return np.zeros(0), np.zeros(0)
@@ -338,10 +341,10 @@ def _most_excess(case: Case) -> tuple[Floats, Floats]:
 
 
 def separable(case: Case, *, both_limits: bool = False) -> Separable:
-    """Return all rows of a round as arrays, except for those that nothing can break.
+    """Return all rows of a round as arrays, except for rows that no choice can break.
 
-    Option k of the problem is row ``case.rows[k]`` of the table; its blocks are `named_blocks`.
-    Limits on power and energy that others imply have no row, unless `both_limits` is set.
+    Option k of the problem is row ``case.rows[k]`` of the table; the problem's blocks are
+    `named_blocks`. Without `both_limits`, limits on power and energy that others imply have no row.
     """
     found = [row for family in FAMILIES for row in family(case)]
     if not both_limits:
@@ -380,9 +383,9 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
 
 
 def unbearable(case: Case) -> Mask:
-    """Return (n,) whether options break a limit on power or energy beside the jobs that must run.
+    """Return whether options and the jobs that must run break a power or energy limit, shape (n,).
 
-    Only as many nodes are awake as their GPUs fill. No plan can have such options.
+    No more nodes are awake than their GPUs fill. No plan can have such options.
     """
     table, found = case.table, np.zeros(len(case.rows), dtype=bool)
     must = replace(case, rows=np.flatnonzero(table.must_run[table.job]))
@@ -412,10 +415,10 @@ def gpus_by_pool(table: OptionTable, rows: Rows) -> list[int]:
 
 
 def within(case: Case, chosen: Rows) -> bool:
-    """Return whether a choice meets the model's constraints but for racks' power caps.
+    """Return whether a choice meets all constraints of the model except the power caps of racks.
 
-    Energy is counted over the whole window. `chosen` (J,) is the row of each job, -1 for none; it
-    need not be a row of the case.
+    Energy is counted over the whole window. `chosen` (J,) is the row of each job, -1 for none; the
+    case need not have the row.
     """
     if (chosen[case.table.must_run] < 0).any():
         return False
@@ -433,10 +436,10 @@ def within(case: Case, chosen: Rows) -> bool:
 
 
 def tightest_by(case: Case, rows: Rows, asleep: Sequence[int] | None = None) -> tuple[float, bool]:
-    """Return the time until which rows leave the least watts of the energy budget.
+    """Return the time until which rows leave the fewest watts of the energy budget.
 
-    Also return whether they keep the budget. The nodes `asleep` sleep, by default all but those
-    that the GPUs need.
+    Also return whether the rows keep the budget. The nodes `asleep` sleep; by default, all nodes
+    sleep that the GPUs do not need.
     """
     awake = [c.count for c in case.classes]
     if case.sleeps and asleep is None:
@@ -457,9 +460,9 @@ def tightest_by(case: Case, rows: Rows, asleep: Sequence[int] | None = None) -> 
 def shortages(case: Case) -> list[Conflict]:
     """Return the limits that no choice keeps.
 
-    The idle cluster breaks them, or pools are too small for jobs that must run, or limits of the
-    user ask for more than all options together have. Other limits that jobs which must run would
-    break have given way (`ronda.formulations.allocation.non_preemptible`).
+    The idle cluster breaks such a limit, or a pool is too small for jobs that must run, or a limit
+    of the user asks for more than all options together have. Other limits that jobs which must run
+    would break have given way (`ronda.formulations.allocation.non_preemptible`).
     """
     table, found = case.table, [*_out_of_reach(case)]
     if table.must_run.any():

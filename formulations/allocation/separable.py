@@ -1,7 +1,7 @@
-"""A round as a separable problem: independent choices that only a few resources couple.
+"""A round as a separable problem, with independent choices that only a few resources couple.
 
-This is the allocation model (`ronda.formulations.allocation.pyomo_model`) as arrays, in the form
-that the price engine works on::
+These are the arrays of the allocation model (`ronda.formulations.allocation.pyomo_model`), in the
+form that the price engine works on::
 
     max  sum_k value[k] x[k] + sum_b block_value[b] z[b]
     s.t. sum_k use[r, k] x[k] + sum_b block_use[r, b] z[b] <= capacity[r]     for each resource r
@@ -11,25 +11,25 @@ that the price engine works on::
 Blocks are identical items that may be taken more than once and belong to no job: a node that is
 woken uses power and provides GPUs (a negative use).
 
-**Units.** A normalised problem has units of its own, so that the user's cannot change the answer.
-Watts or kilowatts, GPUs or thousands of them: the numbers differ by a factor and, in the last bits,
-by rounding. Solvers branch on such bits. So every resource is measured in its smallest use, or in
-a part of it of which all uses are multiples (a GPU, say), and values in the largest one; the
-quotients keep 30 bits, which rounding does not reach. Whole numbers stay exact; other capacities
-grow by the rounding of all uses, so that a choice that just fits still fits. A use far below the
-largest one counts as none, and a capacity far beyond all possible use is lowered to it, so that no
-number is out of a solver's range.
+**Units.** A normalised problem has units of its own, so that the user's units cannot change the
+answer. If the user counts kilowatts and not watts, the numbers differ by a factor and, in the last
+bits, by rounding. Solvers branch on such bits. So every resource is measured in its smallest use,
+or in a fraction of it that divides all uses (a GPU, say), and values are measured in the largest
+value; the quotients keep 30 bits, which rounding does not reach. Whole numbers stay exact. Other
+capacities grow by the rounding of all uses, so that a choice that just fits still fits. A use far
+below the largest use counts as none, and a capacity far beyond all possible use is lowered to it,
+so that no number leaves a solver's range.
 
 **Surplus and regret.** At prices p the surplus of option k is its value less the price of its use,
-``s_k = v_k - p.a_k``; not to run has surplus 0. A job's regret is the surplus of its choice less
-that of the best other option, or of not to run: the loss, at these prices, if it had to choose
-again. It is negative if the job did not get its favourite. Options that another one of the job
-beats (as valuable, with no more use of anything) do not count.
+``s_k = v_k - p.a_k``; a job that does not run has surplus 0. A job's regret is the surplus of its
+choice less that of the best alternative, which may be not to run. It is the loss, at these prices,
+if the job had to choose again, and is negative if the job did not get its favourite. Options that
+another option of the job beats (as valuable, with no more use of any resource) do not count.
 
-**Parts.** Jobs and blocks are linked by the resources that both use. A resource that suffices for
-the most that all of them could take never binds: it links nothing, and no part has a row for it.
-The parts are the connected components of this graph. With few resources and many jobs, widening a
-component until it grows no more takes less time than a library for graphs takes to load. The best
+**Parts.** Jobs and blocks are linked by the resources that both use. A resource never binds if it
+is enough for the most that all jobs and blocks could take; it links nothing, and no part has a row
+for it. The parts are the connected components of this graph. With few resources and many jobs, it
+is faster to widen a component until it stops growing than to load a library for graphs. The best
 answer joins the best answers of all parts, and the sum of their bounds bounds it.
 """
 
@@ -48,10 +48,10 @@ class Separable:
     """The arrays of a separable problem.
 
     ``start`` (J + 1,) are the offsets of each job's options; ``must`` (J,) tells whether the job
-    must get one. Options have ``value`` (K,) and ``use`` (R by K), finite; resources have
-    ``capacity`` and ``names`` (R,), the keys of prices and constraint names in the model. Blocks
-    have ``block_value`` (B,), ``block_use`` (R, B) and ``block_count`` (B,), and are taken in whole
-    numbers where ``block_integer`` (B,), else in any amount up to their count.
+    must get an option. Options have a finite ``value`` (K,) and ``use`` (R by K). Resources have
+    ``capacity`` and ``names`` (R,), which are the keys of prices and the constraint names in the
+    model. Blocks have ``block_value`` (B,), ``block_use`` (R, B) and ``block_count`` (B,). They are
+    taken in whole numbers where ``block_integer`` (B,) is true, else in any amount up to the count.
     """
 
     start: Rows
@@ -76,25 +76,25 @@ class Separable:
         *,
         must: bool = False,
     ) -> "Separable":
-        """Return a problem of jobs alone, all of which must run or none."""
+        """Return a problem without blocks; with `must`, all jobs must run, else none must."""
         every, none = np.full(len(start) - 1, must), np.zeros(0)
         empty = (none, np.zeros((len(names), 0)), none, none.astype(np.bool_))
         return cls(start, value, Uses.of(use), capacity, names, every, *empty)
 
     def named(self, prices: Floats) -> dict[str, float]:
-        """Return prices (R,) by the names of the resources, per GPU, node, watt or joule."""
+        """Return the `prices` (R,) by the names of resources, per GPU, node, watt or joule."""
         return dict(zip(self.names, prices.tolist(), strict=True))
 
     @property
     def jobs(self) -> int:
-        """Number of jobs."""
+        """The number of jobs."""
         return len(self.start) - 1
 
     def validate(self) -> None:
-        """Refuse numbers and shapes that no solver can read.
+        """Raise InputError for numbers and shapes that no solver can read.
 
-        InputError for values that are NaN or infinite, offsets or shapes that do not fit, or a job
-        that must run without an option.
+        These are NaN or infinite values, offsets or shapes that do not match, and a job that must
+        run but has no option.
         """
         place = "round"
         for name in ("value", "use", "capacity", "block_value", "block_use"):
@@ -119,19 +119,19 @@ class Separable:
             )
 
     def answer(self, x: Floats) -> tuple[Rows, Floats]:
-        """Return (J,) each job's option, -1 for none, and (B,) the blocks of a point (K + B,)."""
+        """Return the option of each job (J,), -1 for none, and the blocks (B,) at `x` (K + B,)."""
         options = np.flatnonzero(x[: len(self.value)] > 0.5)
         chosen = np.full(self.jobs, -1, dtype=np.int64)
         chosen[np.searchsorted(self.start, options, side="right") - 1] = options
         return chosen, x[len(self.value) :]
 
     def objective(self, chosen: Rows, blocks: Floats) -> float:
-        """Return the value of an answer: (J,) each job's option, -1 for none, and (B,) blocks."""
+        """Return the value of an answer, with options `chosen` (J,), -1 for none, and `blocks`."""
         rows = chosen[chosen >= 0]
         return float(self.value[rows].sum() + self.block_value @ blocks)
 
     def excess(self, chosen: Rows, blocks: Floats) -> Floats:
-        """Return (R,) the excess of an answer over each capacity, negative where some is left."""
+        """Return an answer's excess over each capacity, negative below the capacity, shape (R,)."""
         rows = chosen[chosen >= 0]
         used: Floats = self.use.total(rows) + self.block_use @ blocks - self.capacity
         return used
@@ -142,13 +142,13 @@ Numbers = TypeVar("Numbers", float, Floats)
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """The units of a normalised problem: of value, and (R,) of each resource."""
+    """The units of a normalised problem, for values and for the ``use`` (R,) of each resource."""
 
     value: float
     use: Floats
 
     def prices(self, normalised: Floats) -> Floats:
-        """Return prices in the user's units."""
+        """Return normalised prices in the user's units."""
         return np.asarray(normalised * self.value / self.use)
 
     def normalised_prices(self, prices: Floats) -> Floats:
@@ -157,7 +157,7 @@ class Units:
 
 
 def normalise(problem: Separable) -> tuple[Separable, Units]:
-    """Return a problem in units of its own, and these units."""
+    """Return the problem in normalised units, and these units."""
     use, block_use, capacity = _in_range(problem)
     units = Units(
         value=max(largest(problem.value), largest(problem.block_value)) or 1.0,
@@ -208,7 +208,7 @@ def _without(amounts: Floats, least: Floats) -> Floats:
 
 
 def _units(use: Uses, block_use: Floats, capacity: Floats) -> Floats:
-    """Return (R,) units in which all amounts of a resource are whole, or the smallest is 1."""
+    """Return units in which each resource's amounts are whole, or the smallest is 1, shape (R,)."""
     others = np.abs(np.column_stack([block_use, capacity]))
     sizes = np.where(use.amount == 0, np.inf, np.abs(use.amount))
     smallest = np.where(others > 0, others, np.inf).min(axis=1)
@@ -229,7 +229,7 @@ def _units(use: Uses, block_use: Floats, capacity: Floats) -> Floats:
 
 
 def _whole(use: Uses, others: Floats, factor: Floats) -> Mask:
-    """Return (R,) whether all amounts of a resource times a factor are whole up to rounding."""
+    """Return whether all amounts times `factor` (R,) are whole up to rounding, shape (R,)."""
     broken = use.reduced(np.maximum, _broken(use.amount * use.scaled(factor)).astype(float), 0.0)
     return np.asarray((broken == 0) & ~_broken(others * factor[:, None]).any(axis=1))
 
@@ -239,12 +239,12 @@ def _broken(numbers: Floats) -> Mask:
 
 
 def _rounds(amounts: Floats) -> Mask:
-    """Return where numbers lose more than their last bits by `round_bits`."""
+    """Return whether `round_bits` changes more than the last bits of each number."""
     return np.asarray(np.abs(round_bits(amounts) - amounts) > 1e-14 * np.abs(amounts))
 
 
 def _in_unit(values: Floats, unit: float) -> Floats:
-    """Return rounded values in a unit, without copying all of them."""
+    """Return the values divided by `unit` and rounded, without temporary copies of them all."""
     found = np.empty_like(values)
     for k in range(0, len(values), CHUNK):
         found[k : k + CHUNK] = round_bits(values[k : k + CHUNK] / unit)
@@ -252,12 +252,12 @@ def _in_unit(values: Floats, unit: float) -> Floats:
 
 
 def largest(values: Floats) -> float:
-    """Return the largest absolute value, 0 if there is none."""
+    """Return the largest absolute value, 0 for an empty array."""
     return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
 def round_bits(values: Numbers) -> Numbers:
-    """Round to 30 bits, one part in 10^9.
+    """Return the values rounded to 30 bits, one part in 10^9.
 
     This is G. W. Veltkamp's splitting (T. J. Dekker, Numer. Math. 18, 1971).
     """
@@ -267,7 +267,7 @@ def round_bits(values: Numbers) -> Numbers:
 
 
 def with_share(problem: Separable, jobs: Rows) -> "Part":
-    """Return some jobs (n,) with their share of all capacities and blocks."""
+    """Return a part of the given jobs (n,), with their share of all capacities and blocks."""
     share = len(jobs) / max(1, problem.jobs)
     own = _cut(problem, jobs, np.arange(len(problem.names)), np.arange(len(problem.block_value)))
     capacity, count = problem.capacity * share, problem.block_count * share
@@ -275,9 +275,9 @@ def with_share(problem: Separable, jobs: Rows) -> "Part":
 
 
 def random_parts(problem: Separable, number: int, seed: int) -> list["Part"]:
-    """Return random parts of the jobs with equal shares of everything.
+    """Return a number of parts with random jobs and equal shares of all resources.
 
-    POP solves large allocations in such parts (Narayanan et al., *Solving large-scale granular
+    POP splits large allocations in this way (Narayanan et al., *Solving large-scale granular
     resource allocation problems efficiently with POP*, SOSP 2021).
     """
     order = np.random.default_rng(seed).permutation(problem.jobs)
@@ -286,16 +286,16 @@ def random_parts(problem: Separable, number: int, seed: int) -> list["Part"]:
 
 
 def surpluses(problem: Separable, prices: Floats) -> Floats:
-    """Return (K,) the value less the price of every option; `prices` (R,) are per unit."""
+    """Return each option's value less its cost at `prices` (R,) per unit, shape (K,)."""
     return problem.use.net(problem.value, prices)
 
 
 def regrets(start: Rows, surplus: Floats, must: Mask, chosen: Rows) -> Floats:
-    """Return (J,) the regret of every job, infinite for a job without another choice.
+    """Return the regret of every job, infinite for a job without an alternative, shape (J,).
 
-    `start` (J + 1,) are the offsets of each job's options; `surplus` (K,) is -inf for impossible
-    options; not to run is no choice where `must` (J,); `chosen` (J,) is the row of each job's
-    choice, -1 for not to run.
+    `start` (J + 1,) are the offsets of each job's options. `surplus` (K,) is -inf for impossible
+    options. A job must run where `must` (J,) is true. `chosen` (J,) is the row of each job's
+    choice, -1 if the job does not run.
     """
     others = np.empty(len(surplus) + 1)  # the last one is where -1 points to: not to run
     others[:-1] = surplus
@@ -316,12 +316,12 @@ def regrets(start: Rows, surplus: Floats, must: Mask, chosen: Rows) -> Floats:
 
 
 FREE = -1
-"""The component of jobs and blocks that use nothing which can bind."""
+"""The component of jobs and blocks that use no resource which can bind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a problem, with the places of its jobs and so on in the whole."""
+    """A part of a problem, with the indices of its jobs, options and so on in the whole problem."""
 
     problem: Separable
     jobs: Rows
@@ -331,7 +331,7 @@ class Part:
 
 
 def independent(problem: Separable) -> list[Part]:
-    """Return the parts of a problem, none if it has only one."""
+    """Return the independent parts of a problem, or an empty list if it does not split."""
     if len(problem.names) < 2:
         return []
     filled = np.flatnonzero(np.diff(problem.start))
@@ -355,7 +355,7 @@ def independent(problem: Separable) -> list[Part]:
 
 
 def _components(uses: Mask) -> Rows:
-    """Return the component of each resource, named by its first resource."""
+    """Return the component of each resource, given as the first resource of the component."""
     component = np.full(len(uses), -1)
     for r in range(len(uses)):
         linked = np.arange(len(uses)) == r

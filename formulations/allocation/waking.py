@@ -1,19 +1,21 @@
-"""Options now or after waking: the delay of sleeping nodes in the allocation model.
+"""The delay of sleeping nodes in the allocation model, with options now and after waking.
 
-A node that sleeps, or still wakes, cannot run jobs for w seconds, so an option comes twice (ours,
-not a paper's): *now*, on GPUs of nodes that are ready, and *after waking*, on any that are awake
-under the plan. Both take GPUs of the pool; only the first takes *ready* ones::
+A node that sleeps, or is still waking, cannot run jobs for w seconds. So the model has each option
+twice (our own device, not a paper's): *now*, on GPUs of ready nodes, and *after waking*, on GPUs of
+any nodes that are awake under the plan. Both take GPUs of the pool, but only the first takes
+*ready* GPUs::
 
     sum of n_k x_k over options now <= ready GPUs of the pool          ``ready_gpus[pool]``
 
-* A waiting job starts on the waking nodes as soon as they are there. Of the time L that the option
-  lasts it loses w (`ronda.formulations.objectives.switching_cost.pause_share`), so it is worth ``(1
-  - w/L) v``. The longest time that an allocation is expected to last is that of other pauses
-  (`horizon_s` there), but at least ten times w: less is not worth waking a node.
-* A running job keeps its option until then, and moves later: ``w/L v_now + (1 - w/L) v``. It takes
-  the ready GPUs that it holds, and only options of more GPUs in the same pool matter.
+* A waiting job starts on the waking nodes as soon as these are ready. The job loses w of the time L
+  that the option lasts (`ronda.formulations.objectives.switching_cost.pause_share`), so the option
+  has the value ``(1 - w/L) v``. As for other pauses, L is at most `horizon_s`, or ten times w if
+  that is longer, as it does not pay to wake a node for less.
+* A running job keeps its option until the nodes are ready, and then changes, which has the value
+  ``w/L v_now + (1 - w/L) v``. The job takes the ready GPUs that it holds, and only options with
+  more GPUs in the same pool matter.
 
-The energy of waking needs no term: a node draws power from the order on, in the model as well.
+The energy of waking needs no term, as a waking node draws power from the order on in the model too.
 """
 
 from dataclasses import dataclass, replace
@@ -32,9 +34,9 @@ from ronda.instances.round import Round
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The nodes (N,) that are awake, and not still waking: they can run jobs now.
+    """The ready nodes (N,), which are awake, not waking, and can run jobs now.
 
-    ``wait_s`` (P,) is the time in seconds until another node of the pool is ready, 0 if all are.
+    ``wait_s`` (P,) is the time in seconds that the pool's other nodes need, 0 if all are ready.
     """
 
     nodes: Mask
@@ -42,9 +44,9 @@ class Ready:
 
 
 def ready(round: Round, waking: frozenset[int]) -> Ready | None:
-    """Return the ready nodes, or None if all are, or waking takes no time.
+    """Return the ready nodes, or None if all nodes are ready or wake at once.
 
-    `waking` nodes were woken but are not ready yet.
+    The nodes in `waking` were woken but are not ready yet.
     """
     topology = round.cluster.topology
     nodes = np.ones(len(topology.node_pool), dtype=bool)
@@ -81,7 +83,7 @@ def with_waking(case: Case, nodes: Ready) -> Case:
 
 
 def _ready_use(round: Round, table: OptionTable, nodes: Ready) -> Floats:
-    """Return (K,) the ready GPUs that rows take; those of the current row may be waking still."""
+    """Return the ready GPUs that rows take, shape (K,); a current row may hold waking nodes."""
     use = table.gpus.astype(float)
     for k in np.flatnonzero(table.current).tolist():
         held = table.jobs[int(table.job[k])].allocation
@@ -91,7 +93,7 @@ def _ready_use(round: Round, table: OptionTable, nodes: Ready) -> Floats:
 
 
 def _later(case: Case, nodes: Ready) -> tuple[Rows, Floats]:
-    """Return the rows that may wait for nodes, and their values then."""
+    """Return the rows that may wait for nodes, and their values if they wait."""
     table, round_ = case.table, case.round
     job, pool, rows = case.job, case.pool, case.rows
     wait_s, values = nodes.wait_s[pool], np.zeros(len(table))
@@ -113,9 +115,9 @@ def _later(case: Case, nodes: Ready) -> tuple[Rows, Floats]:
 class Begun:
     """The options to run from now on, for a choice of options now and after waking.
 
-    ``chosen`` (J,) is the row of each job from now on, -1 for none; jobs that wait for nodes keep
-    running. ``worth`` (K,) are the values of rows as they were chosen, ``awake`` (P,) the nodes
-    awake under the plan.
+    ``chosen`` (J,) is the row of each job from now on, -1 for none; running jobs that wait for
+    nodes keep their current row. ``worth`` (K,) are the values of rows at the time of the choice,
+    and ``awake`` (P,) is the number of awake nodes in each pool under the plan.
     """
 
     chosen: Rows
@@ -126,8 +128,8 @@ class Begun:
 def begin(case: Case, values: Floats, picked: Rows) -> Begun:
     """Return the options to run from now on, for a choice of options now and after waking.
 
-    The case has options now and after waking; `values` (K,) are those of rows now, `picked` (J,)
-    the variable of each job, -1 for none.
+    The case has options now and after waking. `values` (K,) are the values of rows now, and
+    `picked` (J,) is the chosen variable of each job, -1 for none.
     """
     assert case.waking is not None
     some = picked[picked >= 0]

@@ -1,22 +1,23 @@
-"""Clairvoyant lower bounds for a whole instance, which no schedule can beat; they read the truth.
+"""Clairvoyant lower bounds, which read the true work and which no schedule of an instance can beat.
 
-**Counting bound on the completion times.** If in a relaxation of the problem no schedule can
-complete its k-th job before c_k, for every k, then the sum of all completion times is at least
-sum_k c_k; and of several relaxations the latest c_k may be taken for each k. The relaxations:
+**Counting bound on the completion times.** Suppose that, in a relaxation of the problem, no
+schedule can complete its k-th job before c_k, for every k. Then the sum of all completion times is
+at least sum_k c_k. Several relaxations may be combined: for each k, the latest c_k counts. The
+relaxations are:
 
 * *alone*: every job runs alone at its fastest, its first pause included;
-* *GPUs*: the GPUs of a group of pools are one machine, a job's size is its fewest GPU-seconds. A
-  real schedule uses no more than the machine has, so it cannot be ahead of the machine's shortest
-  remaining processing time schedule, which at every moment has completed the most jobs;
-* *power*: likewise for the watts between idling and the power cap, and joules;
-* *energy*: with an energy budget k jobs need at least the k smallest amounts of joules, beyond
-  what idling uses, and these must have accrued.
+* *GPUs*: the GPUs of a group of pools form one machine, and a job's size is its fewest GPU-seconds.
+  A real schedule uses no more than the machine has, so it cannot be ahead of the machine's schedule
+  by shortest remaining processing time, which has completed the most jobs at every moment;
+* *power*: the same holds for joules and the watts between idling and the power cap;
+* *energy*: under an energy budget, k jobs need at least the k smallest amounts of joules beyond
+  the use of idling, and these must have accrued.
 
-**Priced bound.** `ronda.formulations.bounds.price_bound`; it sees that a job cannot be both fast
-and frugal, and is usually the better one where jobs queue.
+**Priced bound.** `ronda.formulations.bounds.price_bound` takes into account that a job cannot be
+both fast and frugal, and is usually the better bound where jobs queue.
 
-Power and energy are used only if no way to run a job draws less than idling, and they count the
-cheapest way of idling (all nodes asleep that save power by it) unless nodes cannot sleep.
+Power and energy count only if no mode of a job draws less than idling. The bounds assume the
+cheapest idling (every node sleeps that saves power by it) unless nodes cannot sleep.
 """
 
 import heapq
@@ -37,10 +38,10 @@ from ronda.instances.outcome.accrual import accrual
 class Bounds:
     """Lower bounds on what any schedule of an instance achieves.
 
-    ``mean_jct_s``, completion minus submission, is the best of the next three bounds: from every
-    job running alone, the counting bound, and the priced bound (None if not computed). ``end_s``
-    counts from the instance's start, ``makespan_s`` from the first submission; ``energy_j`` is that
-    of the cluster from 0 until the last job completes.
+    ``mean_jct_s`` bounds the mean time from submission to completion. It is the best of the next
+    three bounds, which come from every job alone, from counting and from prices (None if not
+    computed). ``end_s`` counts from the instance's start and ``makespan_s`` from the first
+    submission; ``energy_j`` is the energy of the cluster from 0 until the last job completes.
     """
 
     mean_jct_s: float
@@ -62,11 +63,11 @@ def bounds(
     """Return lower bounds for every schedule of an instance.
 
     Without `may_sleep` all nodes stay awake, and the bound on energy is higher. The priced bound
-    (`priced`) takes most of the time. `need` is `needs` of the instance and `may_sleep`, if known
-    already; it does not depend on budgets.
+    (`priced`) takes most of the time. `need` is the result of `needs` for the instance and
+    `may_sleep`, if it is known already; it does not depend on budgets.
 
-    InputError if a job has no truth, or nothing in the cluster can run it, or the power that
-    the idling cluster leaves never suffices.
+    InputError if a job has no truth, if nothing in the cluster can run it, or if the power beyond
+    the idling cluster's is never enough.
     """
     need = needs(instance, may_sleep=may_sleep) if need is None else need
     watts = _watts(instance, need)
@@ -94,10 +95,10 @@ def bounds(
 
 
 def _watts(instance: Instance, need: Needs) -> list[Resource]:
-    """Return the joules that idling leaves of the budget, none without a budget.
+    """Return the watts and joules that idling leaves of the budget, as resources.
 
-    While less energy accrues than idling uses, the supply stays as it is, which is more than there
-    can be.
+    The list is empty without a budget. While less energy accrues than idling uses, the supply stays
+    constant, which overestimates it.
     """
     if not need.all_draw_power:
         return []
@@ -116,7 +117,7 @@ def _watts(instance: Instance, need: Needs) -> list[Resource]:
 
 
 def _counting(need: Needs, watts: list[Resource], alone: Floats) -> Floats:
-    """Return (J,) ascending times before which no schedule completes its k-th job."""
+    """Return the ascending times before which no schedule completes its k-th job, shape (J,)."""
     parts = []
     for group, gpus in enumerate(need.group_gpus.tolist()):
         own = need.group == group
@@ -135,7 +136,7 @@ def _counting(need: Needs, watts: list[Resource], alone: Floats) -> Floats:
 
 
 def _priced(need: Needs, watts: list[Resource], end_s: float, counted: Floats) -> float:
-    """Return the priced bound on the sum of completion times, summed over separate groups."""
+    """Return the priced bound on the sum of all completion times."""
     alone_s = float((need.gpu_s / need.group_gpus[need.group]).sum())
     horizon_s = max(end_s, float(need.submit_s.max()) + alone_s)
     crowd = _crowd(need.submit_s, counted)
@@ -157,11 +158,11 @@ def _crowd(submit_s: Floats, counted: Floats) -> Floats:
 
 
 def srpt(release: Floats, size: Floats) -> Floats:
-    """Return the completion times (J,) under shortest remaining processing time.
+    """Return the completion times under shortest remaining processing time (SRPT), shape (J,).
 
-    The machine works at speed 1 and may be interrupted at no cost. At every moment SRPT has
-    completed at least as many jobs as any other rule could have (Schrage 1968), so no schedule's
-    k-th completion is earlier than SRPT's, for any k.
+    The machine works at speed 1, and interruptions cost nothing. At every moment SRPT has completed
+    at least as many jobs as any other rule could have (Schrage 1968), so the k-th completion of no
+    schedule is earlier than that of SRPT, for any k.
     """
     order = np.argsort(release, kind="stable")
     arrivals: list[tuple[float, float, int]] = list(

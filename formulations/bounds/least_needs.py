@@ -1,14 +1,15 @@
-"""The least needs of every job of an instance in any schedule; they read the truth.
+"""The least seconds, GPU-seconds and joules that every job requires, computed from the true work.
 
-In each stage of a job's gradient noise, of all its modes (`ronda.formulations.bounds.modes`)
+In each stage of a job's gradient noise, the modes of the job (`ronda.formulations.bounds.modes`)
+give three minima:
 
-* the fastest gives the fewest seconds per unit of work,
-* the most frugal one the fewest GPU-seconds per unit of work,
-* and another one perhaps the fewest joules.
+* the fastest mode gives the fewest seconds per unit of work,
+* the most frugal mode gives the fewest GPU-seconds per unit of work,
+* and perhaps another mode gives the fewest joules.
 
-The three are taken from different modes, and changing between stages costs nothing: no schedule
-does better in any of them. Before its first progress a job also holds GPUs for its
-``start_s``; later restarts can be avoided and do not count.
+The three come from different modes, and a change between stages costs nothing, so no schedule
+beats any of them. Before its first progress a job also holds GPUs for its ``start_s``; later
+restarts can be avoided and do not count.
 """
 
 from dataclasses import dataclass
@@ -25,10 +26,10 @@ from ronda.instances.instance import Instance
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Jobs of one kind: ``rows`` (j,) of the instance that run in one ``group`` of pools.
+    """The jobs ``rows`` (j,) of an instance that are of one kind, in one ``group`` of pools.
 
-    ``share`` (j, S) is the work of each job in each stage, ``extra_w`` (N,) the watts of each of
-    their ``modes`` beyond idling in the cheapest way (see `Needs`).
+    ``share`` (j, S) is the work of each job in each stage. ``extra_w`` (N,) are the watts of each
+    of the ``modes`` of these jobs beyond the cheapest idling (see `Needs`).
     """
 
     rows: NDArray[np.int64]
@@ -43,9 +44,9 @@ class Needs:
     """The least needs of all jobs of an instance, as parallel arrays (J,) in the instance's order.
 
     ``seconds`` and ``gpu_s`` include the pause ``start_s`` before the first progress. ``joules``
-    are the energy of a job beyond that of a cluster which idles in the cheapest way at ``idle_w``
-    watts, every node awake or asleep indefinitely. ``group`` is the group of pools in which a job
-    may run; groups share no job and no GPU, and have ``group_gpus`` (G,).
+    are the energy of a job beyond that of a cluster that idles as cheaply as possible, at
+    ``idle_w`` watts, with every node awake or asleep indefinitely. ``group`` is the group of pools
+    in which a job may run. Groups share no job and no GPU, and have ``group_gpus`` (G,) GPUs.
     """
 
     submit_s: Floats
@@ -67,7 +68,7 @@ class Needs:
 def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
     """Return the least needs of every job.
 
-    Without `may_sleep` no node sleeps, and needs of energy are higher. InputError if a job has no
+    Without `may_sleep` no node sleeps, and jobs require more energy. InputError if a job has no
     truth, or nothing in the cluster can run it.
     """
     jobs, topology = instance.jobs, instance.cluster.topology
@@ -105,7 +106,7 @@ def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
 
 
 def _idle_w(instance: Instance, *, may_sleep: bool) -> float:
-    """Return the least idle watts; nodes that are ever off draw 0."""
+    """Return the fewest watts of the idle cluster; nodes with an outage count as 0."""
     topology = instance.cluster.topology
     watts = least_node_w(topology) if may_sleep else node_w(topology)
     watts[sorted({outage.node for outage in instance.faults.outages})] = 0.0
@@ -113,7 +114,7 @@ def _idle_w(instance: Instance, *, may_sleep: bool) -> float:
 
 
 def _groups(topology: Topology, ways: list[Modes]) -> tuple[NDArray[np.int64], Floats]:
-    """Return (P,) the group of each pool, where jobs join pools, and the GPUs of each group."""
+    """Return the group of each pool (P,) and the GPUs of each group (G,); jobs join pools."""
     from scipy.sparse.csgraph import connected_components  # slow to import
 
     joined = np.zeros((len(topology.pools), len(topology.pools)), dtype=bool)

@@ -1,7 +1,8 @@
-"""All modes in which the rules let a job run, at its true speed: for bounds, not for schedulers.
+"""All modes in which a job may run, with its true speed, for bounds and not for schedulers.
 
-Modes are those that `ronda.instances.check.checker` accepts: any number of GPUs within its
-limits, its own batch or one of its profile, any clock of the GPU type, and any number of nodes.
+These are the modes that `ronda.instances.check.checker` accepts: any number of GPUs within the
+job's limits, its own batch or one of its profile, any clock of the GPU type, and any number of
+nodes.
 """
 
 from collections.abc import Iterable
@@ -30,7 +31,7 @@ from ronda.instances.profile import NoiseCurve, Profile, Rigid, Tabular
 
 
 class JobType(NamedTuple):
-    """All fields that decide how a job can run, except for its amount of work."""
+    """The fields of a job that decide how it can run, without its amount of work."""
 
     profile: str
     partition: str
@@ -47,12 +48,13 @@ class JobType(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """The modes of a kind of job, the best of all batches and numbers of nodes merged.
+    """The modes of a kind of job, each the best over all batches and numbers of nodes.
 
-    ``ends`` (S,) is the work at which each stage of the gradient noise ends, the last one infinite.
-    Each mode has a ``pool``, ``gpus`` (in an array its share of one) and ``busy_w`` (N,), the watts
-    of all its GPUs beyond their idle power, the least over batches; ``rate`` (S, N) is the work per
-    second in each stage, the greatest over batches, 0 where the job cannot run.
+    ``ends`` (S,) is the work at which each stage of the gradient noise ends; the last end is
+    infinite. Each mode has a ``pool`` and ``gpus`` (in an array of jobs, a share of one GPU).
+    ``busy_w`` (N,) are the watts of its GPUs beyond their idle power, the least over batches.
+    ``rate`` (S, N) is the work per second in each stage, the greatest over batches, 0 where the job
+    cannot run.
     """
 
     ends: Floats
@@ -112,7 +114,7 @@ def modes(instance: Instance, job: Job) -> Modes:
 def _in_pool(
     topology: Topology, p: int, profile: Profile, kind: JobType, curve: NoiseCurve | None
 ) -> Modes:
-    """Return the modes in pool `p`, one for each number of GPUs and clock."""
+    """Return the modes in pool `p`, one for each pair of a number of GPUs and a clock."""
     pool = topology.pools[p]
     name, idle_w = pool.gpu_type.name, pool.gpu_type.idle_w
     model = model_of(profile, pool.gpu_type)
@@ -152,7 +154,7 @@ def _in_pool(
 
 
 def _in_arrays(alone: Modes, profile: Profile, gpu_type: GpuType, kind: JobType) -> Modes:
-    """Return the modes of jobs in arrays of each width, slower and on a share of a GPU."""
+    """Return the modes of jobs that share a GPU in an array, for each width of the array."""
     one = np.flatnonzero(alone.gpus == 1)
     batches = np.array([kind.batch or profile.base_batch, *profile.batches])
     clocks = np.asarray(gpu_type.clocks)[:, None]

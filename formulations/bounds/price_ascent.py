@@ -1,8 +1,8 @@
 """Prices of shared resources, and the steps that improve them.
 
-The steps are supergradient steps (Polyak's rule with a target that shrinks) on a bound that is
-concave in the prices, such as that of `ronda.formulations.bounds.price_bound`. The price of a
-resource that can be stored never rises; other prices are any numbers from zero on.
+The steps are supergradient steps (Polyak's rule with a shrinking target) on a bound that is concave
+in the prices, such as that of `ronda.formulations.bounds.price_bound`. The price of a resource that
+can be stored never rises; other prices may be any numbers from zero up.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from ronda.instances.arrays import Floats
 
 
 class Supply:
-    """The supply of a resource until each time: continuous, piecewise linear, increasing.
+    """The supply of a resource as a continuous, piecewise linear, increasing function of time.
 
-    It is `initial` at time 0 and grows by `rates` (K,) per second from breakpoints `times_s` (K,)
-    on, ascending from 0; the last rate holds indefinitely. Rates are not negative.
+    The supply is `initial` at time 0. It grows at `rates` (K,) per second from the breakpoints
+    `times_s` (K,) on, which ascend from 0; the last rate holds indefinitely. Rates are at least 0.
     """
 
     def __init__(self, times_s: Floats, rates: Floats, initial: float = 0.0) -> None:
@@ -31,7 +31,7 @@ class Supply:
         return np.asarray(self._total[k] + self.rates[k] * (time_s - self.times_s[k]))
 
     def when(self, amount: Floats) -> Floats:
-        """Return the first time with a supply of `amount`, infinite if there is none."""
+        """Return the first time at which the supply is `amount`, infinite if it never is."""
         k = np.maximum(np.searchsorted(self._total, amount, side="left") - 1, 0)
         short = np.maximum(amount - self._total[k], 0.0)
         rate = self.rates[k]
@@ -45,8 +45,8 @@ class Resource:
     """A resource that jobs share.
 
     ``supply`` is in GPU-seconds or joules; ``stored`` tells whether it can be used later. ``group``
-    is the group of pools of these GPUs, None for the watts of all jobs; ``unit`` is a typical use
-    by one GPU.
+    is the group of pools that has the GPUs, None for watts, which all jobs share. ``unit`` is the
+    typical use of one GPU.
     """
 
     supply: Supply
@@ -70,10 +70,10 @@ class Ascent:
         self._ahead, self._stalled = 0.0, 0
 
     def step(self, total: float, use: Floats, floor: float) -> bool:
-        """Move the prices; return False if these are optimal.
+        """Move the prices, and return False if the present prices are optimal.
 
-        `total` and `use` follow from the present prices; no total is below `floor`, which scales
-        the steps.
+        `total` and `use` follow from the present prices. The steps scale with `floor`, a lower
+        bound on all totals.
         """
         gradient = (use - self.supply) / self.length
         start = self._best[0] == -np.inf
@@ -106,8 +106,8 @@ class Ascent:
 def falling_move(move: Floats, prices: Floats, weights: Floats) -> Floats:
     """Return the closest move that keeps non-increasing prices non-increasing.
 
-    Where prices are level the move must not rise; elsewhere a small one may be anything. Otherwise
-    a supply that is all there in the first interval would shrink the steps of all other prices.
+    The move must not rise where prices are level; elsewhere it is free. Without this, a supply that
+    is complete in the first interval would shrink the steps of all other prices.
     """
     starts = np.flatnonzero(np.diff(prices, prepend=np.nan) != 0).tolist()
     level = [slice(a, b) for a, b in zip(starts, [*starts[1:], len(prices)], strict=True)]
@@ -115,7 +115,7 @@ def falling_move(move: Floats, prices: Floats, weights: Floats) -> Floats:
 
 
 def falling(values: Floats, weights: Floats) -> Floats:
-    """Return the closest non-increasing sequence (weighted least squares), by pooling."""
+    """Return the non-increasing sequence closest to `values` in weighted least squares."""
     blocks: list[tuple[float, float, int]] = []  # mean, weight, length
     for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
         mean, total, count = value, weight, 1

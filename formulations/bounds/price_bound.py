@@ -1,35 +1,36 @@
 """A lower bound on the sum of completion times from prices of the cluster's resources.
 
 Let every second t have a price pi_m(t) >= 0 for each resource m (GPUs of a group of pools; watts).
-A schedule uses no more of a resource than its supply u_m(t), so with e_jm(t) what job j uses::
+A schedule uses no more of a resource than its supply u_m(t). So with the use e_jm(t) of job j::
 
     sum_j C_j  >=  sum_j [ C_j + sum_m int pi_m e_jm dt ]  -  sum_m int pi_m u_m dt
 
-and the bracket is at least the least cost of job j alone, v_j: it completes when that and the
-prices make it cheapest. Energy that accrues can be stored: what was used by t never exceeds what
-was supplied by t, for every t. Multipliers of these inequalities add up to a price that never
-rises, and the formula above holds for it with int pi du, initial supply included.
+and the bracket is at least v_j, the least cost of job j alone, if it completes at the cheapest time
+under the prices. Energy that accrues can be stored: for every t, the energy used by t never exceeds
+the energy supplied by t. Multipliers of these inequalities add up to a price that never rises, and
+the formula above holds for it with int pi du, which includes the initial supply.
 
 **Cost of a job alone.** Job j is released at r (submission plus its first pause) and does w_s
-units of work in stages s = 1…S. In way n it draws c_n(t) = sum_m pi_m(t) e_nm per second and works
+units of work in stages s = 1…S. In mode n it pays c_n(t) = sum_m pi_m(t) e_nm per second and works
 at rate a_sn. For any multipliers nu_s >= 0 of the work and any completion C::
 
     C + cost  >=  f(C) = C + sum_s nu_s w_s - int_r^C max(0, max_sn (nu_s a_sn - c_n(t))) dt
 
-because in each second at most one stage advances in one way. For prices that are constant on
-intervals f is linear on each, so its minimum there is at an end. Several nu are tried and the best
-is taken for each interval (a valid choice, as the inequality holds for every nu); the least over
+because in each second at most one stage advances in one mode. For prices that are constant on
+intervals, f is linear on each interval, so its minimum there is at an end. We try several nu and
+take the best for each interval, which is valid as the inequality holds for every nu. The least over
 all intervals bounds v_j, and so does the job's critical path.
 
-Which nu: if the job ends where the costs are c', its nu makes ending later neither better nor
-worse, max_sn (nu_s a_sn - c'_n) = 1. So nu_s = y_s min_n (1 + c'_n)/b_n is tried for costs c' that
-occur, with b_n = max_s y_s a_sn and y fixed by mean prices. Nothing in the proof depends on that.
+**Choice of nu.** If the job ends where the costs are c', a later end is neither better nor worse
+with the right nu: max_sn (nu_s a_sn - c'_n) = 1. So we try nu_s = y_s min_n (1 + c'_n)/b_n for
+costs c' that occur, with b_n = max_s y_s a_sn and y fixed by mean prices. The proof does not depend
+on this choice.
 
-The prices are improved step by step (`ronda.formulations.bounds.price_ascent`). Every step's prices
-give a valid bound; the best is returned. Where a job is as cheap in one way or second as in
-another, the last bit of a rate would decide where the steps lead, and processors differ in the last
-bits of a power: a bound moved by 0.3 %. So all that the steps read is rounded, to the side that
-keeps the bound valid, and sums are made in an order of our own.
+Steps improve the prices (`ronda.formulations.bounds.price_ascent`). The prices of every step give a
+valid bound; the best is returned. Where a job is equally cheap in two modes or seconds, the last
+bit of a rate would decide where the steps lead. Processors differ in the last bits of a power,
+which has moved a bound by 0.3 %. So all inputs of the steps are rounded to the side that keeps the
+bound valid, and sums are made in a fixed order.
 """
 
 from collections.abc import Sequence
@@ -51,12 +52,12 @@ def priced_total(
     Parameters
     ----------
     resources
-        The resources that jobs share, all of the instance or only some (a weaker bound).
+        The resources that jobs share. If some are left out, the bound is weaker.
     horizon_s
-        Prices are zero from here on; beyond all submissions.
+        The time from which prices are zero, after all submissions.
     crowd
-        (X,) times, ascending, which are dense where prices matter: the grid is made half of equal
-        intervals and half of equal numbers of these.
+        The ascending times (X,) that are dense where prices matter. Half of the grid has equal
+        intervals, and half has equal numbers of these times in its intervals.
     """
     jobs = len(needs.submit_s)
     count = int(np.clip(300_000 // jobs, 32, 512))  # intervals: memory is bounded
@@ -90,18 +91,18 @@ def _grid(horizon_s: float, crowd: Floats, count: int) -> Floats:
 
 
 def rounded(values: Floats, side: int) -> Floats:
-    """Return values rounded to 30 bits, upwards (`side` 1) or downwards (-1)."""
+    """Return the values rounded to 30 bits, upwards (`side` 1) or downwards (-1)."""
     share, exponent = np.frexp(values)
     return np.asarray(np.ldexp(np.round(np.ldexp(share, 30)), exponent - 30) * (1 + side * 2**-29))
 
 
 def _product(a: Floats, b: Floats) -> Floats:
-    """Return the matrix product of (..., M) and (M, N), rounded alike on all processors."""
+    """Return the matrix product of (..., M) and (M, N), the same to the last bit everywhere."""
     return np.asarray(sum(a[..., m, None] * row for m, row in enumerate(b)))
 
 
 def _trial_costs(prices: Floats) -> Floats:
-    """Return (Q, M) price vectors from which multipliers are derived: none, then low to high."""
+    """Return the price vectors (Q, M) that give multipliers, first of zeros, then low to high."""
     level = prices.sum(axis=0)
     order = np.argsort(level, kind="stable")
     order = order[level[order] > 0]
@@ -137,7 +138,7 @@ class _Market:
         self.first = np.searchsorted(times, self.release, side="right") - 1
 
     def cheapest(self, prices: Floats, tried: Floats, mean: Floats) -> tuple[float, Floats]:
-        """Return a lower bound on the jobs' total cost, and their approximate use (M, K)."""
+        """Return a lower bound on the total cost of the jobs, and their approximate use (M, K)."""
         weight = ((1.0 + _product(mean, self.use)) / np.maximum(self.rate, 1e-300)).min(axis=1)
         pace = (weight[:, None] * self.rate).max(axis=0)  # (N,)
         scale = ((1.0 + _product(tried, self.use)) / pace).min(axis=1)  # (Q,)
@@ -157,9 +158,9 @@ class _Market:
     def _completions(
         self, work: Floats, scale: Floats, slope: Floats
     ) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
-        """Return each job's least cost, and the multiplier and interval (j,) that give it.
+        """Return each job's least cost, and the multiplier and interval that give it, (j,) each.
 
-        With ``A(t) = t - int_0^t slope`` the module's f is ``A_q(C) + B_jq``.
+        With ``A(t) = t - int_0^t slope``, the function f of the module is ``A_q(C) + B_jq``.
         """
         first, release, ends = self.first, self.release, self.times[1:]
         gained = np.cumsum(slope * np.diff(self.times), axis=1)  # (Q, K)
@@ -184,10 +185,10 @@ class _Market:
 
 
 def _run(open_s: Floats, pace: Floats, work: Floats, end: NDArray[np.int64]) -> Floats:
-    """Return the seconds (j, K), of those worth their price, in which jobs run.
+    """Return the seconds in which jobs run, among seconds that are worth their price, (j, K).
 
-    A job runs in all of them until the interval in which it ends, or in an equal share of each if
-    that suffices for its work; if all do not suffice, it runs on.
+    A job runs in all these seconds until the interval in which it ends. If an equal share of each
+    interval is enough for its work, it runs only in that share; if all are too few, it runs longer.
     """
     done = np.cumsum(open_s * pace, axis=1)
     until_end = np.take_along_axis(done, end[:, None], axis=1)

@@ -1,8 +1,8 @@
-"""Genes: the choice of each job of a round, as a row of the round's separable problem.
+"""Genes, which are the choices of a round's jobs as rows of the round's separable problem.
 
-A genome (J,) gives each job one of its rows, -1 for none. A row is a batch, a number of GPUs and a
-clock; a change of one of these leads to the row that is nearest in the others. Populations are
-(P, J) arrays.
+A genome (J,) gives each job one of its rows, or -1 for none. A row is a batch, a number of GPUs and
+a clock; a change of one of these leads to the row that is nearest in the others. Populations are
+arrays of shape (P, J).
 """
 
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ from ronda.instances.violation import ROUNDING
 class Genes:
     """The choices of the jobs of a separable problem.
 
-    * `prices` (R,) are per unit of each resource; they guide repair and fill.
+    * `prices` (R,) are the prices per unit of each resource; they guide repair and fill.
     * `how` (A, K) are the attributes in which a job's rows differ, each on a scale of its own.
-    * `moving` are, by pool, the costs of moving jobs that keep their option; empty for none.
+    * `moving` has, per pool, the costs of moving jobs that keep their option; empty for no costs.
     """
 
     problem: Separable
@@ -35,40 +35,41 @@ class Genes:
 
     @cached_property
     def value(self) -> Floats:
-        """(K + 1,) the value of each row, 0 for the last one, which stands for no row."""
+        """The value of each row, shape (K + 1,); the last entry stands for no row and is 0."""
         return np.append(self.problem.value, 0.0)
 
     @cached_property
     def use(self) -> Floats:
-        """(R, K + 1) the use of each resource by each row, 0 for the last one."""
+        """The use of each resource by each row, shape (R, K + 1); the last column is 0."""
         return np.pad(self.problem.use.dense(), ((0, 0), (0, 1)))
 
     @cached_property
     def scale(self) -> Floats:
-        """(R,) the unit of excesses: the capacity, or the greatest use."""
+        """The unit of excesses, the capacity or the greatest use if that is more, shape (R,)."""
         use = np.abs(self.use).max(axis=1)
         return np.asarray(np.maximum(np.maximum(np.abs(self.problem.capacity), use), 1e-300))
 
     @cached_property
     def down(self) -> Rows:
-        """(R, K + 1) the row to which a job shrinks from each row, to free each resource.
+        """The row to which a job shrinks from each row to free each resource, shape (R, K + 1).
 
-        It uses less of that resource, no more of any other, and loses the least value per unit
-        freed; -1 is no row. A row from which its job cannot shrink leads to itself.
+        The smaller row uses less of that resource and no more of any other, and loses the least
+        value per freed unit; -1 is no row. A row from which its job cannot shrink leads to itself.
         """
         return _down(self)
 
     @property
     def free(self) -> Rows:
-        """(F,) the jobs that have a choice."""
+        """The jobs that have a choice, shape (F,)."""
         choices = np.diff(self.problem.start) + ~self.problem.must
         return np.flatnonzero(choices > 1)
 
     def others(self, job: int, row: int, attribute: int) -> tuple[int, ...]:
-        """Return the rows that a job of `free` reaches by another value of an attribute.
+        """Return the rows that a job of `free` reaches by a change of one attribute.
 
-        There is one row for each value, the nearest in all other attributes, and no row (-1) if the
-        job may wait. A job that waits, or has only one value, reaches all its rows.
+        For each other value of the attribute, it reaches the row that is nearest in all other
+        attributes; it also reaches no row (-1) if it may wait. A job that waits, or has only one
+        value, reaches all its rows.
         """
         key = job, row, attribute
         if key not in self.known:
@@ -90,7 +91,7 @@ class Genes:
         return (*rows[order[first]].tolist(), *wait)
 
     def worth(self, population: Rows) -> Floats:
-        """Return (P,) the objective of each individual: its values less the cost of its moves."""
+        """Return the value of each individual less the cost of its moves, shape (P,)."""
         worth = self.value[population].sum(axis=1)
         if self.moving:
             awake = self.awake(population)
@@ -98,9 +99,10 @@ class Genes:
         return np.asarray(worth)
 
     def awake(self, population: Rows) -> dict[int, Floats]:
-        """Return (P,) the nodes that power lets be awake, by pool whose nodes may sleep.
+        """Return the number of nodes that may be awake under power limits (P,), per pool.
 
-        These are the nodes that the GPUs need, and as many more as the remaining watts bear.
+        Only pools whose nodes may sleep have an entry. The number covers the nodes that the GPUs
+        need, and as many more as the remaining watts allow.
         """
         pools = [pool for pool in self.moving if len(pool.awake_w)]
         if not pools:
@@ -117,7 +119,7 @@ class Genes:
         return {pool: nodes[pool] + more[pool] for pool in nodes}
 
     def making_room(self, genome: Rows) -> Rows:
-        """Return the running jobs that an individual moves to make room for others."""
+        """Return the running jobs that a genome moves to make room for others."""
         awake = self.awake(genome[None])
         moved = [pool.job[pool.yielding(genome, awake.get(pool.pool))] for pool in self.moving]
         return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *moved]))
@@ -145,7 +147,7 @@ def _down(genes: Genes) -> Rows:
 
 
 def genes(case: Case, problem: Separable, prices: Floats) -> Genes:
-    """Cast a round as genes: batch, GPUs, clock and place of each option."""
+    """Return the genes of a round, with the batch, GPUs, clock and place of each option."""
     table, rows = case.table, case.rows
     place = 3.0 * table.pool[rows] + table.span[rows]
     how = [np.log2(table.batch[rows]), np.log2(table.gpus[rows]), table.clock[rows], place]
@@ -153,7 +155,7 @@ def genes(case: Case, problem: Separable, prices: Floats) -> Genes:
 
 
 def genome_of(case: Case, rows: Rows) -> Rows:
-    """Return the (J,) genome of (J,) rows of the table, -1 where a row is not in the case."""
+    """Return the genome (J,) for table `rows` (J,), with -1 where the case lacks the row."""
     if not len(case.rows):
         return np.full(len(rows), -1)
     at = np.minimum(np.searchsorted(case.rows, rows), len(case.rows) - 1)
@@ -161,5 +163,5 @@ def genome_of(case: Case, rows: Rows) -> Rows:
 
 
 def table_rows(case: Case, genome: Rows) -> Rows:
-    """Return (J,) the rows of the table of a (J,) genome."""
+    """Return the table rows (J,) of a `genome` (J,)."""
     return np.where(genome >= 0, np.append(case.rows, -1)[genome], -1)

@@ -1,17 +1,17 @@
 """The cost of moving running jobs that keep their option, estimated for whole populations.
 
 Packing decides which running jobs must move. Cut every job into whole nodes of M GPUs and at
-most one *block* below (see `ronda.formulations.placement.packing`). If sizes divide each other and
-M, a node with f free GPUs holds floor(f / s) blocks of s whatever larger blocks went there, so all
-new pieces fit next to the jobs that stay exactly if for every size s
+most one smaller *block* (see `ronda.formulations.placement.packing`). If sizes divide each other
+and M, a node with f free GPUs holds floor(f / s) blocks of s, whatever larger blocks it took. So
+all new pieces fit next to the jobs that stay exactly if, for every size s,
 
     GPUs needed in pieces of at least s  <=  s * sum over nodes of floor(f / s).
 
-Where that fails, nodes are cleared of smaller blocks until it holds, the cheapest nodes first and
-the largest size first; the jobs pushed out are the moves. Where power limits how many nodes may
-be awake, all jobs must leave the other nodes, those whose jobs cost the least. GPUs suffice for
-every genome within the limits, so all jobs are placed in the end; only the moves are estimated, and
-racks are left aside. The estimate guides the search, and tells placement which jobs make room
+Where that fails, nodes are cleared of smaller blocks until it holds, the largest size first and
+the cheapest nodes first; the jobs pushed out are the moves. Where power limits the number of awake
+nodes, all jobs must leave the nodes whose jobs cost the least to move. Every genome within the
+limits has enough GPUs, so all jobs find a place in the end. Only the moves are estimated, without
+regard to racks. The estimate guides the search and tells placement which jobs make room
 (`yielding`); plans report the real moves.
 """
 
@@ -27,16 +27,17 @@ from ronda.instances.arrays import Floats, Mask, Rows
 class PoolMoves:
     """The running jobs of a `pool`, and the sizes that its rows ask for.
 
-    * `sizes` (S,): of pieces above one GPU, descending, the largest node first.
-    * `need` (S, K + 1): GPUs that each row takes in pieces of at least this size; last, no row.
-    * `job`, `row` (H,): running jobs of the pool and the rows that they hold.
-    * `at` (H, N): GPUs that each holds on each node; `loss` (H,): the cost of moving it.
-    * `block` (H,): its size if it is one block below a node and may be moved, else 0.
-    * `free` (N,): GPUs of each node next to those of jobs without a choice.
-    * `needed` (N,): whether a job without a choice holds GPUs of the node.
-    * `awake_w` (R,): the use of each limit on power by a node awake beyond one asleep; empty if
-      nodes may not sleep. Then `gpus` (K + 1,) and `extra` (R, K + 1) of each row (in this pool; in
-      all), and `cap` (R,) above sleep.
+    * `sizes` (S,) are the sizes of pieces above one GPU, descending, the largest node first.
+    * `need` (S, K + 1) are the GPUs that each row takes in pieces of at least each size; the last
+      column stands for no row.
+    * `job` and `row` (H,) are the running jobs of the pool and the rows that they hold.
+    * `at` (H, N) are the GPUs that each job holds on each node; `loss` (H,) is its cost of a move.
+    * `block` (H,) is the job's size if it is one movable block smaller than a node, else 0.
+    * `free` (N,) are the GPUs of each node that jobs without a choice leave.
+    * `needed` (N,) tells whether a job without a choice holds GPUs of the node.
+    * `awake_w` (R,) is the use of each power limit by an awake node beyond a sleeping one, empty if
+      nodes may not sleep. `gpus` (K + 1,) are the GPUs that each row takes in this pool, and
+      `extra` (R, K + 1) its use of each limit. `cap` (R,) is what each limit leaves above sleep.
     """
 
     sizes: Rows
@@ -56,7 +57,7 @@ class PoolMoves:
     cap: Floats
 
     def cost(self, population: Rows, awake: Floats | None) -> Floats:
-        """Return (P,) the estimated cost of moves; (P,) nodes may be `awake` (None: all)."""
+        """Return the estimated cost of moves (P,); `awake` (P,) nodes may be awake, None: all."""
         state, cost = self._state(population, awake)
         short = state.short(self.sizes)
         if short.any():
@@ -65,7 +66,7 @@ class PoolMoves:
         return cost
 
     def yielding(self, genome: Rows, awake: Floats | None) -> list[int]:
-        """Return the running jobs (0..H) that an individual moves, on each node the cheapest."""
+        """Return the indices in `job` of the jobs that a genome moves, the cheapest per node."""
         state, _ = self._state(genome[None], awake)
         stays = (genome[self.job] == self.row) & (state.stays[0] == 0)
         gone = set(np.flatnonzero(stays).tolist())
@@ -81,9 +82,9 @@ class PoolMoves:
         return sorted(gone)
 
     def _state(self, population: Rows, awake: Floats | None) -> tuple["_State", Floats]:
-        """Return the state of individuals, and (P,) the cost of leaving nodes that must sleep.
+        """Return the state of individuals, and the cost (P,) to leave nodes that must sleep.
 
-        Those are the nodes that power does not allow to be awake.
+        These are the nodes that power limits do not allow to be awake.
         """
         stays = (population[:, self.job] == self.row).astype(float)
         cost, open_ = np.zeros(len(population)), np.ones((1, len(self.free)))
@@ -102,7 +103,7 @@ class PoolMoves:
         return _State(stays, open_ * (self.free - stays @ self.at), need), cost
 
     def _clear(self, state: "_State") -> Iterator[tuple[int, Floats, Floats]]:
-        """Yield the size, cost (P,) and GPUs (P, N) of each clearing, until all pieces fit."""
+        """Yield the size, cost (P,) and freed GPUs (P, N) of each step until all pieces fit."""
         stays, free, need = state.stays, state.free, state.need.copy()
         remain = np.ones_like(free)  # share of a node's small blocks that is still there
         for i, size in enumerate(self.sizes.tolist()):
@@ -134,17 +135,17 @@ class PoolMoves:
 @dataclass(frozen=True, slots=True)
 class _State:
     stays: Floats
-    """(P, H) 1 for jobs that keep their option, else 0."""
+    """1 for jobs that keep their option, else 0, shape (P, H)."""
     free: Floats
-    """(P, N) the GPUs free beside these jobs."""
+    """The GPUs that these jobs leave free, shape (P, N)."""
     need: Floats
-    """(S, P) the GPUs that new pieces of at least each size need."""
+    """The GPUs that new pieces of at least each size need, shape (S, P)."""
 
     def short(self, sizes: Rows) -> Mask:
-        """Return whether some size does not find room, shape (P,)."""
+        """Return whether the pieces of some size do not fit, shape (P,)."""
         room = [size * np.floor(self.free / size).sum(axis=1) for size in sizes.tolist()]
         return np.asarray((self.need > np.array(room)).any(axis=0))
 
     def of(self, some: Mask) -> "_State":
-        """Return some of the individuals."""
+        """Return the state of the individuals where `some` is true."""
         return _State(self.stays[some], self.free[some], self.need[:, some])

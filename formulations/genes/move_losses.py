@@ -1,4 +1,4 @@
-"""The losses of moves in a round, as genes need them."""
+"""The losses by moves in a round, in the form that genes use."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,10 +17,10 @@ from ronda.instances.round import Round
 
 
 def move_losses(round: Round, table: OptionTable, worth: Floats) -> Floats:
-    """Return the value that a running job's option loses if the job changes nodes, shape (J,).
+    """Return the value that each running job loses if it moves to other nodes, shape (J,).
 
-    It is that of `loss_of_moves`, rounded up to 30 bits of the greatest; 0 for jobs that wait or
-    may not be moved. `worth` are the (K,) values of the options.
+    The loss comes from `loss_of_moves` and is rounded up to 30 bits of the greatest loss. It is 0
+    for jobs that wait or may not be moved. `worth` (K,) are the values of the options.
     """
     losses = np.zeros(len(table.jobs))
     for k in np.flatnonzero(table.current & ~table.must_run[table.job]).tolist():
@@ -89,7 +89,7 @@ def _pool_moves(genes: Genes, case: Case, losses: Floats, pool: int) -> PoolMove
 
 
 def _sleep(genes: Genes, case: Case, pool: int, gpus: Rows) -> dict[str, Any]:
-    """Return the limits on nodes awake; none where the power of racks is capped."""
+    """Return the power limits on awake nodes, empty where racks have power caps."""
     problem = genes.problem
     limits = [r for r, name in enumerate(problem.names) if is_limit(name)]
     if not case.sleeps or case.racks:

@@ -1,8 +1,8 @@
-"""The objectives of a round by their names: the value of each option.
+"""The objectives of a round by name, which give a value to each option.
 
-An objective gives each row of the option table a value, to be maximised in sum; not to run is worth
-0. The value that a round gives to speed decides the horizon's mean JCT more than the solver does.
-To the values of each objective come the losses by stops (`switching_cost.loss_of_stops`) and by
+An objective gives each row of the option table a value; solvers maximise the sum, and a job that
+does not run has the value 0. How a round values speed matters more to the horizon's mean JCT than
+the solver. The values also include the losses by stops (`switching_cost.loss_of_stops`) and by
 reservations for gangs (`ronda.formulations.objectives.reservation`).
 """
 
@@ -39,12 +39,12 @@ MOST = 1e18
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """An objective: ``value`` maps an outlook, and parameters by name, to (K,) values.
+    """An objective, whose ``value`` maps an outlook and named parameters to values (K,).
 
-    ``parameters`` holds the `Range` of each. An objective that ``minds_power`` needs a table built
-    with ``mind_power=True``. The loss by a stop is added to the values of a running job unless the
-    objective counts ``stops`` itself. The values of a ``priced`` objective are a number of the job
-    times the rate, so that a round can be valued on the scale of another one
+    ``parameters`` holds the `Range` of each parameter. An objective that ``minds_power`` needs a
+    table built with ``mind_power=True``. The loss by a stop is added to the values of a running job
+    unless the objective counts ``stops`` itself. Each value of a ``priced`` objective is a price of
+    the job times the rate, so that a round can be valued on the scale of another round
     (`ronda.formulations.objectives.scale`).
     """
 
@@ -58,16 +58,17 @@ class Objective:
 def values(
     round: Round, table: OptionTable, objective: str = "rank", **params: float | None
 ) -> Floats:
-    """Return (K,) the value of each row of a table, to be maximised; not to run is worth 0.
+    """Return the value of each row of a table, of which solvers maximise the sum, shape (K,).
 
-    The values contain the switching cost (`ronda.formulations.objectives.switching_cost`).
+    A job that does not run has the value 0. The values include the switching cost
+    (`ronda.formulations.objectives.switching_cost`).
 
     Parameters
     ----------
     objective
         One of `OBJECTIVES`.
     **params
-        The `parameters` of the objective. All objectives know ``horizon_s``, the longest time that
+        The `parameters` of the objective. All objectives have ``horizon_s``, the longest time that
         an allocation is expected to last, by default `switching_cost.horizon_s`.
 
     Raises
@@ -89,9 +90,9 @@ def outlook_of(
 def parameters(
     objective: str, given: Mapping[str, float | None] = MappingProxyType({})
 ) -> dict[str, float | None]:
-    """Return all parameters of an objective, with the values given or their defaults.
+    """Return all parameters of an objective, with the given values or the defaults.
 
-    None stands for the default; that of ``horizon_s`` follows from the round.
+    None stands for the default; the default of ``horizon_s`` follows from the round.
 
     Raises
     ------
@@ -122,7 +123,7 @@ def _number(place: str, value: float, least: float, greatest: float) -> float:
 def values_of(
     seen: Outlook, objective: str, given: Mapping[str, float | None] = MappingProxyType({})
 ) -> Floats:
-    """Return the values of an outlook with the `parameters` of an objective but ``horizon_s``."""
+    """Return the values of an outlook; the outlook already has the parameter ``horizon_s``."""
     chosen = parameters(objective, given)
     del chosen["horizon_s"]
     form = objective_of(objective)
@@ -131,7 +132,7 @@ def values_of(
 
 
 def with_stops(form: Objective, seen: Outlook, worth: Floats, kept: Floats) -> Floats:
-    """Return (K,) the values `kept` of `worth`, and for running jobs the loss by a stop."""
+    """Return `kept` (K,), and for running jobs add the loss by a stop of the values `worth`."""
     if form.stops:
         return kept
     lost = loss_of_stops(seen.round, seen.table, worth, seen.remaining, seen.horizon_s)
@@ -153,9 +154,9 @@ def objective_of(objective: str) -> Objective:
 
 
 def density(o: Outlook, patience: float, alone_s: float | None) -> Floats:
-    """Return ``w rate / remaining work``, which puts the job first that can be completed soonest.
+    """Return ``w rate / remaining work``, which favours the job that can be completed soonest.
 
-    The weight w grows with the job's age as in `rank`.
+    As in `rank`, the weight w grows with the job's age.
     """
     return np.asarray(o.by_row(aged_weight(o, patience, alone_s) / o.remaining) * o.rate)
 
@@ -163,10 +164,10 @@ def density(o: Outlook, patience: float, alone_s: float | None) -> Floats:
 def snapshot(o: Outlook) -> Floats:
     """Return the seconds by which an option shortens the sum of remaining times of live jobs.
 
-    A waiting job is taken to wait for W seconds and then to run with its smallest option, so that
-    the value is ``w (W + R / least rate - left_s)``, where W is the mean R / least rate of all jobs
-    and R the remaining work. PowerFlow and most MILPs of one round minimise this sum; it favours
-    long jobs.
+    A waiting job is assumed to wait for W seconds and then to run with its smallest option. So the
+    value is ``w (W + R / least rate - left_s)``, where R is the remaining work and W is the mean of
+    R / least rate among all jobs. PowerFlow and most MILPs for one round minimise this sum, which
+    favours long jobs.
     """
     slowest = o.remaining / o.least_rate
     wait = float(np.nanmean(slowest)) if np.isfinite(slowest).any() else 0.0
@@ -178,11 +179,12 @@ def snapshot(o: Outlook) -> Floats:
 
 
 def weighted_goodput(o: Outlook, power: float, waiting: float) -> Floats:
-    """Return the term of a power mean for the speed-up s over the job's smallest option.
+    """Return the term of a power mean for the speed-up s relative to the job's smallest option.
 
-    ``w s^power`` for power > 0; ``w (waiting - s^power)`` for power < 0, where a job that does not
-    run costs `waiting`; ``w (1 + ln s)`` for 0. Pollux maximises the mean of power -1; Sia (SOSP
-    2023) minimises with -0.5 and waiting 1.1. Slow options (a low clock) keep a small value.
+    It is ``w s^power`` for power > 0, ``w (1 + ln s)`` for power 0, and ``w (waiting - s^power)``
+    for power < 0, where a job that does not run costs `waiting`. Pollux maximises the mean of power
+    -1; Sia (SOSP 2023) minimises with power -0.5 and waiting 1.1. Slow options (with a low clock)
+    keep a small value.
     """
     s = o.rate / o.by_row(o.least_rate)
     if power > 0:
@@ -196,12 +198,12 @@ def weighted_goodput(o: Outlook, power: float, waiting: float) -> Floats:
 
 
 def sia_goodput(o: Outlook, power: float, waiting: float, delay_s: float) -> Floats:
-    """Return Sia's (SOSP 2023) term for the goodput g over the least goodput of the job's options.
+    """Return Sia's (SOSP 2023) term for the goodput g relative to the job's least goodput min g.
 
-    ``w (waiting - (f g / min g)^power)`` for power < 0, ``w (f g / min g)^power`` for power > 0,
-    over the options of all GPU types at full clock, where f is the `restart_factor` of options
-    other than the current one. Options at other clocks, unless the job runs at one, and options
-    worse than waiting are worth nothing.
+    It is ``w (waiting - (f g / min g)^power)`` for power < 0, and ``w (f g / min g)^power`` for
+    power > 0. The minimum is taken among the options of all GPU types at full clock, and f is the
+    `restart_factor` of all options but the current one. Options worse than waiting have the value
+    0, and so have options at other clocks, except for the current option.
     """
     t = o.table
     full = t.clock >= 1.0
@@ -214,11 +216,12 @@ def sia_goodput(o: Outlook, power: float, waiting: float, delay_s: float) -> Flo
 
 
 def makespan(o: Outlook) -> Floats:
-    """Return the progress in GPU-seconds, weighted up for jobs near the critical path.
+    """Return the progress in GPU-seconds, with a higher weight for jobs near the critical path.
 
-    It is ``(1 + (T/C)^2) least_gpus rate / least_rate`` with T the job's remaining time at its best
-    rate and ``C = max(max T, all GPU-seconds left / GPUs)``, a lower bound on the makespan. The
-    first term keeps GPUs working well; the second alone (longest job first) makes jobs take turns.
+    It is ``(1 + (T/C)^2) least_gpus rate / least_rate``. T is the job's remaining time at its best
+    rate, and ``C = max(max T, all GPU-seconds left / GPUs)`` is a lower bound on the makespan. The
+    first term keeps GPUs working well; the second term alone (longest job first) makes jobs take
+    turns.
     """
     shortest = o.remaining / o.most_rate
     area = o.remaining / o.least_rate * o.least_gpus
@@ -231,8 +234,8 @@ def makespan(o: Outlook) -> Floats:
 def finish_time_fairness(o: Outlook, power: float) -> Floats:
     """Return ``w rho^power rate / fair rate``, which descends on ``sum rho^(power + 1)``.
 
-    rho = (age + remaining time at the fair rate) / (total work at the fair rate) is Themis'
-    (NSDI 2020) finish-time fairness, with the rate at an equal share of the GPUs of all jobs.
+    rho = (age + remaining time at the fair rate) / (total time at the fair rate) is the finish-time
+    fairness of Themis (NSDI 2020). At the fair rate, all jobs have equal shares of the GPUs.
     """
     fair_gpus = sum(pool.gpus for pool in o.table.pools) / max(1, len(o.table.jobs))
     fits = o.table.gpus <= np.maximum(o.by_row(o.least_gpus), fair_gpus)
@@ -245,9 +248,10 @@ def finish_time_fairness(o: Outlook, power: float) -> Floats:
 def deadlines(o: Outlook, best_effort: float) -> Floats:
     """Return ``w (urgency [on time] + best_effort rate / best rate)``.
 
-    An option is on time if the job meets its deadline with it. The urgency is ``L / (L + slack)``
-    with L `switching_cost.horizon_s` and slack the seconds that the job could still lose at its
-    best rate. Jobs that have no deadline or cannot meet theirs only have the second term.
+    An option is on time if the job meets its deadline with it. The urgency is ``L / (L + slack)``,
+    where L is `switching_cost.horizon_s` and the slack is the time in seconds that the job could
+    lose at its best rate. Jobs without a deadline, and jobs that must miss it, have only the second
+    term.
     """
     now, jobs = o.round.now_s, o.table.jobs
     due = np.array([np.inf if s.job.deadline_s is None else s.job.deadline_s for s in jobs]) - now
@@ -260,11 +264,11 @@ def deadlines(o: Outlook, best_effort: float) -> Floats:
 
 
 def energy(o: Outlook, eta: float) -> Floats:
-    """Return w times the least cost of a unit of the job's work over that of the option.
+    """Return w times the job's least cost per unit of work, divided by the cost of the option.
 
-    The cost is Zeus' (NSDI 2023) ``eta energy + (1 - eta) full power time``, per unit of work
-    ``(eta watts + (1 - eta) gpus P) / rate`` with P the watts per GPU of the smallest option at
-    its best rate. Jobs without a power model cost GPU-seconds instead.
+    The cost is ``eta energy + (1 - eta) full power time`` from Zeus (NSDI 2023). Per unit of work,
+    it is ``(eta watts + (1 - eta) gpus P) / rate``, where P is the power per GPU in watts of the
+    smallest option at its best rate. Jobs without a power model cost GPU-seconds instead.
     """
     t, gpus = o.table, o.table.gpus.astype(float)
     smallest = (gpus == o.by_row(o.least_gpus)) & (t.rate == o.by_row(o.least_rate))
@@ -303,11 +307,11 @@ OBJECTIVES: Mapping[str, Objective] = {
         minds_power=True,
     ),
 }
-"""All objectives by name."""
+"""The objectives by name."""
 
 
 def restart_factor(round: Round, state: JobState, delay_s: float) -> float:
-    """Return the factor of the speed-up of all options but the current one.
+    """Return the factor that lowers the speed-up of all options except the current one.
 
     It is ``max(age - delay n, 0) / (age + delay)`` after n restarts, and 1 before the first start.
     """

@@ -1,14 +1,14 @@
-"""The GPUs that a job takes from others: its own, and those that are worth less beside it.
+"""The GPUs that a job takes from others: its own, and those that lose value while it runs.
 
-**GPUs that no job can use.** A gang that leaves 6 of 16 GPUs, where all others ask for 8, displaces
-16. Each live job asks for one of some numbers of GPUs. Let U be the most GPUs that jobs can use
-together on N, and u the most that the jobs but one can use on the N - n that it leaves: it
-displaces U - u, which is n where narrow or elastic jobs fill the rest, or where GPUs suffice for
-all jobs.
+**GPUs that no job can use.** A gang that leaves 6 of 16 GPUs, where all other jobs ask for 8,
+displaces 16. Each live job can run on certain numbers of GPUs. Let U be the most GPUs that all jobs
+can use together on N, and u the most that the other jobs can use on the N - n that one job leaves.
+That job displaces U - u, which is n where narrow or elastic jobs fill the rest, or where the GPUs
+are enough for all jobs.
 
-**GPUs that earn little.** Beside a short job of 8 GPUs perhaps only a job of many hours fits: until
-that one has run, gangs of 16 wait as if it held all 16. So the GPUs that others fill beside a job
-count with the share by which they earn less on each than the job itself.
+**GPUs that earn little.** Perhaps only a job of many hours fits next to a short job of 8 GPUs.
+Until the long job has run, gangs of 16 wait as if the short job held all 16. So the GPUs that
+others fill next to a job count as the share by which others earn less on each than the job itself.
 """
 
 from collections import Counter
@@ -23,10 +23,10 @@ from ronda.instances.clock import checkpoint
 def displaced(
     gpus: int, rigid: Iterable[int], elastic: Iterable[tuple[int, ...]]
 ) -> dict[int, int]:
-    """Return by width how many of `gpus` GPUs a rigid job of this width displaces.
+    """Return how many of `gpus` GPUs a rigid job displaces, per width of rigid jobs.
 
-    `rigid` are the widths of the rigid jobs, at most `gpus`; `elastic` the widths of each other
-    job.
+    `rigid` are the widths of the rigid jobs, each at most `gpus`; `elastic` are the possible widths
+    of each other job.
     """
     every, counts = (1 << gpus + 1) - 1, Counter(rigid)
     filled = _with_elastic(every, elastic)
@@ -41,12 +41,12 @@ def displaced(
 
 
 def outdone(gpus: int, least: Floats, most: Floats, worth: Floats) -> dict[int, float]:
-    """Return by width the GPUs on which others earn less beside a rigid job than it does itself.
+    """Return the GPUs on which other jobs earn less than a rigid job, per width of rigid jobs.
 
-    Each counts with the share of its earnings that is missing. Jobs ask for `least` to `most` GPUs
-    and earn `worth` on each of `most`, all (J,). Others fill the GPUs that a job leaves, best
-    first; the middle job of each width stands for all, so that they stay in the order of their
-    times. Where GPUs suffice for all jobs, nothing is missing.
+    Each GPU counts as the missing share of its earnings. Jobs ask for `least` to `most` GPUs and
+    earn `worth` on each of `most`, all of shape (J,). Other jobs fill the GPUs that a job leaves,
+    best first. The middle job of each width represents all jobs of that width, so that these keep
+    the order of their times. If the GPUs are enough for all jobs, nothing is missing.
     """
     if least.sum() <= gpus:
         return dict.fromkeys(least[least == most].astype(int).tolist(), 0.0)
@@ -65,7 +65,7 @@ def outdone(gpus: int, least: Floats, most: Floats, worth: Floats) -> dict[int, 
 
 
 def _filled(least: Floats, most: Floats, left: float) -> Floats:
-    """Return (J,) the GPUs with which jobs fill the `left` ones in order, past those too wide."""
+    """Return the GPUs of each job if jobs fill `left` GPUs in order, shape (J,); skip wide jobs."""
     filled, first = np.zeros(len(least)), 0
     while left > 0:
         fits = first + np.flatnonzero(least[first:] <= left)
@@ -83,7 +83,7 @@ def _filled(least: Floats, most: Floats, left: float) -> Floats:
 
 
 def _with_elastic(every: int, elastic: Iterable[tuple[int, ...]]) -> int:
-    """Return, as bits, the sums of one width each of any of the jobs."""
+    """Return, as bits, the sums of widths that any subset of the elastic jobs can have."""
     sums = 1
     for widths, count in Counter(elastic).items():
         for _ in range(count):
@@ -97,7 +97,7 @@ def _with_elastic(every: int, elastic: Iterable[tuple[int, ...]]) -> int:
 
 
 def _with_rigid(sums: int, counts: Mapping[int, int], every: int) -> int:
-    """Return the given sums, as bits, with those that up to `counts` jobs of each width add."""
+    """Return the given sums, as bits, with the sums that up to `counts` jobs of each width add."""
     for width, count in sorted(counts.items()):
         step, left = 1, min(count, every.bit_length() // width)
         while left > 0:  # any number of jobs is a sum of the steps 1, 2, 4, ..., rest

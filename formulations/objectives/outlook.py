@@ -1,4 +1,4 @@
-"""A round as its objectives see it: the work, the speed and the pauses of each job and option."""
+"""The view of a round for objectives, with the work, speed and pauses of each job and option."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from ronda.instances.job import JobState
 from ronda.instances.round import Round
 
 UNKNOWN = 1.5
-"""The spread of the work left of a job of unknown size, that of a Pareto tail of exponent 2."""
+"""The spread of the remaining work of a job of unknown size, from a Pareto tail of exponent 2."""
 
 
 def weights(states: Sequence[JobState]) -> Floats:
@@ -24,13 +24,14 @@ def weights(states: Sequence[JobState]) -> Floats:
 
 
 class Outlook(msgspec.Struct, frozen=True, eq=False):
-    """A round as its objectives see it; (J,) arrays are NaN where a job has no option.
+    """The view of a round for objectives.
 
-    For the jobs (J,) it holds the expected work ``done`` and ``remaining``; ``guessed`` where the
-    size is not known; the ``spread`` of the remaining work (standard deviation of its logarithm, 0
-    where it is sure); the fewest GPUs of any option (``least_gpus``) and the best rate with these;
-    the best rate of any option (``most_rate``) and the fewest GPUs that give it. ``filled`` are the
-    jobs that have rows, ascending. For the rows (K,) it holds ``rate``, the work per second less
+    The arrays of jobs (J,) hold the expected work ``done`` and ``remaining``, whether the size is
+    ``guessed``, and the ``spread`` of the remaining work (the standard deviation of its logarithm,
+    0 where the work is sure). ``least_gpus`` are the fewest GPUs of any option, and ``least_rate``
+    is the best rate on them. ``most_rate`` is the best rate of any option, and ``most_gpus`` are
+    the fewest GPUs that give it. These four are NaN where a job has no option. ``filled`` are the
+    ascending jobs that have rows. The arrays of rows (K,) are ``rate``, the work per second less
     the loss by the pause of a change, and ``left_s``, the expected seconds until completion if the
     job keeps the option, with its pause.
     """
@@ -53,21 +54,21 @@ class Outlook(msgspec.Struct, frozen=True, eq=False):
     most_rate: Floats
 
     def by_row(self, of_job: Floats) -> Floats:
-        """Return a (J,) array spread over the (K,) rows."""
+        """Return the entry of each row's job in `of_job` (J,), shape (K,)."""
         return np.asarray(of_job[self.table.job])
 
     def over_jobs(self, reduce: np.ufunc, column: Floats) -> Floats:
-        """Return (J,) a (K,) column reduced over each job's rows, NaN for jobs without rows."""
+        """Return `column` (K,) reduced per job, NaN for jobs without rows, shape (J,)."""
         return _over_jobs(self.table, self.filled, reduce, column)
 
 
 def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     """Return the outlook of a round whose allocations last at most `horizon_s` seconds.
 
-    The work left is `expected_left`; where it is believed with a standard deviation it is
-    lognormal. The rate of a row is lowered by the pause of a change as far as this is longer than
-    the job's shortest: a waiting job must start some time, so that its start costs nothing, and the
-    pause that a job is in costs nothing either
+    The remaining work is `expected_left`; if its estimate has a standard deviation, the work is
+    lognormal. The pause of a change lowers the rate of a row, as far as this pause is longer than
+    the job's shortest one. So the start of a waiting job costs nothing, as it must start some time,
+    and a pause that has begun costs nothing either
     (`ronda.formulations.objectives.switching_cost`).
     """
     rate, job, jobs = table.rate, table.job, [state.job for state in table.jobs]
@@ -105,7 +106,7 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
 def _extremes(
     table: OptionTable, filled: Rows, one: tuple[np.ufunc, Floats], then: tuple[np.ufunc, Floats]
 ) -> tuple[Floats, Floats]:
-    """Return (J,) the extreme of a column over each job's rows, and of another over its ties.
+    """Return each job's extreme of one column, and among its ties that of another, (J,) each.
 
     Jobs without rows have NaN.
     """

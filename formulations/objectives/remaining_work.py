@@ -1,4 +1,4 @@
-"""The work that is left of each job, known, unknown or guessed."""
+"""The remaining work of each job, which is known, unknown or guessed."""
 
 from math import nan
 
@@ -11,29 +11,29 @@ from ronda.instances.round import Round
 
 @per_record(maxsize=2)
 def work_done(round: Round) -> Floats:
-    """Return (J,) the work that each job has done by now (`JobState.done_at`)."""
+    """Return the work that each job has done by now (`JobState.done_at`), shape (J,)."""
     return np.array([state.done_at(round.now_s) for state in round.jobs], dtype=float)
 
 
 @per_record(maxsize=2)
 def work_left(round: Round) -> Floats:
-    """Return (J,) the work left of each job (`JobState.remaining_at`), NaN if it is not known."""
+    """Return the remaining work (`JobState.remaining_at`), NaN where it is unknown, shape (J,)."""
     left = [state.remaining_at(round.now_s) for state in round.jobs]
     return np.array([nan if work is None else work for work in left], dtype=float)
 
 
 def work_ahead(round: Round) -> Floats:
-    """Return (J,) the work left of each job, infinite if it is not known."""
+    """Return the remaining work of each job, infinite where it is unknown, shape (J,)."""
     left = work_left(round)
     return np.where(np.isnan(left), np.inf, left)
 
 
 def expected_left(round: Round, rate: Floats) -> Floats:
-    """Return (J,) the work left by which jobs are ordered, guessed where it is not known.
+    """Return the remaining work that orders jobs, guessed where it is unknown, shape (J,).
 
-    A job of unknown size is taken to have as much work left as it has done
+    A job of unknown size is assumed to have as much work left as it has done
     (`ronda.formulations.objectives.rank`), and at least one round at its `rate` (J,) on its fewest
-    GPUs. This guess orders jobs; where the time until a job ends matters, use `work_ahead`.
+    GPUs. The guess is only for the order of jobs; use `work_ahead` where the end of a job matters.
     """
     left = work_left(round)
     guess = np.maximum(work_done(round), np.nan_to_num(rate * round.length_s))
