@@ -153,7 +153,9 @@ def tell(round: Round, changes: Changes, at_s: Sequence[float], hook: Hook | Non
     plan, record = changes.plan, changes.plan.record
     waited_s, done_s = at_s[0], at_s[-1]
     made_s, planned_s = at_s[1:3] if len(at_s) > 2 else (done_s, done_s)
-    policy_s = record.build_s + record.solve_s + record.extract_s
+    decided_s, found_s = planned_s - made_s, record.solve_s + record.extract_s
+    # A policy's clock starts at entry: what it calls building has the wait and the round in it.
+    build_s = min(record.build_s, max(0.0, decided_s - found_s))
     found = DecisionRecord(
         now_s=round.now_s,
         jobs=len(round.jobs),
@@ -169,10 +171,10 @@ def tell(round: Round, changes: Changes, at_s: Sequence[float], hook: Hook | Non
         seconds={
             "wait": waited_s,
             "round": made_s - waited_s,
-            "build": record.build_s,
+            "build": build_s,
             "solve": record.solve_s,
             "extract": record.extract_s,
-            "check": max(0.0, planned_s - made_s - policy_s),
+            "check": max(0.0, decided_s - found_s - build_s),
             "carry_out": done_s - planned_s,
             "total": done_s,
         },
