@@ -1,7 +1,7 @@
 """Statistics of comparisons: intervals, means, ratios of pairs, ranks, performance profiles.
 
-Each with its reason in docs/statistics.md. scipy does the arithmetic; it is loaded where a number
-is asked for. A run that failed has an infinite time: it counts as one that is never done.
+docs/statistics.md gives the reasons for each. scipy does the arithmetic and is loaded on demand. A
+failed run has an infinite time, as if it never finished.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from ronda.instances.arrays import Floats
 CONFIDENCE = 0.95
 
 SHIFT_S = 10.0
-"""Seconds that are added before a geometric mean is taken, and taken off it."""
+"""Seconds that are added before a geometric mean is taken and subtracted afterwards."""
 
 
 class Interval(NamedTuple):
@@ -30,13 +30,14 @@ class Interval(NamedTuple):
 def ratio_interval(
     statistic: Callable[..., Floats], ours: ArrayLike, other: ArrayLike, *, drawn: bool = False
 ) -> Interval:
-    """Return a ratio of (U,) pairs and its interval by Student's t on its logarithm.
+    """Return a ratio of pairs, shape (U,), and its interval by Student's t on the logarithm.
 
-    The standard error is the jackknife's, by the statistic without each pair in turn (B. Efron and
-    R. Tibshirani, An Introduction to the Bootstrap, Chapman & Hall 1993, ch. 11); of a geometric
-    mean that is ``s / sqrt(U)``, s the standard deviation of logarithms. Of workloads that are
-    `drawn` from one it is s itself, the bootstrap's (ch. 13): more of them make it surer, not
-    smaller. The statistic takes both sides and the keyword `axis`. One pair has no interval.
+    The standard error is the jackknife's, from the statistic without each pair in turn (B. Efron
+    and R. Tibshirani, An Introduction to the Bootstrap, Chapman & Hall 1993, ch. 11). For a
+    geometric mean it is ``s / sqrt(U)``, where s is the standard deviation of logarithms. For
+    workloads that are `drawn` from one workload it is s itself, as in the bootstrap (ch. 13): more
+    workloads make it more certain, but not smaller. The statistic takes both sides and the keyword
+    `axis`. One pair has no interval.
     """
     ours, other = np.asarray(ours, dtype=float), np.asarray(other, dtype=float)
     value, count = float(statistic(ours, other)), len(ours)
@@ -58,7 +59,7 @@ def _student(count: int) -> float:
 
 
 def half_width(values: Sequence[float] | Floats) -> float:
-    """Return the half-width of the mean's confidence interval by Student's t; 0 of one value."""
+    """Return the half-width of the mean's confidence interval by Student's t; 0 for one value."""
     from scipy.stats import sem
 
     return float(sem(values) * _student(len(values))) if len(values) > 1 else 0.0
@@ -71,28 +72,30 @@ def geometric_mean(values: Floats, axis: int = -1) -> Floats:
 
 
 def shifted_mean(times_s: Floats) -> float:
-    """Return the geometric mean of ``t + SHIFT_S``, less `SHIFT_S`: short times count for less.
+    """Return the geometric mean of ``t + SHIFT_S``, less `SHIFT_S`, so short times weigh less.
 
-    T. Achterberg, Constraint Integer Programming, TU Berlin 2007, app. A.3. Infinite with a
-    failure.
+    See T. Achterberg, Constraint Integer Programming, TU Berlin 2007, app. A.3. The result is
+    infinite after a failure.
     """
     return float(geometric_mean(times_s + SHIFT_S)) - SHIFT_S
 
 
 def expected_running_time(spent: ArrayLike, reached: ArrayLike) -> float:
-    """Return the ERT: what (R,) runs spent until the target, or in vain, per run that reached it.
+    """Return the ERT: the total cost of runs divided by the number that reached the target.
 
-    N. Hansen et al., COCO, Optimization Methods and Software 36, 2021, sec. 5. Infinite if none
-    did.
+    `spent` is the cost of each run, shape (R,), until the target or in vain. See N. Hansen et al.,
+    COCO, Optimization Methods and Software 36, 2021, sec. 5. The ERT is infinite if no run reached
+    it.
     """
     count = np.count_nonzero(reached)
     return float(np.sum(spent) / count) if count else float("inf")
 
 
 class Ranks(NamedTuple):
-    """Mean ranks of S solvers over problems, 1 the best, and how far chance explains them.
+    """Mean ranks of S solvers over problems, where 1 is best, and the role of chance.
 
-    `p` is that of all solvers being alike; ranks nearer than `critical` are not told apart.
+    `p` is the p-value of the hypothesis that all solvers are alike. Solvers with mean ranks closer
+    than `critical` cannot be told apart.
     """
 
     mean: Floats
@@ -101,11 +104,12 @@ class Ranks(NamedTuple):
 
 
 def ranks(figures: Floats) -> Ranks:
-    """Rank (P, S) figures of solvers on problems, less is better; failures, infinite, are last.
+    """Rank solvers on problems by figures, shape (P, S); less is better, failures (infinite) last.
 
-    Friedman's test as F by Iman and Davenport, and the critical difference by Nemenyi (J. Demsar,
-    JMLR 7, 2006, sec. 3.2.2). Ties share their ranks. Three solvers at least. No p is less than
-    that of one order on all problems, which the approximation by F puts at 0.
+    The test is Friedman's in the F form of Iman and Davenport, and the critical difference is
+    Nemenyi's (J. Demsar, JMLR 7, 2006, sec. 3.2.2). Ties share their ranks. At least three solvers
+    are required. p is at least the probability of one order on all problems, where the F
+    approximation gives 0.
     """
     from scipy.stats import f, friedmanchisquare, rankdata, studentized_range
 
@@ -128,14 +132,14 @@ def paired_ratio(ours: Floats, other: Floats, axis: int = -1) -> Floats:
 
 
 def ratio_of_means(ours: Floats, other: Floats, axis: int = -1) -> Floats:
-    """Return the mean of ours over the mean of the other."""
+    """Return the ratio of the mean of `ours` to the mean of `other`."""
     return np.asarray(ours.mean(axis=axis) / other.mean(axis=axis))
 
 
 def over_best(times: Floats) -> Floats:
-    """Return (P, S) the times of solvers on problems over the least time on each problem.
+    """Return the times of solvers relative to the least time on each problem, shape (P, S).
 
-    Infinite where a solver has no time (infinite, too), also if none has one.
+    The ratio is infinite if a solver has no time (an infinite one), even if no solver has one.
     """
     with np.errstate(invalid="ignore"):
         found = times / times.min(axis=1, keepdims=True)
@@ -143,8 +147,8 @@ def over_best(times: Floats) -> Floats:
 
 
 def performance_profile(ratios: Floats, factors: Floats) -> Floats:
-    """Return (F, S) the share of problems that each solver ends within factors of the best time.
+    """Return the share of problems that each solver ends within factors of the best, shape (F, S).
 
-    E. Dolan and J. Moré, Math. Program. 91, 2002; `ratios` are those of `over_best`.
+    See E. Dolan and J. Moré, Math. Program. 91, 2002; `ratios` come from `over_best`.
     """
     return np.asarray((ratios[None, :, :] <= factors[:, None, None]).mean(axis=1))

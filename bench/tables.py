@@ -1,7 +1,7 @@
-"""Tables in files, as Markdown, LaTeX, CSV and as they were printed; and in parts of pages.
+"""Tables in files (Markdown, LaTeX, CSV, and as printed) and in sections of pages.
 
-A part begins with ``<!-- NAME: who makes it -->`` on a line of its own, or without who, and ends
-with ``<!-- end of NAME -->``.
+A section begins with ``<!-- NAME: who makes it -->`` on its own line, or without the maker, and
+ends with ``<!-- end of NAME -->``.
 """
 
 import csv
@@ -20,14 +20,14 @@ from ronda.instances.files.storage import label, read_bytes, write_bytes
 from ronda.instances.tables.table import Best, Table
 
 TABLES = "tables.json"
-"""The file of tables as they were printed, for reports."""
+"""The file of tables as printed, for reports."""
 
 
 def write_tables(tables: Iterable[Table], folder: Path, remarks: Iterable[str] = ()) -> None:
     """Write ``table.md``, ``table.tex`` and ``table.csv`` into a folder, each whole or not at all.
 
-    In the CSV each row starts with the title of its table, and numbers are bare: of what and in
-    which unit the header says, which stands again where it changes. Remarks end the Markdown.
+    In the CSV, each row starts with the title of its table. Numbers have no units: the header names
+    quantity and unit, and is repeated where it changes. Remarks follow the Markdown tables.
     """
     text, lines, latex = io.StringIO(), [], []
     writer, last = csv.writer(text), list[str]()
@@ -54,12 +54,12 @@ def _plain(table: Table) -> dict[str, Any]:
 
 
 def keep_tables(tables: Iterable[Table], folder: Path) -> None:
-    """Write tables as `read_tables` reads them."""
+    """Write tables in the form that `read_tables` reads."""
     write_bytes(folder / TABLES, msgspec.json.encode([*map(_plain, tables)]))
 
 
 def read_tables(folder: Path) -> list[Table]:
-    """Return the tables that `keep_tables` wrote into a folder; none if it did not."""
+    """Return the tables that `keep_tables` wrote into a folder; none if there is no such file."""
     if not (folder / TABLES).exists():
         return []
     found = msgspec.json.decode(read_bytes(folder / TABLES), type=list[dict[str, Any]])
@@ -72,7 +72,7 @@ def read_tables(folder: Path) -> list[Table]:
 
 
 def _bare(value: Any) -> Any:
-    """Return a value for a CSV; nothing where it is not known."""
+    """Return a value for a CSV; an unknown value is empty."""
     if isinstance(value, str):
         return printable(value)
     return "" if value is None or (isinstance(value, float) and isnan(value)) else value
@@ -81,7 +81,7 @@ def _bare(value: Any) -> Any:
 def fill(page: str, name: str, text: str, place: str = "page") -> str:
     """Return a page with the text between the two marks of a name replaced.
 
-    InputError tells, naming the `place`, that there are no such marks, or more than two.
+    Raise InputError at `place` unless there is exactly one pair of marks.
     """
     begin, end = (
         rf"<!-- {re.escape(name)}(?:: [^\n]*)? -->\n",
@@ -96,7 +96,7 @@ def fill(page: str, name: str, text: str, place: str = "page") -> str:
 
 
 def fill_file(path: Path, name: str, text: str | None = None) -> None:
-    """Write a text between the marks of a page on the disk; without one only look for the marks."""
+    """Write a text between the marks of a page on disk; without a text, only check the marks."""
     filled = fill(read_bytes(path).decode("utf-8"), name, text or "", label(path))
     if text is not None:
         write_bytes(path, filled.encode())

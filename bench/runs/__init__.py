@@ -1,6 +1,6 @@
-"""Runs: each in a process of its own, here or on a Dask cluster; recorded, resumed and compared.
+"""Runs, each in its own process, here or on a Dask cluster: carried out, recorded and resumed.
 
-Cases, processes, results and folders stand here, their figures and tables in
-`ronda.bench.figures`. `on_dask` loads Dask and is imported by its path; a run's process needs
+This package has cases, processes, results and folders; figures and tables are in
+`ronda.bench.figures`. `on_dask` loads Dask, so import it by its full path; a run's process imports
 `single` and `runner`.
 """

@@ -1,4 +1,4 @@
-"""Carry out a comparison: every case in a process of its own, results appended as they come."""
+"""The execution of a comparison: each case has its own process; results are appended at once."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
     from dask.distributed import Client
 
 Watch = Callable[[RunCase, float, Result | None], None]
-"""Called with a case, the share of its jobs that are complete, and its result once it ended."""
+"""A callback that gets a case, the share of its jobs that are complete, and its final result."""
 
 Answer = TypeVar("Answer", Schedule, Plan)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a comparison keeps its files; `answer` is what its runs make."""
+    """The places of a comparison's files; `answer` names the output of its runs."""
 
     folder: Path
     answer: str = "schedule"
 
     @property
     def results(self) -> Path:
-        """One line a run."""
+        """The file of results, with one line per run."""
         return self.folder / RESULTS
 
     def schedule(self, key: str) -> Path:
-        """Return where the schedule (or plan) of a case is."""
+        """Return the path of a case's schedule (or plan)."""
         return self._run(key) / f"{self.answer}.json.zst"
 
     def read(self, key: str, kind: type[Answer]) -> Answer:
-        """Return the answer, of the kind that its runs make, of a case that ended well."""
+        """Return the answer of a case that ended well; refuse an answer of another `kind`."""
         found = files.read(self.schedule(key))
         if not isinstance(found, kind):
             place, was = label(self.schedule(key)), type(found).__name__.lower()
@@ -52,11 +52,11 @@ class Layout:
         return found
 
     def log(self, key: str) -> Path:
-        """Return where a run's errors are."""
+        """Return the path of a run's errors."""
         return self._run(key) / "log.txt"
 
     def figures(self, name: str) -> Path:
-        """Return where the figures of an instance or a round go: its folder, or their stem."""
+        """Return the folder, or the stem, for the figures of an instance or a round."""
         return self.folder / "figures" / file_name(name)
 
     def _run(self, key: str) -> Path:
@@ -64,11 +64,11 @@ class Layout:
 
 
 class Comparison:
-    """Runs the cases of a comparison, those that have no final result yet.
+    """The execution of those cases of a comparison that have no final result yet.
 
-    `folder` exists; `processes` run side by side, or as many as the threads of the Dask cluster
-    that `client` reaches. `watch` is never called from two threads at the same time. The `answer`
-    of a run is a ``schedule``, or a ``plan`` where the cases are of rounds.
+    `folder` exists. `processes` runs proceed in parallel, or as many as the Dask cluster behind
+    `client` has threads. `watch` is never called from two threads at the same time. The `answer` of
+    a run is a ``schedule``, or a ``plan`` if the cases are rounds.
     """
 
     def __init__(
@@ -92,18 +92,18 @@ class Comparison:
         return [case for case in cases if not self._is_done(case)]
 
     def run(self, cases: Sequence[RunCase]) -> list[Result]:
-        """Run what is missing and return the results of all cases, in their order.
+        """Run the missing cases and return the results of all cases, in the given order.
 
-        An interrupt kills the runs under way; the results of those that ended are kept.
+        An interrupt kills the current runs; the results of finished runs are kept.
         """
         side_by_side = self.processes
-        if self._client is not None:  # one waits for each thread of the cluster
+        if self._client is not None:  # one more run waits for each thread of the cluster
             side_by_side = max(1, 2 * sum(self._client.nthreads().values()))
         with ThreadPoolExecutor(side_by_side) as pool:
             futures = [pool.submit(self._run_one, case) for case in self.missing(cases)]
             try:
                 waiting = set(futures)
-                while waiting:  # with a time limit: a signal that another thread gets wakes nobody
+                while waiting:  # a signal that another thread gets does not end a wait: poll
                     ended, waiting = wait(waiting, 0.2, FIRST_COMPLETED)
                     for future in ended:
                         future.result()
@@ -114,7 +114,7 @@ class Comparison:
                 raise
         labels = {case.key: case.label for case in cases}
         found = [(case, self.file.get(case.key)) for case in cases]
-        # An earlier comparison may have written a policy otherwise.
+        # An earlier comparison may have written a policy in another form.
         return [msgspec.structs.replace(r, label=labels[c.key]) for c, r in found if r is not None]
 
     def _is_done(self, case: RunCase) -> bool:
@@ -158,5 +158,5 @@ class Comparison:
 
 
 def failed(results: Iterable[Result]) -> list[Result]:
-    """Return the runs that something is wrong with: an error, or a schedule with violations."""
+    """Return the runs with an error or with violations in their schedule."""
     return [r for r in results if r.status is Status.ERROR or r.metrics.get("violations")]

@@ -1,4 +1,4 @@
-"""Results of runs as one plain table for other programs: CSV, and Parquet if asked for."""
+"""Results of runs as one plain table for other programs: CSV, and optionally Parquet."""
 
 import csv
 import io
@@ -14,15 +14,15 @@ ABOUT = (
     *("key", "instance", "policy", "label", "level", "seed", "status", "message"),
     *("wall_s", "peak_rss_mib", "commit"),
 )
-"""Columns that describe a run, beside its figures and the change to its instance."""
+"""Columns that describe a run, in addition to its figures and the change to its instance."""
 
 
 def records(results: Iterable[Result]) -> list[dict[str, Any]]:
-    """Return a row for each run, all with the same columns; None where a run has no value.
+    """Return a row for each run, all with the same columns; a missing value is None.
 
-    `policy` is as the user wrote it, as `label` is: two variants of one policy are two. Numbers are
-    bare: the end of a column's name is its unit (``_s``, ``_j``, ``_mib``). Lists, such as the
-    incumbents of a search, are left out.
+    `policy` is the policy as the user wrote it, like `label`, so two variants of a policy differ.
+    Numbers have no units: the suffix of a column's name is its unit (``_s``, ``_j``, ``_mib``).
+    Lists, such as the incumbents of a search, are left out.
     """
     found = []
     for run in results:
@@ -39,7 +39,7 @@ def _known(value: Any) -> Any:
 
 
 def write_runs(results: Sequence[Result], folder: Path, *, parquet: bool) -> None:
-    """Write ``results.csv`` into a folder, and ``results.parquet`` if asked to."""
+    """Write ``results.csv`` into a folder, and with `parquet` also ``results.parquet``."""
     rows = records(results)
     text = io.StringIO()
     writer = csv.DictWriter(text, [*rows[0]] if rows else ABOUT)

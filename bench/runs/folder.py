@@ -1,4 +1,4 @@
-"""Output folders: claimed by one command for one purpose, and never mixed with other content."""
+"""Output folders: one command claims each for one purpose, and never mixes in other content."""
 
 import fcntl
 import os
@@ -15,20 +15,20 @@ from ronda.instances.files.seal import BrokenSealError, seal, unseal
 from ronda.instances.files.storage import label, read_bytes, write_bytes
 
 MARK = "ronda.json"
-"""The file that says what a folder is for."""
+"""The file that states the purpose of a folder."""
 
 LOCK = ".lock"
 
 LET_GO_S = 1.0
-"""Seconds in which a command that was killed lets go of its folder: a process that it was about to
-start holds the lock as well, until it runs."""
+"""Seconds until a killed command releases its folder: a process that it was about to start also
+holds the lock, until it runs."""
 
 
 Record = TypeVar("Record")
 
 
 class _Mark(msgspec.Struct):
-    """What `MARK` holds."""
+    """The content of the file `MARK`."""
 
     format: str
     about: dict[str, Any]
@@ -36,11 +36,11 @@ class _Mark(msgspec.Struct):
 
 @contextmanager
 def claim(path: Path, kind: str, about: dict[str, Any] | None = None) -> Iterator[bool]:
-    """Hold an output folder, which is made if it is not there; gives whether it was used before.
+    """Hold an output folder, which is made if it is missing; yield whether it was used before.
 
-    `kind` is what it is for, such as ``"comparison"``; `about` holds what must be the same when
-    the folder is used again (plain JSON values). InputError tells that it holds other files or
-    the results of something else, cannot be written, or another process holds it.
+    `kind` is its purpose, such as ``"comparison"``. `about` holds plain JSON values that must be
+    the same when the folder is used again. Raise InputError if the folder holds other files or
+    other results, cannot be written, or is held by another process.
     """
     mark = {"format": f"ronda/{kind}/1", "about": about or {}}
     if path.exists() and not path.is_dir():
@@ -55,7 +55,7 @@ def claim(path: Path, kind: str, about: dict[str, Any] | None = None) -> Iterato
         ) from None
     try:
         _lock(lock, path)
-        used = _is_used(path, mark)  # by now: another command may have been first
+        used = _is_used(path, mark)  # check again: another command may have been first
         if not used:
             write_bytes(path / MARK, msgspec.json.format(msgspec.json.encode(mark)) + b"\n")
         yield used
@@ -64,7 +64,7 @@ def claim(path: Path, kind: str, about: dict[str, Any] | None = None) -> Iterato
 
 
 def _is_used(path: Path, mark: dict[str, Any]) -> bool:
-    """Return whether a folder was used for the very same; refuse one that holds anything else."""
+    """Return whether a folder was used for the same purpose; refuse a folder with other content."""
     old = read_mark(path)
     if old is not None:
         _refuse_other(path, old, msgspec.json.decode(msgspec.json.encode(mark)))
@@ -75,7 +75,7 @@ def _is_used(path: Path, mark: dict[str, Any]) -> bool:
 
 
 def _lock(lock: int, path: Path) -> None:
-    """Lock an open file, or refuse the folder that another process holds."""
+    """Lock an open file; refuse the folder if another process holds the lock."""
     until_s = time.monotonic() + LET_GO_S
     while True:
         try:
@@ -88,12 +88,12 @@ def _lock(lock: int, path: Path) -> None:
 
 
 def store_record(path: Path, fields: dict[str, Any]) -> None:
-    """Write fields, at least one, as a JSON object with a checksum."""
+    """Write at least one field as a JSON object with a checksum."""
     write_bytes(path, seal(msgspec.json.format(msgspec.json.encode(fields))) + b"\n")
 
 
 def load_record(path: Path, kind: type[Record]) -> Record:
-    """Read what `store_record` wrote; refuse what is cut off or was changed."""
+    """Read a file that `store_record` wrote; refuse one that is truncated or was changed."""
     try:
         return msgspec.json.decode(unseal(read_bytes(path).rstrip(b"\n")), type=kind)
     except (msgspec.DecodeError, BrokenSealError):
@@ -103,7 +103,7 @@ def load_record(path: Path, kind: type[Record]) -> Record:
 
 
 def read_mark(path: Path) -> dict[str, Any] | None:
-    """Return the ``format`` of a folder of ronda and what it is `about`; None of another one."""
+    """Return the ``format`` and the ``about`` of one of ronda's folders; None for other folders."""
     try:
         data = (path / MARK).read_bytes()
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""Instances and rounds kept next to the results of their runs, so that a folder is complete."""
+"""Instances and rounds stored next to the results of their runs, so that a folder is complete."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from ronda.instances.round import Round
 
 
 def kept_at(folder: Path, name: str, checksum: str) -> Path:
-    """Return where a folder of results keeps an instance or a round."""
+    """Return the path at which a folder of results keeps an instance or a round."""
     return folder / "instances" / f"{file_name(name)}-{checksum}.json.zst"
 
 
@@ -23,7 +23,7 @@ def keep(folder: Path, source: str, found: Instance | Round) -> None:
 
 
 def write_kept(folder: Path, found: Instance | Round) -> Path:
-    """Write an instance or a round next to results, if it is not there yet; return where."""
+    """Write an instance or a round next to results, unless it is already there; return its path."""
     path = kept_at(folder, found.name, fingerprint(found))
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,9 +32,9 @@ def write_kept(folder: Path, found: Instance | Round) -> Path:
 
 
 def kept(folder: Path, spec: Spec) -> Instance | Round | None:
-    """Return the instance of a run with its variant applied, or its round; None if it is gone.
+    """Return the instance of a run with its variant applied, or its round; None if it is missing.
 
-    It is there if it is packaged or was kept.
+    It is available if it is packaged or was kept.
     """
     files = kept_at(folder, spec.instance, "*")
     sources: list[str | Path] = [e.name for e in entries() if e.name == spec.instance]

@@ -1,10 +1,10 @@
 """Runs on a Dask cluster: a task is a whole run, in a process that a worker starts for it.
 
-A worker needs the same version of ronda only: an instance that is not packaged is sent along,
-the answer comes back with the result. A run whose worker is lost is given to another worker; one
-from which nothing is heard any more is carried out by this process.
+A worker needs only the same version of ronda: an instance that is not packaged is sent along, and
+the answer comes back with the result. If a run's worker is lost, another worker takes the run. If
+the run's worker, or the scheduler, falls silent, this process carries out the run.
 
-`cluster` is one that runs already, or processes that are started here for as long as it is needed.
+`connect` reaches a running cluster, or starts local worker processes for as long as they are used.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ from ronda.instances.files.packaged import entries
 from ronda.instances.files.storage import write_bytes
 
 POLL_S, ASK_S = 0.5, 2.0
-"""Seconds between two looks at a run, and for the scheduler to answer a question."""
+"""Seconds between two checks of a run, and for the scheduler to answer a question."""
 
 SILENCE_S = 30.0
-"""Seconds without a sign of life of what a run needs, after which it is carried out here; it is
-looked for ten times in between."""
+"""Seconds of silence of a run's worker, or of the scheduler, after which the run is carried out on
+this machine; this process asks ten times in between."""
 
 
 class ClusterError(RondaError):
@@ -48,20 +48,20 @@ class ClusterError(RondaError):
 
 
 Sent = tuple[Result, bytes | None, bytes | None]
-"""What comes back from a worker: the result, the answer's file and the log, if there are."""
+"""The return value of a worker: the result, the answer's file and the log, if they exist."""
 
 
 def run_on_worker(case: RunCase, document: bytes | None, answer: str, limits: RunLimits) -> Sent:
-    """Carry out a case; called on a worker.
+    """Carry out a case on a worker.
 
-    `document` is the file of its instance (None: it is a packaged one), `answer` the name of the
-    file that gets the answer.
+    `document` is the content of the instance's file (None if the instance is packaged), and
+    `answer` is the name of the answer's file.
     """
     worker = get_worker()
     tasks, key = worker.state.tasks, worker.get_current_task()
 
     def cancelled() -> bool:
-        """Return whether nobody waits for the task any more."""
+        """Return whether the task was cancelled."""
         task = tasks.get(key)
         return task is None or task.state == "cancelled"
 
@@ -80,10 +80,10 @@ def run_on_worker(case: RunCase, document: bytes | None, answer: str, limits: Ru
 def carry_out_on(
     client: Client, case: RunCase, answer: Path, limits: RunLimits, log: Path, stop: Stop
 ) -> Result | str:
-    """Run a case on a cluster, as `ronda.bench.runs.worker.carry_out` does here.
+    """Run a case on a cluster, as `ronda.bench.runs.worker.carry_out` does on this machine.
 
-    Returns its result, or of whom nothing was heard for `SILENCE_S`. ClusterError tells that the
-    scheduler is lost.
+    Return the result, or the reason if a needed process was silent for `SILENCE_S`. Raise
+    ClusterError if the scheduler is lost.
     """
     packaged = case.source in {entry.name for entry in entries()}
     document = None if packaged else Path(case.source).read_bytes()
@@ -114,16 +114,16 @@ def carry_out_on(
 
 
 def _await(task: "Future[Sent]", client: Client, stop: Stop) -> Sent | str:
-    """Return what comes of a task, or why it is not waited for any longer.
+    """Return the result of a task, or the reason why the wait for it ended.
 
-    A process that is frozen or cut off keeps its connections, and a client that waits for it
-    waits forever: only its silence tells.
+    A process that is frozen or cut off keeps its connections, so a client that waits for it waits
+    forever. Only silence reveals it.
     """
     heard_s = asked_s = time.monotonic()
     sign = None
     while True:
         if stop():
-            task.release()  # nobody wants it: the worker ends it
+            task.release()  # without a client for it, the worker ends the task
             raise StoppedError("stopped")
         try:
             return task.result(timeout=POLL_S)
@@ -140,9 +140,10 @@ def _await(task: "Future[Sent]", client: Client, stop: Stop) -> Sent | str:
 
 
 def sign_of_life(client: Client, key: object) -> tuple[str, Any]:
-    """Return whom a task needs, and what changes as often as the scheduler hears of them.
+    """Return the process that a task needs, and a value that changes whenever it is heard of.
 
-    That is the worker which has the task, or any that might take it; None if there is no sign.
+    The process is the worker that has the task, or any worker that might take it. Without any sign,
+    the value is None.
     """
     try:
         workers, tasks = client.sync(_ask, client, callback_timeout=ASK_S)
@@ -155,7 +156,7 @@ def sign_of_life(client: Client, key: object) -> tuple[str, Any]:
 
 
 async def _ask(client: Client) -> tuple[dict[str, float], dict[str, list[str]]]:
-    """Return when the scheduler heard of each worker, and the tasks of each."""
+    """Return the time at which the scheduler last heard of each worker, and each worker's tasks."""
     if client.scheduler is None:
         raise OSError("the client is closed")
     known = await client.scheduler.identity(n_workers=-1)
@@ -167,16 +168,16 @@ CONNECT_S = 10.0
 """Seconds for a scheduler to answer; with the start of the program, an error comes within 5."""
 
 LOCAL = "local"
-"""In place of an address: worker processes that are started on this machine, and end with it."""
+"""The word for an address that starts worker processes on this machine and ends them again."""
 
 SETTINGS = {
-    # Workers that hand back every piece of memory immediately spend half their time on getting it.
+    # Workers that return all memory immediately spend half their time on getting it back.
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
-    # A worker that dies is started again by its nanny. The cluster would give up the place of one
-    # that is not back after 15 s, or that dies again and is just not there at that moment.
+    # A worker's nanny restarts it when it dies. The cluster would give up a worker that is not back
+    # after 15 s, or one that dies again and is missing at that moment.
     "distributed.deploy.lost-worker-timeout": "1000 days",
 }
-"""What a cluster that is started here does differently from Dask's defaults."""
+"""The settings of a local cluster that differ from Dask's defaults."""
 
 ADDRESS, LAST_PORT = re.compile(r"(tcp://)?[^/\s]+:(?P<port>\d{1,5})"), 65535
 
@@ -185,14 +186,14 @@ ADDRESS, LAST_PORT = re.compile(r"(tcp://)?[^/\s]+:(?P<port>\d{1,5})"), 65535
 def connect(address: str = LOCAL, workers: int = 2) -> Iterator[Client]:
     """Connect to a Dask cluster and leave it, or start one and end it.
 
-    `address` is that of a scheduler with workers, such as ``tcp://127.0.0.1:8786``; with `LOCAL`,
-    as many `workers` are started, of one thread each, which nobody else can reach. The client
-    that is given is no default for other uses of Dask. InputError tells that nobody answers at
-    the address, or it has no worker.
+    `address` is the address of a scheduler with workers, such as ``tcp://127.0.0.1:8786``. With
+    `LOCAL`, `workers` processes of one thread each are started, which are reachable only from this
+    machine. The yielded client is not the default for other uses of Dask. Raise InputError if no
+    scheduler answers at the address or it has no worker.
     """
     if workers < 1:
         raise InputError("workers", f"{workers}", "at least 1")
-    # What Dask has to say about lost workers is for its own log: the comparison goes on or raises.
+    # Silence Dask's messages about lost workers: the comparison continues or raises.
     with silence_logging_cmgr(level=logging.CRITICAL):
         if address == LOCAL:
             with (
@@ -226,10 +227,10 @@ def _reach(address: str) -> Client:
         raise InputError(place, "no address", "one like tcp://127.0.0.1:8786")
     try:
         asyncio.run(_greet(address))
-        with warnings.catch_warnings():  # of pandas, say, which a worker has not loaded
+        with warnings.catch_warnings():  # about pandas, say, which a worker has not loaded
             warnings.simplefilter("ignore", VersionMismatchWarning)
             client = Client(address, timeout=max(0.1, end - time.monotonic()), set_as_default=False)
-    except Exception as error:  # what is no scheduler may answer anything
+    except Exception as error:  # a server that is no scheduler may answer anything
         found = f"no scheduler that answers within {CONNECT_S:g} s"
         raise InputError(place, found, "one, started by: dask scheduler") from error
     try:
@@ -243,6 +244,6 @@ def _reach(address: str) -> Client:
 
 
 async def _greet(address: str) -> None:
-    """See that a scheduler answers: the client would wait without end for a silent one."""
+    """Check that a scheduler answers, because the client would wait forever for a silent one."""
     comm = await asyncio.wait_for(dial(address, timeout=CONNECT_S), CONNECT_S)
     comm.abort()

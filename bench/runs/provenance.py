@@ -1,4 +1,4 @@
-"""Where a number comes from: the machine, the versions and the commit that made it."""
+"""The origin of a number: the machine, the versions and the commit that produced it."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ import ronda
 
 @cache
 def host() -> dict[str, Any]:
-    """Return the machine's kind: architecture, processor, cores, memory and Python; no names."""
+    """Return the kind of machine (architecture, processor, cores, memory, Python) without names."""
     import psutil
 
     return {
@@ -36,9 +36,9 @@ def _cpu() -> str:
 
 @cache
 def commit() -> str:
-    """Return the commit of the checkout that ronda runs from, or its version.
+    """Return the commit of the checkout that ronda runs from, or ronda's version.
 
-    A checkout with changes that are not committed is marked ``+changes``.
+    The commit of a checkout with uncommitted changes ends with ``+changes``.
     """
     root = Path(ronda.__file__).resolve().parent.parent
     head = _git(root, "rev-parse", "--short=12", "HEAD") if (root / ".git").exists() else None

@@ -1,7 +1,7 @@
-"""Workloads like that of an instance: its submissions drawn again, in blocks (docs/statistics.md).
+"""Workloads that resemble an instance's: its submissions resampled in blocks (docs/statistics.md).
 
-The circular block bootstrap of D. Politis and J. Romano, "A circular block-resampling procedure for
-stationary data", in: Exploring the Limits of Bootstrap, Wiley 1992.
+The method is the circular block bootstrap of D. Politis and J. Romano, "A circular block-resampling
+procedure for stationary data", in: Exploring the Limits of Bootstrap, Wiley 1992.
 """
 
 from math import isqrt
@@ -17,19 +17,19 @@ from ronda.instances.rules.problem import show
 
 
 class Resample(Record, frozen=True, kw_only=True):
-    """Submissions drawn with replacement, `block` in a row at a time, as many as there are.
+    """Submissions drawn with replacement, in blocks of `block` in a row, as many as there are.
 
-    A block keeps order and gaps, so that bursts survive. 0: the square root of their number, as for
-    batch means (J. Flegal and G. Jones, Ann. Stat. 38, 2010).
+    A block keeps order and gaps, so bursts survive. A block of 0 means the square root of the
+    number of submissions, as for batch means (J. Flegal and G. Jones, Ann. Stat. 38, 2010).
     """
 
     block: Index = 0
 
     def draw(self, instance: Instance, seed: int) -> Instance:
-        """Return the instance with a workload that is drawn.
+        """Return the instance with a resampled workload.
 
-        Its jobs are called after their place, as in ``12-NAME``. Deadlines move with their jobs;
-        outages, limits and prices stay at their time.
+        The names of jobs begin with the position of their submission, as in ``12-NAME``. Deadlines
+        move with their jobs; outages, limits and prices stay at their times.
         """
         units = submissions(instance)
         count, place = len(units), f"instance {show(instance.name)}"
@@ -69,7 +69,7 @@ def submissions(instance: Instance) -> list[list[Job]]:
 
 
 def _moved(unit: list[Job], before: str, when_s: float) -> list[Job]:
-    """Return the jobs of a submission at another time, with `before` before their names."""
+    """Return the jobs of a submission, moved to `when_s` and with names prefixed by `before`."""
     later_s = when_s - unit[0].submit_s
     return [
         replace(

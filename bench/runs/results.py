@@ -1,6 +1,6 @@
-"""Results on disk: one JSON line a run, only ever appended.
+"""Results on disk: one JSON line per run, in a file that is only appended to.
 
-A line that a kill cut in half is dropped, and so is an older line of the same case.
+A line that a kill truncated is dropped, as is an older line for the same case.
 """
 
 import os
@@ -24,19 +24,19 @@ RESULTS = "results.jsonl"
 
 
 class Status(StrEnum):
-    """How a run ended."""
+    """The state in which a run ended."""
 
     OK = "OK"
-    TIME = "TIME"  # it was still running at its time-out
-    OOM = "OOM"  # it needed more memory than it may
+    TIME = "TIME"  # the run was still going at its time-out
+    OOM = "OOM"  # the run exceeded its memory limit
     ERROR = "ERROR"
 
 
 class Result(Spec, frozen=True, kw_only=True):
-    """The line of a run: its case, how and where it ended, and the limits that it ran under.
+    """The line of a run: its case, its end, its machine, and the limits that it ran under.
 
-    `metrics` are the fields of `ronda run` that are known, empty unless the run is `OK`; they are
-    written next to the others on the line, not nested.
+    `metrics` are the known fields of `ronda run`; they are empty unless the run is `OK`. The line
+    is flat, so the metrics stand next to the other fields.
     """
 
     key: Annotated[str, msgspec.Meta(pattern=KEY)]
@@ -58,14 +58,14 @@ class Result(Spec, frozen=True, kw_only=True):
 
     @property
     def fault(self) -> str:
-        """What went wrong, in words; empty if it ended and kept every rule."""
+        """A description of what went wrong; empty if the run ended and kept every rule."""
         if not self.ok:
             return f"{self.status} {self.message}".strip()
         broken = self.metrics.get("violations")
         return f"{broken} violations" if broken else ""
 
     def final(self, timeout_s: float | None, memory_mib: float | None) -> bool:
-        """Return whether to run again under these limits would only repeat the result."""
+        """Return whether another run under the given limits would only repeat the result."""
         if self.status is Status.TIME:
             return _as_tight(timeout_s, self.timeout_s)
         if self.status is Status.OOM:
@@ -92,11 +92,11 @@ def _as_tight(limit: float | None, old: float | None) -> bool:
 
 
 class SealedLines(Generic[Line]):
-    """A file of JSON lines with checksums, only ever appended; it need not be there yet.
+    """A file of JSON lines with checksums that is only appended to; it need not exist yet.
 
-    `key` identifies the subject of a line, whose latest line counts. `read` makes
-    a record of a line, and `fields` the values that are written for one; `expected` stands in the
-    InputError for a line that is none.
+    `key` returns the subject of a line; the latest line for a subject counts. `read` turns a line
+    into a record, and `fields` returns the values to write for a record. `expected` is the
+    expectation stated in the InputError for an invalid line.
     """
 
     def __init__(
@@ -119,15 +119,15 @@ class SealedLines(Generic[Line]):
             self._latest[key(line)] = line
 
     def get(self, key: Any) -> Line | None:
-        """Return the latest line of a key."""
+        """Return the latest line for a key."""
         return self._latest.get(key)
 
     def all(self) -> tuple[Line, ...]:
-        """Return the latest line of every key, in the order in which they first came."""
+        """Return the latest line for every key, in the order in which the keys first appeared."""
         return tuple(self._latest.values())
 
     def append(self, line: Line) -> None:
-        """Add a line and see it onto the disk."""
+        """Add a line and flush it to the disk."""
         text = seal(msgspec.json.encode(self._fields(line))) + b"\n"
         mode = "r+b" if self.path.exists() else "wb"
         with naming(self.path), self.path.open(mode) as file:
@@ -148,7 +148,7 @@ def results_of(folder: Path) -> SealedLines[Result]:
 
 
 def results_in(folder: Path) -> tuple[Result, ...]:
-    """Return the results in a folder; InputError tells of one without any."""
+    """Return the results in a folder; raise InputError if it has none."""
     if not (folder / RESULTS).exists():
         expected = "a folder of results, as of ronda compare"
         raise InputError(label(folder), f"no {RESULTS}", expected)

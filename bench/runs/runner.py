@@ -1,7 +1,7 @@
-"""What the process of a run does: it drives an instance to its end, or decides a round.
+"""The process of a run, which drives an instance to its end or decides a round.
 
-The schedule or plan goes to a file. `ronda.bench.runs.worker` starts the process, and enforces
-memory and time.
+It writes the schedule or plan to a file. `ronda.bench.runs.worker` starts the process and enforces
+limits of memory and time.
 """
 
 import resource
@@ -31,7 +31,7 @@ from ronda.instances.schedule import Schedule
 from ronda.solvers.registry import policy
 
 REPORT_EVERY_S = 0.2
-"""Progress is told no more often than this."""
+"""The shortest time between two reports of progress."""
 
 
 def execute(
@@ -54,10 +54,10 @@ def execute(
 
 
 def decide(round_: Round, case: RunCase) -> tuple[Plan, dict[str, Any]]:
-    """Decide a round; returns the plan and the policy's own account of its search.
+    """Decide a round; return the plan and the policy's own account of its search.
 
-    The clock starts once the packages that the policy names are imported: a scheduler imports
-    them once, not at each decision.
+    The clock starts after the packages that the policy names are imported, because a scheduler
+    imports them only once and not at each decision.
     """
     made = policy(case.policy, **case.config)
     for package in getattr(made, "packages", ()):
@@ -82,7 +82,7 @@ def decide(round_: Round, case: RunCase) -> tuple[Plan, dict[str, Any]]:
 
 
 def peak_rss_mib() -> float:
-    """Return the most memory of this process in MiB, not what its parent held (``ru_maxrss``)."""
+    """Return this process's peak memory in MiB; unlike ``ru_maxrss``, it excludes its parent's."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -94,7 +94,7 @@ def peak_rss_mib() -> float:
 
 
 def answering(_asked: bytes, tell: Callable[[bytes], None]) -> Callable[[bytes], bytes]:
-    """Return what carries out a request and answers with its `Ending`; in the run's process."""
+    """Return a function for the run's process that carries out requests and returns `Ending`s."""
     last_s = 0.0
 
     def report(completed: int, jobs: int, now_s: float) -> None:

@@ -1,4 +1,4 @@
-"""One run in this process: a case driven to its end; in a folder, it goes on after a kill."""
+"""One run in this process: it drives a case to its end, and in a folder it resumes after a kill."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ from ronda.solvers.greedy.turns import SHARE
 from ronda.solvers.registry import policy, policy_class
 
 Progress = Callable[[int, int, float], None]
-"""Called with completed jobs, all jobs, and the time in the horizon."""
+"""A callback that gets the number of completed jobs, of all jobs, and the time in the horizon."""
 
 BOUNDED = ("mean_jct_s", "makespan_s", "energy_j")
 ENERGIES = frozenset({"energy_j", "bound_energy_j", "energy_cost", "carbon_g"})
@@ -37,10 +37,10 @@ ENERGIES = frozenset({"energy_j", "bound_energy_j", "energy_cost", "carbon_g"})
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """The metrics of a run (the fields of ``ronda run``), and its faults in words.
+    """The metrics of a run (the fields of ``ronda run``), and descriptions of its faults.
 
-    `wrong` names each rule that the schedule breaks, and why the first refused plan was refused;
-    `gave` says that limits gave way to jobs which may not be stopped.
+    `wrong` names each broken rule of the schedule, and the reason why the first refused plan was
+    refused. `gave` says that limits gave way to jobs that must not be stopped.
     """
 
     metrics: dict[str, Any]
@@ -51,12 +51,12 @@ class RunFigures:
 def measure(
     instance: Instance, schedule: Schedule, *, wall_s: float, level: Knowledge = DECLARED
 ) -> RunFigures:
-    """Summarise, check and bound a schedule of a run that took `wall_s`, at a `level` of knowledge.
+    """Summarise, check and bound the schedule of a run of `wall_s` at a `level` of knowledge.
 
-    `gap_mean_jct` is how far the mean JCT lies above the clairvoyant bound, relative to the
-    bound; it is left out where there is no bound. Bounds are of all jobs, and 0 if some were given
-    up. Energies are NaN where no watts of busy GPUs are known. `notes` are those of the instance;
-    `wrong` is the first fault.
+    `gap_mean_jct` is the relative distance of the mean JCT from the clairvoyant bound; it is
+    missing without a bound. Bounds cover all jobs and are 0 if some jobs were given up. Energies
+    are NaN if the draw of busy GPUs is unknown. `notes` are those of the instance; `wrong` is the
+    first fault.
     """
     violations = check(instance, schedule)
     metrics: dict[str, Any] = dict(summarise(instance, schedule))
@@ -70,7 +70,7 @@ def measure(
         metrics["mean_charged_gpu_s"] = charged(instance, schedule)
     if whole and least.mean_jct_s > 0:
         metrics["gap_mean_jct"] = metrics["mean_jct_s"] / least.mean_jct_s - 1.0
-    metrics["violations"] += len(violations)  # besides those of plans that were refused
+    metrics["violations"] += len(violations)  # in addition to those of refused plans
     if not metered(instance):
         metrics |= dict.fromkeys(metrics.keys() & ENERGIES, nan)
     told = instance.made.get("notes")
@@ -84,7 +84,7 @@ def measure(
 
 
 def eaten(shares: Mapping[str, Sequence[float]]) -> list[str]:
-    """Return a line on runs whose restarts took more than `SHARE` of the GPU time, by policy."""
+    """Return a line on policies with runs whose restarts took more than `SHARE` of the GPU time."""
     told = []
     for name, each in shares.items():
         over = [f"{share:.0%}" for share in sorted(each) if share > SHARE]
@@ -95,14 +95,14 @@ def eaten(shares: Mapping[str, Sequence[float]]) -> list[str]:
 
 
 def metered(instance: Instance) -> bool:
-    """Return whether it is known for some job what a busy GPU of the cluster draws."""
+    """Return whether the draw of a busy GPU of the cluster is known for any job."""
     types = {group.gpu_type for group in instance.cluster.node_groups}
     used = {job.profile for job in instance.jobs}
     return any(types & instance.profiles[name].power.keys() for name in used)
 
 
 def _first(schedule: Schedule, field: str, what: str) -> list[str]:
-    """Return a line on the entries of a field of all round records, if there are any."""
+    """Return a line on the entries of a field in all round records, if there are any."""
     found = [(each.now_s, why) for each in schedule.rounds for why in getattr(each, field)]
     if not found:
         return []
@@ -111,10 +111,11 @@ def _first(schedule: Schedule, field: str, what: str) -> list[str]:
 
 
 def believed(schedule: Schedule) -> dict[str, float]:
-    """Return how right forecasts were; nothing where none were made.
+    """Return the accuracy of forecasts, or nothing if there were none.
 
-    `size_error` and `rate_error` are the mean of ``|log(believed / real)|``, `size_coverage` the
-    share of sizes between the believed quantiles of 10 and 90 %: 0.8 if beliefs are calibrated.
+    `size_error` and `rate_error` are the mean of ``|log(believed / real)|``. `size_coverage` is the
+    share of sizes between the believed 10 % and 90 % quantiles, which is 0.8 for calibrated
+    beliefs.
     """
     found: dict[str, float] = {}
     for what in ("size", "rate"):
@@ -128,10 +129,10 @@ def believed(schedule: Schedule) -> dict[str, float]:
 
 
 def charged(instance: Instance, schedule: Schedule) -> float:
-    """Return the mean of the GPU-seconds that sweeps took to come within 1 % of the least loss.
+    """Return the mean GPU-seconds that sweeps took to come within 1 % of the least loss.
 
-    One that missed it is charged those of training all its trials as they ask, each alone and
-    without a stop, which is what it would take to be sure.
+    A sweep that missed it is charged the GPU-seconds of training all its trials as requested, each
+    alone and without a stop, which would be needed to be sure.
     """
     gpu_type = instance.cluster.gpu_types[0].name
     found = []
@@ -158,11 +159,11 @@ def drive(
     progress: Progress | None = None,
     isolated: bool = False,
 ) -> tuple[Schedule, RunFigures]:
-    """Run a case to its end; returns the schedule and its figures.
+    """Run a case to its end; return the schedule and its figures.
 
-    `instance` is changed already. `journal` keeps decisions as they are made: those that it holds
-    are not made again, and count with the time that they took then. `isolated`: the policy decides
-    in a process of its own.
+    `instance` already has its changes. `journal` stores decisions as they are made; decisions that
+    it already holds are reused, and count with the time that they took originally. With `isolated`,
+    the policy decides in its own process.
     """
     resumed = journal is not None and journal.exists()
     began = time.perf_counter()
@@ -192,10 +193,11 @@ def drive_in_folder(
     isolated: bool = False,
     draw: Callable[[Schedule, Path], None],
 ) -> RunFigures:
-    """Run a case, or go on where an earlier process stopped, and keep all results in a folder.
+    """Run a case, or resume where an earlier process stopped, and keep all results in a folder.
 
-    The folder gets ``schedule.json.zst``, the figures that `draw` makes, and last ``metrics.json``:
-    where it is, nothing runs again. Decisions are kept in ``journal.jsonl`` as they are made.
+    The folder gets ``schedule.json.zst``, the figures that `draw` makes, and finally
+    ``metrics.json``; if that file exists, nothing runs again. Decisions are stored in
+    ``journal.jsonl`` as they are made.
     """
     about = {
         name: msgspec.to_builtins(getattr(case, name))
@@ -218,12 +220,11 @@ def drive_in_folder(
 
 
 def knowledge(instance: Instance, policy: str, level: Knowledge = DECLARED) -> str:
-    """Return the source of the sizes by which a policy decides, in a run at some level.
+    """Return the source of the sizes that a policy uses, in a run at the given level of knowledge.
 
-    ``oracle``: estimates that are the truth; ``declared``: estimates that may be wrong;
-    ``history``: what has been learnt from jobs that ran; ``none``: it looks at no sizes, or at
-    what live jobs have done. Where energy is limited, all policies ask the estimates how long a
-    job draws its power.
+    ``oracle`` means true estimates, ``declared`` means estimates that may be wrong, ``history``
+    means experience from jobs that ran, and ``none`` means no sizes, or only the progress of live
+    jobs. If energy is limited, all policies use the estimates for how long a job draws its power.
     """
     if level in LEARNT:
         return level

@@ -1,4 +1,4 @@
-"""The parts of a comparison: policies and seeds, and the cases that they multiply out to."""
+"""The parts of a comparison: policies, seeds, and the cases that result from combining them."""
 
 import hashlib
 import re
@@ -21,7 +21,7 @@ from ronda.solvers.contract import Policy
 from ronda.solvers.registry import config_of, policy, seed_may_matter, split
 
 MAX_SEEDS = 10_000
-"""More seeds than this in one comparison are taken for a slip of the pen."""
+"""A comparison with more seeds than this is refused as a typing error."""
 
 
 KEY = r"^[a-z0-9_+-]{1,250}$"
@@ -36,11 +36,11 @@ class PredictorFile(Record, frozen=True, kw_only=True):
 
     @classmethod
     def by(cls, path: Path) -> "PredictorFile":
-        """Return the file as it is now."""
+        """Return the file in its current state."""
         return cls(path=str(path.absolute()), checksum=predictors.read_predictor(path).checksum)
 
     def read(self) -> Predictor:
-        """Return the predictor; InputError if the file holds another one by now."""
+        """Return the predictor; raise InputError if the file now holds another one."""
         found = predictors.read_predictor(self.path)
         if found.checksum != self.checksum:
             raise InputError(self.path, "another predictor by now", "that with which the run began")
@@ -50,10 +50,10 @@ class PredictorFile(Record, frozen=True, kw_only=True):
 class Spec(Record, frozen=True, kw_only=True):
     """The subject of a run: an instance, a policy with its parameters, and a seed.
 
-    `fingerprint` identifies the instance with its `variant` applied; `label` is the policy as the
-    user wrote it, `config` has all its effective parameters. `time_limit_s` limits a decision
-    (None: nothing does), `period_s` lies between rounds (None: the instance says it), `level` is
-    the policies' knowledge of jobs (`ronda.horizon.beliefs`), and `predictor` foretells sizes.
+    `fingerprint` identifies the instance with its `variant` applied. `label` is the policy as the
+    user wrote it, and `config` has all its effective parameters. `time_limit_s` limits a decision
+    (None: no limit), and `period_s` is the time between rounds (None: the instance's own). `level`
+    is the policies' knowledge of jobs (`ronda.horizon.beliefs`), and `predictor` predicts sizes.
     """
 
     instance: str
@@ -70,24 +70,24 @@ class Spec(Record, frozen=True, kw_only=True):
 
     @property
     def workload(self) -> str:
-        """The name of the instance or round with its change, for people."""
+        """The display name of the instance or round with its change."""
         return ", ".join(filter(None, (self.instance, self.variant.title)))
 
     @property
     def title(self) -> str:
-        """The name of the run, for people."""
+        """The display name of the run."""
         words = f"{self.instance} {self.label} seed {self.seed}"
         return f"{words} ({self.variant.title})" if self.variant.title else words
 
 
 class RunCase(Spec, frozen=True, kw_only=True):
-    """A run of a comparison; `source` loads its instance, a packaged name or a path."""
+    """A run of a comparison; `source` is the packaged name or the path of its instance."""
 
     source: str
 
     @property
     def key(self) -> str:
-        """Name of the case: the same for the same work by the same version of ronda."""
+        """The name of the case, equal for equal work by the same version of ronda."""
         what = [ronda.__version__, self.fingerprint, self.policy, self.config, self.seed]
         what += [self.time_limit_s, self.period_s]
         what += [self.level] if self.level != DECLARED else []
@@ -97,14 +97,14 @@ class RunCase(Spec, frozen=True, kw_only=True):
         return f"{words}--{digest[:10]}"
 
     def cadence(self, instance: Instance) -> Cadence:
-        """Return when the run decides."""
+        """Return the times at which the run decides."""
         if self.period_s is None:
             return instance.cadence
         return msgspec.structs.replace(instance.cadence, period_s=self.period_s)
 
 
 class Request(Record, frozen=True, kw_only=True):
-    """The question to the process of a run: a case, and the file for its answer."""
+    """The request to a run's process: a case, and the file for its answer."""
 
     case: RunCase
     answer: str
@@ -150,13 +150,13 @@ def cases(
     predictor: Path | None = None,
     make: Callable[[str], Policy] = policy,
 ) -> tuple[RunCase, ...]:
-    """Multiply instances, policies, levels of knowledge and seeds out.
+    """Combine instances, policies, levels of knowledge and seeds.
 
-    `make` makes a policy of its label, to which a level other than the usual one is added.
+    `make` makes a policy from its label; a level other than the default is added to the label.
 
-    A policy of ronda's own without randomness runs once per instance, with the first seed; two ways
-    to write the same policy are one. `instances` are by the word that loads them: each changed
-    already, with its fingerprint.
+    A deterministic policy of ronda's own runs once per instance, with the first seed. Two spellings
+    of the same policy count as one. `instances` maps the word that loads an instance to the
+    instance with its changes, and its fingerprint.
     """
     refuse_namesakes(instances)
     if predictor is not None and "history" not in levels:
@@ -190,7 +190,7 @@ def cases(
 
 
 def refuse_namesakes(instances: Mapping[str, tuple[Instance | Round, str]]) -> None:
-    """Refuse different instances of one name: tables and figures could not tell them apart."""
+    """Refuse different instances with the same name, because tables could not tell them apart."""
     known: dict[str, str] = {}
     for source, (instance, fingerprint) in instances.items():
         if known.setdefault(instance.name, fingerprint) != fingerprint:

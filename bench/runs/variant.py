@@ -22,11 +22,11 @@ from ronda.instances.profile import PowerCurve, Profile
 from ronda.instances.rules.problem import one_of, show
 
 GANGS = (0.5, 0.9)
-"""The least and the largest share of the cluster's GPUs for a gang."""
+"""The smallest and the largest share of the cluster's GPUs for a gang."""
 
 
 class Window(Record, frozen=True, kw_only=True):
-    """Jobs in a row, from one that is drawn; one in every `gangs` becomes a gang (0: none)."""
+    """Consecutive jobs from a random start; one in every `gangs` becomes a gang (0: none)."""
 
     jobs: Count
     gangs: Index = 0
@@ -34,7 +34,7 @@ class Window(Record, frozen=True, kw_only=True):
     def cut(self, instance: Instance, seed: int) -> Instance:
         """Return the window of a trace of rigid jobs; gangs run for as long as before.
 
-        A gang wants half to nine tenths of the cluster.
+        A gang asks for half to nine tenths of the cluster.
         """
         rng, gpus = np.random.default_rng([seed, 7]), instance.cluster.gpus
         first = int(rng.integers(max(1, len(instance.jobs) - self.jobs + 1)))
@@ -49,7 +49,7 @@ class Window(Record, frozen=True, kw_only=True):
 
 
 class SearchDraw(Record, frozen=True, kw_only=True):
-    """Some `trials` of one `sweep` in an order that is drawn, at once, on a node of `gpus` GPUs."""
+    """Some random `trials` of one `sweep`, submitted at once, on a node with `gpus` GPUs."""
 
     sweep: Name
     trials: Count
@@ -73,9 +73,10 @@ class SearchDraw(Record, frozen=True, kw_only=True):
 
 
 def loaded(instance: Instance, load: float) -> Instance:
-    """Return rigid jobs whose submissions are spread so that they bring a load.
+    """Return the instance with the submissions of its rigid jobs spread to give a load.
 
-    That is their GPU-seconds over those of the cluster, from the first submission to the last.
+    The load is the jobs' GPU-seconds divided by those of the cluster from the first submission to
+    the last.
     """
     submit_s = np.array([job.submit_s for job in instance.jobs]) - instance.jobs[0].submit_s
     if not submit_s[-1] > 0:
@@ -89,7 +90,10 @@ def loaded(instance: Instance, load: float) -> Instance:
 
 
 def resized(instance: Instance, sigma: float, seed: int) -> Instance:
-    """Return true sizes times ``exp(sigma z - sigma^2 / 2)``, z normal; estimates stay."""
+    """Return the instance with true sizes times ``exp(sigma z - sigma^2 / 2)``, z normal.
+
+    Estimates stay unchanged.
+    """
     drawn = np.random.default_rng(seed).standard_normal(len(instance.jobs))
     factors = np.exp(sigma * drawn - 0.5 * sigma**2).tolist()
     jobs = []
@@ -100,7 +104,7 @@ def resized(instance: Instance, sigma: float, seed: int) -> Instance:
 
 
 def restarting(instance: Instance, restart_s: float) -> Instance:
-    """Return the instance with this restart cost for all jobs; a first start costs as before."""
+    """Return the instance with the given restart cost for all jobs and the usual start cost."""
     costs = Costs(start_s=instance.costs.start_s, restart_s=restart_s)
     return replace(
         instance, costs=costs, jobs=tuple(replace(job, costs=None) for job in instance.jobs)
@@ -125,7 +129,7 @@ def truth(instance: Instance, k: int) -> Truth:
 
 
 class Sleep(Record, frozen=True, kw_only=True):
-    """Nodes that may sleep: fields of `NodeGroup`."""
+    """The fields of `NodeGroup` that let nodes sleep."""
 
     host_idle_w: NonNegative
     sleep_w: NonNegative
@@ -134,41 +138,41 @@ class Sleep(Record, frozen=True, kw_only=True):
 
 
 class Variant(Record, frozen=True, kw_only=True):
-    """What to change about an instance, in the order of the fields; the defaults change nothing."""
+    """The changes to an instance, in the order of the fields; the defaults change nothing."""
 
-    window: Window | None = None  # jobs in a row instead of all; some become gangs
-    resample: Resample | None = None  # a workload that is drawn from its own
+    window: Window | None = None  # consecutive jobs instead of all; some become gangs
+    resample: Resample | None = None  # a workload that is resampled from the instance's own
     search: SearchDraw | None = None  # some trials of one sweep on a node of their own
-    share: str = ""  # models as which trials may share GPUs (`generate.SHARED`)
-    load: Positive | None = None  # that submissions of rigid jobs are spread for
-    size_noise: NonNegative = 0.0  # standard deviation of the logarithm of true sizes over its own
-    wrong_sizes: bool = False  # sizes declared as wrong as in Helios' experiment on Philly
-    faults: generate.Breakage | None = None  # what breaks, instead of what breaks there
-    restart_s: NonNegative | None = None  # what a restart costs each job
+    share: str = ""  # the model whose sharing of GPUs trials get (`generate.SHARED`)
+    load: Positive | None = None  # the load for which submissions of rigid jobs are spread
+    size_noise: NonNegative = 0.0  # standard deviation of the log of factors on true sizes
+    wrong_sizes: bool = False  # declared sizes as wrong as in Helios' experiment on Philly
+    faults: generate.Breakage | None = None  # faults instead of the instance's own
+    restart_s: NonNegative | None = None  # the cost of a restart for each job
     in_place: bool = True  # whether running jobs that can do so are scaled without a checkpoint
-    period_s: Positive | None = None  # when to decide
+    period_s: Positive | None = None  # the time between decisions
     on_event: bool | None = None
     sleep: Sleep | None = None  # nodes that may sleep
     idle: Positive = 1.0  # factor on the idle power of hosts and GPUs
     power: Positive = 1.0  # factor on all power curves
     nodes: Annotated[int, msgspec.Meta(ge=0, le=2**20)] = 0  # added to the first group
     sustained_w: Positive | None = None
-    """Watts at which the energy budget accrues; its credit is scaled alike, and an instance without
+    """Watts at which the energy budget accrues; its credit is scaled likewise. An instance without
     a budget gets one without credit."""
     factor: Positive | None = None
-    """The same as a share of `reference_w`, for tables: it decides nothing."""
-    seed: Index = 0  # of what is drawn: windows, workloads, searches, sizes, faults
+    """The same as a share of `reference_w`; only tables use it."""
+    seed: Index = 0  # the seed for random windows, workloads, searches, sizes and faults
 
     @property
     def draws(self) -> bool:
-        """Whether anything follows the seed."""
+        """Whether anything depends on the seed."""
         breaks = self.faults is not None and bool(self.faults.changed)
         drawn = (self.window, self.resample, self.search, self.size_noise, self.wrong_sizes)
         return breaks or any(drawn)
 
     @property
     def change(self) -> str:
-        """What differs besides the budget, in words; empty if nothing does."""
+        """A description of all changes except the budget's; empty if there are none."""
         words = [f"{name} ×{getattr(self, name):g}" for name in ("idle", "power")]
         words = [word for word in words if not word.endswith("×1")]
         words += [f"nodes +{self.nodes}"] if self.nodes else []
@@ -189,12 +193,12 @@ class Variant(Record, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """All that differs, in words; empty if nothing does."""
+        """A description of all changes; empty if there are none."""
         budget = "" if self.factor is None else f"budget ×{self.factor:g}"
         return ", ".join(filter(None, (budget, self.change)))
 
     def apply(self, instance: Instance) -> Instance:
-        """Return the changed instance; it keeps its name, but not what was known to be reached."""
+        """Return the changed instance with its name, but without its known reference values."""
         made = instance
         if self.window is not None:
             made = self.window.cut(made, self.seed)
@@ -244,15 +248,15 @@ class Variant(Record, frozen=True, kw_only=True):
 
 
 UNCHANGED = Variant()
-"""The instance as it is."""
+"""The variant that leaves an instance as it is."""
 
 
 def reference_w(instance: Instance) -> float:
     """Return the watts that a budget factor of 1 stands for.
 
-    What the instance's own energy budget sustains; without one, the draw with all nodes awake and
-    all GPUs busy at full clock: the mean over jobs as they ask to run, weighted by the fewest
-    GPU-seconds that each needs.
+    They are the watts that the instance's own energy budget sustains. Without a budget, they are
+    the draw with all nodes awake and all GPUs busy at full clock. A busy GPU's draw is the mean
+    over jobs as requested, weighted by each job's fewest GPU-seconds.
     """
     if instance.budget.energy is not None:
         return instance.budget.energy.sustained_w

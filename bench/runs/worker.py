@@ -1,4 +1,4 @@
-"""A run in a process of its own, which is killed over its limits of time and memory."""
+"""A run in its own process, which is killed when it exceeds its limits of time and memory."""
 
 import math
 from collections.abc import Callable
@@ -24,21 +24,21 @@ from ronda.solvers.versions import versions
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 ONE_THREAD = dict.fromkeys(_THREADS, "1")
-"""Runs side by side must not fight for cores through their numerical libraries' threads."""
+"""Numerical libraries get one thread, so that parallel runs do not compete for cores."""
 
 Stop = Callable[[], bool]
-"""Tells whether to stop now."""
+"""A function that returns whether to stop now."""
 
 
 class StoppedError(RondaError):
-    """The run was ended from outside before it was over."""
+    """An error for a run that was ended from outside before it finished."""
 
     exit_code = 130
 
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """What a run may use: wall-clock seconds and resident memory in MiB; None: no limit."""
+    """The limits of a run: wall-clock seconds and resident memory in MiB; None means no limit."""
 
     timeout_s: float | None = None
     memory_mib: float | None = None
@@ -46,7 +46,7 @@ class RunLimits:
 
 @dataclass(slots=True)
 class Ending:
-    """The end of a run: its status, message and metrics, its time and memory."""
+    """The end of a run: its status, message, metrics, time and memory."""
 
     status: Status = Status.ERROR
     message: str = ""
@@ -64,7 +64,7 @@ def carry_out(
     progress: Callable[[int, int], None] | None = None,
     stop: Stop | None = None,
 ) -> Result:
-    """Run a case in a process of its own and return its line of the results; see `serve`."""
+    """Run a case in its own process and return its line of the results; see `serve`."""
     answer.parent.mkdir(parents=True, exist_ok=True)
     request = Request(case=case, answer=str(answer))
     said = serve(request, limits, log, progress=progress, stop=stop)
@@ -72,7 +72,7 @@ def carry_out(
 
 
 def result_of(case: RunCase, limits: RunLimits, said: Ending) -> Result:
-    """Return the line of the results of a case that ended, here and now."""
+    """Return the line of the results for a case that has just ended on this machine."""
     own = set(Result.__struct_fields__)
     return Result(
         **{name: getattr(case, name) for name in Spec.__struct_fields__},
@@ -99,11 +99,11 @@ def serve(
     stop: Stop | None = None,
     runner: str = "ronda.bench.runs.runner:answering",
 ) -> Ending:
-    """Run a request in a process of its own; over its limits all that it started is killed.
+    """Run a request in its own process; above its limits, kill the process and all its children.
 
-    `log` gets what the run prints; it is removed if that is nothing. `progress` is called with
-    (completed jobs, jobs) as the run tells them. Once `stop` says so, the run is killed and
-    StoppedError raised. `runner` makes what carries out requests (`Process`).
+    `log` gets the run's output; an empty log is removed. `progress` is called with (completed jobs,
+    jobs) as the run reports them. If `stop` returns True, the run is killed and StoppedError is
+    raised. `runner` makes the function that carries out requests (`Process`).
     """
 
     def told(data: bytes) -> None:

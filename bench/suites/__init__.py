@@ -1,5 +1,5 @@
-"""Suites: what a comparison runs, and how its table is arranged, as a TOML file or by options.
+"""Suites: the runs of a comparison and the layout of its table, from a TOML file or options.
 
-Here is the file's schema, what its lists multiply out to, and the tables and the figure that it
-asks for. How runs are carried out and recorded is in `ronda.bench.runs`.
+This package has the file's schema, the expansion of its lists, and its tables and figure.
+`ronda.bench.runs` carries out and records the runs.
 """

@@ -1,4 +1,4 @@
-"""What a suite multiplies out to: cases, and for each the values of the axes that it stands at."""
+"""The expansion of a suite into cases, each with its values on the suite's axes."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,11 +23,11 @@ from ronda.solvers.contract import Policy
 from ronda.solvers.registry import parse, policy
 
 FIXED = ("instance", "policy", "knowledge", "seed")
-"""Axes of every suite; each list in it is another one."""
+"""The axes of every suite; each list in a suite adds an axis."""
 
 
 class AxisValue(NamedTuple):
-    """A value of an axis: how it is written, and its place among how many."""
+    """A value of an axis: its text, its index, and the number of values."""
 
     label: str
     place: int
@@ -35,11 +35,11 @@ class AxisValue(NamedTuple):
 
 
 At = dict[str, AxisValue]
-"""Where something stands, by axis."""
+"""The value on each axis."""
 
 
 class InstanceSource(NamedTuple):
-    """An instance: `load` gives the word that loads it, and itself, for a seed if it `draws`."""
+    """An instance; `load` returns its source and the instance, for a seed if it `draws`."""
 
     at: At
     draws: bool
@@ -48,7 +48,7 @@ class InstanceSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A run of a suite, and the values of the axes that it stands at."""
+    """A run of a suite, and its value on each axis."""
 
     at: dict[str, str]
     case: RunCase
@@ -56,10 +56,10 @@ class Cell:
 
 @dataclass(slots=True)
 class Expanded:
-    """All that a suite runs.
+    """All runs of a suite.
 
-    What it makes goes below the folder `out`, once asked to; code is looked for in the folder
-    `beside`, and places of errors are named after `before`.
+    Instances that the suite makes are stored below the folder `out` by `keep`. Code is searched for
+    in the folder `beside`, and the places of errors begin with `before`.
     """
 
     out: Path
@@ -71,7 +71,7 @@ class Expanded:
 
     @property
     def cases(self) -> tuple[RunCase, ...]:
-        """The cases, each once: two cells may ask for the same work."""
+        """The cases without duplicates, because two cells may ask for the same work."""
         return tuple({cell.case.key: cell.case for cell in self.cells}.values())
 
     @property
@@ -84,7 +84,7 @@ class Expanded:
         return {axis: list(values) for axis, values in found.items()}
 
     def keep(self) -> None:
-        """Write the instances that are not packaged and not there yet."""
+        """Write the instances that are not packaged and not yet stored."""
         for source, instance in self.made.items():
             keep(self.out, source, instance)
         for source, (instance, _) in self.named.items():
@@ -142,7 +142,7 @@ class Expanded:
                 self.cells.append(Cell(labels | fixed, case))
 
     def _sources(self, part: SuitePart) -> Iterator[InstanceSource]:
-        """Yield the instances of a part; a table is one for each combination of its parameters."""
+        """Yield the instances of a part, one for each combination of a table's parameters."""
         for k, entry in enumerate(part.instances):
             if isinstance(entry, str):
                 loaded = load(entry)
@@ -165,7 +165,7 @@ class Expanded:
     def _making(
         self, maker: Maker, fields: Mapping[str, Any], title: str
     ) -> Callable[[int], tuple[str, Instance]]:
-        """Return what makes an instance for a seed, and its file."""
+        """Return a function that makes an instance for a seed and returns it with its path."""
 
         def make(seed: int) -> tuple[str, Instance]:
             made = maker(fields, seed)
@@ -177,7 +177,7 @@ class Expanded:
         return make
 
     def _policies(self, part: SuitePart) -> list[str]:
-        """Return the policies of a part as on the command line."""
+        """Return the policies of a part as written on the command line."""
         found = []
         for k, entry in enumerate(part.policies):
             table = {"policy": entry} if isinstance(entry, str) else entry
@@ -188,7 +188,7 @@ class Expanded:
         return found
 
     def _policy(self, label: str) -> Policy:
-        """Make a policy; the file of one's own is looked for next to the suite as well."""
+        """Make a policy; the user's own file is also searched for next to the suite."""
         name, parameters = parse(label)
         file, colon, _ = name.rpartition(":")
         there = f"{self.beside / name}" if colon and (self.beside / file).exists() else name
@@ -196,7 +196,7 @@ class Expanded:
 
 
 def expand(suite: Suite, out: Path, place: str = "", beside: Path = Path()) -> Expanded:
-    """Return what a suite runs; `place` is its file, with which errors begin."""
+    """Return the runs of a suite; error messages begin with its file, `place`."""
     found = Expanded(out, f"{place}, " if place else "", beside)
     for part in suite.parts():
         for name in ("instances", "policies"):
@@ -215,7 +215,7 @@ def expand(suite: Suite, out: Path, place: str = "", beside: Path = Path()) -> E
 
 
 def _tell_apart(cells: list[Cell]) -> None:
-    """Call an instance after its changes, too, where parts change it otherwise at the same axes."""
+    """Add changes to instance labels if parts make different changes at the same axis values."""
     groups: dict[Any, list[Cell]] = {}
     for cell in cells:
         at = frozenset(p for p in cell.at.items() if p[0] not in {"policy", "knowledge", "seed"})
@@ -229,7 +229,7 @@ def _tell_apart(cells: list[Cell]) -> None:
 
 
 def _variant(fields: Mapping[str, Any], place: str) -> Variant:
-    """Return the variant of the fields of a change; of a budget it has the factor alone."""
+    """Return the variant for the fields of a change; a budget sets only the variant's factor."""
     given, known = dict(fields), {*Variant.__struct_fields__, "budget"} - {"seed", "factor"}
     for name in sorted(given.keys() - known):
         raise InputError(place, f"unknown field {show(name)}", one_of(known, name))
@@ -240,7 +240,7 @@ def _variant(fields: Mapping[str, Any], place: str) -> Variant:
 
 
 def points(table: Mapping[str, Any], place: str) -> Iterator[tuple[At, dict[str, Any]]]:
-    """Multiply a table out: a list is an axis, and so is a table of tables, by their names."""
+    """Yield the combinations of a table's values; a list or a table of tables is an axis."""
     choices: list[list[tuple[At, Any]]] = []
     for name, value in table.items():
         named = isinstance(value, dict) and any(isinstance(v, dict) for v in value.values())

@@ -1,4 +1,4 @@
-"""``ronda.compare``: a comparison from Python, as a table for notebooks."""
+"""``ronda.compare``: a comparison from Python that returns tables for notebooks."""
 
 import os
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ class Compared:
     Attributes
     ----------
     tables
-        As `ronda compare` prints them: one for each instance, and one of all.
+        The tables as `ronda compare` prints them: one for each instance, and one for all together.
     rows
-        For each instance and policy the means over its seeds, by the names of ``--json``.
+        The means over seeds for each instance and policy, with the names of ``--json``.
     runs
-        For each run what it was of, how it ended and its metrics: the rows of ``results.csv``.
+        The subject, end and metrics of each run: the rows of ``results.csv``.
     """
 
     tables: tuple[Table, ...]
@@ -64,32 +64,32 @@ def compare(
     jobs: Count | None = None,
     out: str | Path | None = None,
 ) -> Compared:
-    """Compare policies on whole instances, each run in a process of its own.
+    """Compare policies on whole instances, each run in its own process.
 
     Parameters
     ----------
     instances
         Packaged names, files, or instances.
     policies
-        As on the command line: names with parameters, ``"./mine.py:Mine"`` for one's own.
+        Policies as on the command line: names with parameters, ``"./mine.py:Mine"`` for your own.
     seeds
-        A policy of ronda's own without randomness runs with the first alone.
+        Seeds; a deterministic policy of ronda's own runs only with the first.
     knowledge
-        What policies know of jobs, side by side: see `run`.
+        Levels of the policies' knowledge of jobs, to compare with each other: see `run`.
     time_limit_s
-        For each decision, in seconds.
+        The limit for each decision, in seconds.
     timeout_s, memory_mib
-        For each run; one that takes more is stopped, and counts as failed.
+        The limits for each run; a run that exceeds them is stopped and counts as failed.
     jobs
-        Runs side by side; None: one for each core.
+        The number of parallel runs; None means one per core.
     out
-        Folder for results, schedules and table, as `ronda compare` has it: what is there already is
-        not run again. None: nothing is kept.
+        The folder for results, schedules and tables, as for `ronda compare`; runs that it already
+        has are not repeated. None keeps nothing.
 
     Raises
     ------
     InputError
-        If an instance or a policy cannot be used, or the folder holds something else.
+        If an instance or a policy cannot be used, or the folder holds other content.
     """
     given = [instances] if isinstance(instances, str | Path | Instance) else instances
     for name, some in {"seeds": seeds, "knowledge": knowledge}.items():

@@ -1,4 +1,4 @@
-"""What changed from one folder of results to another, beyond noise: ``ronda bench diff``."""
+"""The changes from one folder of results to another, beyond noise: ``ronda bench diff``."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from ronda.instances.arrays import Floats
 from ronda.instances.tables.table import Best, Report, Table
 
 JUDGED = ("mean_jct_s", "p99_jct_s", "makespan_s", "energy_j", "median_solve_s")
-"""The figures that are compared: of each, less is better."""
+"""The compared figures; for each, less is better."""
 
 TIMED = "median_solve_s"
-"""What another machine, or a busy one, changes as well."""
+"""The figure that also depends on the machine and its load."""
 
 Pair = tuple[Result, Result]
 """A run before and after."""
@@ -30,8 +30,9 @@ Sides = tuple[list[Result], list[Result]]
 class FigureChange(NamedTuple):
     """A figure over pairs of runs: the ratio of after to before, and a verdict.
 
-    ``same``: all pairs are equal; ``noise``: the interval holds 1, or nothing can be said of times;
-    ``better`` or ``worse``; ``–``: not known on both sides.
+    ``same`` means that all pairs are equal. ``noise`` means that the interval contains 1, or that a
+    difference of times proves nothing. The other verdicts are ``better``, ``worse``, and ``–`` if
+    the figure is not known on both sides.
     """
 
     ratio: Interval
@@ -49,16 +50,16 @@ class FigureChange(NamedTuple):
 
 
 def change(before: Floats, after: Floats, *, timed: bool = False) -> FigureChange:
-    """Compare a figure of (S,) pairs of runs.
+    """Compare a figure of pairs of runs; `before` and `after` have shape (S,).
 
-    One pair has no interval. A schedule is the same each time, so that its difference counts all
-    the same; a difference of times (`timed`) does not.
+    One pair has no interval. A schedule is reproducible, so its difference counts even without an
+    interval; a difference of times (`timed`) does not.
     """
     known = (before > 0) & (after > 0)
     if not known.any():
         return FigureChange(Interval(nan, nan, nan), "–")
     before, after = before[known], after[known]
-    if np.allclose(after, before, rtol=1e-9, atol=0.0):  # but for rounding
+    if np.allclose(after, before, rtol=1e-9, atol=0.0):  # equal except for rounding
         return FigureChange(Interval(1.0, 1.0, 1.0), "same")
     ratio = ratio_interval(paired_ratio, after, before)
     if ratio.low <= 1.0 <= ratio.high or (timed and isnan(ratio.low)):
@@ -70,8 +71,8 @@ def change(before: Floats, after: Floats, *, timed: bool = False) -> FigureChang
 class Difference:
     """The differences in words, and the figures of each policy on each instance over its pairs.
 
-    `how` is about how runs were made, `new` names those that fail now, `gone` those that fail no
-    more; `rows` are (instance, policy, pairs, changes by figure).
+    `how` describes how the runs were made, `new` names runs that fail only now, and `gone` names
+    runs that no longer fail. `rows` are tuples (instance, policy, pairs, changes by figure).
     """
 
     how: tuple[str, ...]
@@ -81,12 +82,12 @@ class Difference:
 
     @property
     def worse(self) -> bool:
-        """Whether a run fails that did not, or a figure is worse beyond noise."""
+        """Whether a run newly fails, or a figure is worse beyond noise."""
         verdicts = [each.verdict for *_, changes in self.rows for each in changes.values()]
         return bool(self.new) or "worse" in verdicts
 
     def report(self) -> Report:
-        """Return differences in how runs were made, new and old failures, and the figures."""
+        """Return differences in how runs were made, new and fixed failures, and the figures."""
         rows = [
             {"instance": name, "policy": policy, "pairs": pairs}
             | {each: c.ratio._asdict() | {"verdict": c.verdict} for each, c in changes.items()}
@@ -105,7 +106,7 @@ class Difference:
         return Report(fields | {"rows": rows}, parts, code=int(self.worse))
 
     def table(self) -> Table:
-        """Return the figures."""
+        """Return the table of figures."""
         rows = (
             {"instance": name, "policy": policy, "pairs": pairs}
             | {METRICS[each].title: changes[each].text for each in JUDGED}
@@ -122,9 +123,9 @@ class Difference:
 
 
 def difference(before: Sequence[Result], after: Sequence[Result]) -> Difference:
-    """Compare results, run by run of the same instance, changes, policy as written, and seed.
+    """Compare results run by run, with the same instance, changes, policy as written, and seed.
 
-    Of several such runs those with the same limits and parameters are pairs.
+    If several runs match, those with the same limits and parameters are paired.
     """
     met, left = _met(before, after)
     pairs = [(a, b) for a, b in met if a.fingerprint == b.fingerprint]
@@ -148,10 +149,10 @@ def difference(before: Sequence[Result], after: Sequence[Result]) -> Difference:
 
 
 def _met(before: Sequence[Result], after: Sequence[Result]) -> tuple[list[Pair], list[Sides]]:
-    """Return the pairs of runs, and the runs without a pair, grouped where they are alike.
+    """Return the pairs of runs, and groups of similar runs without a pair.
 
-    A pair is alike in all that a run is, or else, if there is only one such run on both sides, but
-    for its parameters, or for its limits as well.
+    The runs of a pair agree in everything. If there is only one such run on each side, they may
+    differ in parameters, or in limits as well.
     """
     pairs, left = list[Pair](), [(list(before), list(after))]
     for told in (3, 2, 1):
@@ -168,7 +169,7 @@ def _met(before: Sequence[Result], after: Sequence[Result]) -> tuple[list[Pair],
 
 
 def _limits(run: Result) -> dict[str, Any]:
-    """Return the limits of a run that change what it decides."""
+    """Return the limits of a run that affect its decisions."""
     names = ("time_limit_s", "period_s", "predictor")
     return {name: value for name in names if (value := getattr(run, name)) is not None}
 
@@ -190,7 +191,7 @@ def _told(before: Sequence[Result], after: Sequence[Result]) -> list[str]:
 
 
 def _configured(pairs: Iterable[Pair]) -> list[str]:
-    """Return the parameters that differ between policies that are written alike."""
+    """Return the parameters that differ between policies with the same label."""
     found = dict[str, None]()
     for a, b in pairs:
         for name in {**a.config, **b.config}:
@@ -201,9 +202,9 @@ def _configured(pairs: Iterable[Pair]) -> list[str]:
 
 
 def _rows(pairs: Iterable[Pair]) -> list[tuple[str, str, int, dict[str, FigureChange]]]:
-    """Return the changes of each policy on each instance, of the runs that ended on both sides.
+    """Return the changes of each policy on each instance, for runs that ended well on both sides.
 
-    Limits are apart, and named where there are several.
+    Runs with different limits are kept apart; limits are named if there are several.
     """
     groups: dict[tuple[str, str], dict[str, list[Pair]]] = {}
     for a, b in pairs:

@@ -1,6 +1,6 @@
-"""Instances that a suite makes: by ronda's generators, or by a function in a file next to it.
+"""Instances that a suite makes, with ronda's generators or a function in a file next to the suite.
 
-Either takes the parameters of its table by name, and the seed if it has such a parameter.
+Both take the parameters of their table by name, and the seed if they have such a parameter.
 """
 
 import inspect
@@ -27,7 +27,7 @@ GENERATORS: dict[str, Callable[..., Any]] = {
 
 
 class Maker:
-    """A generator, or ``FILE.py:NAME`` of a folder; `draws` says whether it follows a seed."""
+    """A generator, or ``FILE.py:NAME`` in a folder; `draws` says whether it takes a seed."""
 
     def __init__(self, word: str, folder: Path, place: str) -> None:
         self.make, self.place = _maker(word, folder, place), place
@@ -41,7 +41,7 @@ class Maker:
         self.table = msgspec.defstruct("Table", fields, kw_only=True, forbid_unknown_fields=True)
 
     def __call__(self, given: Mapping[str, Any], seed: int) -> Instance:
-        """Return an instance for some parameters; refuse unknown and unusable ones."""
+        """Return an instance for the given parameters; refuse unknown and unusable ones."""
         table = converted(given, self.table, f"{self.place}.")
         values = {name: getattr(table, name) for name in self.table.__struct_fields__}
         try:
@@ -57,7 +57,7 @@ class Maker:
 
 
 def _maker(word: str, folder: Path, place: str) -> Callable[..., Any]:
-    """Return a generator by its name, or a function of a Python file."""
+    """Return a generator by its name, or a function from a Python file."""
     if word in GENERATORS:
         return GENERATORS[word]
     if (plugin := find("makers", word)) is not None:

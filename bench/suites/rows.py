@@ -1,4 +1,4 @@
-"""A row of a table: runs in pairs, what their figures and ratios are, and what they left out."""
+"""A row of a table: its paired runs, their figures and ratios, and the work that they gave up."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ from ronda.instances.arrays import Floats
 from ronda.instances.tables.table import Best, Numbered
 
 KINDS = ("spread", "base", "interval", "range", "worst", "lost")
-"""What a column may show besides the mean; all but the spread are of the ratio to the base."""
+"""A column's statistics other than the mean; all but the spread concern the ratio to the base."""
 
 SIZES = "sizes"
-"""The column that says where policies have sizes from."""
+"""The column with the source of the policies' job sizes."""
 
 UNKNOWN = Interval(nan, nan, nan)
 
@@ -37,14 +37,14 @@ GIVEN_UP = {
     "discarded_jobs": ("jobs", "trials given up"),
     "unfinished": ("jobs", "jobs unfinished"),
 }
-"""Counts of what no mean of a run holds: of how many, and in words."""
+"""Counts of work that no mean of a run includes: the count of the total, and the words."""
 
 
 MEANS: dict[str, tuple[Callable[..., Floats], Callable[..., Any]]] = {
     "geometric": (paired_ratio, geometric_mean),
     "of means": (ratio_of_means, np.mean),
 }
-"""The means of `Ratio`: of units against those of the base, and over the pairs of a unit."""
+"""The means of `Ratio`: the ratio of units to those of the base, and the mean within a unit."""
 
 
 class Pair(NamedTuple):
@@ -56,7 +56,7 @@ class Pair(NamedTuple):
 
 
 class TableColumn(NamedTuple):
-    """A column: its metric (None: `SIZES`), and the statistic of it; empty: the mean."""
+    """A column: its metric (None: `SIZES`) and its statistic (empty: the mean)."""
 
     metric: Column | None
     kind: str = ""
@@ -72,11 +72,11 @@ class TableColumn(NamedTuple):
 
     @property
     def is_ratio(self) -> bool:
-        """Whether it is of the ratio to the base."""
+        """Whether the column shows a ratio to the base."""
         return self.kind in KINDS[1:]
 
     def cell(self, found: Interval, *, best: bool = False) -> Numbered:
-        """Return the cell with its numbers by name: METRIC, or METRIC/KIND, and the ends."""
+        """Return the cell with its numbers by name (METRIC or METRIC/KIND) and the interval."""
         assert self.metric is not None
         (value, low, high), name = found, self.metric.key
         if not self.is_ratio:
@@ -98,7 +98,7 @@ class TableColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A row: the runs at one value of each of its axes."""
+    """A row: the runs at one value of each of the row's axes."""
 
     at: tuple[str, ...]
     pairs: tuple[Pair, ...]
@@ -106,7 +106,7 @@ class TableRow:
 
     @property
     def note(self) -> str:
-        """The failures among its runs; empty if there are none."""
+        """The failures among the row's runs; empty if there are none."""
         states = [str(run.status) for run in self.runs if not run.ok]
         states += ["with violations"] * sum(bool(run.ok and run.fault) for run in self.runs)
         of = len(self.pairs)
@@ -114,18 +114,18 @@ class TableRow:
 
     @property
     def runs(self) -> list[Result]:
-        """Its own runs."""
+        """The row's own runs."""
         return [pair.run for pair in self.pairs]
 
     @property
     def resampled(self) -> bool:
-        """Whether its runs are of workloads that were drawn from those of instances."""
+        """Whether all runs are on resampled workloads."""
         return all(run.variant.resample is not None for run in self.runs)
 
     def figures(self, metric: str, side: int = 0) -> Floats:
-        """Return (R,) a figure of the runs, or with `side` 1 of their pairs; NaN: unknown.
+        """Return a figure of each run, or with `side` 1 of its partner, shape (R,); NaN if unknown.
 
-        That of a run that failed is infinite: it is never done.
+        The figure of a failed run is infinite, as if the run never finished.
         """
         runs = [pair.base if side else pair.run for pair in self.pairs]
         return np.array([inf if run and run.fault else _figure(run, metric) for run in runs])
@@ -160,10 +160,10 @@ class TableRow:
         return ratio_interval(statistic, own, base, drawn=self.resampled and not many)
 
     def _units(self, which: NDArray[np.bool_]) -> tuple[NDArray[np.int_], bool]:
-        """Return the unit of some pairs, by number, and whether units are more than seeds.
+        """Return each chosen pair's unit, by number, and whether units are more than seeds.
 
-        Units are instances, of one instance its changes, and only of one workload or one change the
-        seeds: runs on one instance are no independent problems.
+        Units are instances. For a single instance, they are its changes, and for a single workload
+        or change, they are seeds: runs on one instance are not independent problems.
         """
         at = [pair.at for pair, asked in zip(self.pairs, which, strict=True) if asked]
         rest = tuple(axis for axis in dict.fromkeys(chain(*at)) if axis not in FIXED)
@@ -181,9 +181,9 @@ class TableRow:
         return str(next(known, None) or "–")
 
     def known(self, metric: str) -> Floats:
-        """Return the figures that enter a mean: infinite ones of runs that failed, if less is best.
+        """Return the figures that enter a mean; a failed run's is infinite if less is better.
 
-        Of counts and shares it is over the runs that ended.
+        The mean of counts and shares covers only the runs that ended.
         """
         best = metric in METRICS and METRICS[metric].best
         plain = np.array([_figure(run, metric) for run in self.runs])
@@ -191,7 +191,7 @@ class TableRow:
         return found[~np.isnan(found)]
 
     def means(self) -> dict[str, float]:
-        """Return the means of all figures of its runs, by metric."""
+        """Return the means of all figures of the row's runs, by metric."""
         metrics = (run.metrics.items() for run in self.runs if run.ok)
         names = dict.fromkeys(n for each in metrics for n, v in each if isinstance(v, int | float))
         names |= dict.fromkeys(column.key for column in COLUMNS if column.best and self.note)
@@ -200,13 +200,13 @@ class TableRow:
 
 
 def _figure(run: Result | None, metric: str) -> float:
-    """Return a figure of a run; NaN where it has none."""
+    """Return a figure of a run; NaN if it has none."""
     found = run.metrics.get(metric, getattr(run, metric, None)) if run and run.ok else None
     return nan if found is None else float(found)
 
 
 def given_up(runs: Iterable[Result]) -> str:
-    """Say how many jobs and sweeps runs gave up, which no mean includes; empty if none."""
+    """Say how many jobs and sweeps the runs gave up, which no mean includes; empty if none."""
     told, words = [run.metrics for run in runs], []
     for name, (of, what) in GIVEN_UP.items():
         if count := sum(metrics.get(name, 0) for metrics in told):
@@ -215,11 +215,11 @@ def given_up(runs: Iterable[Result]) -> str:
 
 
 def least_mean_jct_s(groups: Iterable[Iterable[Result]]) -> float:
-    """Return a lower bound on the mean JCTs of groups of runs; 0 where none is known.
+    """Return a lower bound on the mean JCTs of groups of runs; 0 if none is known.
 
-    Of a group that is the mean of the bounds of its workloads, each once; a run that gave jobs up
-    has no bound. Groups of other workloads, as of a comparison that was stopped, have other means:
-    the least of them holds for all.
+    The bound of a group is the mean of the bounds of its workloads, without duplicates; a run that
+    gave up jobs has no bound. Groups may have different workloads, for example in a comparison that
+    was stopped. Their bounds differ, and the least of them holds for all.
     """
     known, members = dict[str, float](), [list(group) for group in groups]
     for run in chain(*members):
@@ -232,9 +232,10 @@ def least_mean_jct_s(groups: Iterable[Iterable[Result]]) -> float:
 
 
 def partner(run: Result, others: Sequence[Result]) -> Result | None:
-    """Return the pair of a run among the runs that it may be compared with.
+    """Return the partner of a run among the runs that it may be compared with.
 
-    That is the one with its seed; the only one, if nothing in that follows a seed of its own.
+    The partner has the same seed. A single candidate is the partner of all runs if its instance
+    does not depend on a seed.
     """
     same = [other for other in others if other.seed == run.seed]
     alone = others if len(others) == 1 and not others[0].variant.draws else ()

@@ -1,4 +1,4 @@
-"""The schema of a suite, and how one is read from TOML. docs/suites.md is the specification."""
+"""The schema of a suite, and its reader for TOML. docs/suites.md is the specification."""
 
 import re
 import tomllib
@@ -17,11 +17,11 @@ from ronda.instances.rules.diagnose import mismatch, non_finite
 from ronda.instances.rules.problem import show
 
 PACKAGED = Path(ronda.bench.__file__).parent / "data" / "suites"
-"""The suites that come with the package, each known by the name of its file."""
+"""The folder of packaged suites; a suite's name is the name of its file."""
 
 
 class SuitePart(Record, frozen=True, kw_only=True):
-    """The axes that are multiplied out; a part of ``runs`` takes from the suite those it lacks."""
+    """The axes to combine; a part in ``runs`` takes missing axes from the suite."""
 
     instances: tuple[Name | dict[str, Any], ...] = ()
     policies: tuple[Name | dict[str, Any], ...] = ()
@@ -34,7 +34,7 @@ class SuitePart(Record, frozen=True, kw_only=True):
 
 
 class Ratio(Record, frozen=True, kw_only=True):
-    """The base of ratios: the runs that differ in the axes of `to` alone."""
+    """The base of ratios: the runs that differ only in the axes of `to`."""
 
     to: dict[str, str | float | bool]
     mean: Literal["geometric", "of means"] = "geometric"
@@ -43,9 +43,10 @@ class Ratio(Record, frozen=True, kw_only=True):
 
 
 class TableSpec(Record, frozen=True, kw_only=True):
-    """A table: a row for each value of the axes `rows`; runs that differ in others are averaged.
+    """A table with a row per value of the axes `rows`; runs that differ in other axes are averaged.
 
-    The values of the axis `across` are columns that show `cells`: the first, others in brackets.
+    The values of the axis `across` become columns that show `cells`: the first cell, and the others
+    in brackets.
     """
 
     rows: tuple[Name, ...] = ("policy",)
@@ -57,7 +58,7 @@ class TableSpec(Record, frozen=True, kw_only=True):
 class Suite(SuitePart, frozen=True, kw_only=True):
     """A comparison: its runs, their limits, and the table of its results.
 
-    Without `table` there is one for each instance and change, with all usual columns.
+    Without `table`, each instance and change has a table with all default columns.
     """
 
     about: str = ""
@@ -69,7 +70,7 @@ class Suite(SuitePart, frozen=True, kw_only=True):
     figure: tuple[Name, Name] | None = None  # two columns: a point for each row
 
     def parts(self) -> tuple[SuitePart, ...]:
-        """Return what is multiplied out, whole."""
+        """Return the complete parts to expand."""
         usual = {"knowledge": (DECLARED,), "seeds": "0"}
         found = []
         for part in self.runs or (SuitePart(),):
@@ -81,9 +82,9 @@ class Suite(SuitePart, frozen=True, kw_only=True):
         return tuple(found)
 
     def asked(self, **given: Any) -> "Suite":
-        """Return the suite with fields of all parts in place of its own.
+        """Return the suite with the given fields, which replace those of all its parts.
 
-        A policy that others are held against runs all the same.
+        A policy that serves as the base of ratios still runs.
         """
         if "policies" in given and any(part.policies for part in self.runs):
             found = "a suite whose parts have policies of their own"
@@ -95,7 +96,7 @@ class Suite(SuitePart, frozen=True, kw_only=True):
 
 
 def locate(name: str) -> Path:
-    """Return the file of a suite: that of the name, or else the packaged one."""
+    """Return the file of a suite: the file with the given name, or else the packaged one."""
     path, packaged = Path(name), PACKAGED / Path(name).name
     return packaged if name == packaged.name and packaged.exists() and not path.exists() else path
 
@@ -106,7 +107,7 @@ def read(path: Path) -> Suite:
     Raises
     ------
     InputError
-        Naming file and place, if anything in it is unknown, missing or of a wrong type.
+        If anything in the file is unknown, missing or of a wrong type; it names the file and place.
     """
     place, data = storage.label(path), storage.read_bytes(path)
     try:
@@ -132,7 +133,7 @@ def read(path: Path) -> Suite:
 
 
 def converted(value: Any, kind: Any, before: str) -> Any:
-    """Return a value of TOML as a record or a number; refuse another one at its place."""
+    """Return a value from TOML as a record or a number; refuse an unsuitable one at its place."""
     try:
         return msgspec.convert(value, type=kind)
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""All instances of a comparison in one table: a line a policy (docs/statistics.md)."""
+"""All instances of a comparison in one table, with a line per policy (docs/statistics.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ RATIO = TableColumn(METRICS["mean_jct_s"], "interval")
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Mean JCTs of S policies on P instances, (P, S): means over runs, infinite with a failure."""
+    """Mean JCTs of S policies on P instances, shape (P, S); infinite with a failure."""
 
     labels: tuple[str, ...]
     mean_jct_s: Floats
@@ -38,16 +38,16 @@ class Summary:
 
     @property
     def ranks(self) -> Ranks | None:
-        """How the policies rank; None of fewer than three."""
+        """The ranks of the policies; None for fewer than three."""
         return ranks(self.mean_jct_s) if len(self.labels) > 2 else None
 
     @property
     def tested(self) -> bool:
-        """Whether ranks can be told apart: those of one that is always best, and another last."""
+        """Whether there are enough instances to tell even an always best policy from a last one."""
         return self.ranks is not None and self.ranks.critical < len(self.labels) - 1
 
     def table(self) -> Table:
-        """Return the table; ratios are to the first policy."""
+        """Return the table; ratios are relative to the first policy."""
         base, placed, rows = self.mean_jct_s[:, 0], self.ranks, []
         for k, (label, failed) in enumerate(zip(self.labels, self.failed, strict=True)):
             own = self.mean_jct_s[:, k]
@@ -91,14 +91,14 @@ class Summary:
 
 
 def _against(own: Floats, base: Floats) -> Interval:
-    """Return the ratio over instances; infinite where only the base never failed."""
+    """Return the ratio over instances; infinite if only the base never failed."""
     if np.isfinite(own + base).all():
         return ratio_interval(paired_ratio, own, base)
     return Interval(inf if np.isfinite(base).all() else nan, nan, nan)
 
 
 def summary(found: Sequence[Arranged], results: Results) -> Summary | None:
-    """Return the usual tables together; None of one instance, or without two policies on all.
+    """Return the default tables' summary; None without two instances and two common policies.
 
     An instance counts once, with the geometric mean over its changes.
     """
@@ -118,7 +118,7 @@ def summary(found: Sequence[Arranged], results: Results) -> Summary | None:
 def comparison_report(
     arranged: Arranged | None, expanded: Expanded, results: Results
 ) -> tuple[Report, Summary | None]:
-    """Return the table that a suite arranges, or the usual ones and that of all together."""
+    """Return the suite's own table, or the default tables and the summary of all instances."""
     if arranged is not None:
         return Report({"rows": arranged.fields(results)}, [arranged.table(results)]), None
     found = usual(expanded, results)

@@ -1,4 +1,4 @@
-"""The tables of a suite, the usual ones or as it arranges them, and the figure that it asks for."""
+"""The tables of a suite, with the default or the suite's own layout, and the figure of a suite."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -28,15 +28,15 @@ from ronda.instances.rules.problem import one_of, show
 from ronda.instances.tables.table import Numbered, Table
 
 Results = Mapping[str, Result]
-"""By the key of their case."""
+"""Results by the key of their case."""
 
 USUAL = (TableColumn(None), TableColumn(COLUMNS[0], "spread"), *map(TableColumn, COLUMNS[1:]))
-"""The columns of a comparison that does not say."""
+"""The default columns of a comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """A table before anything has run: every axis and column that it names is known."""
+    """The layout of a table before any run; every axis and column that it names exists."""
 
     cells: Sequence[Cell]
     columns: tuple[TableColumn, ...]
@@ -50,7 +50,7 @@ class Arranged:
 
     @property
     def base(self) -> dict[str, str]:
-        """The axes of the base, and its values as they are written."""
+        """The axes of the base, and its values as text."""
         return {axis: written(v) for axis, v in self.ratio.to.items()} if self.ratio else {}
 
     def lines(self, results: Results) -> list[TableRow]:
@@ -70,9 +70,9 @@ class Arranged:
         return [TableRow(row, tuple(pairs), self.ratio) for row, pairs in found.items()]
 
     def _same(self, cell: Cell) -> Any:
-        """Return the key that a run shares with the run that it is compared with.
+        """Return the key that a run shares with its partner.
 
-        That is the workload, by its fingerprint; where the base is another change, the instance.
+        The key contains the workload's fingerprint, or the instance if the base has another change.
         """
         apart = {"instance", "seed", *self.base}
         rest = frozenset((axis, value) for axis, value in cell.at.items() if axis not in apart)
@@ -110,7 +110,7 @@ class Arranged:
         return axes | {"runs": len(line.pairs), "note": line.note}
 
     def _name(self, line: TableRow) -> str:
-        """Return the last of a row's axes, and how many runs it has and what went wrong in them."""
+        """Return a row's value on its last axis, with the number of runs and their problems."""
         what = "workloads" if line.resampled else "seeds"
         counted = f"{len(line.pairs)} {what}" if len(line.pairs) > 1 and self.usual else ""
         alone = sum(pair.base is None for pair in line.pairs) if self.ratio else 0
@@ -119,7 +119,7 @@ class Arranged:
         return f"{line.at[-1]} ({said})" if said else line.at[-1]
 
     def _across(self, line: TableRow) -> Numbered:
-        """Return the cell at a value of the axis across: the first column, others in brackets."""
+        """Return a cell of the axis across: the first column's value, and others in brackets."""
         first, *more = (shown.cell(line.value(shown)) for shown in self.inside)
         told = ", ".join(filter(None, [*more, line.note]))
         at = f"{self.axis}={line.at[-1]}: "
@@ -159,7 +159,7 @@ class Arranged:
         return tuple(notes)
 
     def about(self, results: Results) -> dict[str, Any]:
-        """Return a usual table for programs: its instance and the rows."""
+        """Return a default table for programs: its instance and the rows."""
         rows = self.fields(results)
         return {
             "instance": self.title,
@@ -169,7 +169,7 @@ class Arranged:
         }
 
     def fields(self, results: Results) -> list[dict[str, Any]]:
-        """Return the rows for programs: axes, means, and the ratios that are shown."""
+        """Return the rows for programs: axes, means, and the displayed ratios."""
         ratios = [shown for shown in (*self.inside, *self.columns) if shown.is_ratio]
         return [
             self._head(line)
@@ -180,9 +180,9 @@ class Arranged:
 
 
 def _cells(lines: Sequence[TableRow], shown: TableColumn, axes: Sequence[str]) -> list[str]:
-    """Return a column of lines; the least of policies side by side stands out.
+    """Return a column of the table; it highlights the least value among comparable policies.
 
-    Not that of one that failed or gave something up.
+    A policy with a failure, or one that gave something up, is never highlighted.
     """
     if shown.metric is None:
         return [line.sizes for line in lines]
@@ -206,7 +206,7 @@ def _cells(lines: Sequence[TableRow], shown: TableColumn, axes: Sequence[str]) -
 def usual(expanded: Expanded, results: Results) -> list[Arranged]:
     """Return the default tables of a comparison: one for each instance and change.
 
-    Where seeds differ, mean JCTs are held against those of the first policy, seed by seed.
+    If there are several seeds, mean JCTs are compared with those of the first policy, seed by seed.
     """
     found: dict[str, list[Cell]] = {}
     for cell in expanded.cells:
@@ -231,7 +231,7 @@ def arrange(
 ) -> tuple[Arranged, tuple[TableColumn, ...]]:
     """Return the table of a suite, and the columns of its figure.
 
-    InputError tells an axis, a value or a column that there is not.
+    Raise InputError for an unknown axis, value or column.
     """
     table, axes, before = suite.table or TableSpec(), expanded.axes, f"{place}, " if place else ""
     for name, given in (("rows", table.rows), ("across", filter(None, [table.across]))):
@@ -276,7 +276,7 @@ def _shown(text: str, ratio: Ratio | None, place: str) -> TableColumn:
 
 
 def points(arranged: Arranged, axes: Sequence[TableColumn], results: Results) -> Chart:
-    """Show a point for each row: two columns."""
+    """Show a point for each row, with two columns as its coordinates."""
     titles = [shown.title(arranged.base) for shown in axes]
     rows, marks = list[tuple[object, ...]](), list[Marks]()
     for k, line in enumerate(arranged.lines(results)):
