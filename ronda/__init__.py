@@ -1,7 +1,6 @@
 """ronda: each scheduling round of a GPU cluster as an optimisation problem.
 
-The public names stand in ``__init__.pyi``; each is loaded when it is first used, so that
-``import ronda`` is quick.
+``__init__.pyi`` lists the public names. Each is loaded on first use, so ``import ronda`` is quick.
 """
 
 import lazy_loader

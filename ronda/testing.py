@@ -1,4 +1,4 @@
-"""What anyone may expect of a policy, as checks for policies of one's own.
+"""The contract that every policy should keep, as checks for your own policies.
 
 >>> import ronda, ronda.testing
 >>> ronda.testing.check_policy(ronda.policy("prices"))
@@ -30,13 +30,13 @@ from ronda.solvers.greedy.policy import fill
 from ronda.solvers.registry import as_policy
 
 LIMIT_S, LATE_S = 0.5, 0.25
-"""Seconds that a large round may take, and by which its plan may be late."""
+"""The time limit for a large round in seconds, and the permitted delay of its plan."""
 
 
 def check_policy(policy: Policy | str) -> None:
-    """Put a policy to all checks of `Contract`; the first that fails raises an AssertionError.
+    """Run all checks of `Contract` on a policy; the first that fails raises an AssertionError.
 
-    A seed that matters and is not declared is a warning: runs are made with all seeds anyhow.
+    An undeclared effect of the seed only gives a warning, since runs use all seeds anyway.
     """
     contract = Contract(as_policy(policy))
     for name in CHECKS:
@@ -44,14 +44,14 @@ def check_policy(policy: Policy | str) -> None:
 
 
 class Contract:
-    """One policy, the rounds that it is asked, and its plans for them: each is made once."""
+    """A policy and its plans for the test rounds, where each plan is made only once."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self._plans: dict[tuple[str, int], Plan] = {}
 
     def plan(self, name: str, seed: int = 7) -> Plan:
-        """Return the plan for a round, which it leaves as it was."""
+        """Return the plan for a round, and check that the policy leaves the round unchanged."""
         if (name, seed) not in self._plans:
             round_ = rounds()[name]
             before = msgspec.json.encode(round_)
@@ -60,12 +60,12 @@ class Contract:
         return self._plans[name, seed]
 
     def has_the_face_of_a_policy(self) -> None:
-        """Ask for a name, and capability flags."""
+        """Check that the policy has a name and capability flags."""
         assert isinstance(self.policy, Policy)
         assert isinstance(self.policy.capabilities, Capability)
 
     def plans_are_valid(self) -> None:
-        """Ask the independent checker: it finds nothing, and no other's plan is in its place."""
+        """Check that the independent checker accepts each plan, and that it is the policy's own."""
         for name, round_ in rounds().items():
             plan = self.plan(name)
             assert plan.stop is not StopReason.ERROR, f"round {name!r}: {plan.record.message}"
@@ -74,9 +74,9 @@ class Contract:
             assert plan.policy == self.policy.name, f"plan of {plan.policy!r}"
 
     def same_seed_gives_the_same_plan(self) -> None:
-        """Decide twice from scratch: the same allocations and nodes asleep.
+        """Check that two decisions from scratch give the same allocations and sleeping nodes.
 
-        A policy that decides alike by another seed has been asked twice already.
+        A policy whose plan is the same with another seed has already decided twice.
         """
         random = Capability.RANDOM in self.policy.capabilities
         for name, round_ in rounds().items():
@@ -85,7 +85,7 @@ class Contract:
                 assert alike(first, solve(round_, self.policy, seed=7)), name
 
     def a_seed_that_matters_is_declared(self) -> None:
-        """Decide with another seed: warn of another plan, unless it says that it is random."""
+        """Warn if another seed changes a plan, unless the policy declares that it is random."""
         if Capability.RANDOM not in self.policy.capabilities:
             for name in rounds():
                 if self.plan(name).allocations != self.plan(name, seed=8).allocations:
@@ -94,16 +94,16 @@ class Contract:
                     return
 
     def nothing_to_decide_is_no_special_case(self) -> None:
-        """Ask for the plan of a round without jobs: it is empty."""
+        """Check that the plan for a round without jobs is empty."""
         empty = msgspec.structs.replace(rounds()["loose"], waiting=(), running=())
         plan = solve(empty, self.policy)
         assert plan.stop is not StopReason.ERROR, plan.record.message
         assert plan.allocations == {}
 
     def a_promised_bound_bounds(self) -> None:
-        """Compare it with the objective: it is above, by a fifth at most where GPUs are whole.
+        """Check that the bound is above the objective, by at most a fifth where GPUs are whole.
 
-        Of the split room a bound of options alone knows no more than how many GPUs are free.
+        In the split room, the bound of a relaxation by options only knows the number of free GPUs.
         """
         if Capability.BOUND in self.policy.capabilities:
             for name in rounds():
@@ -115,7 +115,7 @@ class Contract:
                 assert 0 <= plan.gap < (1.0 if name == "split room" else 0.2), name
 
     def its_own_plan_is_a_good_start(self) -> None:
-        """Start from the policy's own plan: it does no worse."""
+        """Check that the policy does no worse when it starts from its own plan."""
         if Capability.WARM_START in self.policy.capabilities:
             first = self.plan("balanced")
             again = solve(rounds()["balanced"], self.policy, initial=first)
@@ -124,20 +124,20 @@ class Contract:
             assert again.objective >= first.objective * (1 - 1e-4)
 
     def jobs_that_may_not_be_stopped_keep_their_allocation(self) -> None:
-        """Look for the very same object, as `Plan` promises for what is left alone."""
+        """Check that such jobs keep the identical object, as `Plan` promises for unchanged jobs."""
         plan = self.plan("must run")
         for state in rounds()["must run"].running:
             if not state.job.preemptible:
                 assert plan.allocations[state.job.id] is state.allocation, state.job.id
 
     def nodes_wake_when_jobs_wait(self) -> None:
-        """Let all nodes sleep, without a limit on power and with one: some job starts."""
+        """Check that some job starts when all nodes sleep, without and with a limit on power."""
         for name in ("asleep", "asleep, capped"):
             plan = self.plan(name)
             assert plan.allocations, f"round {name!r}: jobs wait, all nodes sleep, and none wakes"
 
     def an_array_is_one_thing(self) -> None:
-        """Look at its jobs: all of them go on, change alike, or stop, unless the policy decides."""
+        """Check that an array's jobs all go on, change alike or stop, unless the policy decides."""
         if Capability.ARRAYS in self.policy.capabilities:
             return
         for name, round_ in sharing().items():
@@ -151,13 +151,13 @@ class Contract:
                 assert len(set(kept)) == 1, f"round {name!r}: array {array!r}: a part goes on"
 
     def nothing_is_stopped_in_vain(self) -> None:
-        """Look at the jobs that it stops: something takes what each gave up."""
+        """Check that each stopped job gives up something that the plan uses."""
         for name, round_ in rounds().items():
             found = stopped_in_vain(round_, self.plan(name))
             assert not found, f"round {name!r}: {found[0]} stops, and could go on where it is"
 
     def going_on_is_worth_no_more(self) -> None:
-        """Hold its objective against that of what runs with what fits next to it as requested."""
+        """Check the plan's worth against the running jobs plus those that fit next to them."""
         for name, round_ in rounds().items():
             objective, least = self.plan(name).objective, worth_of_going_on(self.policy, round_)
             if objective is not None and least is not None:
@@ -167,7 +167,7 @@ class Contract:
                 )
 
     def a_deadline_is_kept(self) -> None:
-        """Give half a second for 600 jobs: back in time, with a valid plan that stops nobody."""
+        """Check that a plan for 600 jobs in half a second is in time, is valid and stops no job."""
         round_ = large()
         self.plan("loose")  # imports are not what is tested here
         began_s = time.process_time()  # what other processes take does not count
@@ -194,11 +194,11 @@ CHECKS = (
     "going_on_is_worth_no_more",
     "a_deadline_is_kept",
 )
-"""The checks by name: each a method of `Contract`."""
+"""The names of the checks, which are methods of `Contract`."""
 
 
 def alike(one: Plan, other: Plan) -> bool:
-    """Tell whether two plans have the same allocations, nodes asleep and objective."""
+    """Return whether two plans have the same allocations, sleeping nodes and objective."""
     return (one.allocations, one.asleep, one.objective) == (
         other.allocations,
         other.asleep,
@@ -207,9 +207,9 @@ def alike(one: Plan, other: Plan) -> bool:
 
 
 def stopped_in_vain(round: Round, plan: Plan) -> list[str]:
-    """Return the running jobs that a plan stops, and that could go on where they are, next to it.
+    """Return the running jobs that a plan stops although they could go on next to its other jobs.
 
-    An array goes on whole. Trials of a sweep may wait for the reports of others.
+    An array continues as a whole. Trials of a sweep are exempt: they may wait for others' reports.
     """
     found = list[str]()
     for states in together(round.running):
@@ -224,10 +224,10 @@ def stopped_in_vain(round: Round, plan: Plan) -> list[str]:
 
 
 def worth_of_going_on(policy: Policy, round: Round) -> float | None:
-    """Return what it is worth to a policy that what runs goes on and what fits starts.
+    """Return the worth, to a policy, of continuing all running jobs and starting those that fit.
 
-    Nothing that is worth less than nothing counts. None if a limit forbids it, or nobody knows what
-    the policy's options are worth, as of one that decides about arrays.
+    Jobs of negative worth count as 0. Return None if a limit forbids it, or if the worth of the
+    policy's options is unknown, for example because the policy decides about arrays.
     """
     ask = getattr(policy, "question", None)
     known = Capability.OBJECTIVE in policy.capabilities
@@ -244,7 +244,7 @@ def worth_of_going_on(policy: Policy, round: Round) -> float | None:
 
 @lru_cache(maxsize=1)
 def rounds() -> dict[str, Round]:
-    """Return small rounds by what is special in them."""
+    """Return small rounds by their special property."""
     structure = generate.Structure(
         types=2, pods=2, racks=2, restart_s=300.0, deadlines=0.5, gangs=0.2, error=1.0
     )
@@ -270,14 +270,15 @@ def rounds() -> dict[str, Round]:
 
 @lru_cache(maxsize=1)
 def large() -> Round:
-    """Return a round that no policy may think about for long."""
+    """Return a round that is too large for long deliberation."""
     return generate.round(600, None, "tight", 5)
 
 
 def split_room() -> Round:
-    """Return a round of two nodes of 2 GPUs, on each a pinned and a light job; a heavy one waits.
+    """Return a round of two nodes of 2 GPUs, each with a pinned and a light job; a heavy one waits.
 
-    It wants 2 GPUs of a node, which nobody can empty: who makes way for it does so in vain.
+    The heavy job requests 2 GPUs of one node. No plan can empty a node, so stopping a light job for
+    it is in vain.
     """
     nodes = {"name": "nodes", "count": 2, "gpus_per_node": 2, "gpu_type": "T"}
     running = []
@@ -299,7 +300,7 @@ def split_room() -> Round:
 
 
 def all_asleep() -> Round:
-    """Return a round of 3 jobs whose fair share, 5 GPUs, goes once into a node; both sleep."""
+    """Return a round of 3 jobs with a fair share of 5 GPUs on two sleeping nodes of 8 GPUs."""
     job = {"submit_s": 0, "profile": "a", "gpus": 1, "min_gpus": 1, "max_gpus": 8}
     waiting = [{"job": {"id": i, "estimate": {"work": 1e3}, **job}, "since_s": 0} for i in "abc"]
     speed = {"kind": "parametric", "alpha_c_s": 0.01, "beta_c_s": 0.002}
@@ -317,7 +318,7 @@ def all_asleep() -> Round:
 
 
 def searching() -> Round:
-    """Return a round of 9 trials, three of which run, on 4 GPUs of which the cap bears three."""
+    """Return a round of 9 trials on 4 GPUs; three trials run, and the power cap allows no more."""
     made = generate.sweep(9, 4, 1, generate.Trials(reports=6, diverging=0.4))
     states = []
     for k, job in enumerate(made.jobs):
@@ -349,9 +350,9 @@ def searching() -> Round:
 
 @lru_cache(maxsize=1)
 def sharing() -> dict[str, Round]:
-    """Return rounds of 3 arrays and a job alone on 2 nodes of 2 GPUs, with one that sleeps.
+    """Return rounds with 3 arrays and a single job on 2 nodes of 2 GPUs; a third node sleeps.
 
-    Of a0 and a1, at half clock, one may not be stopped; wc and wd are of the classes of others. The
+    Of a0 and a1, at half clock, a0 may not be stopped. wc and wd can share GPUs with others. The
     cluster draws 920 W.
     """
     held = {
@@ -425,14 +426,14 @@ def sharing() -> dict[str, Round]:
 
 
 def pool(round: Round, index: int) -> dict[int, int]:
-    """Return the GPUs of the nodes of a pool."""
+    """Return the number of GPUs on each node of a pool."""
     topology = round.cluster.topology
     own = (node for node, k in enumerate(topology.node_pool.tolist()) if k == index)
     return {node: int(topology.node_gpus[node]) for node in own}
 
 
 def without(round: Round, out: dict[int, int]) -> Round:
-    """Return a round with GPUs out of service, by node; jobs that held any of them wait."""
+    """Return a round with GPUs out of service, by node; jobs that held any of them must wait."""
     used = Counter[int]()
     running, waiting = [], list(round.waiting)
     size = round.cluster.topology.node_gpus

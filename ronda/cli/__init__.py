@@ -1,6 +1,6 @@
 """The command line.
 
-A time limit counts from here, and Ctrl-C is heeded from here: little is imported before.
+Time limits and the handling of Ctrl-C start here, so this module imports little before them.
 """
 
 import logging
@@ -12,7 +12,7 @@ import warnings
 from types import FrameType
 
 STARTED = time.perf_counter()
-"""``time.perf_counter()`` when the process entered ronda; commands get it as their object."""
+"""``time.perf_counter()`` when the process entered ronda; commands get it as click's object."""
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
         _leave(end.code)
         raise
     except (Exception, KeyboardInterrupt):
-        # Extensions in C may make an ImportError or a SystemError of an interrupt.
+        # Extensions in C may turn an interrupt into an ImportError or a SystemError.
         if not heard:
             raise
         print("error: interrupted", file=sys.stderr)
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def _leave(code: object) -> None:
-    """End the process at once where a solver that was out of time still goes on in it."""
+    """End the process at once if a solver that ran out of time still runs in it."""
     apart = sys.modules.get("ronda.solvers.exact.threads")
     if apart is not None and apart.left_alone() and isinstance(code, int | None):
         sys.stdout.flush()
@@ -59,7 +59,7 @@ def _start() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    if not sys.warnoptions:  # stderr is ronda's: what libraries note is no answer to a user
+    if not sys.warnoptions:  # stderr is ronda's: warnings of libraries do not help a user
         warnings.simplefilter("ignore")
         logging.disable(logging.WARNING)
     from ronda.cli.app import cli
@@ -68,12 +68,12 @@ def _start() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Give closed standard streams a file, so that no other file gets their numbers.
+    """Attach closed standard streams to a file, so that no other file gets their numbers.
 
-    Nothing comes from such a stdin; what a command writes on such a stdout is an error.
+    Reading from such a stdin gives nothing; writing to such a stdout is an error.
     """
     for name, flags in (("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
         if getattr(sys, name) is None:
-            number = os.open(os.devnull, flags)  # the lowest that is free: the stream's own
+            number = os.open(os.devnull, flags)  # the lowest free number: the stream's own
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))

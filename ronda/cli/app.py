@@ -1,4 +1,4 @@
-"""The group of all commands: loaded when they are used, and errors in one line."""
+"""The group of all commands, which loads commands on use and reports errors in one line."""
 
 import sys
 import time
@@ -16,7 +16,7 @@ from ronda.solvers.plugins import Plugin
 
 
 def _own(room: str, lines: Mapping[str, str]) -> dict[str, Plugin]:
-    """Return the core's commands in a room, each with its line in the help."""
+    """Return the core's commands in a package, each with its line in the help."""
     return {
         name: Plugin(f"ronda.cli.commands.{room}{name.replace('-', '_')}:command", line)
         for name, line in lines.items()
@@ -111,7 +111,7 @@ def _interrupts() -> Iterator[None]:
 
 
 class Root(OpenGroup):
-    """The outermost group: turns errors into one line on stderr and an exit code."""
+    """The outermost group, which turns errors into one line on stderr and an exit code."""
 
     def main(
         self,
@@ -121,7 +121,7 @@ class Root(OpenGroup):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run the command line; does not return unless `standalone_mode` is False."""
+        """Run the command line; return only if `standalone_mode` is False."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         words = sys.argv[1:] if args is None else list(args)
@@ -130,12 +130,12 @@ class Root(OpenGroup):
         sys.exit(finish(call))
 
     def make_context(self, *words: Any, **extra: Any) -> click.Context:
-        """Read the arguments; click would put an empty line before that of an interrupt."""
+        """Read the arguments; avoid click's empty line before the message of an interrupt."""
         with _interrupts():
             return super().make_context(*words, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command, likewise."""
+        """Run a command with the same handling of interrupts."""
         with _interrupts():
             return super().invoke(ctx)
 
@@ -155,5 +155,5 @@ class Root(OpenGroup):
 def cli() -> None:
     """Cast every scheduling round of a GPU cluster as an optimisation problem, and solve it.
 
-    Every command takes --json, for programs: one object on the last line of stdout.
+    Every command takes --json, for programs: it prints one object on the last line of stdout.
     """

@@ -1,4 +1,4 @@
-"""Commands whose help ends with examples to copy."""
+"""Commands with examples to copy at the end of their help."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,19 +10,19 @@ from ronda.instances.errors import InputError
 from ronda.solvers.plugins import Kind, Plugin, find, known
 
 FORCED = "ronda.forced"
-"""Key of a context's ``meta`` that is there if files may be replaced."""
+"""The key of a context's ``meta`` that is present if files may be replaced."""
 
 
 def forced() -> bool:
-    """Return whether files may be replaced by the running command, if there is one."""
+    """Return whether the running command, if there is one, may replace files."""
     ctx = click.get_current_context(silent=True)
     return ctx is not None and FORCED in ctx.meta
 
 
 class Taught(click.Command):
-    """A command with examples, command lines that are shown as they are, and terms if it has some.
+    """A command with examples, which are shown verbatim, and optionally a list of terms.
 
-    `terms` are the title of a list, and what its names mean.
+    `terms` are the title of the list, and the meanings of its names.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Taught(click.Command):
         self.examples, self.terms = examples, terms
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; refuse ``--force`` where nothing is written."""
+        """Run the command; refuse ``--force`` if nothing is written."""
         if forced() and ctx.params.get("out", ...) is None:
             raise InputError("--force", "no --out", "what it is to replace")
         return super().invoke(ctx)
@@ -58,23 +58,24 @@ class Taught(click.Command):
 
 
 def taught(name: str, *examples: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a command with examples."""
+    """Return a decorator that turns a function into a command with examples."""
     return click.command(name=name, cls=Taught, examples=examples)
 
 
 class OpenGroup(Taught, click.Group):
-    """A group of the core's commands, and of those that other packages bring (`plugins`).
+    """A group of the core's commands and of commands from other packages (`plugins`).
 
-    A command is imported when it is used, not for help.
+    A command is imported when it is used, but not for help.
 
     Parameters
     ----------
     own
-        The core's, besides those that are added as usual.
+        The core's commands, in addition to those added as usual.
     kind
-        Of the plugins whose names begin with `head`; the rest is their name in the group.
+        The kind of plugins; those whose names begin with `head` are in the group, under the rest of
+        their name.
     make
-        Makes the command of a plugin, by its name in the group; by default it is one.
+        Makes the command from a plugin and its name in the group; by default, the plugin is one.
     """
 
     def __init__(
@@ -90,9 +91,9 @@ class OpenGroup(Taught, click.Group):
         self.own, self.kind, self.head, self.make = own or {}, kind, head, make
 
     def lines(self) -> dict[str, str]:
-        """Return the commands with their lines in the help: the core's first.
+        """Return the commands with their lines in the help, the core's first.
 
-        At the root the groups about instances and models come last.
+        At the root, the groups for instances and models come last.
         """
         lines = {name: plugin.about for name, plugin in self.own.items()}
         lines |= {name: each.get_short_help_str(80) for name, each in self.commands.items()}
@@ -106,11 +107,11 @@ class OpenGroup(Taught, click.Group):
         return {name: (others | lines)[name] for name in [*names[:at], *others, *names[at:]]}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands, in this order."""
+        """Return the names of the commands, in the order of `lines`."""
         return [*self.lines()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; import it if need be."""
+        """Return a command, imported if necessary."""
         if cmd_name in self.commands:
             return self.commands[cmd_name]
         plugin = self.own.get(cmd_name) or find(self.kind, f"{self.head}{cmd_name}")
@@ -122,12 +123,12 @@ class OpenGroup(Taught, click.Group):
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the table."""
+        """Write the table of commands."""
         with formatter.section("Commands"):
             formatter.write_dl([*self.lines().items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Offer the commands of the table."""
+        """Offer the commands of the group."""
         lines = self.lines().items()
         found = [CompletionItem(name, help=line) for name, line in lines]
         found = [item for item in found if item.value.startswith(incomplete)]

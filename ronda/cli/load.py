@@ -1,4 +1,4 @@
-"""Load the document that an argument names, and write the one that a command made."""
+"""Loading of the document that an argument names, and writing of a command's document."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Subject = Instance | Round | Demand
-"""What a command can be about."""
+"""The kinds of documents that commands work on."""
 
 
 def question(source: str) -> Subject:
@@ -34,7 +34,7 @@ def question(source: str) -> Subject:
 
 
 def demand(source: str) -> Demand:
-    """Return the demand series that an argument names, or refuse anything else."""
+    """Return the demand series that an argument names; refuse anything else."""
     found = question(source)
     takes = "run" if isinstance(found, Instance) else "solve"
     return _of(source, found, Demand, f"a demand series (ronda {takes} takes it)")
@@ -49,19 +49,19 @@ def subject(source: str) -> Instance | Round:
 
 
 def round_(source: str) -> Round:
-    """Return the round that an argument names, or refuse anything else."""
+    """Return the round that an argument names; refuse anything else."""
     hint = f"a round (drive a whole horizon with: ronda run {source})"
     return _of(source, subject(source), Round, hint)
 
 
 def instance(source: str) -> Instance:
-    """Return the instance that an argument names, or refuse anything else."""
+    """Return the instance that an argument names; refuse anything else."""
     hint = f"an instance (decide a single round with: ronda solve {source})"
     return _of(source, subject(source), Instance, hint)
 
 
 def schedule_of(path: Path, source: str, instance: Instance) -> Schedule:
-    """Return the schedule of an instance, which is called `source`; refuse one of another."""
+    """Return the schedule of an instance with the name `source`; refuse another instance's."""
     found = _of(label(path), read(path), Schedule, f"a schedule of {source}")
     if found.fingerprint != fingerprint(instance):
         other = f"a schedule of another instance ({printable(found.instance)})"
@@ -76,7 +76,7 @@ def _of(source: str, found: object, kind: type[T], expected: str) -> T:
 
 
 def kind_of(found: object) -> str:
-    """Name the kind of a document, with its article."""
+    """Return the kind of a document, with an indefinite article."""
     name = "demand series" if isinstance(found, Demand) else type(found).__name__.lower()
     return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
@@ -95,10 +95,10 @@ def written(made: Subject, out: Path, *, as_json: bool, **more: Any) -> None:
 
 
 def milp_question(round: Round, spec: str, extra: str = "") -> tuple["AsOne", "Question", "Milp"]:
-    """Return the question whose model ``--policy milp(...)`` solves, and the policy.
+    """Return the round with arrays as single jobs, the question to ``milp(...)``, and the policy.
 
-    It is about the (valid) round with each array as one job, which is returned first. `extra` is a
-    file of rules, or empty.
+    The question is about this (valid) round, and the policy solves its model. `extra` is a file of
+    rules, or empty.
     """
     from ronda.instances.clock import Deadline
     from ronda.solvers.as_one import AsOne

@@ -1,4 +1,4 @@
-"""Options and their types, which refuse wrong values with the words of the rest of ronda."""
+"""Options and their types, which refuse wrong values in the same words as the rest of ronda."""
 
 import math
 import os
@@ -25,13 +25,13 @@ T = TypeVar("T")
 
 
 class Parsed(click.ParamType[T]):
-    """A value that `read` parses from a text; None stands for a text that it cannot parse."""
+    """A value that `read` parses from a text; `read` returns None for an invalid text."""
 
     def __init__(self, name: str, expected: str, read: Callable[[str], T | None]) -> None:
         self.name, self.expected, self.read = name, expected, read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
-        """Return the value of a text; anything else is a default, which stays as it is."""
+        """Return the value of a text; any other value is a default and stays as it is."""
         found: T | None = self.read(value) if isinstance(value, str) else value
         if found is None:
             place = max(param.opts, key=len) if param is not None else "value"
@@ -75,7 +75,7 @@ def _nodes(text: str) -> int | dict[str, int] | None:
 
 
 def _needs(package: str) -> Callable[[click.Context, click.Parameter, T], T]:
-    """Return a callback that refuses an option, if it is given, without its package."""
+    """Return a callback that refuses a given option if its package is missing."""
 
     def checked(_ctx: click.Context, option: click.Parameter, value: T) -> T:
         if value:
@@ -88,16 +88,16 @@ def _needs(package: str) -> Callable[[click.Context, click.Parameter, T], T]:
 SECONDS = Parsed("seconds", "a number of seconds above 0", _above_zero)
 SEED = Parsed("integer", "a whole number from 0 on", _whole)
 MEMORY = Parsed("size", "a size such as 4G or 1500M", _mib)
-"""In MiB; a bare number counts GiB."""
+"""A size in MiB; a number without a unit is in GiB."""
 NODES = Parsed("nodes", "a number, or NAME=NUMBER,NAME=NUMBER", _nodes)
 FOLDER = click.Path(path_type=Path)
 """A folder to write into."""
 
 
 class Target(click.Path):
-    """A file to write: refused before any work if it exists, without ``--force``, or cannot be.
+    """A file to write; a file that exists (without ``--force``) or is not writable is refused.
 
-    `files` gives those that stand for a name, and refuses a name that cannot be meant.
+    `files` returns the files that belong to a name, and refuses an unsuitable name.
     """
 
     def __init__(self, files: Callable[[Path], Iterable[Path]]) -> None:
@@ -105,7 +105,7 @@ class Target(click.Path):
         self.files = files
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Read a name, and refuse it if need be."""
+        """Read a name; refuse a file that must not be written."""
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         for each in self.files(path):
             refuse_existing(each)
@@ -118,7 +118,7 @@ def _packed(path: Path) -> Iterator[Path]:
 
 
 TARGET, DOCUMENT, FIGURE = Target(lambda path: [path]), Target(_packed), Target(figure_files)
-"""Any file; one that ronda reads again; a picture, and its numbers."""
+"""Types for any file, for a document that ronda can read, and for a picture with its numbers."""
 
 
 def _instances() -> Iterator[str]:
@@ -126,7 +126,7 @@ def _instances() -> Iterator[str]:
 
 
 class Source(click.ParamType[str]):
-    """A packaged name, by default of an instance, or a file; completes both."""
+    """A packaged name, by default of an instance, or a file, with completion of both."""
 
     name = "name or file"
 
@@ -142,14 +142,14 @@ class Source(click.ParamType[str]):
 
 
 class PolicyName(click.ParamType[str]):
-    """A policy with its parameters; completes the names."""
+    """A policy with its parameters, with completion of names."""
 
     name = "policy"
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Offer the names of the policies; in a list, for the word after the last comma."""
+        """Offer the names of the policies; in a list, complete the word after the last comma."""
         head, comma, word = incomplete.rpartition(",")
         return [CompletionItem(head + comma + name) for name in POLICIES if name.startswith(word)]
 
@@ -259,13 +259,13 @@ instances_argument = click.argument(
 
 
 def was_given(option: str) -> bool:
-    """Return whether an option of the running command was given, by the name of its parameter."""
+    """Return whether the running command was given the option with the given parameter name."""
     source = click.get_current_context().get_parameter_source(option)
     return source is ParameterSource.COMMANDLINE
 
 
 def stacked(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """Return a decorator that adds arguments and options, which the help lists in this order."""
+    """Return a decorator that adds arguments and options, listed in the help in the given order."""
 
     def add(command: Command) -> Command:
         return reduce(lambda made, option: option(made), reversed(options), command)
@@ -285,7 +285,7 @@ write_options = stacked(
     force_option,
     json_option,
 )
-"""Of a command that writes one file."""
+"""The options of a command that writes one file."""
 plan_options = stacked(
     click.option(
         "--out", type=DOCUMENT, metavar="FILE", help="Write the plan: .json, .json.gz or .json.zst."
@@ -293,7 +293,7 @@ plan_options = stacked(
     force_option,
     json_option,
 )
-"""Of a command that may write a plan."""
+"""The options of a command that can write a plan."""
 
 
 def policies_option(default: str) -> Callable[[Command], Command]:

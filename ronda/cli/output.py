@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 WIDE = 160
-"""Columns that tables may take when no terminal limits them."""
+"""The width of tables in columns if no terminal limits it."""
 
 
 def emit(fields: Mapping[str, Any]) -> None:
@@ -28,7 +28,7 @@ def emit(fields: Mapping[str, Any]) -> None:
 
 
 def tell_json(text: bytes) -> None:
-    """Print JSON with every character that cannot be seen escaped: it means the same."""
+    """Print JSON with every invisible character escaped, which does not change its meaning."""
     click.echo("".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text.decode()))
 
 
@@ -38,7 +38,7 @@ def tell(message: str) -> None:
 
 
 def show(report: Report, *, as_json: bool) -> int:
-    """Print a report as JSON, or its sentences and tables; its notes on stderr. Return its code."""
+    """Print a report as JSON or as text and tables, and its notes on stderr; return its code."""
     if as_json:
         emit(report.fields)
     else:
@@ -49,7 +49,7 @@ def show(report: Report, *, as_json: bool) -> int:
 
 
 def display(*parts: Any) -> None:
-    """Print tables on stdout, as wide as the terminal; sentences in a file stay whole lines."""
+    """Print tables on stdout, as wide as the terminal; in a file, sentences are not wrapped."""
     screen = console()
     shown = [piece for part in parts for piece in _pieces(part, screen.width)]
     if screen.is_terminal:
@@ -64,7 +64,7 @@ def display(*parts: Any) -> None:
 
 
 def _pieces(part: Any, width: int) -> list[Any]:
-    """Return the pieces of a part; numbers that are too wide get a column for each row."""
+    """Return the parts of `part` to print; a table of numbers that is too wide is transposed."""
     from rich import box
     from rich import table as rich_table
     from rich.text import Text
@@ -99,14 +99,14 @@ def note(message: str) -> None:
 
 
 def can_draw() -> bool:
-    """Return whether pictures can be drawn; a line on stderr says which package they need."""
+    """Return whether pictures can be drawn; if not, name the missing package on stderr."""
     if not (found := installed("matplotlib")):
         note("no pictures: they need matplotlib (pip install 'ronda[plot]')")
     return found
 
 
 def figure_files(figure: Path) -> list[Path]:
-    """Return the files of ``--figure``; refuse one that is no PNG, or cannot be drawn."""
+    """Return the files of ``--figure``; refuse a name that is not a PNG or cannot be drawn."""
     if figure.suffix != ".png":
         raise InputError("--figure", repr(str(figure)), "a name that ends in .png")
     need("--figure", "matplotlib")

@@ -1,4 +1,4 @@
-"""The exit code of a click command, and its errors in one line."""
+"""The exit code of a click command, and the output of its errors on one line."""
 
 import errno
 import os
@@ -11,11 +11,11 @@ import click
 from ronda.instances.errors import RondaError, explained, printable, short
 
 WRITING = {errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC}
-"""Errors of writing; what writes files names them."""
+"""The errors of writing; one without a file name concerns the standard output."""
 
 
 def finish(call: Callable[[], Any]) -> int:
-    """Return the exit code of the call of a command; an error is one line on stderr."""
+    """Return the exit code of a command's call; print an error as one line on stderr."""
     try:
         code = call()
         sys.stdout.flush()
@@ -30,7 +30,7 @@ def finish(call: Callable[[], Any]) -> int:
         return _failed("interrupted", 130)  # as shells have it: 128 + SIGINT
     except RondaError as error:
         return _failed(str(error), error.exit_code)
-    except BrokenPipeError:  # the reader (say, `head`) has what it wanted
+    except BrokenPipeError:  # the reader (say, `head`) has read enough
         _give_up_stdout()
         return 1
     except OSError as error:
@@ -46,7 +46,7 @@ def finish(call: Callable[[], Any]) -> int:
 
 
 def _place(error: OSError) -> str:
-    """Name the file of an error; an error of writing without a name is of the standard output."""
+    """Return the file of an error, or the standard output if a failed write names no file."""
     if error.filename:
         from ronda.instances.files.storage import label  # not for every --help
 
@@ -58,7 +58,7 @@ def _place(error: OSError) -> str:
 
 
 def _give_up_stdout() -> None:
-    """Drop the output that is left, so that Python does not complain of it at the end."""
+    """Drop the remaining output, so that Python does not report it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 DELAY_S, LINE_S, TICK_S = 1.0, 60.0, 0.5
-"""What is over by the first needs no bar; seconds between lines of a log, and between looks at the
-clock where nothing else tells how far work is."""
+"""Seconds until a bar appears, between the lines of a log, and between updates of a bar that only
+shows time."""
 
 
 class Bars:
-    """A few progress bars that appear once the work takes longer than `DELAY_S`.
+    """Progress bars that appear once the work takes longer than `DELAY_S`.
 
-    Where stderr is a file they are lines, one every `LINE_S`; where it is a pipe, nothing.
+    If stderr is a file, they are lines, one every `LINE_S`; if it is a pipe, nothing is shown.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Bars:
         self._lines: dict[str, str] = {}
 
     def update(self, name: str, share: float | None, note: str = "") -> None:
-        """Set a bar, made when first named, to a share between 0 and 1; None if it is not known."""
+        """Set the named bar to a share from 0 to 1 (None: unknown); add the bar if it is new."""
         spent_s = time.perf_counter() - self._began
         if self.logged:
             self._log(printable(name), share, printable(note), spent_s)
@@ -62,7 +62,7 @@ class Bars:
             print("; ".join(self._lines.values()), file=sys.stderr, flush=True)
 
     def remove(self, name: str) -> None:
-        """Take a bar away."""
+        """Remove a bar."""
         self._lines.pop(printable(name), None)
         if self._shown is not None and name in self._tasks:
             self._shown.remove_task(self._tasks.pop(name))
@@ -78,7 +78,7 @@ class Bars:
 def _is_a_file() -> bool:
     try:
         return stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode)
-    except (OSError, ValueError):  # none, or one that stands for it
+    except (OSError, ValueError):  # no stderr, or a substitute for it
         return False
 
 
@@ -100,11 +100,11 @@ def _make() -> "Progress":
 
 @contextmanager
 def bar(name: str) -> Iterator[Callable[[int, int, float], None]]:
-    """Show one bar; gives a callback of (completed jobs, all jobs, time in the horizon)."""
+    """Show one bar; yield a callback of (completed jobs, all jobs, time in the horizon)."""
     next_s = 0.0
 
     def update(completed: int, jobs: int, now_s: float) -> None:
-        """Show how many jobs are complete, ten times a second at most."""
+        """Show how many jobs are complete, at most ten times a second."""
         nonlocal next_s
         if (clock := time.perf_counter()) >= next_s:
             next_s = clock + 0.1
@@ -116,7 +116,7 @@ def bar(name: str) -> Iterator[Callable[[int, int, float], None]]:
 
 @contextmanager
 def waiting(name: str, limit_s: float | None = None) -> Iterator[None]:
-    """Show the time that passes, as a share of a limit if there is one."""
+    """Show the elapsed time, as a share of a limit if there is one."""
     with Bars() as bars:
         if not (bars.wanted or bars.logged):
             yield
@@ -124,7 +124,7 @@ def waiting(name: str, limit_s: float | None = None) -> Iterator[None]:
         began, over = time.perf_counter(), Event()
 
         def tick() -> None:
-            """Look at the clock until it is over."""
+            """Update the bar until the work is over."""
             while not over.wait(TICK_S):
                 spent_s = time.perf_counter() - began
                 limit = "" if limit_s is None else f"of {limit_s:g} s at most"

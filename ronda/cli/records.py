@@ -1,4 +1,4 @@
-"""Options from a record or a function: names, kinds, defaults and words are those of its fields."""
+"""Options made from the fields of a record or the parameters of a function."""
 
 import inspect
 import re
@@ -24,18 +24,18 @@ def options_of(
 ) -> Callable[[Command], Command]:
     """Return a decorator that adds options for the fields of a record, or a function's parameters.
 
-    A parameter that is a record has the options of its fields.
+    A parameter that is a record becomes the options of its fields.
 
     Parameters
     ----------
     skip
-        Fields that a command says otherwise.
+        Fields that the command handles in another way.
     bare
-        Whether options leave out the unit at the end of a name: ``--gap`` for ``gap_s``.
+        Whether options drop the unit at the end of a name: ``--gap`` for ``gap_s``.
     unset
-        Whether what is not given is None, not the field's default.
+        Whether an option that is not given is None, not the field's default.
     types
-        Of options whose annotation does not say what is meant.
+        The types of options whose annotation is not specific enough.
     """
     words, hints = described(source), get_type_hints(source)
     fields = [p for p in inspect.signature(source).parameters.values() if p.name not in skip]
@@ -61,7 +61,7 @@ def options_of(
 def taken(source: Callable[..., Any], given: dict[str, Any]) -> Any:
     """Return the result of a record or function for its values, which are removed from `given`.
 
-    Errors name options.
+    Errors name options instead of fields.
     """
     hints, own = get_type_hints(source), {}
     for name in inspect.signature(source).parameters:
@@ -74,14 +74,14 @@ def taken(source: Callable[..., Any], given: dict[str, Any]) -> Any:
 
 
 def _record(hint: Any) -> type | None:
-    """Return the record that a parameter takes, if it takes one."""
+    """Return the record type of a parameter, or None."""
     kinds = [kind for kind in get_args(hint) or [hint] if hasattr(kind, "__match_args__")]
     return kinds[0] if kinds else None
 
 
 @contextmanager
 def named(fields: Collection[str]) -> Iterator[None]:
-    """Let errors that name a field name its option."""
+    """Rename the field in an error to its option."""
     try:
         yield
     except InputError as error:
@@ -96,7 +96,7 @@ def _flag(name: str, *, bare: bool) -> str:
 
 
 def _type(name: str, hint: Any) -> click.ParamType[Any]:
-    """Return the type of an option for an annotation; None in it means: not given."""
+    """Return the type of an option for an annotation; None in the annotation means not given."""
     if name == "seed":
         return SEED
     kinds = [each for each in get_args(hint) if each is not type(None)]

@@ -1,4 +1,4 @@
-"""Options, progress bars and reports that commands with many runs share."""
+"""Shared options, progress bars and reports of commands with many runs."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -72,16 +72,16 @@ class How:
 
     @property
     def layout(self) -> Layout:
-        """The places of their files."""
+        """The places of the runs' files."""
         return Layout(self.out, self.answer)
 
     @contextmanager
     def ready(
         self, kind: str, about: dict[str, Any] | None = None
     ) -> Iterator[Callable[[Sequence[RunCase]], list[Result]]]:
-        """Connect to the cluster, if any, and hold the folder; yields the function that runs cases.
+        """Connect to the cluster, if any, and hold the folder; yield the function that runs cases.
 
-        `kind` and `about` are for `ronda.bench.runs.folder.claim`.
+        `kind` and `about` are passed to `ronda.bench.runs.folder.claim`.
         """
         with ExitStack() as stack:
             client = None
@@ -153,7 +153,7 @@ class How:
 
 
 def failures(results: Iterable[Result]) -> Iterator[str]:
-    """Yield the runs that failed or break rules, and why."""
+    """Yield the title and fault of each run that failed or broke rules."""
     for result in results:
         if result.message:
             yield f"{result.status}: {result.title}: {result.message}"

@@ -1,1 +1,1 @@
-"""The commands of ``ronda``, one file each; loaded when they are used."""
+"""The commands of ``ronda``, one file each, loaded on use."""

@@ -1,4 +1,4 @@
-"""``ronda anytime``: how good plans are after how long, policy by policy, on the same rounds."""
+"""``ronda anytime``: plan quality against time for several policies on the same rounds."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -61,11 +61,11 @@ def command(
 ) -> int:
     """Draw solution quality against time and against evaluations on ROUNDs.
 
-    Every run has a process of its own and adds one line to results.jsonl. All plans are valued by
-    one objective, against the best bound that any policy proves. The table is printed and written
-    to table.md and table.csv; figures with their numbers are in the folder.
+    Every run has its own process and adds one line to results.jsonl. One objective values all
+    plans, relative to the best bound that any policy proves. The table is printed and written to
+    table.md and table.csv; the folder also has figures with their numbers.
 
-    It takes up to --time-limit for each round, policy and seed; progress stands on stderr.
+    The command takes up to --time-limit for each round, policy and seed; progress goes to stderr.
     """
     minds_power(objective)  # refuses what it does not know
     wanted, numbers = split_policies(policies), parse_seeds(seeds)

@@ -1,4 +1,4 @@
-"""``ronda compare``: several policies on several instances, with seeds, side by side."""
+"""``ronda compare``: a comparison of several policies on several instances, with seeds."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ NAMES = {
     "timeout": "timeout_s",
     "memory": "memory_mib",
 }
-"""Options, and the fields of a suite that they stand for."""
+"""The options that set fields of a suite, and these fields."""
 
 
 @taught(
@@ -80,14 +80,14 @@ def command(
 ) -> int:
     """Compare policies on INSTANCEs by solution quality and by solve time.
 
-    Every run has a process of its own and adds one line to results.jsonl. Stopped or killed, the
-    same command goes on. The table is printed and written to table.md and table.csv. All of it
-    takes as long as its runs, --jobs of them side by side; progress stands on stderr, in a log
+    Every run has its own process and adds one line to results.jsonl. After a stop or a kill, the
+    same command resumes. The table is printed and written to table.md and table.csv. The command
+    takes as long as its runs, with --jobs of them in parallel; progress goes to stderr, in a log
     once a minute.
 
-    In place of INSTANCEs a suite, a .toml file or a packaged one, says all this and what is
-    changed about them; options that are given stand for what it says. That takes seconds to half
-    an hour.
+    Instead of INSTANCEs, a suite (a .toml file or a packaged name) can state all this and changes
+    to the instances. Options on the command line override the suite. A suite takes from seconds to
+    half an hour.
     """
     if report:
         need("--report", *PACKAGES)
@@ -109,7 +109,7 @@ def command(
     suite = suite.asked(**given)
     part = Path(place).stem or "comparison"
     for page in into:
-        fill_file(page, part)  # one without the marks is told before any work
+        fill_file(page, part)  # refuses a page without the marks before any work
     runs = How(out, timeout=suite.timeout_s or timeout, memory=suite.memory_mib or memory, **how)
     expanded = expand(suite, out, place, Path(place).parent)
     table, axes = arrange(suite, expanded, place)
@@ -143,7 +143,7 @@ def _made_by(results: Mapping[str, Result]) -> str:
 def _draw(
     todo: Sequence[RunCase], results: Sequence[Result], runs: How, together: Summary | None
 ) -> None:
-    """Draw the figures of each instance as it ran, or of the first that was drawn; those of all."""
+    """Draw the figures of each instance (if resampled, of its first draw), and of all together."""
     from ronda.bench.figures.draw import save_chart
     from ronda.bench.figures.run import draw_comparison
 

@@ -1,4 +1,4 @@
-"""``ronda completion``: the script that lets a shell complete ronda's words."""
+"""``ronda completion``: the script for completion of ronda's words in a shell."""
 
 import click
 from click.shell_completion import get_completion_class

@@ -43,10 +43,11 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Say which running jobs of a ROUND to move so that most nodes become empty.
+    """Say which running jobs of a ROUND to move to empty as many nodes as possible.
 
-    Jobs keep their GPUs in number and kind, and how they run; those that may not be preempted stay.
-    Of the plans that save most it takes one of few moves. The bound is what no such plan exceeds.
+    Jobs keep the number and type of their GPUs, and how they run. Jobs that may not be preempted
+    stay. Among the plans that save most, the command chooses one with few moves. No such plan
+    exceeds the bound.
     """
     deadline = Deadline(time_limit, started=entered)
     round_ = load_round(source)

@@ -1,4 +1,4 @@
-"""``ronda explain``: why no plan keeps the limits of a round."""
+"""``ronda explain``: the reason why no plan keeps the limits of a round."""
 
 import click
 
@@ -23,7 +23,7 @@ def command(
 ) -> int:
     """Say which named constraints of a ROUND conflict, or that a plan exists.
 
-    The exit code is 1 if no plan can keep all limits, and 3 if that is not known in time.
+    The exit code is 1 if no plan can keep all limits, and 3 if the time is too short to know.
     """
     deadline = Deadline(time_limit, started=entered)
     round_ = load_round(source)

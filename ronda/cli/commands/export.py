@@ -1,4 +1,4 @@
-"""``ronda export``: a round's model for any other solver, a schedule for other tools."""
+"""``ronda export``: a round's model for other solvers, or a schedule for other tools."""
 
 from pathlib import Path
 from typing import Any
@@ -65,16 +65,16 @@ def command(
 ) -> None:
     """Write the model of a ROUND for other solvers, or a SCHEDULE of an INSTANCE for other tools.
 
-    The model is the mixed-integer program of milp. The objective is the one that `ronda solve`
-    reports, in .mps with the other sign: it is minimised there, as some solvers always do.
-    Resources are in GPUs, watts and joules. A variable is called x(job,pool,GPUs,clock,batch), and
-    is 1 if the job gets that option. With milp(placement=exact) the model has the nodes too, and
-    x(i) is way i of those that stand at the head of the file. `ronda import-solution` makes a plan
-    of what the solver finds.
+    The model is the mixed-integer program of milp. Its objective is the one that `ronda solve`
+    reports; in .mps it has the opposite sign and is minimised, because some solvers always
+    minimise. Resources are in GPUs, watts and joules. A variable is called
+    x(job,pool,GPUs,clock,batch), and is 1 if the job gets that option. With milp(placement=exact)
+    the model also has the nodes, and x(i) stands for entry i of the list at the head of the file.
+    `ronda import-solution` turns a solver's solution into a plan.
 
-    SCHEDULE is a file, or a folder of `ronda run`. It becomes a timeline of every GPU for Perfetto
-    or Chrome (ui.perfetto.dev, chrome://tracing), a table of jobs, a log in the Standard Workload
-    Format, or the jobs.csv of Batsim 4.2.1 (docs/exports.md).
+    SCHEDULE is a file, or a folder of `ronda run`. The output is a timeline of every GPU for
+    Perfetto or Chrome (ui.perfetto.dev, chrome://tracing), a table of jobs, a log in the Standard
+    Workload Format, or the jobs.csv of Batsim 4.2.1 (docs/exports.md).
     """
     if answer is None:
         if was_given("name"):

@@ -1,4 +1,4 @@
-"""``ronda frontier``: how low a mean JCT each policy reaches with how much energy."""
+"""``ronda frontier``: the lowest mean JCT that each policy reaches with a given energy."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -73,11 +73,12 @@ def command(
 ) -> int:
     """Sweep the energy budget of INSTANCEs and compare policies at equal energy.
 
-    Every run has a process of its own and adds one line to results.jsonl. Stopped or killed, the
-    same command goes on; other policies, budgets or variations are added to what is in the folder.
+    Every run has its own process and adds one line to results.jsonl. After a stop or a kill, the
+    same command resumes; other policies, budgets or variations are added to the contents of the
+    folder.
 
-    There is a run for each policy, budget and seed, --jobs of them side by side; progress stands on
-    stderr, in a log once a minute.
+    There is a run for each policy, budget and seed, with --jobs of them in parallel; progress goes
+    to stderr, in a log once a minute.
     """
     factors, changes = parse_budgets(budgets), parse_changes(vary)
     against, runs = parse_comparators(comparators), How(**how)

@@ -1,4 +1,4 @@
-"""``ronda import-solution``: a round as another solver decided it."""
+"""``ronda import-solution``: a plan from another solver's solution of a round."""
 
 from pathlib import Path
 
@@ -34,12 +34,12 @@ def command(
     out: Path | None,
     as_json: bool,
 ) -> int:
-    """Make a checked plan of a SOLUTION that any solver found for the exported model of a ROUND.
+    """Make a checked plan from a SOLUTION that any solver found for the exported model of a ROUND.
 
-    `ronda export` writes the model; use the same --policy and --with. SOLUTION is the file of HiGHS
-    (raw or pretty), SCIP, CBC or Gurobi: a line has the name of a variable and its value. What
-    breaks a limit of the model is refused. The plan's gap is to the bound of ronda's own price
-    engine.
+    `ronda export` writes the model; use the same --policy and --with. SOLUTION is a file from HiGHS
+    (raw or pretty), SCIP, CBC or Gurobi: each line has the name of a variable and its value. A
+    solution that breaks a limit of the model is refused. The plan's gap is relative to the bound of
+    ronda's own price engine.
     """
     from ronda.cli.load import milp_question
     from ronda.cli.load import round_ as load_round

@@ -76,10 +76,10 @@ def command(
     """Drive a policy over the whole horizon of INSTANCE, a packaged name or a file.
 
     With --out, the folder gets schedule.json.zst, metrics.json, and figures with their numbers.
-    Decisions are recorded as they are made: after a kill, the same command goes on.
+    Decisions are recorded as they are made, so the same command resumes after a kill.
 
-    It takes seconds by queues, and minutes by policies that solve or search in every round;
-    progress stands on stderr, in a log once a minute.
+    Queue policies take seconds, and policies that solve or search in every round take minutes;
+    progress goes to stderr, in a log once a minute.
     """
     instance = load_instance(source)
     loaded = {source: (instance, fingerprint(instance))}

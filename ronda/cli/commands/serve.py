@@ -46,9 +46,9 @@ def command(
 ) -> None:
     """Decide the rounds that are posted to /plan, in warm processes, until interrupted.
 
-    With --json it says where it listens, once it does. /healthz tells whether it is there, /metrics
-    counts for Prometheus, /openapi.json says what may be asked. A round that nobody decides in time
-    is answered with what runs.
+    With --json, the command prints its address once it listens. /healthz reports whether the
+    service is up, /metrics has counts for Prometheus, and /openapi.json describes the requests. A
+    round that is not decided in time is answered with the running jobs as they are.
     """
     limits = ServerLimits(
         host=host,

@@ -1,4 +1,4 @@
-"""``ronda show-versions``: what a bug report needs to say."""
+"""``ronda show-versions``: the versions that a bug report should state."""
 
 from ronda.bench.runs.provenance import commit, host
 from ronda.cli.command import taught
@@ -11,7 +11,7 @@ from ronda.solvers.versions import versions
 @taught("show-versions", "ronda show-versions")
 @json_option
 def command(as_json: bool) -> int:
-    """Show the versions of ronda, of what it rests on, and the kind of machine."""
+    """Show the versions of ronda and its dependencies, and the kind of machine."""
     facts = {**versions(), "commit": commit(), **host()}
     fields = {"versions": versions(), "commit": commit(), "host": host()}
     return show(Report(fields, [Table.facts(facts)]), as_json=as_json)

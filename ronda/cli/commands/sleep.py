@@ -1,4 +1,4 @@
-"""``ronda sleep``: which nodes sleep, on a demand series."""
+"""``ronda sleep``: decisions about sleeping nodes on a demand series."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,27 +47,27 @@ def command(
     as_json: bool,
     **draw: float,
 ) -> None:
-    """Decide which nodes of SERIES sleep, step by step, and say what comes of it.
+    """Decide which nodes of SERIES sleep, step by step, and report the outcome.
 
-    SERIES is how many nodes jobs need over time: a packaged one (earth-2020-09) or a file. The
-    policies are
+    SERIES gives the number of nodes that jobs need over time: a packaged series (earth-2020-09) or
+    a file. The policies are
 
     \b
-    ces         Helios's controller. cluster=venus|earth|saturn|uranus|philly: whose
-                parameters; forecast=published (of the series; has seen the future),
-                leaking, boosted, seasonal or last
+    ces         Helios's controller. cluster=venus|earth|saturn|uranus|philly: the
+                origin of its parameters; forecast=published (with the series; it
+                has seen the future), leaking, boosted, seasonal or last
     vanilla     a node sleeps as soon as it is not needed
-    lot-sizing  on causal forecasts. price: of a wake-up, in nodes awake for a
-                step; eps, lead: for `lead` steps nothing is missing with
-                probability 1 - eps; keep: steps for which sleep must pay; hours:
-                how far it plans; forecast=boosted, seasonal or last; history: an
-                earlier series to learn from
-    oracle      the bound: it KNOWS THE FUTURE. price; lead: steps that nodes wake
-                early
+    lot-sizing  plans on causal forecasts. price: cost of a wake-up, in nodes awake
+                for a step; eps, lead: for `lead` steps nothing is missing with
+                probability 1 - eps; keep: steps in which sleep must pay off;
+                hours: how far it plans; forecast=boosted, seasonal or last;
+                history: an earlier series to learn from
+    oracle      the bound: it KNOWS THE FUTURE. price; lead: steps by which nodes
+                wake early
 
-    Needs are those of the trace whatever is asleep: jobs that wait are counted, not moved. What
-    nodes draw is assumed; set what yours draw. A month takes a second by ces and vanilla, about
-    ten by lot-sizing.
+    The needed nodes are those of the trace, whatever sleeps: waiting jobs are counted, but not
+    moved. The draw of nodes is assumed; set the values of yours. A month takes about a second with
+    ces and vanilla, and ten with lot-sizing.
     """  # noqa: D301 (click reads the \b)
     from ronda.bench.sleeping.lines import line_of, sleep_report
     from ronda.bench.tables import write_tables
@@ -83,7 +83,7 @@ def command(
         raise InputError(label(out), "results of before", "a new folder, or --force")
     series, node = demand(source), taken(NodeDraw, draw)
     for policy in policies:
-        controller(policy)  # a wrong one is told before any work
+        controller(policy)  # refuses a wrong one before any work
     lines = []
     for policy in dict.fromkeys(policies):
         with waiting(f"{source}: {policy}"):

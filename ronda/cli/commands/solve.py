@@ -94,13 +94,13 @@ def command(
     out: Path | None,
     as_json: bool,
 ) -> int:
-    """Decide one ROUND: who runs now, on which GPUs, how fast.
+    """Decide one ROUND: which jobs run now, on which GPUs, and how fast.
 
-    Objectives compare between plans for one ROUND: the default one, rank, is scaled by all its
-    jobs and GPUs.
+    Objectives are comparable only between plans for the same ROUND: the default objective, rank, is
+    scaled by all jobs and GPUs of the round.
 
-    ROUND is a file, a packaged round, or - for JSON on stdin; then the plan goes to stdout as one
-    line of JSON, so that any program can use ronda as its solver.
+    ROUND is a file, a packaged round, or - for JSON on stdin. With -, the plan goes to stdout as
+    one line of JSON, so that any program can use ronda as its solver.
     """
     round_ = load_round(source)
     made = with_rules(make_policy(policy), extra, "--with")
@@ -134,16 +134,16 @@ def command(
 
 
 def _question(name: str) -> Any:
-    """Import what answers a question about a round, by the name of its option; it loads HiGHS."""
+    """Import the function that answers a question about a round, by its option; it loads HiGHS."""
     if (found := declared("answers").get(name)) is None:
         raise InputError(f"--{name}", "no ronda.questions", "a ronda with this package")
     return found.load(f"--{name}")
 
 
 def _names(out: Path | None, number: int) -> list[Path]:
-    """Return the files of so many plans, ``plan.json``, ``plan-2.json``, ...; none without a name.
+    """Return the files of `number` plans, ``plan.json``, ``plan-2.json``, ...; none without `out`.
 
-    InputError tells of one that exists, before any work.
+    Raise InputError before any work if one of the others exists.
     """
     if out is None:
         return []

@@ -1,4 +1,4 @@
-"""``ronda whatif``: what changes to a cluster or its jobs would do to a round's plan."""
+"""``ronda whatif``: the effect of changes to a cluster or its jobs on a round's plan."""
 
 import re
 from pathlib import Path
@@ -48,7 +48,7 @@ def _more(text: str) -> tuple[str, int] | None:
 
 
 def _cap(text: str) -> tuple[float | None, float | None] | None:
-    """Return watts, or a share of the cap that there is."""
+    """Return watts, or a share of the current cap."""
     match = re.fullmatch(r"\s*(\d*\.?\d+(?:e\d+)?)\s*(k?W)?\s*", text, re.ASCII | re.IGNORECASE)
     number = float(match[1]) if match else 0.0
     if match is None or not 0 < number < 1e15:
@@ -144,12 +144,12 @@ def command(
 ) -> int:
     """Say what changes would do to a ROUND's plan: each alone, and all of them together.
 
-    Values are those of the round as it is, so that objectives compare: more GPUs, a higher cap or
-    another job never show a loss. What the prices had foretold stands beside what was found. Every
-    option for a change may be given again.
+    Values are those of the unchanged round, so that objectives are comparable: more GPUs, a higher
+    cap or another job never show a loss. The effects that the prices predicted are shown next to
+    the actual ones. Every option for a change can be repeated.
 
-    Of an INSTANCE it is a round of its run by the policy. How a whole run changes is a comparison
-    of instances: 'ronda run', 'ronda compare'.
+    With an INSTANCE, the round is taken from its run by the policy. To see how a whole run changes,
+    compare instances with 'ronda run' or 'ronda compare'.
     """
     if out is not None and out.exists():
         for name in FILES:

@@ -1,1 +1,1 @@
-"""``ronda bench``: diff, registry, versions."""
+"""``ronda bench``: comparisons with earlier results."""

@@ -1,4 +1,4 @@
-"""``ronda bench diff``: what changed between two folders of results."""
+"""``ronda bench diff``: the changes between two folders of results."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from ronda.cli.output import show
 def command(before: Path, after: Path, as_json: bool) -> int:
     """Say what changed between the results in two folders, beyond noise.
 
-    Runs of the same instance, changes, policy and seed are pairs. The exit code is 1 if a run fails
-    that did not, or a figure is worse beyond noise; docs/statistics.md says when that is.
+    Runs with the same instance, changes, policy and seed are paired. The exit code is 1 if a run
+    fails that did not fail before, or if a figure is worse beyond noise (see docs/statistics.md).
     """
     return show(difference(results_in(before), results_in(after)).report(), as_json=as_json)

@@ -1,4 +1,4 @@
-"""``ronda instances check``: whether a file is in order and an answer keeps every rule."""
+"""``ronda instances check``: a check of a file, or of whether an answer keeps every rule."""
 
 import click
 
@@ -27,7 +27,7 @@ from ronda.instances.tables.table import Report
 @click.argument("answer", metavar="[ANSWER]", type=click.Path(), required=False)
 @json_option
 def command(source: str, answer: str | None, as_json: bool) -> int:
-    """Check FILE, and an ANSWER to it: a schedule to an instance, a plan to a round.
+    """Check FILE, or an ANSWER to it: a schedule for an instance, or a plan for a round.
 
     The checker shares no arithmetic with the solvers. The exit code is 1 if a rule is broken.
     """

@@ -1,4 +1,4 @@
-"""``ronda instances convert``: published traces become instance files."""
+"""``ronda instances convert``: instance files from published traces and tables of jobs."""
 
 from dataclasses import replace
 from inspect import signature
@@ -37,7 +37,7 @@ OWN = {
         ("pollux", "pollux", "Read a workload of Pollux's simulator: elastic jobs."),
     )
 }
-"""Readers of published traces in the core."""
+"""The core's readers of published traces."""
 
 
 @click.group(
@@ -55,7 +55,7 @@ OWN = {
 def command() -> None:
     """Convert a published trace, or any table of jobs, into an instance file.
 
-    What each reader keeps, and how the literature cuts the trace, is told by its own help.
+    Each reader's own help says what it keeps, and how the literature cuts the trace.
     """
 
 
@@ -74,13 +74,13 @@ _name_option = click.option("--name", help="Name of the instance; otherwise that
 
 
 def _rows(given: dict[str, Any], usual: Filters) -> Filters:
-    """Return the usual filters with the given ones, which are removed from `given`."""
+    """Return the default filters with the given ones, which are removed from `given`."""
     asked = {name: value for name in _ROWS if (value := given.pop(name)) is not None}
     return replace(usual, **asked)
 
 
 def _reading(trace: str, found: Plugin) -> click.Command:
-    """Return the command that reads a trace: the parameters of its reader are options."""
+    """Return the command that reads a trace; the parameters of its reader are options."""
     read = found.load(f"ronda instances convert {trace}")
     source, *_ = signature(read).parameters
     filters = signature(read).parameters.get("filters")
@@ -116,7 +116,7 @@ _MACHINES = {
     "gpus_per_node": "--gpus-per-node",
     "gpu": "--gpu",
 }
-"""Options that say what ``--cluster`` says."""
+"""The options that ``--cluster`` replaces."""
 
 OWN_GPU = "name=H100,memory_gib=80,idle_w=60,busy_w=700,host_idle_w=500"
 GPU = Parsed("gpu", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", read_machine)
@@ -197,13 +197,14 @@ def table(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Read any table with a job a row: CSV, Parquet, Slurm's sacct, Standard Workload Format.
+    """Read any table with a job per row: CSV, Parquet, Slurm's sacct, Standard Workload Format.
 
-    Jobs are rigid and run for as long as they did. Rows that cannot be jobs are dropped; the
-    summary says how many, and why. A job that ran several times under one id is one each time.
+    Jobs are rigid and run for as long as they did originally. Rows that cannot be jobs are dropped;
+    the summary says how many, and why. A job that ran several times under one id counts as several
+    jobs.
 
-    With --cluster the machines are your own, and jobs may have weights, deadlines, GPU types and
-    measured rates; such a table also becomes a round.
+    With --cluster, the machines are your own, and jobs may have weights, deadlines, GPU types and
+    measured rates; such a table can also become a round.
     """
     if picture is not None:
         need("--picture", "matplotlib")

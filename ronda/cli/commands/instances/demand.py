@@ -1,4 +1,4 @@
-"""``ronda instances demand``: how many nodes a schedule used, as a demand series."""
+"""``ronda instances demand``: the number of nodes that a schedule used, as a demand series."""
 
 from pathlib import Path
 
@@ -17,10 +17,10 @@ from ronda.cli.options import Source, write_options
 @click.argument("schedule", metavar="SCHEDULE", type=click.Path(path_type=Path))
 @write_options
 def command(source: str, schedule: Path, out: Path, as_json: bool) -> None:
-    """Tell how many nodes SCHEDULE used on INSTANCE, every ten minutes.
+    """Count the nodes that SCHEDULE used on INSTANCE, every ten minutes.
 
-    Such a series is the HISTORY of policies that let nodes sleep, and what `ronda sleep` decides
-    on.
+    Such a demand series is the HISTORY of policies that let nodes sleep, and the input of `ronda
+    sleep`.
     """
     from ronda.cli.load import instance, schedule_of
     from ronda.cli.output import show

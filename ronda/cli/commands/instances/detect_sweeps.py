@@ -48,10 +48,11 @@ def command(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Find repetitive jobs in FILE, a trace as CSV, as hyper-parameter tuning submits them.
+    """Find repetitive jobs, such as those of hyper-parameter tuning, in FILE, a trace as CSV.
 
-    A group has one user and virtual cluster, one number of GPUs, submissions in a burst and similar
-    names. Beside the shares of GPU-hours stand those of the Vector Institute (HFTA, MLSys 2021).
+    The jobs of a group have the same user, virtual cluster and number of GPUs, similar names, and
+    submissions in a burst. The Vector Institute's shares of GPU-hours are listed for comparison
+    (HFTA, MLSys 2021).
 
     \b
     Columns, as `ronda instances convert helios` reads them:
@@ -61,10 +62,10 @@ def command(
       duration_s    seconds                    duration
       user                                                     (may be missing)
       vc            virtual cluster            tenant          (may be missing)
-      name          what the job is called     job_name        (may be missing)
+      name          name of the job            job_name        (may be missing)
 
-    Where users or names are missing, bursts of different users or programs cannot be told apart,
-    and too much is found.
+    If users or names are missing, bursts of different users or programs look alike, and the command
+    finds too many.
     """  # noqa: D301  (click wants the character)
     from ronda.cli.output import show
     from ronda.instances.files.storage import write_bytes

@@ -34,10 +34,11 @@ from ronda.instances.instance import Instance
 def command() -> None:
     """Generate rounds, horizons, sweeps or demand series; the same arguments give the same file.
 
-    Three kinds of parameters, independent of each other. Size: --jobs, --gpus. Severity: how hard
-    the limits on GPUs, watts and joules bind. Structure: what the machine room and the jobs are
-    like, plain by default (one rack, one pool, no deadline, a restart costs 30 s); turn one
-    parameter at a time to see what a policy makes of it. A horizon can have faults as well.
+    There are three independent kinds of parameters. Size (--jobs, --gpus) sets the numbers.
+    Severity sets how hard the limits on GPUs, watts and joules bind. Structure describes the
+    machine room and the jobs, which are plain by default (one rack, one pool, no deadline, a
+    restart costs 30 s); change one parameter at a time to see its effect on a policy. A horizon can
+    also have faults.
     """
 
 
@@ -57,7 +58,7 @@ _CAUSES = {
     "slowest": ("stragglers",),
     "silence_s": ("silences",),
 }
-"""What breaks where a parameter of faults matters."""
+"""The faults that each parameter of faults affects."""
 
 
 def _refuse_idle(given: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""``ronda instances show``: what an instance or a round holds."""
+"""``ronda instances show``: the contents of an instance or a round."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @force_option
 @json_option
 def command(source: str, topology: bool, out: Path | None, as_json: bool) -> int:
-    """Show what NAME holds: a packaged instance, round or demand series, or a file."""
+    """Show the contents of NAME: a packaged instance, round or demand series, or a file."""
     from ronda.cli.load import question
     from ronda.cli.output import show
     from ronda.instances.files.contents import document_report

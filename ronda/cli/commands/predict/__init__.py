@@ -1,1 +1,1 @@
-"""``ronda predict``: train, errors."""
+"""``ronda predict``: training of predictors, and errors in declared sizes."""

@@ -17,8 +17,8 @@ from ronda.cli.options import instance_argument, seed_option, write_options
 def command(source: str, seed: int, out: Path, as_json: bool) -> None:
     """Let the jobs of INSTANCE declare sizes that are as wrong as Helios found predictions to be.
 
-    10 % of jobs by up to 10 %, 40 % by 10-50 %, 20 % by 50-100 %, 20 % by 1-10 times and 10 % by
-    10-100 times their size, either way.
+    10 % of jobs are wrong by up to 10 % of their size, 40 % by 10-50 %, 20 % by 50-100 %, 20 % by
+    1-10 times and 10 % by 10-100 times their size, in either direction.
     """
     from ronda.formulations.prediction.helios_errors import with_errors
 

@@ -18,7 +18,7 @@ MEANINGS = {
     "error": "mean |log(believed / true)|",
     "coverage": "share within 10-90 % as believed",
 }
-"""What the table says of a calibration."""
+"""The figures of a calibration in the table, with their labels."""
 
 
 @taught(
@@ -47,10 +47,10 @@ def command(
 ) -> int:
     """Train a predictor of sizes on the rigid jobs of INSTANCE, as Helios' QSSF service does.
 
-    Trees (LightGBM) on user, virtual cluster, name, GPUs, time and what went before, mixed with a
-    rolling estimate. The first 80 % of the jobs are fitted, errors are learnt from the others, and
-    the last 10 % judge. Traces become instances by: ronda instances convert.
-    That of venus-vcvgl takes a few seconds.
+    The predictor mixes trees (LightGBM) on user, virtual cluster, name, GPUs, time and earlier jobs
+    with a rolling estimate. It fits the first 80 % of the jobs, learns errors from the others, and
+    is judged on the last 10 %. `ronda instances convert` turns traces into instances. Training on
+    venus-vcvgl takes a few seconds.
     """
     from ronda.instances.files import fits as predictors
     from ronda.solvers.fitting.size_predictor import train

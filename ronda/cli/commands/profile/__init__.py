@@ -1,1 +1,1 @@
-"""``ronda profile``: list, show, fit."""
+"""``ronda profile``: fitted models, and fits of new ones."""

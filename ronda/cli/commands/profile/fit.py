@@ -113,8 +113,8 @@ def command(
       model         application                network, app; with dataset, optimizer
       gpu_type      type of GPU                gpu
 
-    Errors are relative; each row was also left out once and predicted from the others. What the
-    rows cannot tell is fixed, with a warning that has a name.
+    Errors are relative; each row was also left out once and predicted from the others. Parameters
+    that the rows cannot determine are fixed, with a named warning.
     """  # noqa: D301  (click wants the character)
     most = options["max_local_batch"]
     if most is not None and not math.isfinite(most):
@@ -142,7 +142,7 @@ def command(
 
 
 def tell_fits(fits: Fits, out: Path, *tables: Table, as_json: bool) -> None:
-    """Print the errors of fits and more tables, with warnings on stderr; or all for programs."""
+    """Print the errors of fits and more tables, with warnings on stderr, or everything as JSON."""
     warned: dict[str, list[str]] = {}
     for fit in fits.fits:
         for remark in fit.remarks:

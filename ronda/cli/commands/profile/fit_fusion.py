@@ -74,8 +74,8 @@ def command(
       precision     or another variant of it   variant, width_shrink_S
       gpu_type      type of GPU                gpu, device
 
-    A step may be an iteration or an epoch, in any unit of time: the curve has the same. Errors are
-    relative; each row was also left out once and predicted from the others.
+    A step may be an iteration or an epoch, in any unit of time; the curve has the same unit. Errors
+    are relative; each row was also left out once and predicted from the others.
     """  # noqa: D301  (click wants the character)
     from ronda.systems.hfta.fit import fit_sharing, laws_table
 

@@ -17,8 +17,8 @@ from ronda.instances.tables.table import Report
 def command(word: str, as_json: bool) -> int:
     """List the packaged models with their errors, or those whose name contains WORD.
 
-    Without WORD the batch sizes of a power curve stand in one line: errors are the median over
-    them.
+    Without WORD, one line covers all batch sizes of a power curve, and its errors are their
+    medians.
     """
     found = fitted(word)
     if not found:

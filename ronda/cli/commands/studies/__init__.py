@@ -1,1 +1,1 @@
-"""Studies: laid in a folder, shown as a page, and held against what was published."""
+"""Studies: created in a folder, shown as a page, and compared with published results."""

@@ -1,4 +1,4 @@
-"""``ronda init``: a small study in a new folder, to run as it is and then to change."""
+"""``ronda init``: a small study in a new folder, to run unchanged and then adapt."""
 
 from pathlib import Path
 
@@ -70,7 +70,7 @@ clean:
 """
 
 FILES = {"suite.toml": SUITE, "policy.py": POLICY, "Makefile": MAKEFILE}
-"""What is written beside ``instance.json``."""
+"""The files that are written in addition to ``instance.json``."""
 
 
 @taught("init", "ronda init my-study", "ronda init my-study --seed 7")
@@ -78,10 +78,10 @@ FILES = {"suite.toml": SUITE, "policy.py": POLICY, "Makefile": MAKEFILE}
 @seed_option
 @json_option
 def command(out: Path, seed: int, as_json: bool) -> None:
-    """Lay a study in FOLDER, a new or empty one: an instance, a suite, a policy and a Makefile.
+    """Create a study in FOLDER, new or empty: an instance, a suite, a policy and a Makefile.
 
-    `make` in it checks them and runs the comparison. The instance is generated: 12 jobs on 16 GPUs;
-    put your own in its place.
+    `make` in FOLDER checks them and runs the comparison. The instance is generated, with 12 jobs on
+    16 GPUs; replace it with your own.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         what = "a folder with files" if out.is_dir() else "a file"

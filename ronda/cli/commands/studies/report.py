@@ -12,7 +12,7 @@ from ronda.instances.errors import need
 from ronda.instances.tables.table import Report
 
 PACKAGES = ("itables", "jinja2", "plotly")
-"""What a page needs."""
+"""The packages that a page requires."""
 
 
 @taught(
@@ -25,8 +25,8 @@ PACKAGES = ("itables", "jinja2", "plotly")
 def command(folder: Path, as_json: bool) -> int:
     """Show the results in FOLDER as one HTML page that needs no network: FOLDER/report.html.
 
-    FOLDER is one of compare, frontier, anytime or run. The page has tables, charts, each run round
-    by round, and how all of it was made; what is missing is named in it.
+    FOLDER comes from compare, frontier, anytime or run. The page has tables, charts, each run round
+    by round, and the provenance of all numbers; it also names missing parts.
     """
     page = written(folder)
     fields = {"page": str(page), "bytes": page.stat().st_size}
@@ -34,7 +34,7 @@ def command(folder: Path, as_json: bool) -> int:
 
 
 def written(folder: Path) -> Path:
-    """Write the page of a folder, with a bar, and return where it is."""
+    """Write the page of a folder while showing a progress bar, and return the page's path."""
     need("ronda report", *PACKAGES)
     from ronda.bench.report.page import write_report
 

@@ -1,4 +1,4 @@
-"""``ronda reproduce``: published figures of other systems beside ours."""
+"""``ronda reproduce``: published figures of other systems next to ours."""
 
 from pathlib import Path
 
@@ -19,10 +19,10 @@ from ronda.instances.files.storage import label, read_bytes, write_bytes
 from ronda.instances.tables.table import Report
 
 LAST = PACKAGED.parent / "reproduced.json"
-"""The figures of the last run of each claim, as they come with the package."""
+"""The packaged figures of each claim's last run."""
 
 PART = "reproduction"
-"""The name of the marks between which a page has the tables."""
+"""The name of the marks that enclose the tables in a page."""
 
 
 @taught(
@@ -60,17 +60,17 @@ def command(
     jobs: int,
     as_json: bool,
 ) -> None:
-    """Measure what was published of other systems, and say what is met.
+    """Measure what was published about other systems, and say which claims are met.
 
-    SYSTEM is powerflow, ones, hfta, helios, hermes, pollux, sia, gavel, shockwave, or one claim of
-    theirs; without any, all. Claims that take longer than ten minutes run only if they are named;
-    others of theirs show their last figure, with version and date. Everything takes some 25
-    minutes on two cores. Stopped or killed, the same command goes on.
+    SYSTEM is powerflow, ones, hfta, helios, hermes, pollux, sia, gavel, shockwave, or the name of
+    one claim; without any, all claims are measured. Claims that take longer than ten minutes run
+    only if they are named; otherwise their last figure is shown, with version and date. The whole
+    takes some 25 minutes on two cores. After a stop or a kill, the same command resumes.
     """
     known = claims()
     wanted = chosen(known, names)
     for page in into:
-        fill_file(page, PART)  # one without the marks is told before any work
+        fill_file(page, PART)  # refuses a page without the marks before any work
     figures = recorded(read_bytes(LAST), label(LAST)) if LAST.exists() else {}
     if not listed:
         asked = [c for c in wanted if c.words and (c.minutes <= LONG_MIN or c.name in names)]
@@ -86,7 +86,7 @@ def command(
 
 
 def _measured(asked: list[Claim], out: Path, jobs: int) -> dict[str, Figure]:
-    """Carry out each command once, and return the figures of all claims that ask for it."""
+    """Run each command once, and return the figures of all claims that need it."""
     found: dict[str, Figure] = {}
     with hold(out, "reproduction"):
         commands = dict.fromkeys(claim.words for claim in asked)
@@ -100,7 +100,7 @@ def _measured(asked: list[Claim], out: Path, jobs: int) -> dict[str, Figure]:
 
 
 def _fields(claim: Claim, figure: Figure | None) -> dict[str, object]:
-    """Return a claim for programs, with its figure and the verdict."""
+    """Return a claim as fields for programs, with its figure and the verdict."""
     about = {name: getattr(claim, name) for name in ("name", "system", "what", "published", "sure")}
     told = {} if figure is None else msgspec.to_builtins(figure)
     return about | {"command": claim.words, "verdict": str(claim.verdict(figure))} | told
