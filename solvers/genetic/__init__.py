@@ -1,5 +1,5 @@
 """Genetic search over per-job choices, on DEAP.
 
-Here stand the search (`engine`) and its operators. Individuals are defined in
-`ronda.formulations.genes`. Both load DEAP and are imported by module path.
+The package holds the search (`engine`) and its operators (`operators`). Individuals are defined in
+`ronda.formulations.genes`. Both modules load DEAP, so import them by module path.
 """

@@ -1,7 +1,7 @@
 """Evolutionary search over each job's batch, GPUs and clock: DEAP's (mu + lambda) algorithm.
 
-DEAP draws from Python's global `random`, whose state a search saves, seeds and restores. Other
-threads must not draw from it meanwhile, or the plan is not repeatable.
+DEAP draws from Python's global `random`. A search saves its state, seeds it and restores it
+afterwards. The plan is repeatable only if no other thread draws from it during the search.
 """
 
 import random
@@ -29,13 +29,13 @@ creator.create("Individual", list, fitness=creator.Worth)
 class EvolutionSettings:
     """Parameters of the evolution."""
 
-    population: int = 24  # individuals in each generation, and children of it; at least 4
-    crossover: float = 0.5  # probability of a child to have two parents
-    mutation: float = 0.5  # probability of a child to be a mutant of one
-    improved: int = 6  # children of a generation, the best, that are filled
-    exchanges: int = 0  # of two jobs, tried at most for each of these
-    kept: int = 1  # of the best individuals, returned
-    priced: bool = False  # whether most of the first generation are responses to the prices
+    population: int = 24  # individuals, and also children, per generation; at least 4
+    crossover: float = 0.5  # probability that a child has two parents
+    mutation: float = 0.5  # probability that a child is a mutant of one parent
+    improved: int = 6  # number of best children per generation that are filled
+    exchanges: int = 0  # most exchanges of two jobs tried per filled child
+    kept: int = 1  # number of best individuals returned
+    priced: bool = False  # whether most of the first generation responds to prices
 
     def __post_init__(self) -> None:
         """Refuse impossible parameters."""
@@ -43,7 +43,7 @@ class EvolutionSettings:
 
 
 def check_settings(place: str, given: Any) -> None:
-    """Refuse impossible parameters of an evolution, which are attributes of `given`."""
+    """Refuse impossible parameters of an evolution; `given` has them as attributes."""
     leasts = {"population": 4, "improved": 0, "exchanges": 0, "kept": 1}
     for name, least in leasts.items():
         value = getattr(given, name, least)
@@ -61,8 +61,8 @@ def check_settings(place: str, given: Any) -> None:
 class Evolved:
     """The result of a search."""
 
-    best: Rows  # (N, J) the best genomes, best first
-    objective: float  # worth of the first (values less moves)
+    best: Rows  # (N, J) best genomes, best first
+    objective: float  # net value of the first genome (values minus the loss of moves)
     generations: int
     evaluations: int
     stop: StopReason
@@ -71,7 +71,7 @@ class Evolved:
 
 
 def toolbox(genes: Genes, settings: EvolutionSettings) -> base.Toolbox:
-    """Return the operators of the search; `map` hands all individuals to `evaluate` together."""
+    """Return the operators of the search; `map` passes all individuals to `evaluate` together."""
     box, free = base.Toolbox(), genes.free.tolist()
     box.register("draw", operators.random_genome, genes, free)
     box.register("respond", operators.respond, genes)
@@ -116,16 +116,17 @@ def evolve(
     seed: int,
     deadline: Deadline,
 ) -> Evolved:
-    """Search for the genome of the greatest worth within all limits; some job has a choice.
+    """Search for the genome of greatest net value within all limits.
 
-    The same arguments give the same trajectory, unless `stop` looks at the clock.
+    At least one job must have a choice. The same arguments give the same trajectory, unless `stop`
+    reads the clock.
 
     Parameters
     ----------
     starts
-        Genomes to start from; they are repaired. The result is never worse than any.
+        Repaired genomes to start from. The result is never worse than any of them.
     deadline
-        The clock for times of incumbents; `stop` ends the search in time.
+        Deadline whose clock gives the times of incumbents. `stop` ends the search in time.
     """
     with own_random(seed):
         return _evolve(genes, starts, settings, stop, deadline)
@@ -153,7 +154,7 @@ def _evolve(
                 size,
                 settings.crossover,
                 settings.mutation,
-                generations,  # none before the first, then one at a time, to look at the clock
+                generations,  # none at first, then one at a time, to read the clock
                 stats=diary.stats,
                 halloffame=fame,
                 verbose=False,
@@ -180,7 +181,7 @@ def _evolve(
 
 
 class _Diary:
-    """The notes on an evolution, generation by generation."""
+    """The record of an evolution, generation by generation."""
 
     def __init__(self, deadline: Deadline) -> None:
         self.deadline, self.logbook, self.evaluations = deadline, tools.Logbook(), 0
@@ -201,7 +202,7 @@ class _Diary:
         )
 
     def note(self, log: tools.Logbook, fame: tools.HallOfFame) -> None:
-        """Note the last generation, and a better incumbent."""
+        """Record the last generation, and the incumbent if it is better."""
         now, best = self.deadline.elapsed(), float(fame[0].fitness.values[0])
         self.generation_s, self.ended_s = now - self.ended_s, now
         if not self.incumbents or best > self.incumbents[-1][1]:

@@ -1,6 +1,6 @@
 """The operators on individuals that DEAP calls: repair, fill, crossover, mutation.
 
-Repair and fill are those of the price engine (`ronda.solvers.prices.fill`).
+Repair and fill follow the price engine (`ronda.solvers.prices.fill`).
 """
 
 import random
@@ -29,11 +29,11 @@ SPREAD = 0.2
 
 
 def repair(genes: Genes, genome: Rows, kept: Sequence[int] = ()) -> Rows:
-    """Return the genome within all limits, if that is possible.
+    """Return a genome shrunk to fit within all limits, if that is possible.
 
-    Jobs shrink along `Genes.down` of the most over-used resource, the least loss per unit freed
-    first. The jobs `kept` shrink only where no other one can, as the loss of one job is often less
-    per unit than the growth of another, which would be undone.
+    Jobs shrink along `Genes.down` of the most over-used resource. The step with the least loss per
+    freed unit comes first. The jobs in `kept` shrink only where no other job can. Otherwise repair
+    would often undo their growth, because one job's loss per unit is less than another's gain.
     """
     problem, rows = genes.problem, genome
     spared = np.zeros(problem.jobs, dtype=bool)
@@ -53,7 +53,7 @@ def repair(genes: Genes, genome: Rows, kept: Sequence[int] = ()) -> Rows:
 
 
 def _shrink(genes: Genes, rows: Rows, resource: int, excess: float, spared: Mask) -> Rows:
-    """Take the mildest steps down until the excess of a resource is freed."""
+    """Take the steps down of least loss until the excess of a resource is freed."""
     target = genes.down[resource, rows]
     freed = genes.use[resource, rows] - genes.use[resource, target]
     if (freed[~spared] > 0).any():
@@ -69,13 +69,13 @@ def _shrink(genes: Genes, rows: Rows, resource: int, excess: float, spared: Mask
 
 
 def fill_genome(genes: Genes, genome: Rows, exchanges: int) -> Rows:
-    """Return the feasible genome with free capacity spent, by steps and exchanges of two jobs."""
+    """Spend the free capacity of a feasible genome by steps and by exchanges of two jobs."""
     blocks = needed_blocks(genes.problem, genes.prices, genome)
     return spend(genes.problem, genes.prices, genome, blocks, exchanges)
 
 
 def random_genome(genes: Genes, free: Sequence[int]) -> Rows:
-    """Return a genome in which every job has a row at random, or none, as far as they fit."""
+    """Return a genome in which every job has a random row, or none, as far as the rows fit."""
     genome = np.full(genes.problem.jobs, -1)
     starts, must = genes.problem.start, genes.problem.must
     forced = np.flatnonzero(must)
@@ -87,7 +87,7 @@ def random_genome(genes: Genes, free: Sequence[int]) -> Rows:
 
 
 def respond(genes: Genes) -> Rows:
-    """Return the jobs' best responses to disturbed prices, as far as they fit.
+    """Return the jobs' best responses to disturbed prices, as far as the responses fit.
 
     Prices and the jobs' values are multiplied by lognormal factors of standard deviation `SPREAD`.
     """
@@ -109,7 +109,7 @@ def mate(genes: Genes, one: Any, other: Any) -> tuple[Any, Any]:
 
 
 def mutate(genes: Genes, individual: Any, *, free: Sequence[int]) -> tuple[Any]:
-    """Give some jobs another batch, number of GPUs, clock or place, with all that follows."""
+    """Change the batch, GPUs, clock or place of some jobs, then repair the genome."""
     genome = np.array(individual)
     hit = [random.choice(free) for _ in range(CHANGED)]
     for j in hit:
@@ -124,7 +124,7 @@ def evaluate(
 ) -> list[tuple[float]]:
     """Return the fitness of individuals, after filling the best few in place.
 
-    An individual that no repair makes feasible is worth less than an empty plan.
+    An individual that repair cannot make feasible gets a lower fitness than an empty plan.
     """
     if not individuals:
         return []
@@ -139,7 +139,7 @@ def evaluate(
 
 
 def best_different(individuals: list[Any], size: int) -> list[Any]:
-    """Return the best different individuals, with equal ones only if there are too few."""
+    """Return the best individuals without duplicates, unless there are too few different ones."""
     different = list({tuple(individual): individual for individual in individuals}.values())
     chosen: list[Any] = tools.selBest(different, size)
     return chosen + [random.choice(chosen) for _ in range(2 - len(chosen))]

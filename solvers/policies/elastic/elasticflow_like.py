@@ -1,4 +1,4 @@
-"""ElasticFlow-like: fewest GPUs that meet each deadline, then least GPU time wasted."""
+"""ElasticFlow-like: the fewest GPUs that meet each deadline, then more GPUs at least GPU time."""
 
 import math
 from bisect import bisect_right
@@ -21,24 +21,25 @@ from ronda.solvers.policies.elastic.optimus import remaining
 
 @dataclass(frozen=True)
 class ElasticFlowLike(Clocked):
-    """Meet deadlines with the fewest GPUs, then spend free ones where they cost least GPU time.
+    """Meet deadlines with the fewest GPUs, then give free GPUs to jobs that waste least GPU time.
 
-    After ElasticFlow (Gu et al., ASPLOS 2023) and its public code, in two steps at the jobs' own
-    batches and in the sizes of `Application.sizes`, powers of two except for what a job names:
+    The policy follows ElasticFlow (Gu et al., ASPLOS 2023) and its public code. It keeps the jobs'
+    own batches. GPU counts are those of `Application.sizes`: powers of two, and any count that a
+    job names. There are two steps:
 
-    1. minimum satisfactory shares by progressive filling (`FutureGpus`),
-       jobs by deadline;
-    2. jobs without GPUs get their least count, by deadline and submission; then again and again
-       the job whose next step adds the least GPU time ``n R / rate(n)`` per extra GPU takes it,
-       while its rate rises and GPUs are free.
+    1. Jobs get their minimum satisfactory shares by progressive filling (`FutureGpus`), in order of
+       deadline.
+    2. Jobs without GPUs get their least count, in order of deadline and submission. While GPUs are
+       free, the job whose next step adds the least GPU time ``n R / rate(n)`` per extra GPU takes
+       that step, if its rate rises.
 
-    There is no admission control: a job that cannot meet its deadline any more counts as one
+    There is no admission control. A job that can no longer meet its deadline counts as a job
     without a deadline.
 
     Notes
     -----
-    The published code sorts the steps by the GPU time that they *add*, largest first, although its
-    aim is little GPU time; here the least comes first (docs/policies.md compares both).
+    The published code sorts the steps by the GPU time that they *add*, largest first, although it
+    aims at little GPU time. This policy takes the smallest first (docs/policies.md compares both).
     """
 
     name: ClassVar[str] = "elasticflow-like"
@@ -48,7 +49,7 @@ class ElasticFlowLike(Clocked):
     takes_turns: ClassVar[bool] = True
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Decide how many GPUs every job gets."""
+        """Decide the number of GPUs of every job."""
         climb = GpuLadderClimb(round, own_batch_ladders(round, every=False), self.clocks(round))
         jobs = range(len(climb.ladders))
         work = remaining(round, climb)
@@ -65,7 +66,7 @@ class ElasticFlowLike(Clocked):
 
 
 def due(round: Round, climb: GpuLadderClimb, j: int) -> float:
-    """Return the seconds until a job's deadline, less the pause that it must count on."""
+    """Return the seconds until a job's deadline minus its expected pause, infinite without any."""
     state = climb.ladders[j].state
     if state.job.deadline_s is None:
         return float("inf")
@@ -80,7 +81,7 @@ def due(round: Round, climb: GpuLadderClimb, j: int) -> float:
 def satisfactory(
     climb: GpuLadderClimb, order: list[int], work: list[float], due_s: list[float]
 ) -> dict[int, int]:
-    """Return the step that each job with a deadline that can be met needs now (-1: none yet)."""
+    """Return the current step of each job whose deadline can be met (-1: no GPUs yet)."""
     by_pool: defaultdict[int, list[int]] = defaultdict(list)
     for j in order:
         if math.isfinite(due_s[j]):
@@ -98,7 +99,7 @@ def satisfactory(
 
 
 def grows(climb: GpuLadderClimb, j: int) -> bool:
-    """Return whether a job that has GPUs would be faster one step up."""
+    """Return whether a job with GPUs would be faster one step up."""
     step = climb.step[j]
     return (
         step >= 0
@@ -108,20 +109,20 @@ def grows(climb: GpuLadderClimb, j: int) -> bool:
 
 
 def added_gpu_s(climb: GpuLadderClimb, j: int, work: float) -> float:
-    """Return by how many GPU-seconds each GPU of a job's next step lengthens its GPU time."""
+    """Return the GPU-seconds that a job's next step adds to its GPU time, per added GPU."""
     ladder, step = climb.ladders[j], climb.step[j]
     few, more = ladder.gpus[step], ladder.gpus[step + 1]
     return (more * work / ladder.rate[step + 1] - few * work / ladder.rate[step]) / (more - few)
 
 
 class FutureGpus:
-    """Free GPUs of one pool over time, until the last deadline: progressive filling.
+    """Free GPUs of one pool over time, up to the last deadline, for progressive filling.
 
-    Each job takes the smallest level of GPUs at which it can still complete in time on what the
-    jobs before it leave free, as late as possible at that level and at the level below before.
+    Each job takes the smallest level of GPUs at which it can complete in time on the GPUs that
+    earlier jobs left free. It uses that level as late as possible, and the level below before that.
 
-    Time is cut at the deadlines `due_s` (seconds from now, above 0), or at quantiles of them if
-    there are more than `most_slots`.
+    Time is divided at the deadlines `due_s` (seconds from now, above 0), or at quantiles of them if
+    there are more than `most_slots` deadlines.
     """
 
     def __init__(self, gpus: int, due_s: list[float], most_slots: int = 64) -> None:
@@ -136,18 +137,18 @@ class FutureGpus:
     def fill(
         self, due_s: float, work: float, gpus: tuple[int, ...], rate: tuple[float, ...]
     ) -> int | None:
-        """Book GPUs for a job; return the step that it gets now (-1: none yet).
+        """Book GPUs for a job, and return its current step (-1: no GPUs yet).
 
-        None if no level meets the deadline: nothing is booked. `gpus` and `rate` (L,) are the
-        job's GPU counts, ascending, and its work per second at each of them.
+        Without a level that meets the deadline nothing is booked, and the result is None. `gpus`
+        (L,) are the job's GPU counts, ascending; `rate` (L,) is its work per second at each count.
         """
         slots = bisect_right(self._ends, due_s)
         if not slots or work > max(rate) * due_s:
             return None
         length, free = self._length[:slots], self.free[:slots]
-        counts, pace = self._of(gpus), np.array((0.0, *rate))  # of step + 1
+        counts, pace = self._of(gpus), np.array((0.0, *rate))  # index: step + 1
         top = np.maximum.accumulate(pace)
-        fastest = top.searchsorted(top)  # step + 1 of those up to each: more GPUs may be slower
+        fastest = top.searchsorted(top)  # best step + 1 up to each: more GPUs may be slower
         most = fastest.take(counts.searchsorted(free, side="right") - 1)
         if np.add.reduce(pace.take(most) * length) < work:
             return None
@@ -156,7 +157,7 @@ class FutureGpus:
             done = pace.take(booked) * length
             if np.add.reduce(done) >= work:
                 break
-        late = done[::-1].cumsum()[::-1]  # done from each slot to the deadline
+        late = done[::-1].cumsum()[::-1]  # work done from each slot to the deadline
         first = max(int(np.count_nonzero(late >= work)) - 1, 0)
         if first:
             booked[:first] = fastest.take(np.minimum(most[:first], level - 1))
@@ -167,7 +168,7 @@ class FutureGpus:
         return int(booked[0]) - 1
 
     def _of(self, gpus: tuple[int, ...]) -> Ints:
-        """Return GPU counts after a 0, as an array; many jobs have the same."""
+        """Return the array of 0 and the GPU counts, cached because many jobs share it."""
         if gpus not in self._counts:
             self._counts[gpus] = np.array((0, *gpus))
         return self._counts[gpus]

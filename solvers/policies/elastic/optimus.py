@@ -1,4 +1,4 @@
-"""Optimus with an oracle: one GPU each, then one more to the job that gains most time by it."""
+"""Optimus with an oracle: one GPU per job, then more GPUs where they save most time."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,13 +17,14 @@ from ronda.solvers.greedy.policy import Clocked
 
 @dataclass(frozen=True)
 class Optimus(Clocked):
-    """Give every job its least GPUs, then one more at a time to the largest gain in time.
+    """Give every job its least GPUs, then add one at a time where it saves most time.
 
-    As "Optimus+Oracle" in the artifact of Pollux (OSDI 2021), after Optimus (Peng et al., EuroSys
-    2018): in order of submission every job gets the fewest GPUs that it can run on (there, one);
-    then the job with the largest ``(t(n) - t(n + 1)) x remaining iterations`` gets one more while
-    any gain is above 0, with t the seconds of an iteration at the job's own batch. Remaining work
-    is that of the estimate. Counts without a measured speed are stepped over, at the gain per GPU.
+    The policy follows "Optimus+Oracle" in the artifact of Pollux (OSDI 2021), after Optimus (Peng
+    et al., EuroSys 2018). In order of submission every job gets the fewest GPUs that it can run on
+    (in the artifact, one). While any gain is above 0, the job with the largest
+    ``(t(n) - t(n + 1)) x remaining iterations`` gets one more GPU, where t is the seconds per
+    iteration at the job's own batch. Remaining work comes from the estimate. Counts without a
+    measured speed are skipped, and the gain is then per GPU.
     """
 
     name: ClassVar[str] = "optimus"
@@ -47,7 +48,7 @@ class Optimus(Clocked):
 
 
 def remaining(round: Round, climb: GpuLadderClimb) -> list[float]:
-    """Return the work that is left of each job of a climb, or guessed to be (`expected_left`)."""
+    """Return the known or guessed remaining work of each job of a climb (`expected_left`)."""
     at = {state.job.id: j for j, state in enumerate(round.jobs)}
     own, rate = [at[each.state.job.id] for each in climb.ladders], np.full(len(at), np.nan)
     rate[own] = [each.rate[0] for each in climb.ladders]
@@ -56,7 +57,7 @@ def remaining(round: Round, climb: GpuLadderClimb) -> list[float]:
 
 
 def gain(climb: GpuLadderClimb, j: int, work: float) -> float:
-    """Return by how many seconds each GPU of a job's next step shortens it."""
+    """Return the seconds that a job's next step saves, per added GPU."""
     ladder, step = climb.ladders[j], climb.step[j]
     shorter_s = work / ladder.rate[step] - work / ladder.rate[step + 1]
     return shorter_s / (ladder.gpus[step + 1] - ladder.gpus[step])

@@ -1,4 +1,4 @@
-"""Pollux-like: the power mean of the jobs' goodput over their fair share, climbed greedily."""
+"""Pollux-like: a greedy climb to the best power mean of the jobs' speedups."""
 
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -18,14 +18,14 @@ from ronda.solvers.greedy.gpu_climb import GpuLadderClimb
 from ronda.solvers.greedy.policy import Clocked
 
 FLOOR = 1e-3
-"""Added to every speedup by the artifact, so that a job without GPUs costs 1 / FLOOR."""
+"""The artifact adds this number to every speedup, so that a job without GPUs costs 1 / FLOOR."""
 
 DELAY_S = 30.0
-"""Seconds of a restart that the penalty f counts with, as in the artifact."""
+"""The seconds per restart in the penalty f, as in the artifact."""
 
 
 class LadderWorth(NamedTuple):
-    """A job's ladder, and what each of its steps is worth more than having no GPUs."""
+    """A job's ladder, and the value of each of its steps over having no GPUs."""
 
     ladder: Ladder
     value: list[float]
@@ -33,17 +33,17 @@ class LadderWorth(NamedTuple):
 
 @dataclass(frozen=True)
 class PolluxLike(Clocked):
-    """Share GPUs so that the harmonic mean of all jobs' speedups over a fair share is highest.
+    """Maximise the harmonic mean of all jobs' speedups relative to a fair share of the GPUs.
 
-    The objective of Pollux (Qiao et al., OSDI 2021) as in its artifact, with a greedy search of our
-    own in place of its NSGA-II: minimise ``sum_j w_j / (s_j f_j + 0.001)``, with s_j the goodput
-    (throughput x statistical efficiency at the best batch) over that of a fair share of the GPUs,
-    times nodes per GPU, and ``f_j = max(age - delay n, 0) / (age + delay)`` after n restarts for
-    whatever differs from what the job runs on. A first start is no restart here: f_j = 1. GPU
-    counts are those of `Application.sizes`.
+    The objective is that of Pollux (Qiao et al., OSDI 2021) in its artifact. A greedy search of our
+    own replaces its NSGA-II. It minimises ``sum_j w_j / (s_j f_j + 0.001)``, where s_j is the
+    goodput (throughput x statistical efficiency at the best batch) relative to that of a fair share
+    of the GPUs, times nodes per GPU. For any change of allocation
+    ``f_j = max(age - delay n, 0) / (age + delay)`` after n restarts. A first start is no restart
+    here: f_j = 1. GPU counts are those of `Application.sizes`.
 
-    The jobs' values are climbed along their concave hulls, the steepest step of all jobs first,
-    which is optimal except for the last GPUs; these go to the best steps that still fit.
+    The search climbs the concave hulls of the jobs' values, with the steepest step of all jobs
+    first. That is optimal except for the last GPUs, which go to the best steps that still fit.
     """
 
     name: ClassVar[str] = "pollux-like"
@@ -53,7 +53,7 @@ class PolluxLike(Clocked):
     takes_turns: ClassVar[bool] = True
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Decide how many GPUs, and which batch, every job gets."""
+        """Decide the number of GPUs and the batch of every job."""
         jobs = worths(round)
         ladders = [job.ladder for job in jobs]
         climb = GpuLadderClimb(round, ladders, self.clocks(round))
@@ -76,16 +76,16 @@ class PolluxLike(Clocked):
 
 
 def slope(climb: GpuLadderClimb, jobs: list[LadderWorth], j: int) -> float:
-    """Return the value per GPU of a job's next step."""
+    """Return the value that a job's next step adds, per added GPU."""
     step, value, gpus = climb.step[j], jobs[j].value, jobs[j].ladder.gpus
     before, had = (value[step], gpus[step]) if step >= 0 else (0.0, 0)
     return (value[step + 1] - before) / (gpus[step + 1] - had)
 
 
 def hull_steps(gpus: tuple[int, ...], value: list[float]) -> list[tuple[float, int]]:
-    """Return the concave hull of a job's values above no GPUs: pairs (value per GPU, step).
+    """Return the concave hull of a job's values, from no GPUs on, as (value per GPU, step).
 
-    Slopes fall; steps whose value does not rise are left out.
+    Slopes fall along the hull. Steps that do not raise the value are left out.
     """
     hull: list[tuple[float, int]] = []
     at: list[tuple[int, float]] = [(0, 0.0)]
@@ -135,9 +135,10 @@ def _worth(
     rows: list[tuple[int, int, float, float]],
     fair: int,
 ) -> LadderWorth:
-    """Return what each GPU count is worth, at the best batch or, where that is better, its own.
+    """Return the ladder of a job in a pool with the value of each GPU count.
 
-    `rows` are (pool, GPUs, batch, rate at full clock), `fair` the GPUs of a fair share.
+    Each count has its best batch, or the batch that the job runs with where that is better. `rows`
+    are (pool, GPUs, batch, rate at full clock), and `fair` is the GPUs of a fair share.
     """
     steps = {gpus: (batch, rate, False) for _, gpus, batch, rate in rows}
     where = round.cluster.topology.pools[pool]

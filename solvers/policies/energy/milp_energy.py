@@ -21,7 +21,7 @@ from ronda.solvers.policies.optimising.prices import ByPrices
 
 
 class WakingNodes(PlanMemory, frozen=True):
-    """When nodes that were woken are ready, in seconds."""
+    """The times in seconds at which woken nodes are ready, keyed by node."""
 
     key: ClassVar[str] = "waking_nodes"
 
@@ -32,36 +32,37 @@ class WakingNodes(PlanMemory, frozen=True):
 class MilpEnergy(ByPrices):
     """Give every job the option that the round's best plan gives it, with a price on energy.
 
-    The exact counterpart of `powerflow`: the allocation model of `milp` (docs/formulations.md) with
-    options of GPUs, clock and batch; nodes awake as variables with the power of hosts and idle
-    GPUs; the power cap; the energy of the window; and the objective ``thrifty-rank``
-    (`ronda.formulations.objectives.thrifty_rank`), which took less energy than ``rank`` for no
-    longer mean JCT at the budgets that we measured (docs/powerflow.md). Switching costs progress
-    (`ronda.formulations.objectives.outlook`). A job that is not served forgoes what a second of its
-    progress saves in flow time; that grows with its age (`ronda.formulations.objectives.rank`), so
-    that nobody waits without end.
+    This is the exact counterpart of `powerflow`. It uses the allocation model of `milp`
+    (docs/formulations.md) with options of GPUs, clock and batch. The numbers of awake nodes are
+    variables, with the power of hosts and idle GPUs. The model has the power cap and the energy of
+    the window. The objective ``thrifty-rank`` (`ronda.formulations.objectives.thrifty_rank`) took
+    less energy than ``rank`` for no longer mean JCT at the budgets that we measured
+    (docs/powerflow.md). Switching costs progress (`ronda.formulations.objectives.outlook`). A
+    waiting job loses the flow time that a second of its progress would save. This loss grows with
+    the job's age (`ronda.formulations.objectives.rank`), so that no job waits forever.
 
-    The gap is proven by branching on the nodes that are awake and by MILPs over the jobs that
-    prices leave undecided (`ronda.solvers.prices.engine`), many times as fast as the MILP in one
-    piece.
+    The gap is proven by branching on the numbers of awake nodes and by MILPs over the jobs that
+    prices leave undecided (`ronda.solvers.prices.engine`). That is many times as fast as one whole
+    MILP.
 
-    **Waking.** A node that is woken draws its power from the order on, in the model for the whole
-    window. Options compete for the nodes that are ready, or wait until others have woken
-    (`ronda.formulations.allocation.waking`); a running job goes on until then. Nodes that no longer
-    pay for themselves stay awake until they have cost as much as waking them would
-    (`ronda.formulations.sleeping`), if there is power for them. Until then jobs may use
-    them for what their GPUs draw: the options are chosen again with hosts that cost nothing.
+    **Waking.** A woken node draws its power from the wake order on, and in the model for the whole
+    window. Options compete for the nodes that are ready, or wait until other nodes have woken
+    (`ronda.formulations.allocation.waking`). A running job goes on until its new nodes are ready.
+    Nodes that no longer pay for themselves stay awake until they have cost as much as waking them
+    would (`ronda.formulations.sleeping`), if there is power for them. Until they sleep, jobs may
+    use them at the cost of their GPUs' power alone: the options are chosen again with hosts that
+    cost nothing.
 
     Parameters
     ----------
     objective
-        What options are worth (`ronda.formulations.objectives.by_name.values`).
+        Objective that values the options (`ronda.formulations.objectives.by_name.values`).
     gap
         Relative gap to the bound at which the search stops.
     parameters
-        The objective's. ``thrift`` of ``thrifty-rank`` is what a watt costs, as a share of what
-        the job's most frugal option earns with one. 0: only the budget limits energy. The higher,
-        the less energy is used for work of the same amount, and the longer jobs take if the budget
+        The objective's parameters. ``thrift`` of ``thrifty-rank`` is the cost of a watt as a share
+        of the value that the job's most frugal option earns per watt. 0: only the budget limits
+        energy. A higher value saves energy per unit of work, but jobs take longer if the budget
         would allow more.
     """
 
@@ -70,14 +71,14 @@ class MilpEnergy(ByPrices):
     gap: float = 1e-3
 
     def ready(self, round: Round, initial: Plan | None) -> Ready | None:
-        """Return which nodes are awake, and not still waking."""
+        """Return the nodes that are awake and no longer waking."""
         return ready(round, frozenset(waking(round, initial))) if may_sleep(round) else None
 
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
-        """Choose; a watt that idle nodes draw costs as much as one that jobs draw.
+        """Choose options; a watt of idle nodes costs as much as a watt of jobs.
 
-        Where more nodes are awake than pay for themselves, choose again among these, with hosts
-        that cost nothing.
+        If more nodes are awake than pay for themselves, choose again among the awake nodes, with
+        hosts that cost nothing.
         """
         choice = super().choose(question, deadline, initial)
         earned = question.values if choice.worth is None else choice.worth
@@ -94,9 +95,9 @@ class MilpEnergy(ByPrices):
     def _with_standing(
         self, question: Question, stands: Standing, deadline: Deadline, initial: Plan | None
     ) -> Choice | None:
-        """Choose among nodes whose hosts draw power whatever runs; None for lack of time.
+        """Choose options for nodes that stay awake anyway; return None if that fails.
 
-        What is chosen lasts as long as the nodes do. Options that are out of the question stay so.
+        The choice lasts no longer than the nodes stay awake. Impossible options stay impossible.
         """
         round = question.round
         lasts_s = min(horizon_s(round), stands.left_s)
@@ -115,7 +116,7 @@ class MilpEnergy(ByPrices):
         return replace(choice, details=replace(choice.details, parameters=parameters))
 
     def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
-        """Let nodes stay awake while that is cheaper than to wake them again."""
+        """Keep nodes awake while that is cheaper than waking them again."""
         round = question.round
         if not may_sleep(round):
             return plan
@@ -132,7 +133,7 @@ class MilpEnergy(ByPrices):
 
 
 def needed(question: Question, choice: Choice) -> list[int]:
-    """Return how many nodes of each pool (P,) a choice keeps awake."""
+    """Return the number of nodes of each pool that a choice keeps awake, length P."""
     if choice.awake is not None:
         return list(choice.awake)
     classes = node_classes(question.round)
@@ -141,6 +142,6 @@ def needed(question: Question, choice: Choice) -> list[int]:
 
 
 def waking(round: Round, initial: Plan | None) -> dict[int, float]:
-    """Return when nodes that were woken earlier, and still wake, are ready."""
+    """Return the times at which nodes that are still waking are ready, keyed by node."""
     known, now_s = WakingNodes.recall(initial).ready_s, round.now_s
     return {n: s for n, s in known.items() if s > now_s and n not in round.asleep}

@@ -1,4 +1,4 @@
-"""Race to idle: full speed, then off."""
+"""Race to idle: jobs run at full speed, and nodes without a job are off."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,16 +19,16 @@ from ronda.solvers.policies.rigid.queues import Queue, queued
 class RaceToIdle(TimelyPolicy):
     """Run jobs as requested at full clock, in order, and let nodes without a job sleep.
 
-    The opposite of slowing jobs down: what a job draws beyond idle power is not looked at, but no
-    node is awake without one. A node sleeps as soon as its last job ends and is woken, with its
-    delay, by the next one that finds no room on awake nodes. A job for which there is no room
-    does not block those behind it. As sleeping nodes leave more watts, more jobs may run under a
+    This is the opposite of slowing jobs down. The policy ignores the power that a job draws beyond
+    idle power, but keeps no node awake without a job. A node sleeps as soon as its last job ends.
+    The next job that finds no room on awake nodes wakes it, with a delay. A job without room does
+    not block the jobs behind it. As sleeping nodes leave more watts, more jobs may run under a
     power limit than with `sjf`.
 
     Parameters
     ----------
     queue
-        The order of waiting jobs: by default shortest first.
+        The order of waiting jobs. By default the shortest job is first.
     """
 
     queue: Queue = "sjf"
@@ -37,7 +37,7 @@ class RaceToIdle(TimelyPolicy):
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Start what fits, in order; what is not used sleeps."""
+        """Start the jobs that fit, in order; let unused nodes sleep."""
         room = Room(round, round.running, sleeping=True)
         started = start_in_order(room, queued(round, self.queue))
         plan = Plan(policy=self.name, allocations=round.held | started)

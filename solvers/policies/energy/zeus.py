@@ -1,20 +1,20 @@
-"""BASE+zeus: a policy decides GPUs and batch, and every job runs at the clock of least Zeus cost.
+"""BASE+zeus: a base policy decides GPUs and batch; each job runs at the clock of least Zeus cost.
 
-The augmentation that a comparison under an energy budget needs (our reading of "a scheduler with
-Zeus": base policy for GPUs, then for each job the power setting of least cost). Classes are made
-when they are asked for: ``getattr(zeus, "fifo")`` is the class of ``fifo+zeus``.
+Comparisons under an energy budget use this combination. It is our reading of "a scheduler with
+Zeus": the base policy decides GPUs, and each job then gets the power setting of least cost. Classes
+are made on request: ``getattr(zeus, "fifo")`` is the class of ``fifo+zeus``.
 
 Zeus (You et al., NSDI 2023) runs a training job at the power limit that minimises ::
 
     eta ETA + (1 - eta) MAXPOWER TTA
 
-with ETA the energy and TTA the time to accuracy. For a job of n GPUs whose batch is fixed both are
-proportional to its remaining work, so what counts is the cost of a unit of work,
-``(eta P(s) + (1 - eta) n MAXPOWER) / rate(s)`` with P(s) the watts of its n GPUs at clock s.
+where ETA is the energy and TTA the time to accuracy. For a job of n GPUs with a fixed batch, both
+are proportional to its remaining work. So the clock of least cost per unit of work minimises
+``(eta P(s) + (1 - eta) n MAXPOWER) / rate(s)``, where P(s) is the watts of its n GPUs at clock s.
 
-Zeus sets power limits and takes the GPU's highest one as MAXPOWER. Here GPUs have clocks, and
-MAXPOWER is the most that any application of the round draws per GPU of that type at full clock
-(our reading: a round does not hold the GPU's rated power).
+Zeus sets power limits and takes the GPU's highest limit as MAXPOWER. In ronda GPUs have clocks, and
+MAXPOWER is the highest power per GPU of the type that any application of the round draws at full
+clock. This is our reading, as a round does not hold the GPU's rated power.
 """
 
 from dataclasses import dataclass
@@ -35,27 +35,27 @@ from ronda.solvers.registry import ZEUS_BASES, composed
 
 @dataclass(frozen=True, kw_only=True)
 class Zeus(Clocked):
-    """Every job that gets something new gets it at the clock of least Zeus cost.
+    """Give every job with a new allocation the clock of least Zeus cost.
 
-    A job that the base policy leaves alone keeps its clock: changing it would cost what any change
-    of an allocation costs. Power limits are held with the power at the chosen clocks, so that what
-    one job saves another can use.
+    A job that the base policy leaves alone keeps its clock, because a change of clock would cost as
+    much as any change of an allocation. Power limits count the power at the chosen clocks, so that
+    one job can use the watts that another saves.
 
     Parameters
     ----------
     eta
-        Weight of energy in the cost, 0 (time only: full clock) to 1 (energy only).
+        Weight of energy in the cost, from 0 (time only: full clock) to 1 (energy only).
     """
 
     eta: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
 
     def clocks(self, round: Round) -> Clocks:
-        """Return the setting for a round."""
+        """Return the function that sets the clocks of jobs in a round."""
         return partial(at_least_cost, round, eta=self.eta, most_w=most_gpu_w(round))
 
 
 def most_gpu_w(round: Round) -> dict[str, float]:
-    """Return MAXPOWER in watts by GPU type."""
+    """Return MAXPOWER in watts, keyed by GPU type."""
     most: dict[str, float] = {}
     for gpu_type in round.cluster.gpu_types:
         curves = [
@@ -69,10 +69,10 @@ def most_gpu_w(round: Round) -> dict[str, float]:
 def at_least_cost(
     round: Round, state: JobState, option: Option, *, eta: float, most_w: dict[str, float]
 ) -> Option:
-    """Return an option at the clock of least Zeus cost; of equally cheap ones at the highest.
+    """Return an option at the clock of least Zeus cost; of equally cheap clocks, the highest.
 
-    `eta` is the weight of energy, 0 to 1; the rest is the weight of time. `most_w` is MAXPOWER by
-    GPU type.
+    `eta` is the weight of energy, from 0 to 1; time has the remaining weight. `most_w` is MAXPOWER
+    in watts, keyed by GPU type.
     """
     of = application_of(round, state, option.pool)
     if of is None or of.rigid:
@@ -84,8 +84,6 @@ def at_least_cost(
 
 @lru_cache(maxsize=512)
 def _clock(of: Application, gpus: int, batch: float, eta: float, full_w: float) -> float:
-    """Return the clock of least cost."""
-
     def cost(clock: float) -> float:
         at = of.option(gpus, batch, None, clock=clock)
         if at is None:

@@ -1,4 +1,4 @@
-"""Published systems that carry more than a rule from round to round: Gavel, Shockwave.
+"""Policies after published systems that keep state between rounds: Gavel and Shockwave.
 
 A policy is found by its name (`ronda.solvers.registry`).
 """

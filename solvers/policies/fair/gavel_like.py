@@ -15,23 +15,23 @@ from ronda.solvers.policies.fair.leases import Book, Leasing
 from ronda.solvers.policies.fair.time_shares import TimeShares, least
 
 CLOSE = 1e-9
-"""How near to its greatest the least is held while the rest of the GPUs is given away, relative."""
+"""The relative amount by which the maximin value may fall while the other GPUs are given away."""
 
 DIGITS = 6
-"""Decimals of shares that count: equal jobs are in order of submission, not of rounding."""
+"""The decimals to which shares are rounded, so that equal jobs keep the order of submission."""
 
 HALVINGS = 10
-"""Of the range in which the least finish-time fairness is looked for."""
+"""The number of halvings of the range in the search for the least finish-time fairness."""
 
 
 @dataclass(frozen=True)
 class _TimeSharing(Leasing):
-    """Leases go to the jobs that are farthest behind their shares of time."""
+    """A policy that gives leases to the jobs that are farthest behind their shares of time."""
 
     lease_s: Annotated[float, msgspec.Meta(gt=0)] = 360.0
 
     def ranked(self, of: TimeShares, book: Book, deadline: Deadline) -> list[tuple[JobState, int]]:
-        """Return pairs of jobs and pools, by share over the share of time received."""
+        """Return pairs (job, pool), sorted by the share of time divided by the share received."""
         shares = self.shares(of, deadline)
         received = np.zeros_like(shares)
         for j, state in enumerate(of.jobs):
@@ -46,55 +46,57 @@ class _TimeSharing(Leasing):
 
     @abstractmethod
     def shares(self, of: TimeShares, deadline: Deadline) -> Floats:
-        """Return (J, P) the shares of time."""
+        """Return the shares of time, shape (J, P)."""
 
 
 @dataclass(frozen=True)
 class GavelLike(_TimeSharing):
-    """Give every job as much of its speed at an equal share as the worst-off one gets.
+    """Maximise the speed of the worst-off job relative to its speed at an equal share.
 
-    Max-min fairness over GPU types, after Gavel (Narayanan et al., OSDI 2020) as far as its
-    repository was seen: shares X of time by a linear program, realised in rounds by leases, in
-    the order of share over share received. The program is ours::
+    The policy is max-min fair across GPU types, after Gavel (Narayanan et al., OSDI 2020) as far as
+    its repository was seen. A linear program gives shares X of time. Leases realise them in rounds,
+    sorted by share divided by share received. The program is ours::
 
         max z  with  sum_t rate_jt X_jt >= z w_j (rate at an equal share),
                      sum_t X_jt <= 1,  sum_j GPUs_j X_jt <= GPUs of t
 
-    Jobs run on the GPUs that they asked for. What shares leave free is given away as well.
+    Jobs run on the GPUs that they asked for. GPUs that the shares leave free are given away as
+    well.
 
     Parameters
     ----------
     lease_s
-        Seconds for which leases are given; 360 in its simulator.
+        Length of a lease in seconds; 360 in Gavel's simulator.
     """
 
     name: ClassVar[str] = "gavel-like"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
 
     def shares(self, of: TimeShares, deadline: Deadline) -> Floats:
-        """Solve the program."""
+        """Solve the linear program of max-min fairness."""
         return fair_shares(of, of.weight * of.equal, deadline)[1]
 
 
 @dataclass(frozen=True)
 class GavelFtfLike(_TimeSharing):
-    """Give shares of time so that the job treated worst by its finish time is treated best.
+    """Minimise the worst finish-time fairness of any job.
 
-    The least rho for which every job can be done by ``rho`` times its time at an equal share of
-    the cluster, counted from its submission (finish-time fairness, Themis, NSDI 2020); each step
-    of the search is the program of `gavel-like`. Sizes are those of the estimates.
+    The policy searches for the least ``rho`` such that every job can end within ``rho`` times its
+    run time at an equal share of the cluster, counted from its submission (finish-time fairness,
+    Themis, NSDI 2020). Each step of the search solves the program of `gavel-like`. Sizes come from
+    the estimates.
 
     Parameters
     ----------
     lease_s
-        Seconds for which leases are given; 360 in Gavel's simulator.
+        Length of a lease in seconds; 360 in Gavel's simulator.
     """
 
     name: ClassVar[str] = "gavel-ftf-like"
     capabilities: ClassVar[Capability] = GavelLike.capabilities | Capability.SIZES
 
     def shares(self, of: TimeShares, deadline: Deadline) -> Floats:
-        """Search the least rho by halves."""
+        """Search for the least rho by bisection, and return its shares."""
         low = float(((of.age_s + of.left / of.rate.max(axis=1)) / of.alone_s).max())
         high = 2.0 * low
         while not _are_done(of, high, deadline):
@@ -107,7 +109,7 @@ class GavelFtfLike(_TimeSharing):
 
 
 def _need(of: TimeShares, rho: float) -> Floats:
-    """Return (J,) the rates at which jobs are done by their time; infinite if it has passed."""
+    """Return the rates that end jobs in time for `rho`, shape (J,); infinite if it is too late."""
     left_s = rho * of.alone_s - of.age_s
     need = np.full(len(left_s), np.inf)
     np.divide(of.left, left_s, out=need, where=left_s > 0)
@@ -115,7 +117,7 @@ def _need(of: TimeShares, rho: float) -> Floats:
 
 
 def _are_done(of: TimeShares, rho: float, deadline: Deadline) -> bool:
-    """Return whether all jobs can be done by their time."""
+    """Return whether all jobs can end in time for `rho`."""
     need = _need(of, rho)
     return bool(np.isfinite(need).all()) and fair_shares(of, need, deadline, fill=False)[0] >= 1
 
@@ -123,10 +125,11 @@ def _are_done(of: TimeShares, rho: float, deadline: Deadline) -> bool:
 def fair_shares(
     of: TimeShares, need: Floats, deadline: Deadline, *, fill: bool = True
 ) -> tuple[float, Floats]:
-    """Return the greatest part of (J,) needed rates that all jobs get, and (J, P) shares for it.
+    """Return the greatest part of the rates `need` (J,) that all jobs can get, and shares (J, P).
 
-    To `fill` GPUs that the least cannot use, they are then those of the greatest mean of rates over
-    those at an equal share. Needs count beside the best rates, the greatest as 1.
+    With `fill`, GPUs that do not raise this part go where they give the greatest mean of rates
+    relative to an equal share. Rates in the program are relative to each job's best rate, and the
+    greatest need counts as 1.
     """
     from scipy.sparse import csr_array
 
@@ -134,7 +137,7 @@ def fair_shares(
     pairs, at = np.argwhere(of.rate > 0), np.flatnonzero(of.rate > 0)
     j, p = pairs.T
     best = of.rate.max(axis=1)
-    busy = need / best  # the part of its time that a job is to run
+    busy = need / best  # the part of the time that a job needs at its best rate
     most = busy.max() or 1.0
     k = np.arange(len(at))
     rows = np.concatenate([j, np.arange(jobs), jobs + j, 2 * jobs + p])

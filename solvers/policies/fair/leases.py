@@ -1,6 +1,6 @@
-"""Leases: who has run where for how long, and jobs that take turns in rounds of their own length.
+"""Leases: a record of which job ran where and for how long, and turns of fixed length.
 
-A plan remembers the book, so that a policy holds nothing itself.
+The plan carries this record (`Book`), so that a policy holds no state.
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ from ronda.solvers.policies.fair.time_shares import TimeShares
 
 
 class Book(PlanMemory, frozen=True, kw_only=True):
-    """When the leases of now began, until when it was kept, and (job: pool: seconds) on GPUs."""
+    """The start of the current leases, the time of the last entry, and seconds by job and pool."""
 
     key: ClassVar[str] = "leases"
 
@@ -33,7 +33,7 @@ class Book(PlanMemory, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, round: Round, initial: Plan | None) -> "Book":
-        """Return the book as it stands now."""
+        """Return the book of a round, brought up to date from the previous plan."""
         book = cls.recall(initial)
         held_s = {s.job.id: dict(book.held_s.get(s.job.id, {})) for s in round.jobs}
         for state in round.running:
@@ -44,25 +44,26 @@ class Book(PlanMemory, frozen=True, kw_only=True):
         return replace(book, until_s=round.now_s, held_s=held_s)
 
     def due(self, round: Round, lease_s: float) -> bool:
-        """Return whether new leases are given now."""
+        """Return whether new leases are due now."""
         return self.began_s is None or round.now_s >= self.began_s + lease_s
 
 
 @dataclass(frozen=True)
 class Leasing(Clocked, ABC):
-    """Give leases in rounds of a length; before they end, what is free goes to who waits longest.
+    """A policy that gives leases in rounds of a fixed length.
 
-    Jobs run on the GPUs that they asked for.
+    Between rounds, free GPUs go to the job that has waited longest. Jobs run on the GPUs that they
+    asked for.
     """
 
-    lease_s = 120.0  # the length
+    lease_s = 120.0  # length of a round of leases
 
     name: ClassVar[str]
     capabilities: ClassVar[Capability]
     takes_turns: ClassVar[bool] = True
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Decide who runs where."""
+        """Decide which jobs run on which pools."""
         book, of = Book.of(round, initial), TimeShares.of(round)
         if not of.jobs:
             ranked = []
@@ -77,7 +78,7 @@ class Leasing(Clocked, ABC):
 
     @abstractmethod
     def ranked(self, of: TimeShares, book: Book, deadline: Deadline) -> list[tuple[JobState, int]]:
-        """Return pairs of jobs and pools, the first in need of a lease first."""
+        """Return pairs (job, pool), with the most urgent lease first."""
 
 
 def _beside(of: TimeShares) -> list[tuple[JobState, int]]:
@@ -89,10 +90,10 @@ def _beside(of: TimeShares) -> list[tuple[JobState, int]]:
 def lease(
     round: Round, order: Sequence[tuple[JobState, int | None]], clocks: Clocks
 ) -> dict[str, Allocation]:
-    """Return allocations of jobs as requested, each on a pool (None: any), the first ones first.
+    """Return allocations of jobs as requested, in order, each on its pool (None: any pool).
 
-    Those that run on their pool stay where they are; others stop. Jobs that may not be stopped
-    keep what they hold.
+    Jobs that run on their pool stay where they are; other running jobs stop. Jobs that may not be
+    stopped keep their allocations.
     """
     pools = round.cluster.topology.pools
     asked = []
@@ -111,9 +112,9 @@ def lease(
 def turns(
     of: TimeShares, ranked: Sequence[tuple[JobState, int]]
 ) -> list[tuple[JobState, int | None]]:
-    """Return jobs with the pool of the first of their ranked pairs for which GPUs are left.
+    """Return each job with the pool of its first ranked pair for which GPUs are left.
 
-    Jobs that find none on any pool come last, on any.
+    Jobs that find no GPUs on any pool come last, with None for the pool.
     """
     left, given = of.capacity.tolist(), dict[str, tuple[JobState, int | None]]()
     for state in of.round.running:

@@ -13,36 +13,37 @@ from ronda.solvers.policies.fair.leases import Book, Leasing
 from ronda.solvers.policies.fair.time_shares import TimeShares, least
 
 POINTS = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-"""Progress between which the logarithm is taken as linear, and ``ORIGIN``, whose logarithm stands
-for that of 0: `logapx_bases` and `logapx_origin` of its repository."""
+"""The values of progress between which the logarithm is taken as linear. ``ORIGIN`` stands for 0,
+which has no logarithm. They are `logapx_bases` and `logapx_origin` in Shockwave's repository."""
 
 ORIGIN = 1e-6
 
 LOGS = np.log(np.maximum(POINTS, ORIGIN))
 
 UNFAIR = 10.0
-"""What a time alone costs by which a job is late for a fair finish, against one unit of the log."""
+"""The cost of a job's lateness for a fair finish, per fair time, in units of the logarithm."""
 
 
 ROUND_S, ROUNDS = 120.0, 20
-"""Length of a round, as in its simulator, and rounds of the window."""
+"""The length of a round in seconds, as in Shockwave's simulator, and the rounds of a window."""
 
 MAKESPAN = 0.1
-"""What the makespan costs, over the time that all work needs on all GPUs, as in its repository."""
+"""The cost of the makespan, relative to the time of all work on all GPUs, as in its repository."""
 
 
 @dataclass(frozen=True)
 class ShockwaveLike(Leasing):
-    """Give jobs rounds of the next window so that the product of their progress is greatest.
+    """Give jobs rounds of the next window so that the product of their progress is maximal.
 
-    After Shockwave (Zheng et al., NSDI 2023) as far as its repository was seen: Nash welfare (the
-    sum of logarithms in 6 pieces) of progress over a window of 20 rounds, less a share of the
-    makespan, under finish-time fairness, by a MILP. Ours are: how many rounds a job gets instead of
-    which; that a job which cannot be fair costs what it is late by, instead of a second program;
-    that sizes are those of the estimates, without foretold changes of batches; and GPU types, as
-    the original knows one: a job counts with its best. Of more than some 1,400 jobs the rounds are
-    those of the relaxation, to the nearest. Jobs that won most of the rounds that they can use go
-    first, the shortest of them, and run on the GPUs that they asked for.
+    The policy follows Shockwave (Zheng et al., NSDI 2023) as far as its repository was seen. A MILP
+    maximises the Nash welfare of progress in a window of 20 rounds, minus a share of the makespan,
+    under finish-time fairness. Nash welfare is the sum of logarithms, taken as linear in 5 pieces.
+    Four parts are ours. The program decides how many rounds a job gets, not which ones. A job that
+    cannot end in fair time pays for its lateness, instead of a second program. Sizes come from the
+    estimates, without predicted changes of batches. There may be several GPU types, and a job
+    counts with its best one. With more than about 1,400 jobs the numbers of rounds are those of the
+    relaxation, rounded. Jobs that won the largest part of the rounds that they can use run first,
+    with the shortest job first in a tie. Jobs run on the GPUs that they asked for.
     """
 
     lease_s = ROUND_S
@@ -51,9 +52,9 @@ class ShockwaveLike(Leasing):
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS | Capability.SIZES
 
     def ranked(self, of: TimeShares, book: Book, deadline: Deadline) -> list[tuple[JobState, int]]:
-        """Return pairs of jobs and pools by the part of the rounds that it could use that each won.
+        """Return pairs (job, pool), sorted by the part of its usable rounds that the job won.
 
-        Ties go to who needs fewer rounds, then to what runs, on its own pool first.
+        Ties go to the job with fewer usable rounds, then to running jobs, on their own pools first.
         """
         most = most_rounds(of)
         part = won_rounds(of, deadline) / most
@@ -66,16 +67,16 @@ class ShockwaveLike(Leasing):
 
 
 def most_rounds(of: TimeShares) -> Floats:
-    """Return (J,) how many rounds of the window each job can use at its best rate."""
+    """Return the number of rounds that each job can use at its best rate, shape (J,)."""
     rounds = np.ceil(of.left / of.rate.max(axis=1) / ROUND_S)
     return np.asarray(np.minimum(rounds, ROUNDS))
 
 
 def won_rounds(of: TimeShares, deadline: Deadline) -> Floats:
-    """Return (J,) how many rounds of the window each job gets.
+    """Return the number of rounds of the window that each job gets, shape (J,).
 
-    Variables are, for J jobs, the rounds n, what they add to the logarithms v, the lateness s, and
-    the makespan m in times that all work needs on all GPUs; rows are those of `_rows`.
+    The variables of J jobs are the rounds n, the increases v of the logarithms and the lateness s.
+    The makespan m is in units of the time of all work on all GPUs. The rows come from `_rows`.
     """
     jobs = len(of.jobs)
     most = most_rounds(of)
@@ -92,25 +93,25 @@ def won_rounds(of: TimeShares, deadline: Deadline) -> Floats:
 
 
 def _rows(of: TimeShares, now: Floats) -> tuple[Any, Floats]:
-    """Return the matrix and upper limits of the market; `now` (J,) are the logarithms of today.
+    """Return the matrix and upper limits of the market; `now` (J,) are the current logarithms.
 
-    GPU-rounds suffice; ``now_j + v_j`` is below each chord of ``log(progress)``; with s_j the job
-    is done in its fair time if it has its equal share after the window; m is no less than what is
-    left of each job, and of all, after the window.
+    The rounds need no more GPUs than there are. ``now_j + v_j`` is below each chord of
+    ``log(progress)``. With lateness s_j a job ends in its fair time if it gets its equal share
+    after the window. m is at least the work left after the window, of each job and of all jobs.
     """
     from scipy.sparse import csr_array
 
     jobs, best = len(of.jobs), of.rate.max(axis=1)
     step = best * ROUND_S  # work of a round
     total = of.done + of.left
-    n = np.arange(jobs)  # columns of rounds; then of logarithms, of lateness, of the makespan
+    n = np.arange(jobs)  # columns: rounds, then logarithms, lateness, makespan
     v, s, m = jobs + n, 2 * jobs + n, np.full(jobs, 3 * jobs)
     one = np.ones(jobs)
     upper: list[Floats] = []
     entries: list[tuple[Ints, Ints, Floats]] = []
 
     def add(most: Floats, *columns: tuple[Ints, Floats]) -> None:
-        """Add rows, each with its own entry of all columns, or one row with all their entries."""
+        """Add a row per entry of the columns, or one row with all of their entries."""
         row = sum(map(len, upper)) + np.arange(len(most))
         entries.extend((np.broadcast_to(row, c.shape), c, values) for c, values in columns)
         upper.append(most)
@@ -119,7 +120,7 @@ def _rows(of: TimeShares, now: Floats) -> tuple[Any, Floats]:
     for slope, a, log in zip(np.diff(LOGS) / np.diff(POINTS), POINTS, LOGS, strict=False):
         add(log + slope * (of.done / total - a) - now, (n, -slope * step / total), (v, one))
     window_s = ROUNDS * ROUND_S
-    fair_s = of.alone_s  # finish-time fairness up to 1
+    fair_s = of.alone_s  # a finish-time fairness of 1 at most
     after = of.left / of.equal
     slack = (fair_s - of.age_s - window_s - after) / fair_s
     add(slack, (n, -step / of.equal / fair_s), (s, -one))

@@ -1,9 +1,9 @@
-"""What jobs make of shares of time on GPU types, each job on the GPUs that it asks for.
+"""Shares of time on GPU types, and the jobs' rates with them on the GPUs that they ask for.
 
-An equal share of J jobs is a J-th of every type's GPUs: a job of g GPUs has type t for the share
-N_t / (J g) of the time, of all types together at most all of it.
+An equal share for J jobs is a J-th of every type's GPUs. A job of g GPUs has type t for the share
+N_t / (J g) of the time. Its shares of all types add up to 1 at most.
 
-`least` solves the programs of the policies that choose shares.
+`least` solves the programs of policies that choose shares.
 """
 
 from dataclasses import dataclass
@@ -22,22 +22,23 @@ from ronda.instances.round import Round
 from ronda.solvers.exact.threads import SolverError, apart
 
 GAP = 1e-3
-"""Relative gap at which a program with whole numbers is solved."""
+"""The relative gap to which an integer program is solved."""
 
 LIMIT = 1
-"""SciPy's word for a search that ended with its time."""
+"""SciPy's status of a search that ran out of time."""
 
 MOST_ROWS = 10_000
-"""Rows up to which numbers are whole: with more of them HiGHS works for long without a look at its
-clock before it searches (28,674 rows 0.6 s, 114,690 rows 5 s, measured on one slow core)."""
+"""The most rows of an integer program. With more rows HiGHS works for long before its search
+without reading its clock (28,674 rows 0.6 s, 114,690 rows 5 s, measured on one slow core)."""
 
 
 @dataclass(frozen=True)
 class TimeShares:
-    """The jobs of a round that some pool suits, and (J, P) their rates as requested, 0 for none.
+    """The jobs of a round that fit some pool, and their rates as requested, shape (J, P).
 
-    ``gpus`` (J,) are what each holds while it runs, ``capacity`` (P,) the GPUs of each pool,
-    ``weight`` (J,) the jobs' own, and ``done`` and ``left`` (J,) their work (`expected_left`).
+    A rate is 0 on a pool that does not fit. ``gpus`` (J,) are the GPUs that each job holds while it
+    runs, and ``capacity`` (P,) the GPUs of each pool. ``weight`` (J,) are the jobs' weights,
+    ``done`` (J,) is their work so far and ``left`` (J,) their work to come (`expected_left`).
     """
 
     round: Round
@@ -51,7 +52,7 @@ class TimeShares:
 
     @classmethod
     def of(cls, round: Round) -> "TimeShares":
-        """Return those of a round; jobs are in order of submission."""
+        """Return the jobs of a round and their rates, in order of submission."""
         pools, order, rates = round.cluster.topology.pools, [], []
         for j in sorted(range(len(round.jobs)), key=lambda j: round.jobs[j].job.submit_s):
             checkpoint()
@@ -77,7 +78,7 @@ class TimeShares:
 
     @cached_property
     def equal(self) -> Floats:
-        """(J,) the rate of each job at an equal share."""
+        """The rate of each job at an equal share, shape (J,)."""
         shares = self.capacity / (len(self.jobs) * self.gpus[:, None])
         shares = np.where(self.rate > 0, shares, 0.0)
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
@@ -85,13 +86,13 @@ class TimeShares:
 
     @cached_property
     def age_s(self) -> Floats:
-        """(J,) the seconds since submission."""
+        """The seconds since each job's submission, shape (J,)."""
         submitted = np.array([state.job.submit_s for state in self.jobs], dtype=float)
         return np.maximum(self.round.now_s - submitted, 0.0)
 
     @cached_property
     def alone_s(self) -> Floats:
-        """(J,) the seconds that the whole job takes at an equal share."""
+        """The seconds that each whole job takes at an equal share, shape (J,)."""
         return np.asarray((self.done + self.left) / self.equal)
 
 
@@ -103,10 +104,10 @@ def least(
     whole: Mask,
     deadline: Deadline,
 ) -> Floats:
-    """Return x of least cost with ``matrix x <= upper`` between its ends, whole where told.
+    """Return x of least cost with ``matrix x <= upper``, between `ends`, integer where `whole`.
 
-    Beyond `MOST_ROWS` it is that of the relaxation, in which no number need be whole.
-    `OutOfTimeError` if there is none in half of the time that is left; SolverError if HiGHS failed.
+    With more than `MOST_ROWS` rows x solves the relaxation, without integers. Raises OutOfTimeError
+    if half of the remaining time gives no solution, and SolverError if HiGHS failed.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
 

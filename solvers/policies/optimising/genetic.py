@@ -1,6 +1,6 @@
-"""The genetic policies: options, values, search over batches, placement.
+"""The genetic policies: they value options, search over batches and place the result.
 
-`genetic` is the plain algorithm; `evolve` is memetic, with exchanges, and moves in view.
+`genetic` is the plain algorithm. `evolve` is memetic: it adds exchanges and the cost of moves.
 """
 
 import dataclasses
@@ -46,18 +46,19 @@ from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import Answer, first_answer
 
 SHORT = 0.05
-"""Gap between a placed plan and its bound from which on options are chosen again with the nodes."""
+"""The gap between a placed plan and its bound above which options are chosen again with the
+nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A round as the search sees it."""
+    """The task of the search: a round with its genes and start genomes."""
 
     question: Question
     case: Case
     genes: Genes
-    starts: list[Rows]  # feasible genomes to start from
-    greedy: Choice  # at the dual prices, with a bound that no plan exceeds
+    starts: list[Rows]  # feasible start genomes
+    greedy: Choice  # choice at the dual prices, with a bound that no plan exceeds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,7 @@ class Evolving(Optimising):
     seeded = True  # a parameter of `genetic`
 
     def __post_init__(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Refuse impossible parameters."""
         super().__post_init__()
         check_settings(self.name, self)
         for key in ("generations", "stagnation"):
@@ -85,7 +86,7 @@ class Evolving(Optimising):
         return EvolutionSettings(population=self.population, priced=self.seeded)
 
     def allocate(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
-        """Choose by evolution, or a start that is proven good enough."""
+        """Choose options by evolution, or return a start that is proven good enough."""
         kept_s = reserve_s(question.table)
         search = Search(deadline=deadline, seed=question.seed, reserve_s=kept_s)
         whole = make_case(question.round, question.table, question.values)
@@ -119,7 +120,7 @@ class Evolving(Optimising):
         greedy: Choice,
         initial: Plan | None,
     ) -> Task:
-        """Return the task of the search, with the genomes from which it starts."""
+        """Return the task of the search, with its start genomes."""
         nobody_runs = np.full(len(question.table.jobs), -1)
         plans = [nobody_runs]
         if self.seeded:
@@ -132,7 +133,7 @@ class Evolving(Optimising):
     def on_nodes(
         self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
     ) -> Choice | None:
-        """Choose again as `prices` does, with the nodes, where these took more than `SHORT`."""
+        """Choose again with the nodes as `prices` does, if placement lost more than `SHORT`."""
         if not self.seeded or closes(choice.bound, plan.objective or 0.0, SHORT):
             return None
         from ronda.solvers.decision.by_milp import search_of
@@ -153,19 +154,19 @@ class Evolving(Optimising):
         return again if better else None
 
     def moves_lose(self, question: Question, rows: Rows, moved: tuple[str, ...]) -> float:
-        """Return the loss of a plan by its moves: nothing."""
+        """Return the loss of a plan by its moves, which is 0 here."""
         return 0.0
 
     def pick(self, task: Task, found: Evolved, deadline: Deadline) -> tuple[Rows, tuple[str, ...]]:
-        """Return the (J,) rows to place, and the running jobs that make room for others."""
+        """Return the rows to place, shape (J,), and the running jobs that make room for others."""
         return table_rows(task.case, found.best[0]), ()
 
     def reserve_s(self, table: OptionTable) -> float:
-        """Return the seconds that must be left when the search ends."""
+        """Return the seconds that the search must leave."""
         return reserve_s(table)
 
     def _searched(self, task: Task, deadline: Deadline) -> Choice:
-        """Search for better rows than those of the starts."""
+        """Search for better rows than the starts have."""
         greedy, question = task.greedy, task.question
         began = deadline.elapsed()
         stop = stopping.first_of(
@@ -200,7 +201,7 @@ class Evolving(Optimising):
         ).judged(self.gap)
 
     def _without_search(self, task: Task, start: Rows, priced: Answer) -> Choice:
-        """Return a start that is proven good enough, or the only choice."""
+        """Return the choice of a start that is proven good enough or has no alternative."""
         rows = table_rows(task.case, start)
         value = float(task.question.values[rows[rows >= 0]].sum())
         made = replace(
@@ -210,7 +211,7 @@ class Evolving(Optimising):
             bound=max(task.greedy.bound, value),
             details=PlanDetails(),
         ).judged(self.gap)
-        # Without prices nothing was scarce: the start is every job's first wish.
+        # Without prices nothing was scarce: every job has its best option.
         scarce = made.closed(self.gap) and bool(priced.dual.prices.any())
         return replace(made, stop=StopReason.GAP if scarce else StopReason.COMPLETE)
 
@@ -219,24 +220,26 @@ class Evolving(Optimising):
 class Genetic(Evolving):
     """Evolve each job's batch, GPUs and clock by a plain genetic algorithm.
 
-    DEAP's (mu + lambda) algorithm, which knows the bound of the prices and stops where it is met.
+    This is DEAP's (mu + lambda) algorithm. It knows the bound of the prices and stops when a plan
+    meets that bound.
 
     Parameters
     ----------
     objective
-        What options are worth (`ronda.formulations.objectives.by_name.values`).
+        Objective that values the options (`ronda.formulations.objectives.by_name.values`).
     gap
-        Stop once the plan is proven to be within this of the best one, relative to the bound.
+        Relative gap to the bound at which the search stops.
     parameters
-        The objective's, by name.
+        Parameters of the objective, by name.
     population
-        Individuals in each generation, and children of it.
+        Individuals, and also children, per generation.
     generations, stagnation
-        Stop after this many generations; after this many without a better plan.
+        Generations after which the search stops, and generations without a better plan after which
+        it stops.
     seeded
         Whether the search starts from the greedy choice at the dual prices, from responses to
-        prices like these, from what runs and from the last plan. False: from jobs drawn at random,
-        and without prices to guide it.
+        similar prices, from the running jobs and from the last plan. False: it starts from random
+        genomes, without prices to guide it.
     """
 
     name: ClassVar[str] = "genetic"
@@ -245,31 +248,31 @@ class Genetic(Evolving):
 
 
 def even_prices(problem: Separable) -> Floats:
-    """Return (R,) prices at which all resources are equally scarce."""
+    """Return prices at which all resources are equally scarce, shape (R,)."""
     return np.asarray(1.0 / np.maximum(np.abs(problem.capacity), 1e-12))
 
 
 JUDGED = 3
-"""Genomes that are placed on nodes before one is chosen, besides the starts."""
+"""The number of genomes, in addition to the starts, that are placed on nodes to choose the best."""
 
 IMPROVED = 4
-"""Children of a generation in which exchanges are tried."""
+"""The number of children per generation in which exchanges are tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evolve(Evolving):
-    """Evolve each job's batch, GPUs and clock with its placement and moves in view.
+    """Evolve each job's batch, GPUs and clock, and take placement and moves into account.
 
-    A memetic algorithm: the genetic one with exchanges of two jobs as local search. What a plan is
-    worth is the value of its options less what it costs to move running jobs that keep theirs;
-    without moves it is what `milp` and `prices` maximise, so their bounds hold.
+    This is a memetic algorithm: the genetic one with exchanges of two jobs as local search. The net
+    value of a plan is the value of its options minus the cost of moving running jobs that keep
+    their options. Without moves it is the objective of `milp` and `prices`, so their bounds hold.
 
     Parameters
     ----------
     objective, gap, parameters, population, generations, stagnation
-        As of `genetic`.
+        As for `genetic`.
     exchanges
-        Exchanges of two jobs tried at most for each child that is improved.
+        Most exchanges of two jobs tried for each child that is improved.
     """
 
     name: ClassVar[str] = "evolve"
@@ -288,22 +291,22 @@ class Evolve(Evolving):
     def task(
         self, question: Question, case: Case, pool: Genes, greedy: Choice, initial: Plan | None
     ) -> Task:
-        """Return the task of the search, whose genes know where jobs run."""
+        """Return the task of the search, with genes that know where jobs run."""
         losses = move_losses(question.round, question.table, question.values)
         return super().task(question, case, with_moves(pool, case, losses), greedy, initial)
 
     def pick(self, task: Task, found: Evolved, deadline: Deadline) -> tuple[Rows, tuple[str, ...]]:
-        """Place the best few genomes and the starts; return the one of most worth on nodes.
+        """Place the best few genomes and the starts; return the one of greatest net value on nodes.
 
-        Each is placed twice: with the running jobs making room that the estimate names, and with
-        those that placement finds by itself.
+        Each genome is placed twice: once with the running jobs that the estimate says must make
+        room, and once with those that placement finds by itself.
         """
         table = task.question.table
         best: tuple[Rows, tuple[str, ...]] = (table_rows(task.case, found.best[0]), ())
         most = -np.inf
         for genome in np.unique([*found.best, *task.starts], axis=0):
             rows = table_rows(task.case, genome)
-            making_room = task.genes.making_room(genome).tolist()  # by the estimate
+            making_room = task.genes.making_room(genome).tolist()  # according to the estimate
             given = tuple(table.jobs[j].job.id for j in making_room)
             for yielding in dict.fromkeys((given, ())):
                 if most > -np.inf and deadline.left() < 2 * reserve_s(table):
@@ -317,7 +320,7 @@ class Evolve(Evolving):
         return best
 
     def reserve_s(self, table: OptionTable) -> float:
-        """Return the seconds to judge some plans and to place one."""
+        """Return the seconds for judging some plans and placing one."""
         return 2 * (JUDGED + 1) * reserve_s(table)
 
     def moves_lose(self, question: Question, rows: Rows, moved: tuple[str, ...]) -> float:
@@ -325,7 +328,7 @@ class Evolve(Evolving):
         return _moved_loss(question, rows, moved) if moved else 0.0
 
     def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
-        """Return the plan with the moves that it really makes taken off its objective."""
+        """Subtract the loss of the actual moves from the plan's objective."""
         moved = plan.details.moved
         if plan.objective is None or not moved:
             return plan
@@ -338,7 +341,7 @@ class Evolve(Evolving):
 
 
 def _placed_worth(task: Task, rows: Rows, yielding: tuple[str, ...]) -> float:
-    """Return the worth of rows on nodes: the values of those placed, less real moves."""
+    """Return the net value of rows on nodes: the values of placed rows minus the actual moves."""
     of = task.question
     watt = price_of_a_watt(of.round, task.greedy.prices)
     placed = realise(of.round, of.table, of.values, rows, watt_value=watt, yielding=yielding)

@@ -20,7 +20,7 @@ from ronda.solvers.prices.dual import Search
 from ronda.solvers.rules import NO_RULES, Rules
 
 PLACEMENTS = ("nodes", "exact", AGGREGATE)
-"""How much of the nodes the model sees."""
+"""The levels of detail with which the model sees the nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class ByModel(Optimising):
     parts = 1  # a parameter of `milp`
 
     def allocate(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
-        """Choose by the model, from what runs and what was planned last."""
+        """Choose options by the model, starting from the running jobs and the last plan."""
         round, table, values = question.round, question.table, question.values
         search = self.search(question, deadline)
         if self.exact:
@@ -43,13 +43,13 @@ class ByModel(Optimising):
         return allocate(round, table, values, search, starts)
 
     def search(self, question: Question, deadline: Deadline) -> Search:
-        """Return the search of a question."""
+        """Return the search settings for a question."""
         return search_of(question, self.gap, deadline)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Milp(ByModel):
-    """Give every job the option that the round's best plan gives it, by mixed-integer programming.
+    """Give every job its option in the round's best plan, by mixed-integer programming.
 
     The allocation model (docs/formulations.md) is solved to a proven gap, or as far as the time
     limit allows.
@@ -57,28 +57,30 @@ class Milp(ByModel):
     Parameters
     ----------
     objective
-        What options are worth (`ronda.formulations.objectives.by_name.values`).
+        Objective that values the options (`ronda.formulations.objectives.by_name.values`).
     gap
         Relative gap to the bound at which the search stops.
     elastic
         Whether jobs may get other GPU counts, batches and clocks than they asked for.
     parameters
-        The objective's, by name.
+        Parameters of the objective, by name.
     placement
-        ``nodes``: options are chosen by what nodes hold together, and placed; where something finds
-        no room, they are chosen again with the nodes. ``exact``: options and nodes are chosen
-        together from the start, with what moves lose. ``aggregate``: the bound is that of options
+        ``nodes``: options are chosen by the total capacity of the nodes, and placed. If something
+        finds no room, they are chosen again with the nodes. ``exact``: options and nodes are chosen
+        together from the start, with the loss of moves. ``aggregate``: the bound holds for options
         alone (docs/placement.md).
     solver
-        ``highs``, or another one that is installed (docs/solvers.md).
+        ``highs``, or another installed solver (docs/solvers.md).
     parts
-        Into how many random parts jobs are cut, each with an equal share of everything and a model
-        of its own (POP: `ronda.formulations.allocation.separable.random_parts`). 1: one model.
+        Number of random parts into which jobs are divided. Each part has an equal share of all
+        capacities and its own model (POP: `ronda.formulations.allocation.separable.random_parts`).
+        1: one model.
     options
-        The solver's own, by their names behind its name: ``{"highs.mip_heuristic_effort": 0.2}``;
-        in a spec ``milp(highs.mip_heuristic_effort=0.2)``.
+        Options of the solver. The solver's name comes before an option's name:
+        ``{"highs.mip_heuristic_effort": 0.2}``, or in a spec
+        ``milp(highs.mip_heuristic_effort=0.2)``.
     extra
-        Rules of the user's own: a file, or functions (docs/own_rules.md).
+        The user's own rules: a file, or functions (docs/own_rules.md).
     """
 
     name: ClassVar[str] = "milp"
@@ -92,7 +94,7 @@ class Milp(ByModel):
     extra: Rules = NO_RULES
 
     def __post_init__(self) -> None:
-        """Refuse a fidelity, parts or options that there are not, and a solver that is missing."""
+        """Refuse unknown placements or options, impossible parts, and a missing solver."""
         super().__post_init__()
         find_solver(self.solver, "milp: solver").refuse(self.options, self.name)
         if self.placement not in PLACEMENTS:
@@ -102,26 +104,26 @@ class Milp(ByModel):
 
     @property
     def exact(self) -> bool:
-        """Whether options and nodes are chosen together."""
+        """Whether the model chooses options and nodes together."""
         return self.placement == "exact"
 
     def question(
         self, round: Round, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Question:
-        """Ask what any policy asks; the plan's record names the solver's packages."""
+        """Return the question of a round, with the solver's packages for the plan's record."""
         asked = super().question(round, deadline, seed, initial)
         used = dict.fromkeys((*asked.packages, *MIP[self.solver].packages))
         return replace(asked, packages=tuple(used))
 
     def search(self, question: Question, deadline: Deadline) -> Search:
-        """Return the search of a question."""
+        """Return the search settings for a question."""
         fields = {"solver": self.solver, "parts": self.parts, "options": bare(self.options)}
         return search_of(question, self.gap, deadline, **fields)
 
     def on_nodes(
         self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
     ) -> Choice | None:
-        """Choose again with the nodes in the model, but not by parts."""
+        """Choose again with the nodes in the model, but not with several parts."""
         if self.placement != "nodes" or self.parts > 1:
             return None
         return again_on_nodes(question, choice, plan, self.search(question, deadline))
@@ -129,21 +131,21 @@ class Milp(ByModel):
 
 @dataclass(frozen=True, kw_only=True)
 class CpSat(ByModel):
-    """Give every job the option that the round's best plan gives it, by constraint programming.
+    """Give every job its option in the round's best plan, by constraint programming.
 
-    The same model as `milp`, in whole numbers (`ronda.solvers.exact.cp_sat`), solved by OR-Tools'
-    CP-SAT to a proven gap, or as far as the time limit allows.
+    OR-Tools' CP-SAT solves the model of `milp` in whole numbers (`ronda.solvers.exact.cp_sat`) to a
+    proven gap, or as far as the time limit allows.
 
     Parameters
     ----------
     objective
-        What options are worth (`ronda.formulations.objectives.by_name.values`).
+        Objective that values the options (`ronda.formulations.objectives.by_name.values`).
     gap
         Relative gap to the bound at which the search stops.
     parameters
-        The objective's, by name.
+        Parameters of the objective, by name.
     options
-        CP-SAT's own, by their names behind its name, as ``cp-sat.linearization_level``.
+        Options of CP-SAT, with its name before theirs, such as ``cp-sat.linearization_level``.
     """
 
     name: ClassVar[str] = CP_SAT
@@ -152,30 +154,30 @@ class CpSat(ByModel):
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Refuse to be made without OR-Tools, and options that there are not."""
+        """Refuse unknown options, and a missing OR-Tools."""
         super().__post_init__()
         find_solver(CP_SAT, "cp-sat", (CP_SAT,)).refuse(self.options, self.name)
 
     def search(self, question: Question, deadline: Deadline) -> Search:
-        """Return the search of a question."""
+        """Return the search settings for a question."""
         fields = {"solver": CP_SAT, "options": bare(self.options)}
         return search_of(question, self.gap, deadline, **fields)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SiaLike(ByModel):
-    """Give every job the GPU type and count for which the sum of goodputs^power is best.
+    """Give every job the GPU type and count that make the sum of goodputs^power best.
 
-    After Sia (Jayaram Subramanya et al., SOSP 2023), as its artifact has it: goodput over the least
-    of the job's options, to the power of -0.5, 1.1 for a job that waits, a restart factor, and a
-    MILP over jobs and options (`ronda.formulations.objectives.by_name.sia_goodput`). It is `milp`
-    with that objective, and looks at no sizes.
+    The policy follows the artifact of Sia (Jayaram Subramanya et al., SOSP 2023). It takes goodput
+    relative to the least of the job's options, to the power of -0.5. It uses 1.1 for a waiting job,
+    and a restart factor (`ronda.formulations.objectives.by_name.sia_goodput`). A MILP over jobs and
+    options is solved. The policy is `milp` with that objective, and ignores sizes.
 
     Parameters
     ----------
     objective, gap, parameters
-        As of `milp`. The objective's are ``power``, ``waiting`` and ``delay_s``, the seconds of a
-        restart that its factor counts with.
+        As for `milp`. The objective's parameters are ``power``, ``waiting`` and ``delay_s``, the
+        seconds per restart in its factor.
     """
 
     name: ClassVar[str] = "sia-like"

@@ -1,4 +1,4 @@
-"""The price policy: options, values, prices, placement."""
+"""The price policy: it values options, finds prices and places the result."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,12 +15,12 @@ from ronda.solvers.prices.dual import Search
 from ronda.solvers.rules import NO_RULES, Rules
 
 PLACEMENTS = ("nodes", AGGREGATE)
-"""Whether a plan's bound knows the nodes."""
+"""The levels of detail with which a plan's bound sees the nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ByPrices(Optimising):
-    """Let prices of GPUs and watts choose every job's option for an objective."""
+    """Choose every job's option for an objective by prices of GPUs and watts."""
 
     packages: ClassVar[tuple[str, ...]] = ("numpy", "highspy")
 
@@ -43,7 +43,7 @@ class ByPrices(Optimising):
         """Choose again with the nodes in the model."""
         if self.placement == AGGREGATE:
             return None
-        # Most decisions need no model, which loads Pyomo.
+        # Import late: most decisions need no model, which loads Pyomo.
         from ronda.solvers.decision.by_milp import search_of
         from ronda.solvers.decision.by_positions import again_on_nodes
 
@@ -56,9 +56,9 @@ class ByPrices(Optimising):
         initial: Plan | None,
         awake: tuple[int, ...] | None = None,
     ) -> Choice:
-        """Choose by prices, beginning with those of the last plan.
+        """Choose options by prices, starting from the prices of the last plan.
 
-        At most `awake` (P,) nodes of each pool are awake; None: all.
+        At most `awake` (P,) nodes of each pool are awake. None: all nodes may be.
         """
         return allocate_by_prices(
             question.round,
@@ -78,37 +78,37 @@ class ByPrices(Optimising):
         )
 
     def ready(self, round: Round, initial: Plan | None) -> Ready | None:
-        """Return which nodes can run jobs now, if that matters."""
+        """Return the nodes that can run jobs now, or None if that makes no difference."""
         return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prices(ByPrices):
-    """Let prices of GPUs and watts choose every job's option, to a certified gap.
+    """Choose every job's option by prices of GPUs and watts, to a certified gap.
 
-    The same model as `milp`, solved by the price engine (`ronda.solvers.prices.engine`): the
+    The price engine (`ronda.solvers.prices.engine`) solves the model of `milp`. It solves the
     Lagrangian dual, and a small MILP over the jobs that prices leave undecided. Prices are carried
     over from round to round.
 
     Parameters
     ----------
     objective
-        What options are worth (`ronda.formulations.objectives.by_name.values`).
+        Objective that values the options (`ronda.formulations.objectives.by_name.values`).
     gap
         Relative gap to the bound at which the search stops.
     elastic
         Whether jobs may get other GPU counts, batches and clocks than they asked for.
     parameters
-        The objective's, by name.
+        Parameters of the objective, by name.
     joint
-        Whether options within a rack compete by the price of GPUs in each rack where not all find
-        one. False: options are chosen as if any rack had room, and placed then. It makes a
-        difference only for profiles that say what crossing racks costs.
+        Whether GPUs have a price per rack, for options within a rack, if not all of these options
+        find a rack. False: options are chosen as if every rack had room, and then placed. The
+        choice matters only for profiles with a cost of crossing racks.
     placement
-        ``nodes``: where something finds no room on nodes, options are chosen again with the nodes
-        in a MILP. ``aggregate``: the bound is that of options alone (docs/placement.md).
+        ``nodes``: if something finds no room on nodes, options are chosen again with the nodes in a
+        MILP. ``aggregate``: the bound holds for options alone (docs/placement.md).
     extra
-        Rules of the user's own: a file, or functions (docs/own_rules.md).
+        The user's own rules: a file, or functions (docs/own_rules.md).
     """
 
     name: ClassVar[str] = "prices"

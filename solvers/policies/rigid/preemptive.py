@@ -1,4 +1,4 @@
-"""Orders of admission, which stop other jobs: least time left, least service, the Gittins index."""
+"""Policies that admit jobs in order and stop others: least time left, least service, Gittins."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ from ronda.solvers.greedy.room import preempt_in_order
 
 
 class Admitting(Clocked):
-    """A policy that is an order of live jobs, who are admitted while GPUs last; the others stop.
+    """A policy that admits live jobs in a given order while GPUs last, and stops the others.
 
-    A job that ends holds its GPUs for `teardown_s` seconds more.
+    A job holds its GPUs for another `teardown_s` seconds after its end.
     """
 
     teardown_s: float = 0.0
 
     @abstractmethod
     def order(self, round: Round) -> Sequence[JobState]:
-        """Return the live jobs, the first one to run first."""
+        """Return the live jobs in order of admission."""
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Admit jobs, in order."""
+        """Admit jobs in order, and stop the others."""
         allocations = preempt_in_order(
             round, self.order(round), clocks=self.clocks(round), teardown_s=self.teardown_s
         )
@@ -43,17 +43,17 @@ class Admitting(Clocked):
 class Srtf(Admitting):
     """Admit live jobs by remaining time while GPUs last; stop running jobs that are not admitted.
 
-    As in the Helios artifact (SC'21): the remaining time of a stopped job includes the restart
-    that it will need, admission counts GPUs only, and an admitted job that finds no nodes waits
-    without blocking those behind it.
+    The policy follows the Helios artifact (SC'21). The remaining time of a stopped job includes its
+    restart. Admission counts GPUs only. An admitted job that finds no nodes waits without blocking
+    the jobs behind it.
 
     Parameters
     ----------
     teardown_s
-        Seconds that a job holds its GPUs after its last work. The artifact's simulator counts a
-        running job down second by second and releases it one second after it reached zero, under
-        SRTF alone. With the default of 1 s its results are met to the digit; with 0 the mean JCT
-        on venus-vcvgl is 5,125.58 s instead of 5,056.42 s.
+        Seconds for which a job holds its GPUs after its last work. Under SRTF alone, the artifact's
+        simulator counts a running job down second by second and releases it one second after it
+        reaches zero. The default of 1 s reproduces its results to the digit. With 0 the mean JCT on
+        venus-vcvgl is 5,125.58 s instead of 5,056.42 s.
     """
 
     teardown_s: Annotated[float, msgspec.Meta(ge=0)] = 1.0
@@ -62,16 +62,16 @@ class Srtf(Admitting):
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SIZES | Capability.SLEEPS
 
     def order(self, round: Round) -> Sequence[JobState]:
-        """Return the live jobs, shortest remaining time first."""
+        """Return the live jobs in order of remaining time."""
         return sorted((*round.waiting, *round.running), key=Requested(round).remaining_s)
 
 
 @dataclass(frozen=True)
 class Las(Admitting):
-    """Admit jobs by the GPU-seconds that they have had, least first, ties by submission.
+    """Admit jobs in order of the GPU-seconds that they have used, with ties by submission.
 
-    Plain least attained service of gangs, without the queues of `tiresias`: jobs that have had
-    nearly as much take turns, and each turn costs restarts.
+    This is plain least attained service for gangs, without the queues of `tiresias`. Jobs that have
+    used nearly the same GPU time take turns, and each turn costs restarts.
     """
 
     name: ClassVar[str] = "las"
@@ -79,7 +79,7 @@ class Las(Admitting):
     takes_turns: ClassVar[bool] = True
 
     def order(self, round: Round) -> Sequence[JobState]:
-        """Return the live jobs, the least served first."""
+        """Return the live jobs in order of GPU-seconds used."""
 
         def served(state: JobState) -> tuple[float, float]:
             return state.gpu_s_at(round.now_s), state.job.submit_s
@@ -89,17 +89,17 @@ class Las(Admitting):
 
 @dataclass(frozen=True)
 class Gittins(Admitting):
-    """Admit live jobs by GPUs times the Gittins index of the time left, stop those not admitted.
+    """Admit jobs in order of GPUs times the Gittins index of the time left; stop the others.
 
-    The index of a job whose time left S is believed to be distributed in some way is ::
+    The Gittins index of a job with random time left S is ::
 
         min over x of  E[min(S, x)] / P(S <= x)
 
-    the least time that must be spent on it for each completion (Gittins, *J. R. Statist. Soc.* B
-    1979; Aalto, Ayesta and Righter, *Queueing Systems* 2009). A job that is probably short goes
-    first, and gives way when it has turned out long, which its mean alone would not tell. Of a job
-    whose estimate has no quantiles only the mean counts. The objective `gittins`
-    (`ronda.formulations.objectives.rank`) has the index of a lognormal size in its place.
+    This is the least time spent on the job per completion (Gittins, *J. R. Statist. Soc.* B 1979;
+    Aalto, Ayesta and Righter, *Queueing Systems* 2009). A job that is probably short goes first,
+    and gives way once it turns out to be long. Its mean alone would not show this. If an estimate
+    has no quantiles, only its mean counts. The objective `gittins`
+    (`ronda.formulations.objectives.rank`) uses the index of a lognormal size instead.
     """
 
     name: ClassVar[str] = "gittins"
@@ -107,7 +107,7 @@ class Gittins(Admitting):
     takes_turns: ClassVar[bool] = True
 
     def order(self, round: Round) -> Sequence[JobState]:
-        """Return the live jobs, least index first."""
+        """Return the live jobs in order of GPUs times index."""
         requested = Requested(round)
 
         def rank(state: JobState) -> float:
@@ -120,7 +120,7 @@ class Gittins(Admitting):
 
 
 def relative_index(round: Round, state: JobState) -> float:
-    """Return the Gittins index of the work left over the work that is expected to be left."""
+    """Return the Gittins index of the work left, divided by the expected work left."""
     estimate, mean = state.job.estimate, state.remaining_at(round.now_s)
     if estimate is None or mean is None or not estimate.quantiles:
         return 1.0
@@ -130,7 +130,7 @@ def relative_index(round: Round, state: JobState) -> float:
 
 
 def gittins_index(left: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
-    """Return the Gittins index of equally likely sizes (n,), ascending."""
+    """Return the Gittins index of equally likely sizes (n,), which must ascend."""
     count = np.arange(1, len(left) + 1)
     spent = np.cumsum(left) + left * (len(left) - count)
     return float((spent / count).min())

@@ -1,7 +1,7 @@
-"""Queues that stop nothing: first in, first out; shortest job first.
+"""Queues that stop no job: first in, first out, and shortest job first.
 
-What fits starts in the order of the queue of its partition, and its first job that finds no room
-blocks; who may pass it says `ronda.solvers.greedy.backfill`.
+Jobs that fit start in the order of their partition's queue. The first job without room blocks the
+queue. `ronda.solvers.greedy.backfill` decides which jobs may pass it.
 """
 
 from abc import abstractmethod
@@ -20,42 +20,44 @@ from ronda.solvers.greedy.backfill import Backfill, beside
 from ronda.solvers.greedy.policy import Clocked
 
 Queue = Literal["fifo", "sjf", "qssf"]
-"""By submission, by expected time, or by expected GPU time, as the policies of these names do."""
+"""The orders of a queue: by submission, expected time or expected GPU time, as in the policies of
+these names."""
 
 Service = Literal["gpu-time", "time", "gpus"]
-"""A job's service: its expected GPU time, its expected time, or just its GPUs."""
+"""The measures of a job's service: its expected GPU time, its expected time, or just its GPUs."""
 
 
 class Queued(Clocked):
-    """A policy that is an order of the waiting jobs: it stops nothing, and starts what fits.
+    """A policy that starts waiting jobs that fit, in a given order, and stops no job.
 
-    Who passes a job that finds no room is said by `backfill`.
+    The parameter `backfill` decides which jobs may pass a job without room.
     """
 
     backfill: Backfill
 
     @abstractmethod
     def order(self, round: Round) -> Sequence[JobState]:
-        """Return the waiting jobs, the first one to start first."""
+        """Return the waiting jobs in the order in which they start."""
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Start what fits, in order."""
+        """Start the jobs that fit, in order."""
         held = beside(round, self.order(round), self.backfill, self.clocks(round))
         return rest(round, Plan(policy=self.name, allocations=held), initial)
 
 
 @dataclass(frozen=True)
 class Fifo(Queued):
-    """Start jobs in order of submission as they were requested.
+    """Start jobs as requested, in order of submission.
 
-    The baseline of the Helios artifact (SC'21), with its *consolidate* placer. Each partition has
-    a queue of its own.
+    This is the baseline of the Helios artifact (SC'21), with its *consolidate* placer. Each
+    partition has its own queue.
 
     Parameters
     ----------
     backfill
-        Who passes a job that finds no room (`ronda.solvers.greedy.backfill`): nobody (none), who
-        fits (free), who delays not the first (easy) or nobody before it (conservative).
+        Jobs that may pass a job without room (`ronda.solvers.greedy.backfill`): no job (none), any
+        job that fits (free), a job that does not delay the first one (easy), or a job that delays
+        no job before it (conservative).
     """
 
     backfill: Backfill = "none"
@@ -64,21 +66,21 @@ class Fifo(Queued):
     capabilities: ClassVar[Capability] = Capability.SLEEPS
 
     def order(self, round: Round) -> Sequence[JobState]:
-        """Return the waiting jobs, oldest first."""
+        """Return the waiting jobs in order of submission."""
         return round.waiting
 
 
 @dataclass(frozen=True)
 class Sjf(Queued):
-    """Start waiting jobs by expected run time as requested, shortest first, ties by submission.
+    """Start jobs as requested, in order of expected run time, with ties by submission.
 
-    With exact estimates this is the oracle SJF of the Helios artifact (SC'21). Jobs of unknown
-    size come last. Each partition has a queue of its own.
+    With exact estimates this is the oracle SJF of the Helios artifact (SC'21). Jobs of unknown size
+    come last. Each partition has its own queue.
 
     Parameters
     ----------
     backfill
-        Who passes a job that finds no room, as of `fifo`.
+        Jobs that may pass a job without room, as for `fifo`.
     """
 
     backfill: Backfill = "none"
@@ -87,7 +89,7 @@ class Sjf(Queued):
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
 
     def order(self, round: Round) -> Sequence[JobState]:
-        """Return the waiting jobs, shortest first."""
+        """Return the waiting jobs in order of expected run time."""
         return queued(round, "sjf")
 
 
@@ -103,7 +105,7 @@ def queued(round: Round, queue: Queue) -> list[JobState]:
 
 
 def service(round: Round, by: Service) -> Callable[[JobState], tuple[float, int]]:
-    """Return what jobs are ranked by: least service first, then fewer GPUs."""
+    """Return the sort key of jobs: least service first, then fewer GPUs."""
     requested = Requested(round)
 
     def rank(state: JobState) -> tuple[float, int]:

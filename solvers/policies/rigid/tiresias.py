@@ -1,4 +1,4 @@
-"""Tiresias: discretised least attained service in two queues, preemptive."""
+"""Tiresias: preemptive, discretised least attained service in two queues."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -16,7 +16,7 @@ from ronda.solvers.greedy.room import preempt_in_order
 
 
 class SecondQueue(PlanMemory, frozen=True):
-    """The jobs of the second queue, in its order."""
+    """The jobs of the second queue, in order."""
 
     key: ClassVar[str] = "second_queue"
 
@@ -25,21 +25,21 @@ class SecondQueue(PlanMemory, frozen=True):
 
 @dataclass(frozen=True)
 class Tiresias(Clocked):
-    """Admit jobs that have used little GPU time first; stop running jobs that are not admitted.
+    """Admit jobs with little used GPU time first; stop running jobs that are not admitted.
 
-    The two-queue discretised LAS of Tiresias (Gu et al., NSDI 2019) as in the artifact of Pollux
-    (OSDI 2021): jobs run on the GPUs that they asked for, all at once; the first queue holds the
-    jobs below the threshold in order of submission, the second the others in the order in which
-    they passed it; a job for which too few GPUs are left does not block those behind it. There is
-    no rule against starvation, as there.
+    This is the two-queue discretised LAS of Tiresias (Gu et al., NSDI 2019) as in the artifact of
+    Pollux (OSDI 2021). Jobs run on all the GPUs that they asked for, or wait. The first queue holds
+    the jobs below the threshold in order of submission. The second queue holds the others in the
+    order in which they passed it. A job for which too few GPUs are left does not block the jobs
+    behind it. As in the artifact, no rule prevents starvation.
 
     Parameters
     ----------
     threshold_gpu_s
-        GPU-seconds after which a job falls into the second queue; 16 GPU-hours in the artifact.
+        GPU-seconds after which a job enters the second queue; 16 GPU-hours in the artifact.
     most_free
-        Whether jobs are placed as in the artifact, on the nodes with most free GPUs and spread
-        where they must be; else by best fit, never spread over more nodes than needed.
+        Whether jobs are placed as in the artifact, on the nodes with most free GPUs, spread if
+        necessary. Otherwise best fit places them, never on more nodes than necessary.
     """
 
     threshold_gpu_s: Annotated[float, msgspec.Meta(gt=0)] = 16 * 3600.0
@@ -64,7 +64,7 @@ class Tiresias(Clocked):
         return rest(round, plan, initial)
 
     def _passed_s(self, round: Round, state: JobState) -> float | None:
-        """Return when a job passed the threshold (0: before it began to run here), or None."""
+        """Return the time when a job passed the threshold (0: before its current run), or None."""
         left = self.threshold_gpu_s - state.gpu_s
         if left <= 0:
             return 0.0
