@@ -2,14 +2,15 @@
 
 The paper claims for QSSF a mean job completion time 1.5 to 6.5 times shorter than with FIFO
 (published, abstract). Figure 14 shows CES on the cluster Earth in September 2020: 20.5 of 150 nodes
-asleep, 1.33 wake-ups a day, and a utilisation of 82 % that becomes 95 % (published; digitised).
+sleep, nodes wake 1.33 times a day, and utilisation rises from 82 % to 95 % (published; digitised).
 
 =================  ===========================================================================
 `qssf`             QSSF's rule: least expected GPU time first (read in the authors' code)
 `ces`              CES's two thresholds and buffer, with the five published parameter sets (read
                    in the code); as a controller of a series, and as a policy with a queue (ours)
-`forecasts`        what CES foresees: by the hour of the day, or as it is (ours, causal)
-`boosted`          by LightGBM: as published, which reads the future (read in the code), or causal
+`forecasts`        forecasts of demand for CES: by the hour of the day, or no change (ours, causal)
+`boosted`          forecasts by LightGBM: as published, which reads the future (read in the code),
+                   or causal
 `controllers`      the controllers of ``ronda sleep``, by name
 `lot_sizing`       how many nodes stay awake at least cost, and the bound of foresight (ours)
 `wake_or_wait`     sleep and the queue decided in one sum (ours)
@@ -17,13 +18,13 @@ asleep, 1.33 wake-ups a day, and a utilisation of 82 % that becomes 95 % (publis
 `trace`            a demand series from a file, or from a schedule
 =================  ===========================================================================
 
-Faithful: both packaged traces of Venus, and all 3,024 steps of CES on Earth, to the digit. Rebuilt:
-jobs that wait for nodes that wake, and watts; the artifact counts demand and moves no job.
+Both packaged traces of Venus and all 3,024 steps of CES on Earth are reproduced to the digit. Watts
+and jobs that wait for waking nodes are rebuilt; the artifact counts demand and moves no job.
 
-In the core: the queue and who may pass it, `ronda.solvers.greedy.backfill`; QSSF's two estimates
-and their mix, `ronda.formulations.prediction.qssf_service`; the reader of the logs,
-`ronda.instances.traces`; which idle nodes of any round sleep, `ronda.formulations.sleeping`.
-Pages: docs/systems/helios.md, docs/helios.md, docs/sleeping.md.
+The core has the queue and its backfilling (`ronda.solvers.greedy.backfill`), QSSF's two estimates
+and their mix (`ronda.formulations.prediction.qssf_service`), the reader of the logs
+(`ronda.instances.traces`) and the choice of idle nodes that sleep in any round
+(`ronda.formulations.sleeping`). See docs/systems/helios.md, docs/helios.md and docs/sleeping.md.
 """
 
 POLICIES = {

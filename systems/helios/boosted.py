@@ -1,7 +1,7 @@
-"""LightGBM on a demand series: a causal forecast with quantiles, and the leaking one of Helios.
+"""Forecasts of a demand series by LightGBM: a causal one with quantiles, and Helios's leaking one.
 
-Ke et al.: *LightGBM: A Highly Efficient Gradient Boosting Decision Tree*, NeurIPS 2017. One thread
-and fixed seeds: the same series gives the same forecast.
+Ke et al.: *LightGBM: A Highly Efficient Gradient Boosting Decision Tree*, NeurIPS 2017. Training
+uses one thread and fixed seeds, so the same series always gives the same forecast.
 """
 
 from datetime import datetime
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROUNDS = 80
-"""Trees a quantile."""
+"""Trees per quantile."""
 
 _TREES: dict[str, Any] = {
     "num_leaves": 15,
@@ -50,12 +50,12 @@ def boosted(
     history: Demand | None = None,
     levels: tuple[float, ...] = LEVELS,
 ) -> DemandForecast:
-    """Foretell quantiles for each step ahead, by one model a level with the steps as a feature.
+    """Forecast quantiles with one model per level, which takes the step ahead as a feature.
 
-    The models are trained every third day on the days of the series until then, after those of a
-    `history` in steps of the same length if there is one. Without history the first two days have
-    no forecast. Features are the target's time of day and week and the last day's needs, all of
-    them known at the step of the forecast.
+    The models are retrained every third day on the part of the series seen so far and on `history`,
+    a series with steps of the same length, if it is given. Without a history the first two days
+    have no forecast. The features are the target's time of day and week and the last day's demand;
+    all of them are known at the step of the forecast.
     """
     import lightgbm
 
@@ -93,7 +93,7 @@ def _rows(history: Demand, ahead: list[int], target: Target) -> list[Any]:
 
 
 def _features(series: Demand, ahead: int) -> Floats:
-    """Return (T, F) the features of the step that is `ahead` steps later, known at each step."""
+    """Return the features, shape (T, F), known at each step about the one `ahead` steps later."""
     import pandas as pd
 
     needed, day = pd.Series(series.needed_nodes.astype(float)), steps_of_day(series)
@@ -110,7 +110,7 @@ def _features(series: Demand, ahead: int) -> Floats:
 
 
 def _clock(series: Demand, ahead: int) -> list[Floats]:
-    """Return sines and cosines of the time of day ahead, the weekday, whether it is free, now."""
+    """Return the time of day ahead (as waves), its weekday, whether that is a weekend, and now."""
     day = steps_of_day(series)
     start = datetime.fromisoformat(series.start)
     offset = round((start.hour * 60 + start.minute) * 60 / series.step_s)
@@ -122,13 +122,13 @@ def _clock(series: Demand, ahead: int) -> list[Floats]:
 
 
 def leaking(series: Demand) -> Floats:
-    """Return (T,) the forecast as Helios's artifact makes it, which is NOT causal.
+    """Return the forecast of Helios's artifact, shape (T,), which is NOT causal.
 
-    It foretells a step by means, medians and deviations of the needs until an hour before that
-    step, whenever it is asked: for steps further ahead these have not been seen yet. The artifact
-    trains on the months before the series, this function on its first third, so that forecasts of
-    that third repeat what was learnt. The artifact's holidays and conference deadlines are left
-    out.
+    It predicts a step from means, medians and deviations of the demand up to an hour before that
+    step, even when it forecasts further ahead and has not seen that demand yet. The artifact trains
+    on the months before the series. This function trains on the first third of the series, so
+    forecasts of that third repeat training data. It leaves out the artifact's holidays and
+    conference deadlines.
     """
     import lightgbm
     import pandas as pd

@@ -1,10 +1,10 @@
-"""CES of Helios (Hu et al., SC 2021): when nodes sleep and wake, by two thresholds and a buffer.
+"""CES of Helios (Hu et al., SC 2021), which lets nodes sleep by two thresholds and a buffer.
 
-The rule and its five published parameter sets are those of the artifact (HeliosArtifact,
-framework/CES Service/CES_Helios.py).
+The rule and its five published parameter sets come from the artifact (HeliosArtifact, framework/CES
+Service/CES_Helios.py).
 
-`Ces` decides on a demand series, as there; `CesQueue` is a policy, whose jobs really wait for
-nodes. Both ask the same `Watch`.
+`Ces` decides on a demand series, as the artifact does. `CesQueue` is a policy: its jobs really wait
+for nodes. Both use the same `Watch`.
 """
 
 from collections.abc import Callable
@@ -30,30 +30,30 @@ from ronda.systems.helios.controllers import Control
 from ronda.systems.helios.forecasts import STEP_S, DemandForecast, causal, foretold, past
 
 Forecast = Callable[[int, int], Floats]
-"""From a step t and a number n: what is believed at t of steps t to t + n - 1, (n,) or fewer."""
+"""Maps t and n to the demand forecast at step t for steps t to t + n - 1, shape (n,) or shorter."""
 
 WARM_UP = 6
-"""Steps at the start that the rule only follows, and whose changes it does not count."""
+"""Number of first steps in which the rule only follows demand and counts no change."""
 
 
 @dataclass(frozen=True, slots=True)
 class CesRule:
-    """Parameters of the rule; lengths are in steps.
+    """The parameters of the rule, with times in steps.
 
     Attributes
     ----------
     past, ahead
-        Steps behind and ahead of which means are taken (H and F).
+        Number of past and of future steps that are averaged (H and F).
     fall
-        By how many nodes the demand must lie below its recent mean for nodes to sleep.
+        Number of nodes by which demand must be below its recent mean before nodes sleep.
     falling
-        By how many nodes the forecast must lie below the demand.
+        Number of nodes by which the forecast must be below the demand.
     least
-        Fewest nodes that are put to sleep at once.
+        Smallest number of nodes that are put to sleep at once.
     buffer
-        Nodes awake above the demand after a change.
+        Number of nodes kept awake above the demand after a change.
     keep
-        Steps after a wake-up in which no node goes to sleep.
+        Number of steps after a wake-up in which no node goes to sleep.
     calm
         First step at which nodes may go to sleep.
     """
@@ -80,27 +80,27 @@ RULES = {
 
 @dataclass(slots=True)
 class Watch:
-    """The rule at work: how many nodes are awake, and from which step on some may go to sleep."""
+    """The state of the rule: the nodes awake, and the first step in which some may sleep."""
 
     rule: CesRule
     awake: int
     guard: int
 
     def wake(self, step: int, need: int, total: int) -> None:
-        """Wake the nodes that are missing, and a buffer; then none sleeps for some steps."""
+        """Wake the missing nodes and a buffer, and let no node sleep for the next `keep` steps."""
         if self.awake < need:
             self.awake, self.guard = need + self.rule.buffer, step + self.rule.keep
         self.awake = min(self.awake, total)
 
     def let_sleep(self, step: int, before: Ints, need: int, ahead: Callable[[], Floats]) -> None:
-        """Leave awake what is needed and a buffer, once the need has fallen and will fall.
+        """Keep only the needed nodes and a buffer awake if demand has fallen and will fall.
 
         Parameters
         ----------
         before
-            (H,) the need of the steps before this one.
+            Demand of the previous steps, shape (H,).
         ahead
-            Foretells the need of this step and of those after it.
+            Returns the forecast demand of this step and the next ones.
         """
         rule, least = self.rule, need + self.rule.buffer
         if step < self.guard or before.mean() - need < rule.fall:
@@ -110,20 +110,20 @@ class Watch:
         if need - soon < rule.falling:
             return
         self.guard = step
-        # Where the need is to rise again, or few nodes would sleep, all stay awake.
+        # All nodes stay awake if demand is to rise again or if few nodes would sleep.
         if soon >= later and self.awake - min(self.awake, least) >= rule.least:
             self.awake = least
 
 
 def published(forecast: Ints) -> Forecast:
-    """Return a forecast that reads one series whenever it is asked, as the artifact does."""
+    """Return a forecast that always reads the same series, as the artifact does."""
     return lambda t, n: forecast[t : t + n].astype(np.float64)
 
 
 def ces(needed: Ints, total: Ints, forecast: Forecast, rule: CesRule) -> Ints:
-    """Return the (T,) nodes that the rule keeps awake, for (T,) nodes needed and in total.
+    """Return the number of nodes that the rule keeps awake, shape (T,) like `needed` and `total`.
 
-    A node that is missing wakes in the step in which it is needed.
+    A missing node wakes in the step that needs it.
     """
     active, watch = np.zeros_like(needed), Watch(rule, 0, rule.calm)
     for t, (need, most) in enumerate(zip(needed.tolist(), total.tolist(), strict=True)):
@@ -140,15 +140,15 @@ def ces(needed: Ints, total: Ints, forecast: Forecast, rule: CesRule) -> Ints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ces:
-    """Helios's controller on a demand series.
+    """The controller of Helios on a demand series.
 
     Attributes
     ----------
     cluster
         The cluster whose published parameters are used.
     forecast
-        The series' own (published), which is not causal; LightGBM, as leaking as the artifact's, or
-        causal (boosted); by the time of day (seasonal); or no change (last).
+        The forecast: the one in the series (published), which is not causal; LightGBM as in the
+        artifact (leaking), or causal (boosted); the time of day (seasonal); or no change (last).
     history
         An earlier demand series, a name or a file, from which ``boosted`` learns.
     """
@@ -158,7 +158,7 @@ class Ces:
     history: str = ""
 
     def control(self, series: Demand) -> Control:
-        """Decide by the two thresholds."""
+        """Decide each step by the two thresholds."""
         foretold, quantiles = self._forecast(series)
         active = ces(series.needed_nodes, series.total_nodes, foretold, RULES[self.cluster])
         leaks = self.forecast in ("published", "leaking")
@@ -181,16 +181,16 @@ class Ces:
 
 
 class CesPool(Record, frozen=True):
-    """The memory of a pool's controller, with demands in nodes and times in steps.
+    """The memory of a pool's controller, with demand in nodes and times in steps.
 
     Attributes
     ----------
     step
         The step of the last decision.
     past, peak, last
-        The demand: the most in each of the steps before, the most in this one, and the last.
+        The highest demand in each previous step, the highest in this step, and the latest demand.
     awake
-        Nodes that are awake.
+        Number of nodes that are awake.
     guard
         The first step in which nodes may go to sleep.
     """
@@ -204,7 +204,7 @@ class CesPool(Record, frozen=True):
 
 
 class CesMemory(PlanMemory, frozen=True):
-    """The memories of the controllers, by pool."""
+    """The controllers' memories, keyed by pool."""
 
     key: ClassVar[str] = "ces"
 
@@ -213,21 +213,22 @@ class CesMemory(PlanMemory, frozen=True):
 
 @dataclass(frozen=True)
 class CesQueue(TimelyPolicy):
-    """Start jobs in the order of `qssf`; how many nodes are awake follows CES.
+    """Start jobs in the order of `qssf` and let CES choose how many nodes are awake.
 
-    Hu et al. (SC'21), the controller of Helios: every ten minutes it looks whether the nodes that
-    jobs use have become fewer and will become fewer still, and then leaves awake what is used and
-    a buffer. A job that finds no room on awake nodes wakes what it needs and a buffer, and waits
-    for it. Each pool has a controller. The published forecast has seen the future; here a need that
-    is not usual at its hour, by an earlier series, is expected to become so again.
+    CES is the controller of Helios (Hu et al., SC'21). Every ten minutes it checks whether jobs use
+    fewer nodes than before and are expected to use fewer still. If so, only the used nodes and a
+    buffer stay awake. A job that finds no room on awake nodes wakes the nodes that it needs and a
+    buffer, and waits for them. Each pool has its own controller. The published forecast has seen
+    the future; this one expects demand to return to what an earlier series shows for that hour.
 
     Parameters
     ----------
     cluster
         The cluster whose published parameters are used.
     history
-        An earlier demand series, a name or a file, that forecasts follow; empty: no change.
-        Instances are taken to begin at midnight, as the series does.
+        An earlier demand series, a name or a file, on which forecasts are based. If it is empty,
+        demand is expected not to change. Instances are assumed to begin at midnight, as the series
+        does.
     """
 
     cluster: Literal["venus", "earth", "saturn", "uranus", "philly"] = "earth"
@@ -237,11 +238,11 @@ class CesQueue(TimelyPolicy):
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
 
     def __post_init__(self) -> None:
-        """Refuse a history from which nothing can be learnt."""
+        """Raise InputError if nothing can be learnt from the history."""
         past(self.history)
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Start what fits, on awake nodes first; let the others sleep by the rule."""
+        """Start the jobs that fit, on awake nodes first, and let unused nodes sleep by the rule."""
         room = Room(round, round.running, sleeping=True)
         started = start_in_order(room, queued(round, "qssf"))
         before, rule = CesMemory.recall(initial).pools, RULES[self.cluster]
@@ -258,10 +259,10 @@ class CesQueue(TimelyPolicy):
 def looked(
     known: CesPool, now_s: float, used: int, total: int, rule: CesRule, history: str
 ) -> CesPool:
-    """Return the memory of a pool's controller after a look, with `used` nodes in use from now on.
+    """Return the updated memory of a pool's controller when `used` nodes are in use from now on.
 
-    Nodes may have gone to sleep at the end of each step since the last look; those that are missing
-    wake at once.
+    Nodes may have gone to sleep at the end of each step since the last update. Missing nodes wake
+    at once.
     """
     step, back = int(now_s // STEP_S), max(WARM_UP, rule.past)
     since = step if known.step is None else known.step

@@ -1,4 +1,4 @@
-"""Controllers of sleep on a demand series, by name, and the form of their decisions."""
+"""Controllers that let nodes sleep on a demand series, and the form of their decisions."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -20,12 +20,12 @@ class Control:
     Attributes
     ----------
     active
-        (T,) nodes awake.
+        Number of nodes awake, shape (T,).
     knowledge
         ``oracle`` knows the future, ``leaking`` has a forecast that has seen some of it,
-        ``history`` knows the needs until then, ``none`` the need of now.
+        ``history`` knows past demand, and ``none`` knows only the current demand.
     forecast
-        The forecast that was used, if it has quantiles.
+        The forecast used, if it has quantiles.
     """
 
     active: Ints
@@ -34,19 +34,19 @@ class Control:
 
 
 class Controller(Protocol):
-    """Anything that decides how many nodes are awake."""
+    """The interface of an object that decides how many nodes are awake."""
 
     def control(self, series: Demand) -> Control:
-        """Decide every step of a series."""
+        """Decide how many nodes are awake in each step of a series."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vanilla:
-    """Each node sleeps as soon as it is not needed."""
+    """A controller that lets each node sleep as soon as it is not needed."""
 
     def control(self, series: Demand) -> Control:
-        """Keep awake what is needed."""
+        """Keep exactly the needed nodes awake."""
         return Control(series.needed_nodes.copy(), "none")
 
 
@@ -56,10 +56,10 @@ CONTROLLERS = {
     "lot-sizing": "ronda.systems.helios.lot_sizing:LotSizing",
     "oracle": "ronda.systems.helios.lot_sizing:Oracle",
 }
-"""Where the class of each controller lives, by name; none of them is a policy's."""
+"""The module and class of each controller, keyed by name; no policy has such a name."""
 
 RENAMED = {"milp": "lot-sizing (milp is a policy of rounds)"}
-"""Former names, and what they are called now."""
+"""Former names of controllers, mapped to their current names."""
 
 
 def controller(spec: str) -> Controller:
@@ -68,7 +68,7 @@ def controller(spec: str) -> Controller:
     Raises
     ------
     InputError
-        If the controller, a parameter or its value is not known or not possible.
+        If the controller or a parameter is unknown, or a value is invalid.
     """
     name, given = parse(spec)
     if name not in CONTROLLERS:

@@ -1,8 +1,8 @@
-"""Forecasts of how many nodes are needed: quantiles by step ahead, and two simple ones.
+"""Forecasts of the number of nodes needed: quantiles for each step ahead, and two simple ones.
 
-A forecast made at step t uses only the needs until t: it is causal. It foretells the *rise* above
-the need at t, of the need at a step ahead (``level``) or of the largest need in all steps up to it
-(``peak``): a number of nodes that stays awake is enough until the peak exceeds it.
+A forecast made at step t is causal: it uses only the demand up to t. It predicts the *rise* above
+the demand at t, either of the demand at a step ahead (``level``) or of the highest demand in all
+steps up to it (``peak``). A constant number of awake nodes is enough until the peak exceeds it.
 """
 
 from dataclasses import dataclass
@@ -17,40 +17,40 @@ from ronda.instances.errors import InputError
 from ronda.instances.files.packaged import load_demand
 
 Target = Literal["level", "peak"]
-"""What is foretold: a step's own need, or the most until then."""
+"""The quantity forecast: the demand of a step, or the highest demand up to that step."""
 
 
 LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.975)
-"""Levels of the quantiles."""
+"""The levels of the quantiles."""
 
 
 STEP_S = 600.0
-"""Length of a step of controllers with a queue, as in Helios."""
+"""Length of a controller's step in seconds, for policies with a queue, as in Helios."""
 
 
 HOURS_AHEAD = 18
-"""How far ahead they look."""
+"""The horizon of these controllers in hours."""
 
 
 AHEAD = HOURS_AHEAD * round(3600 / STEP_S)
-"""The same in steps."""
+"""The horizon of these controllers in steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemandForecast:
-    """Quantiles of the rise, for each step at which they are asked.
+    """Quantiles of the rise in demand, for each step at which a forecast is made.
 
     Attributes
     ----------
     target
-        The level or the peak.
+        Whether the level or the peak is forecast.
     levels
-        The levels of the L quantiles, ascending.
+        Levels of the L quantiles, ascending.
     ahead
-        (H,) steps ahead, ascending.
+        Steps ahead, ascending, shape (H,).
     rise
-        (T, H, L) nodes above the need at the step of the forecast; they ascend with the level,
-        and those of a peak with the steps ahead.
+        Number of nodes above the demand at the step of the forecast, shape (T, H, L). It ascends
+        with the level; the rise of a peak also ascends with the steps ahead.
     first
         The first step with a forecast.
     """
@@ -62,7 +62,7 @@ class DemandForecast:
     first: int
 
     def paths(self, steps: int) -> Floats:
-        """Return (L, T, steps) the rise of 1, 2, ... steps ahead, by straight lines in between."""
+        """Return the rise 1, 2, ... steps ahead, linearly interpolated, shape (L, T, steps)."""
         wanted = np.arange(1, steps + 1)
         after = np.clip(np.searchsorted(self.ahead, wanted), 1, len(self.ahead) - 1)
         before = after - 1
@@ -72,20 +72,20 @@ class DemandForecast:
         return np.ascontiguousarray(np.moveaxis(made, 2, 0))
 
     def quantile(self, level: float, steps: int) -> Floats:
-        """Return (T, steps) the rise at the least level that is as high, or the highest."""
+        """Return the rise at the lowest level >= `level`, else the highest, shape (T, steps)."""
         index = min(int(np.searchsorted(self.levels, level - 1e-9)), len(self.levels) - 1)
         return np.asarray(self.paths(steps)[index])
 
 
 def steps_ahead(series: Demand) -> Ints:
-    """Return (H,) the steps ahead of forecasts: from ten minutes to a day."""
+    """Return the steps ahead that are forecast, from ten minutes to a day, shape (H,)."""
     hours = (1 / 6, 1 / 3, 0.5, 2 / 3, 1, 1.5, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24)
     steps = np.rint(np.array(hours) * 3600 / series.step_s).astype(np.int64)
     return np.asarray(np.unique(np.maximum(steps, 1)))
 
 
 def rises(needed: Ints, ahead: int, target: Target) -> Floats:
-    """Return (T,) the rise of the need `ahead` steps later; NaN where the series has ended."""
+    """Return the rise in demand `ahead` steps later, shape (T,); NaN beyond its end."""
     made = np.full(len(needed), np.nan)
     if ahead < len(needed):
         after = np.lib.stride_tricks.sliding_window_view(needed[1:], ahead)
@@ -95,16 +95,16 @@ def rises(needed: Ints, ahead: int, target: Target) -> Floats:
 
 
 def last_value(series: Demand, target: Target) -> DemandForecast:
-    """Foretell at every level that the need stays as it is."""
+    """Forecast at every level that demand does not change."""
     ahead = steps_ahead(series)
     rise = np.zeros((len(series.needed), len(ahead), len(LEVELS)))
     return DemandForecast(target, LEVELS, ahead, rise, 0)
 
 
 def seasonal(series: Demand, target: Target) -> DemandForecast:
-    """Foretell the quantiles of the rises of the days before, in this hour and the two around it.
+    """Forecast the quantiles of previous days' rises in the same hour and the two around it.
 
-    It learns once a day, from the third day on.
+    The forecast is updated once a day, from the third day on.
     """
     day, steps = steps_of_day(series), len(series.needed)
     ahead = steps_ahead(series)
@@ -116,35 +116,35 @@ def seasonal(series: Demand, target: Target) -> DemandForecast:
 
 
 def daily(series: Demand, target: Target) -> DemandForecast:
-    """Foretell, for each step of any later day, the rises at that hour in the whole series."""
+    """Forecast, for each step of any later day, the rises at that hour in the whole series."""
     rise = _of_day(series, target, len(series.needed))
     return ordered(target, LEVELS, steps_ahead(series), rise, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """The usual need by step of the day, and how fast an unusual one returns to it.
+    """The usual demand at each step of the day, and how fast an unusual demand returns to it.
 
     Attributes
     ----------
     need
-        (D,) mean need of the hour and the two around it.
+        Mean demand in the same hour and the two around it, shape (D,).
     stays
-        (K,) the share of the distance from the usual need that is left after 1 .. K steps.
+        Share of the distance from the usual demand that is left after 1 .. K steps, shape (K,).
     """
 
     need: Floats
     stays: Floats
 
     def foretell(self, step: int, needed: float) -> Floats:
-        """Return (K,) the expected need of the next steps, where `needed` is needed now."""
+        """Return the expected demand of the next steps if it is `needed` now, shape (K,)."""
         day = len(self.need)
         later = self.need[(step + 1 + np.arange(len(self.stays))) % day]
         return np.asarray(later + self.stays * (needed - self.need[step % day]))
 
 
 def usual(series: Demand, steps: int) -> Usual:
-    """Learn the usual need from a series of some days, by a first-order regression."""
+    """Estimate the usual demand from a series of several days by a first-order regression."""
     day, hour = steps_of_day(series), max(1, round(3600 / series.step_s))
     time, needed = np.arange(len(series.needed)) % day, series.needed_nodes
     need = np.empty(day)
@@ -157,9 +157,9 @@ def usual(series: Demand, steps: int) -> Usual:
 
 
 def _of_day(series: Demand, target: Target, now: int) -> Floats:
-    """Return (D, H, L) quantiles of the rises known by step `now`, by step of the day.
+    """Return quantiles of the rises known by step `now`, for each step of the day, shape (D, H, L).
 
-    Each hour has the rises of itself and of the two around it.
+    The quantiles of an hour also use the rises of the two hours around it.
     """
     day, hour = steps_of_day(series), max(1, round(3600 / series.step_s))
     ahead = steps_ahead(series)
@@ -175,14 +175,14 @@ def _of_day(series: Demand, target: Target, now: int) -> Floats:
 
 
 def steps_of_day(series: Demand) -> int:
-    """Return how many steps a day has."""
+    """Return the number of steps in a day."""
     return max(1, round(DAY_S / series.step_s))
 
 
 def ordered(
     target: Target, levels: tuple[float, ...], ahead: Ints, rise: Floats, first: int
 ) -> DemandForecast:
-    """Return a forecast whose quantiles do not cross, nor peaks fall with the steps ahead."""
+    """Return a forecast whose quantiles do not cross and whose peaks never fall."""
     rise = np.sort(rise, axis=2)
     if target == "peak":
         rise = np.maximum.accumulate(rise, axis=1)
@@ -190,7 +190,7 @@ def ordered(
 
 
 def causal(series: Demand, target: Target, name: str, history: str) -> DemandForecast:
-    """Return a causal forecast by its name."""
+    """Return the causal forecast with the given name."""
     if name != "boosted":
         if history:
             expected = "forecast=boosted, which learns from one"
@@ -206,9 +206,9 @@ def causal(series: Demand, target: Target, name: str, history: str) -> DemandFor
 
 
 def foretold(history: str, step: int, needed: int, nodes: int) -> Floats:
-    """Return (K,) the need that is expected in the next steps of a pool of `nodes`.
+    """Return the expected demand in the next steps of a pool of `nodes` nodes, shape (K,).
 
-    The series is scaled to the pool's nodes. Without a series the need stays as it is.
+    The history is scaled to the number of nodes. Without a history demand does not change.
     """
     learnt = _usual(history)
     if learnt is None:
@@ -225,7 +225,7 @@ def _usual(history: str) -> tuple[Usual, int] | None:
 
 @lru_cache(maxsize=8)
 def daily_paths(history: str, nodes: int) -> tuple[Floats, tuple[float, ...]]:
-    """Return (L, D, K) quantile paths of the peak by step of the day, scaled so; and levels."""
+    """Return quantile paths of the peak, scaled to `nodes`, shape (L, D, K), and their levels."""
     series = past(history)
     if series is None:
         return np.zeros((1, 1, AHEAD)), (0.5,)
@@ -235,12 +235,12 @@ def daily_paths(history: str, nodes: int) -> tuple[Floats, tuple[float, ...]]:
 
 @lru_cache(maxsize=8)
 def past(history: str) -> Demand | None:
-    """Return an earlier series by its name or file; None without one.
+    """Return the earlier series with the given name or file; None if `history` is empty.
 
     Raises
     ------
     InputError
-        If it is shorter than two days, or its steps have another length.
+        If the series is shorter than two days or its steps do not have the length `STEP_S`.
     """
     if not history:
         return None

@@ -1,27 +1,30 @@
-"""Lot sizing: how many nodes stay awake, where nodes awake and wake-ups both cost.
+"""Lot sizing: how many nodes stay awake if awake nodes and wake-ups both cost.
 
     min  sum_t  A_t + price [A_t > A_{t-1}]     with  least_t <= A_t <= most_t
 
-A wake-up is a set-up, of any number of nodes; a node awake for a step costs 1, so the price is in
-node-steps. With what is really needed as `least` it is the bound that no controller can beat
-(perfect foresight). With the quantile q_t of a forecast at level 1 - eps, `least` is the
-deterministic equivalent of the chance constraint P(A_t >= needed_t) >= 1 - eps (Charnes and Cooper,
-*Chance-constrained programming*, Management Science 1959): it holds for each step by itself.
+A wake-up is a set-up and may wake any number of nodes. A node awake for a step costs 1, so the
+price is in node-steps. If `least` is the true demand, the optimum is the bound of perfect
+foresight, which no controller can beat. If `least` is the quantile q_t of a forecast at level 1 -
+eps, it is the deterministic equivalent of the chance constraint P(A_t >= needed_t) >= 1 - eps for
+each step separately (Charnes and Cooper, *Chance-constrained programming*, Management Science
+1959).
 
-`least_cost` solves it exactly by dynamic programming over the nodes awake; `Oracle` has it for a
-whole series. With quantile paths of the peak it is a two-stage model of how many stay awake now::
+`least_cost` solves the problem exactly by dynamic programming over the number of awake nodes, and
+`Oracle` does so for a whole series. With quantile paths of the peak, the problem becomes a
+two-stage model of the number of nodes awake now::
 
     min  A + sum_s p_s sum_k (A_sk + price [A_sk > A_s(k-1)]),   A_s0 = A
     with  A_sk >= needed + q_sk,   A >= needed + q(1 - eps)
 
-Path s says how far the most needed in the next k steps lies above what is needed now, at one level
-of a forecast; its weight p_s is the part of all levels that is nearest. For a number A that stays,
-the time until the next wake-up depends on nothing else than that peak, so the paths give its
-distribution exactly as the forecast has it. The last line is the chance constraint: with
-probability 1 - eps nothing is missing for the steps of a lead. What lies above the need is the
-buffer: it follows the forecast, and so varies with time.
+Path s is the rise of the peak demand in the next k steps above the current demand, at one level of
+a forecast. Its weight p_s is the part of the interval from 0 to 1 that is nearest to that level. If
+the number A stays constant, the time until the next wake-up depends only on the peak, so the paths
+give the distribution of that time exactly as forecast. The last line is the chance constraint: with
+probability 1 - eps no node is missing during the lead. The nodes above the demand are the buffer,
+which follows the forecast and so varies with time.
 
-Numbers are counted above what is needed now, so that one table serves all steps of a series.
+Numbers of nodes are counted from the current demand, so that one table serves all steps of a
+series.
 """
 
 from dataclasses import dataclass
@@ -42,20 +45,20 @@ Price = Annotated[float, msgspec.Meta(ge=0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LotSizing:
-    """Two-stage lot sizing on quantile forecasts of the peak, solved again in every step.
+    """A controller that solves two-stage lot sizing on forecasts of the peak in every step.
 
     Attributes
     ----------
     price
-        What a wake-up costs, in nodes awake for a step.
+        Cost of a wake-up, in node-steps awake.
     hours
-        How far ahead it plans.
+        Horizon of the plan in hours.
     eps, lead
-        No node is missing for `lead` steps with probability 1 - eps.
+        With probability 1 - eps no node is missing for `lead` steps.
     keep
-        Steps for which sleep must pay before a node goes to sleep.
+        Number of steps for which sleep must pay off before a node goes to sleep.
     forecast
-        LightGBM (boosted), by the time of day (seasonal), or no change (last).
+        The forecast: LightGBM (boosted), the time of day (seasonal), or no change (last).
     history
         An earlier demand series, a name or a file, from which ``boosted`` learns.
     """
@@ -68,7 +71,7 @@ class LotSizing:
     forecast: Literal["boosted", "seasonal", "last"] = "boosted"
     history: str = ""
     BUFFER: ClassVar[int] = 5
-    """Nodes awake above the need while there is no forecast: that of CES."""
+    """Number of nodes awake above the demand while there is no forecast, as in CES."""
 
     def control(self, series: Demand) -> Control:
         """Solve every step exactly by dynamic programming."""
@@ -90,14 +93,14 @@ class LotSizing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oracle:
-    """The bound of perfect foresight, which no controller can reach: it knows the future.
+    """A controller that knows the future and so gives the bound of perfect foresight.
 
     Attributes
     ----------
     price
-        What a wake-up costs, in nodes awake for a step.
+        Cost of a wake-up, in node-steps awake.
     lead
-        Steps by which a node is awake before it is needed.
+        Number of steps that a node is awake before it is needed.
     """
 
     price: Price = 150.0
@@ -112,18 +115,18 @@ class Oracle:
 
 
 def least_cost(least: Ints, most: Ints, price: float, before: int | None = None) -> Ints:
-    """Return the (T,) nodes awake of least cost.
+    """Return the numbers of awake nodes of least total cost, shape (T,).
 
-    Of step t with a nodes awake, V_t(a) = a + min(min_{b >= a} V_{t-1}(b), price + min V_{t-1}).
+    With a nodes awake in step t, V_t(a) = a + min(min_{b >= a} V_{t-1}(b), price + min V_{t-1}).
 
     Parameters
     ----------
     least, most
-        (T,) the nodes that must be awake, and those that can.
+        Number of nodes that must be awake and that can be, shape (T,).
     price
-        What a wake-up costs, in nodes awake for a step.
+        Cost of a wake-up, in node-steps awake.
     before
-        Nodes awake before the first step; None: any number, so that starting is no wake-up.
+        Number of nodes awake before the first step. With None the first step counts as no wake-up.
     """
     _check(least, most, price)
     nodes = np.arange(max(before or 0, int(most.max())) + 1)
@@ -139,12 +142,12 @@ def least_cost(least: Ints, most: Ints, price: float, before: int | None = None)
 
 
 def _sleeping(value: Floats) -> Floats:
-    """Return the least value of as many or more nodes, for each number of nodes."""
+    """Return, for each number of nodes, the least value of that or any larger number."""
     return np.minimum.accumulate(value[::-1])[::-1]
 
 
 def _way_back(values: Floats, price: float) -> Ints:
-    """Follow the values (T + 1, nodes) from the last step to the first."""
+    """Return the optimal path by following the values (T + 1, nodes) from last to first step."""
     plan = np.empty(len(values) - 1, dtype=np.int64)
     now = int(values[-1].argmin()) if len(plan) else 0
     for t in range(len(plan) - 1, -1, -1):
@@ -155,13 +158,13 @@ def _way_back(values: Floats, price: float) -> Ints:
 
 
 def cost(plan: Ints, price: float, before: int | None = None) -> float:
-    """Return the cost of a plan, in nodes awake for a step."""
+    """Return the cost of a plan in node-steps awake."""
     first = plan[:1] if before is None else np.array([before])
     return float(plan.sum() + price * (np.diff(np.concatenate([first, plan])) > 0).sum())
 
 
 def _check(least: Ints, most: Ints, price: float) -> None:
-    """Refuse limits that no plan keeps."""
+    """Raise an error if no plan can keep the limits."""
     if len(least) != len(most) or not len(least):
         raise InputError("lot sizing", f"{len(least)} and {len(most)} steps", "as many, and one")
     if (least > most).any():
@@ -172,22 +175,22 @@ def _check(least: Ints, most: Ints, price: float) -> None:
 
 
 def weights(levels: tuple[float, ...]) -> Floats:
-    """Return (L,) the part of the levels from 0 to 1 that is nearest to each level."""
+    """Return the part of the interval from 0 to 1 that is nearest to each level, shape (L,)."""
     edges = [0.0, *((a + b) / 2 for a, b in pairwise(levels)), 1.0]
     return np.diff(edges)
 
 
 def whole(paths: Floats) -> Ints:
-    """Return paths in whole nodes, rounded up."""
+    """Return the paths rounded up to whole nodes."""
     return np.ceil(paths - 1e-6).astype(np.int64)
 
 
 def costs(paths: Ints, part: Floats, price: float) -> Floats:
-    """Return (T, X) the cost of 0, 1, ... nodes above the need, now and until the paths end.
+    """Return the cost of 0, 1, ... nodes above the demand until the paths end, shape (T, X).
 
-    Backward dynamic programming on all paths (L, T, K) with their parts (L,): with v_k(a) the least
-    cost of the steps after k, a nodes awake in step k,
-    ``v_k(a) = min(min_{d <= b <= a} (b + v_{k+1}(b)), price + min_{b >= d} (b + v_{k+1}(b)))``.
+    The costs come from backward dynamic programming on all paths (L, T, K) with weights `part`
+    (L,). Let v_k(a) be the least cost of the steps after k if a nodes are awake in step k: ``v_k(a)
+    = min(min_{d <= b <= a} (b + v_{k+1}(b)), price + min_{b >= d} (b + v_{k+1}(b)))``.
     """
     above = np.arange(max(0, int(paths.max(initial=0))) + 1)
     total = np.zeros((paths.shape[1], len(above)))
@@ -202,9 +205,9 @@ def costs(paths: Ints, part: Floats, price: float) -> Floats:
 
 
 def wanted(needed: Ints, cost: Floats, floor: Ints) -> Ints:
-    """Return the (T,) nodes of least cost by the rows of `cost` (T, X).
+    """Return the numbers of nodes of least cost in the rows of `cost` (T, X), shape (T,).
 
-    They are at least `floor` (T,) above the need.
+    They exceed the demand by at least `floor` (T,).
     """
     above = np.arange(cost.shape[1])
     low = np.minimum(floor, cost.shape[1] - 1)
@@ -212,12 +215,12 @@ def wanted(needed: Ints, cost: Floats, floor: Ints) -> Ints:
 
 
 def roll(needed: Ints, total: Ints, least: Ints, first: int, *, keep: int, buffer: int) -> Ints:
-    """Return the (T,) nodes awake, where each step knows the number (T,) of least cost.
+    """Return the numbers of awake nodes, shape (T,), if `least` (T,) has least cost in each step.
 
-    A node that is missing wakes in the step in which it is needed, with as many others as cost
-    least. A node goes to sleep if that has cost least for `keep` steps: forecasts differ from step
-    to step, and the lowest of them would decide otherwise. Before the `first` step with a forecast
-    nobody sleeps, and `buffer` nodes above the need wake.
+    A missing node wakes in the step that needs it, together with as many others as cost least. A
+    node goes to sleep only if sleep has cost least for `keep` steps; otherwise the lowest of
+    several varying forecasts would decide. Before step `first`, which has the first forecast, no
+    node goes to sleep, and `buffer` nodes above the demand wake.
     """
     active = np.zeros_like(needed)
     now = int(needed[0]) + buffer

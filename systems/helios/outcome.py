@@ -1,4 +1,4 @@
-"""The outcome of a controller of sleep on a demand series: nodes, changes, waiting, energy."""
+"""The outcome of a sleep controller on a demand series: nodes, changes, waiting and energy."""
 
 from dataclasses import dataclass
 
@@ -12,21 +12,21 @@ from ronda.systems.helios.ces import WARM_UP
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDraw:
-    """The power of a node without jobs, and the time that it takes to wake.
+    """The power draw of a node without jobs, and the time that it takes to wake.
 
-    No source measured them on Helios: idle servers of eight GPUs are known to draw 800 W, and to
-    boot in five minutes; cooling is not counted.
+    No source measured either on Helios. Idle servers with eight GPUs are known to draw 800 W and to
+    boot in five minutes. Cooling is not counted.
 
     Attributes
     ----------
     idle_w
-        Watts of a node awake without jobs.
+        Power draw of an awake node without jobs, in watts.
     sleep_w
-        Watts of a node asleep.
+        Power draw of a sleeping node, in watts.
     wake_s
-        Seconds that a wake-up takes. Jobs that need the node wait; decisions are the same.
+        Time that a wake-up takes, in seconds. Jobs wait for the node; decisions ignore this time.
     wake_w
-        Watts of a node that wakes.
+        Power draw of a waking node, in watts.
     """
 
     idle_w: float = 800.0
@@ -35,7 +35,7 @@ class NodeDraw:
     wake_w: float = 800.0
 
     def __post_init__(self) -> None:
-        """Refuse powers and times that cannot be."""
+        """Raise an error if a power or the time is impossible."""
         for name in ("idle_w", "sleep_w", "wake_s", "wake_w"):
             value = getattr(self, name)
             if not 0 <= value < float("inf"):
@@ -44,26 +44,26 @@ class NodeDraw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SleepOutcome:
-    """The figures of a controller, those of the artifact first.
+    """The figures of a controller, beginning with those of the artifact.
 
     Attributes
     ----------
     mean_sleeping_nodes
-        Mean number of nodes that are not awake.
+        Mean number of sleeping nodes.
     wakeups_per_day, nodes_per_wakeup
-        Steps with more nodes awake than the one before, and how many more.
+        Number of steps per day with more awake nodes than the step before, and how many more.
     changes_per_day, mean_change_nodes, median_change_nodes
-        Steps with another number of nodes awake, and by how many.
+        Number of steps per day that change the number of awake nodes, and by how many nodes.
     utilisation_before, utilisation_after
-        Mean of needed over all nodes, and over those awake.
+        Mean ratio of needed to all nodes, and of needed to awake nodes.
     lack_intervals, lack_node_intervals
-        Steps at whose start fewer nodes were awake than the step needs, and how many fewer.
+        Number of steps that begin with too few awake nodes, and how many nodes are missing in all.
     waiting_intervals, waiting_node_s
-        Steps in which a node is needed before it has woken, and for how long in all.
+        Number of steps that need a node before it has woken, and the total node-seconds of waiting.
     idle_j, asleep_j, wake_j
-        Energy of nodes awake without jobs, asleep, and while they wake.
+        Energy of awake nodes without jobs, of sleeping nodes, and of waking nodes.
     energy_j, saved_j
-        Their sum, and how much less it is than without any sleep.
+        Sum of these energies, and the energy saved compared with no sleep.
     """
 
     mean_sleeping_nodes: float
@@ -86,10 +86,10 @@ class SleepOutcome:
 
 
 def outcome(series: Demand, active: Ints, draw: NodeDraw) -> SleepOutcome:
-    """Return the outcome of (T,) nodes awake for a series.
+    """Return the outcome for a series of keeping `active` (T,) nodes awake.
 
-    As in the artifact, changes of the first `WARM_UP` steps are not counted, and nodes wake at
-    once; waiting and energy count the time that they take to wake.
+    As in the artifact, changes in the first `WARM_UP` steps do not count, and nodes wake at once.
+    Only waiting and energy account for the time that nodes take to wake.
     """
     needed, total = series.needed_nodes, series.total_nodes
     change = np.diff(active)[WARM_UP - 1 :]
@@ -122,11 +122,11 @@ def outcome(series: Demand, active: Ints, draw: NodeDraw) -> SleepOutcome:
 
 
 def _waiting(needed: Ints, active: Ints, wake_s: float, step_s: float) -> Floats:
-    """Return (T,) the node-seconds of each step for which nodes are needed before they have woken.
+    """Return the node-seconds spent waiting for nodes to wake in each step, shape (T,).
 
-    Nodes wake from the start of the step in which they become active. What is ready after a time
-    is the least number that was active since a wake-up's length before: the nodes woken last go to
-    sleep first.
+    Nodes begin to wake at the start of the step in which they become active. The nodes woken last
+    go to sleep first, so the number of ready nodes is the minimum of `active` over the last
+    `wake_s`.
     """
     whole, part = divmod(wake_s / step_s, 1.0)
     later = _least(active, int(whole))
@@ -136,14 +136,14 @@ def _waiting(needed: Ints, active: Ints, wake_s: float, step_s: float) -> Floats
 
 
 def _least(active: Ints, back: int) -> Ints:
-    """Return (T,) the least of each step and the `back` before it, the first one going back."""
+    """Return the minimum of each step and the `back` steps before it, shape (T,)."""
     padded = np.concatenate([np.full(back, active[0]), active])
     windows = np.lib.stride_tricks.sliding_window_view(padded, back + 1)
     return np.asarray(windows.min(axis=1))
 
 
 def _part(needed: Ints, nodes: Ints) -> Floats:
-    """Return needed over all nodes, at most 1; 1 where there is no node."""
+    """Return needed nodes divided by `nodes`, at most 1; the result is 1 where there is no node."""
     return np.asarray(np.minimum(needed, nodes) / np.maximum(nodes, 1) + (nodes == 0))
 
 

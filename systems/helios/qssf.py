@@ -1,4 +1,4 @@
-"""QSSF, the service of Helios that orders waiting jobs: least expected GPU time first."""
+"""QSSF, the service of Helios that orders waiting jobs by expected GPU time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from ronda.solvers.policies.rigid.queues import Queued, Service, service
 class Qssf(Queued):
     """Start waiting jobs by expected GPU time, least first, as the QSSF service of Helios does.
 
-    Hu et al. (SC'21): the believed run time of a job, times the GPUs that it asked for, is its
-    place in the queue of its partition; the first job that finds no room blocks. Ties go to fewer
-    GPUs, then to the earlier submission. Jobs of unknown size come last. The run says where beliefs
-    come from (``--knowledge``, ``--predictor``).
+    The queue of each partition is ordered by the expected run time of a job times the GPUs that it
+    asked for (Hu et al., SC'21). The first job that finds no room blocks the queue. Ties go to the
+    job with fewer GPUs, then to the one submitted earlier. Jobs of unknown size come last. The
+    options ``--knowledge`` and ``--predictor`` of the run choose the source of expected times.
 
     Parameters
     ----------
     by
-        The key of the order: expected GPU time, expected time, or just GPUs.
+        Sort key: expected GPU time, expected time, or number of GPUs.
     backfill
-        The jobs that pass one that finds no room, as for `fifo`.
+        Which jobs may pass a job that finds no room, as for `fifo`.
     """
 
     by: Service = "gpu-time"
@@ -35,5 +35,5 @@ class Qssf(Queued):
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
 
     def order(self, round: Round) -> Sequence[JobState]:
-        """Return the waiting jobs, least service first."""
+        """Return the waiting jobs, the one with the least expected GPU time first."""
         return sorted(round.waiting, key=service(round, self.by))

@@ -1,4 +1,4 @@
-"""A demand series, nodes in use and how many there are: from a CSV file, or from a schedule."""
+"""Readers of a demand series (nodes in use and in total) from a CSV file or a schedule."""
 
 from collections import defaultdict
 from math import ceil
@@ -25,15 +25,15 @@ _ALIASES = {
 
 
 def read_demand(path: str | Path, *, name: str | None = None) -> Demand:
-    """Read a series in equal steps: ``time`` (ISO), ``needed`` and ``total`` nodes.
+    """Read a series in equal steps with columns ``time`` (ISO), ``needed`` and ``total`` (nodes).
 
-    The headers of Helios's artifact (``running``, ``pred``) are understood as well; ``forecast``
-    and ``active`` may be missing. The series is called like the file if it has no name.
+    The headers of Helios's artifact (``running``, ``pred``) are also accepted. The columns
+    ``forecast`` and ``active`` are optional. Without a `name` the series is named after the file.
 
     Raises
     ------
     InputError
-        Naming file and row, for what is no date, no number of nodes, or out of step.
+        If a row has an invalid date or number of nodes, or is out of step; it names file and row.
     """
     import pandas as pd
 
@@ -53,7 +53,7 @@ def read_demand(path: str | Path, *, name: str | None = None) -> Demand:
     if len(frame) < 2:
         raise InputError(str(path), "1 row", "at least two: they tell the length of a step")
     passed_s = (time_s - time_s.iloc[0]).to_numpy()
-    step_s = float(pd.Series(np.diff(passed_s)).mode()[0])  # the most frequent one
+    step_s = float(pd.Series(np.diff(passed_s)).mode()[0])  # the most frequent step
     even = np.isclose(passed_s, step_s * np.arange(len(frame)), atol=1e-3)
     refuse(path, frame, ~even | (step_s <= 0), "time", f"steps of {step_s:g} s, ascending")
     start = pd.Timestamp(frame.time.iloc[0].strip()).isoformat()
@@ -69,9 +69,9 @@ def read_demand(path: str | Path, *, name: str | None = None) -> Demand:
 
 
 def demand_of(instance: Instance, schedule: Schedule, *, step_s: float = 600.0) -> Demand:
-    """Return the nodes that a schedule used: the most at any time of each step of `step_s` seconds.
+    """Return the peak number of nodes that a schedule used in each step of `step_s` seconds.
 
-    Instances are taken to begin at midnight.
+    Instances are assumed to begin at midnight.
     """
     nodes = sum(group.count for group in instance.cluster.node_groups)
     steps = max(1, ceil(schedule.end_s / step_s))

@@ -1,4 +1,4 @@
-"""Wake or wait: the number of nodes awake, with the waiting of the queue in the same sum."""
+"""Wake or wait: the choice of awake nodes by one sum of node costs and the queue's waiting."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,14 +28,14 @@ from ronda.systems.helios.lot_sizing import costs, weights, whole
 
 
 class WantedNodes(Record, frozen=True):
-    """The nodes of a pool that were wanted in the last steps, since the first."""
+    """The number of nodes of a pool that had least cost in each of the last steps."""
 
     first: int
     wants: dict[int, int] = {}
 
 
 class WantedBefore(PlanMemory, frozen=True):
-    """The nodes that were wanted in the steps before, by pool."""
+    """The numbers of nodes that had least cost in previous steps, keyed by pool."""
 
     key: ClassVar[str] = "wanted_nodes"
 
@@ -44,30 +44,30 @@ class WantedBefore(PlanMemory, frozen=True):
 
 @dataclass(frozen=True)
 class WakeOrWait(TimelyPolicy):
-    """Start jobs in the order of `qssf`; wake nodes where that costs less than the queue waits.
+    """Start jobs in the order of `qssf` and wake nodes if that costs less than letting jobs wait.
 
-    In node-seconds, for w nodes of a pool that wake now, the sum is::
+    If w nodes of a pool wake now, the cost in node-seconds is::
 
         price [w > 0] + w keep + delay (seconds that the jobs of the queue wait) + C(awake)
 
-    The queue's waiting follows from when running jobs are believed to end: each job in its turn
-    gets the earliest start that leaves those before it theirs. A job that would go on waiting is
-    expected to wait at least as long as it has. C is the two-stage lot sizing of
-    `ronda.systems.helios.lot_sizing` over quantile paths of the peak, by the hour of the
-    day in an earlier series: nodes awake for a step, and later wake-ups. Nodes go to sleep once
-    that has cost less for `keep` steps of ten minutes.
+    The queue's waiting follows from the expected ends of running jobs. Each job in turn gets the
+    earliest start that does not delay the jobs before it. A job that would go on waiting is
+    expected to wait at least as long as it has waited so far. C is the cost of awake nodes and
+    later wake-ups by two-stage lot sizing (`ronda.systems.helios.lot_sizing`) over quantile paths
+    of the peak, which come from the hour of the day in an earlier series. Nodes go to sleep once
+    sleep has cost less for `keep` steps of ten minutes.
 
     Parameters
     ----------
     price
-        The cost of a wake-up, in nodes awake for ten minutes, as for ``ronda sleep --policy
+        Cost of a wake-up, in nodes awake for ten minutes, as for ``ronda sleep --policy
         lot-sizing``.
     delay
-        The cost of a job's waiting, in nodes awake for as long.
+        Cost of a job's waiting, in nodes awake for the same time.
     keep
-        Steps for which a node stays awake at least, and for which its sleep must pay.
+        Number of steps that a node stays awake at least and for which its sleep must pay off.
     history
-        As for `ces-queue`.
+        An earlier demand series, as for `ces-queue`.
     """
 
     price: Annotated[float, msgspec.Meta(ge=0)] = 100.0
@@ -79,13 +79,13 @@ class WakeOrWait(TimelyPolicy):
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
 
     def __post_init__(self) -> None:
-        """Refuse a history from which nothing can be learnt."""
+        """Raise InputError if nothing can be learnt from the history."""
         past(self.history)
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Start what fits on awake nodes; wake nodes for others, or let them wait."""
+        """Start the jobs that fit on awake nodes; wake nodes for the others or let them wait."""
         order = queued(round, "qssf")
-        limited = may_sleep(round)  # then sleep keeps a limit, and jobs wake what they need
+        limited = may_sleep(round)  # in that case sleep keeps a limit, and jobs wake their nodes
         room = Room(round, round.running, sleeping=limited, wakes=limited)
         started = start_in_order(room, order)
         late = [state for state in order if state.job.id not in started]
@@ -109,7 +109,7 @@ class WakeOrWait(TimelyPolicy):
         started: Mapping[str, Allocation],
         late: Sequence[JobState],
     ) -> set[int]:
-        """Return the nodes to wake for jobs that found no room on those that are awake."""
+        """Return the nodes to wake for jobs that found no room on awake nodes."""
         queue = Waiting(room, [(s, started[s.job.id]) for s in order if s.job.id in started])
         topology = room.round.cluster.topology
         woken = set[int]()
@@ -136,7 +136,7 @@ class WakeOrWait(TimelyPolicy):
         woken: Collection[int],
         initial: Plan | None,
     ) -> Plan:
-        """Return the plan with the nodes awake that cost least beyond those with a job."""
+        """Return the plan in which the unused nodes stay awake whose number costs least."""
         node_pool = round.cluster.topology.node_pool
         before = WantedBefore.recall(initial).pools
         step, awake, memory = int(round.now_s // STEP_S), list[int](), dict[str, WantedNodes]()
@@ -159,28 +159,29 @@ class WakeOrWait(TimelyPolicy):
 
 
 class Waiting:
-    """The waiting of jobs that found no room, beside running jobs and those just `started`."""
+    """The waiting of jobs that found no room among the running and the just `started` jobs."""
 
     def __init__(self, room: Room, started: Sequence[tuple[JobState, Allocation]]) -> None:
         self._room, self._started = room, started
         self._requested = Requested(room.round)
 
     def by_pool(self, jobs: Sequence[JobState]) -> dict[int, list[JobState]]:
-        """Return the first jobs of each pool; each job counts for the pool that it prefers."""
+        """Return the first jobs of each pool; each job is assigned to its preferred pool."""
         found: dict[int, list[JobState]] = {}
         for state in jobs:
             for option in requested_options(self._room.round, state)[:1]:
                 found.setdefault(option.pool, []).append(state)
-        # More of a queue than its first 20 jobs is not foreseen: it would take too long.
+        # Only the first 20 jobs of a queue are planned ahead; more would take too long.
         return {pool: states[:20] for pool, states in found.items()}
 
     def lost_s(
         self, pool: int, jobs: Sequence[JobState], woken: Sequence[int], most_s: float
     ) -> float:
-        """Return the seconds that jobs wait in all, each at most `most_s`, if nodes wake now.
+        """Return the total seconds that jobs wait, each at most `most_s`, if nodes wake now.
 
-        Each job gets the earliest start that leaves those before it theirs. A job that starts on no
-        waking node waits at least as long again as it has: ends are believed, not known.
+        Each job gets the earliest start that does not delay the jobs before it. A job that starts
+        on no waking node is expected to wait at least as long as it has waited so far, because the
+        ends of jobs are only estimates.
         """
         now_s = self._room.round.now_s
         wake_s = max((float(self._room.round.cluster.topology.wake_s[n]) for n in woken), default=0)
@@ -200,7 +201,7 @@ class Waiting:
 
 
 def widening(most: int) -> Iterator[int]:
-    """Return 0, 1, 2, 3, 4, 6, 8, 12, ... and `most`, the numbers of nodes to try."""
+    """Yield the numbers of nodes to try: 0, 1, 2, 3, 4, 6, 8, 12, ... and `most`."""
     yield 0
     count, step = 1, 1
     while count < most:
@@ -218,6 +219,6 @@ def _asleep(round: Round) -> list[int]:
 
 @lru_cache(maxsize=8)
 def _cost(history: str, nodes: int, price: float) -> Floats:
-    """Return (D, X) the cost of 0, 1, ... idle nodes awake from each step of the day on."""
+    """Return the cost of 0, 1, ... awake idle nodes from each step of the day, shape (D, X)."""
     paths, levels = daily_paths(history, nodes)
     return costs(whole(paths), weights(levels), price)
