@@ -1,7 +1,7 @@
-"""ASHA: trials go on from rung to rung while among the best, without waiting for others.
+"""ASHA: trials go on from rung to rung while they are among the best, without waiting for others.
 
-A trial's record at a rung is its loss at that report, so that rungs follow from the logs of all
-trials, ended ones included, and nothing has to be kept.
+A trial's record at a rung is its loss at that report. Rungs therefore follow from the logs of all
+trials, including ended ones, and the policy keeps no memory.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,18 +26,18 @@ Rank = tuple[int, int, float]
 
 @dataclass(frozen=True)
 class Asha(Clocked):
-    """Let a trial go on from a rung if its loss is among the best quarter there; else it pauses.
+    """Let a trial go on from a rung if its loss is in the best quarter there; otherwise pause it.
 
-    ASHA (Li et al., MLSys 2020) with checkpoints: a free GPU goes to a paused trial that is among
-    the best by now, of the highest rung first, else to a trial that has not begun. Once no trial of
-    a sweep can go on, those that pause are given up. Rungs are at 1, 4, 16, ... reports.
+    This is ASHA (Li et al., MLSys 2020) with checkpoints. A free GPU goes first to the paused trial
+    of the highest rung that is now among the best, otherwise to a new trial. Once no trial of a
+    sweep can go on, its paused trials are given up. Rungs are at 1, 4, 16, ... reports.
     """
 
     name: ClassVar[str] = "asha"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Order the trials that may go on; give up those that never will."""
+        """Order the trials that may go on, and give up those that never will."""
         ranked: list[tuple[Rank, Trial]] = []
         discarded: list[str] = []
         for search in searches(round).values():
@@ -51,7 +51,7 @@ class Asha(Clocked):
         return rest(round, replace(plan, policy=self.name, discarded=tuple(discarded)), initial)
 
     def _able(self, search: LiveSweep) -> Iterable[tuple[Rank, Trial]]:
-        """Yield the trials that may run, with their ranks: least first."""
+        """Yield the trials that may run with their ranks; the least rank runs first."""
         levels = rungs(1, 4, search.sweep.reports)
         leaves = promoted(search.losses, levels, 4)
         for trial in search.live:
@@ -65,10 +65,10 @@ class Asha(Clocked):
 
 
 def promoted(trials: Mapping[str, Losses], levels: Iterable[int], eta: int) -> dict[str, int]:
-    """Return the rung that each trial stands at and may leave by ASHA's rule.
+    """Return the current rung of each trial that may leave it by ASHA's rule.
 
-    ASHA (Li et al., MLSys 2020): of the n trials that have reached a rung the best floor(n / eta)
-    go on, whenever that is; none that has diverged.
+    Of the n trials that have reached a rung so far, the best floor(n / eta) may go on, except
+    diverged ones (Li et al., MLSys 2020).
     """
     go_on = {level: {*best(at(level, trials), eta)} for level in levels}
     stand = {n: len(each) - 1 for n, each in trials.items() if each and each[-1] < inf}

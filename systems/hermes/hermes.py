@@ -1,4 +1,4 @@
-"""Hermes: a queue of trials for every GPU, the fastest converging first."""
+"""Hermes: every GPU has a queue of trials and runs the one that converges fastest."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from ronda.systems.hermes.trials import Trial, trials_of
 
 
 class TrialQueues(PlanMemory, frozen=True):
-    """The number of the queue of each trial."""
+    """The queue number of each trial."""
 
     key: ClassVar[str] = "queues"
 
@@ -30,20 +30,19 @@ class TrialQueues(PlanMemory, frozen=True):
 
 @dataclass(frozen=True)
 class Hermes(Clocked):
-    """Run in each GPU's queue the trial whose loss falls fastest; stop the one that runs for it.
+    """Run the trial of each GPU's queue whose loss falls fastest, and preempt others for it.
 
-    Hermes (Son et al., *Electronics* 2021, 10, 350) as far as it is public: a global scheduler
+    The public part of Hermes (Son et al., *Electronics* 2021, 10, 350) is this: a global scheduler
     balances the load, a scheduler on each node gives its GPUs to the jobs that converge fastest,
-    preemption keeps their progress. The rest is INFERRED: a new trial joins the queue with fewest
-    trials and stays there; one without a report comes first, so that each is tried once; then the
-    slope of the normalised loss (`slope`) decides, ties by submission; a trial whose loss has
-    diverged comes last. Trials for several GPUs share no queue: they are taken in order of
-    submission.
+    and preemption keeps their progress. The rest is INFERRED. A new trial joins the queue with the
+    fewest trials and stays there. Trials without a report come first, so that each is tried once.
+    Then the slope of the normalised loss (`slope`) decides, with ties broken by submission, and
+    diverged trials come last. Trials on several GPUs have no queue and run in order of submission.
 
     Parameters
     ----------
     hysteresis
-        The share of the running trial's slope by which a waiting one must exceed it.
+        Share of the running trial's slope by which a waiting trial must exceed it.
     """
 
     hysteresis: Annotated[float, msgspec.Meta(ge=0)] = 0.1
@@ -52,7 +51,7 @@ class Hermes(Clocked):
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Choose the trial of every queue."""
+        """Choose the trial that each queue runs."""
         trials = trials_of(round)
         gangs = [t for t in trials if t.state.job.gpus > 1]
         single = [t for t in trials if t.state.job.gpus == 1]
@@ -63,7 +62,7 @@ class Hermes(Clocked):
             if trial.name in found:
                 members.setdefault(found[trial.name], []).append(trial)
         heads = [self.head(each) for each in members.values()]
-        # Where watts are scarce those without a report go first, then the steepest.
+        # If power is scarce, trials without a report go first, then the steepest slopes.
         heads.sort(key=lambda t: -slope(t.losses) if t.losses else -inf)
         nodes = {head.name: slots[found[head.name]] for head in heads}
         plan = in_order(round, [*gangs, *heads], self.clocks(round), nodes=nodes)
@@ -91,7 +90,7 @@ class Hermes(Clocked):
         return slots, queues(trials, slots, able, TrialQueues.recall(initial).of)
 
     def head(self, queue: Sequence[Trial]) -> Trial:
-        """Return the trial of a queue that runs next."""
+        """Return the trial of a queue that is to run next."""
         running = next((t for t in queue if t.runs), None)
         if running is not None and (firm(running.state) or not running.losses):
             return running
@@ -99,7 +98,7 @@ class Hermes(Clocked):
         if fresh is not None:
             return fresh
         best = max((t for t in queue if not t.runs), key=lambda t: slope(t.losses), default=running)
-        assert best is not None  # queues have members
+        assert best is not None  # no queue is empty
         if running is None or overtakes(slope(best.losses), slope(running.losses), self.hysteresis):
             return best
         return running
@@ -109,15 +108,16 @@ class Hermes(Clocked):
 def slope(losses: tuple[float, ...], weight: float = 0.5) -> float:
     """Return the fall of the normalised loss per report, exponentially smoothed.
 
-    ``n_k = l_k / max(l_0 .. l_k)``, ``c_k = w (n_{k-1} - n_k) + (1 - w) c_{k-1}``; the first c is
-    not smoothed. Minus infinity once the loss has diverged.
+    The slope is c of the last report, with ``n_k = l_k / max(l_0 .. l_k)`` and ``c_k = w (n_{k-1} -
+    n_k) + (1 - w) c_{k-1}``; the first c is not smoothed. It is minus infinity once the loss has
+    diverged.
 
     Parameters
     ----------
     losses
-        At least two: before the first epoch, and after each.
+        At least two losses: before the first epoch and after each epoch.
     weight
-        w, above 0 to 1 (no smoothing).
+        The weight w, above 0 and at most 1 (no smoothing).
     """
     largest, before, smooth = losses[0], 1.0, 0.0
     for k, loss in enumerate(losses[1:], start=1):
@@ -131,7 +131,7 @@ def slope(losses: tuple[float, ...], weight: float = 0.5) -> float:
 
 
 def overtakes(waiting: float, running: float, hysteresis: float) -> bool:
-    """Return whether a waiting slope exceeds a running one by a share of its size."""
+    """Return whether a waiting slope exceeds the running one by the share `hysteresis`."""
     if running == -inf:
         return waiting > running
     return waiting > running + hysteresis * abs(running)
@@ -145,17 +145,19 @@ def queues(
 ) -> dict[str, int]:
     """Return the queue of each trial.
 
-    A trial that runs is in a queue of its node, and any other stays where it was. A new one goes to
-    the queue with fewest trials, of those that it can use; one that can use none is left out.
+    A running trial is in a queue of its node, and any other known trial stays in its queue. A new
+    trial goes to the queue with the fewest trials that it can use. A trial that can use no queue is
+    left out.
 
     Parameters
     ----------
     slots
-        (Q,) the node of each queue: as often as it has GPUs; -1 for those out of service.
+        Node of each queue, shape (Q,); a node occurs once per GPU, and -1 marks a GPU out of
+        service.
     able
-        Whether a trial may run on a node.
+        Returns whether a trial may run on a node.
     before
-        The queue of each trial until now.
+        Previous queue of each trial.
     """
     found: dict[str, int] = {}
     length = [0] * len(slots)

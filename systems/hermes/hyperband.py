@@ -1,4 +1,4 @@
-"""Hyperband: brackets of trials, halved together at every rung."""
+"""Hyperband: the trials of a bracket are halved together at every rung."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Bracket:
 
 
 class Submitted(PlanMemory, frozen=True):
-    """The number of trials of its sweep that were submitted before each trial, by sweep."""
+    """The number of earlier trials in the sweep of each trial, keyed by sweep."""
 
     key: ClassVar[str] = "submitted"
 
@@ -36,19 +36,19 @@ class Submitted(PlanMemory, frozen=True):
 
 @dataclass(frozen=True)
 class Hyperband(Clocked):
-    """Run brackets of trials one after another; at each rung the best third goes on.
+    """Run brackets of trials one after another, and let the best third go on at each rung.
 
-    Hyperband (Li et al., JMLR 2018). The rest is given up, once all of the bracket have come to the
-    rung; until then trials wait there. Trials fill brackets in order of submission, and begin again
-    with the first bracket after the last. Where GPUs are left the next bracket begins. Trials keep
-    their progress from rung to rung.
+    This is Hyperband (Li et al., JMLR 2018). Trials wait at a rung until all trials of the bracket
+    have reached it; then all but the best third are given up. Trials fill brackets in order of
+    submission, and the first bracket follows the last. The next bracket begins if GPUs are left.
+    Trials keep their progress from rung to rung.
     """
 
     name: ClassVar[str] = "hyperband"
     capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Order the trials that may go on; give up those that fail at a rung."""
+        """Order the trials that may go on, and give up those that fail at a rung."""
         before = Submitted.recall(initial).before
         places: dict[str, dict[str, int]] = {}
         ranked: list[tuple[tuple[int, int, int], Trial]] = []
@@ -71,7 +71,7 @@ class Hyperband(Clocked):
     def _sorted_out(
         self, search: LiveSweep, places: Mapping[str, int]
     ) -> tuple[list[tuple[tuple[int, int, int], Trial]], list[str]]:
-        """Return the trials that may run with their ranks, and those that are given up."""
+        """Return the trials that may run, with their ranks, and the trials to give up."""
         all_ = brackets(search.sweep.reports, 3)
         groups: dict[int, tuple[Bracket, dict[str, tuple[float, ...]]]] = {}
         numbers = {}
@@ -97,11 +97,11 @@ class Hyperband(Clocked):
 
 
 def rungs_of(resource: int, eta: int) -> list[list[tuple[int, int]]]:
-    """Return the trials and the resource of each rung, by bracket, for R = `resource`.
+    """Return, for each bracket, the number of trials and the resource per trial of each rung.
 
-    Bracket s, from s_max = log_eta R down, begins with n = ceil((s_max + 1) eta^s / (s + 1)) trials
-    of R / eta^s; rung i has the best n / eta^i of them, and eta^i times as much for each. R is a
-    power of eta.
+    R = `resource` is a power of eta. Bracket s, from s_max = log_eta R down, begins with n =
+    ceil((s_max + 1) eta^s / (s + 1)) trials of resource R / eta^s. Rung i has the best n / eta^i of
+    them and gives each eta^i times as much.
     """
     top = len(rungs(1, eta, resource + 1)) - 1
     return [
@@ -114,10 +114,10 @@ def rungs_of(resource: int, eta: int) -> list[list[tuple[int, int]]]:
 
 
 def brackets(reports: int, eta: int) -> tuple[Bracket, ...]:
-    """Return the brackets of trials of `reports` reports, which keep their progress.
+    """Return the brackets for trials that keep their progress and have `reports` reports in all.
 
-    They are those of the largest power of eta that is not above `reports`, their rungs stretched to
-    them; a bracket ends with whole trials.
+    The brackets are those of the largest power of eta up to `reports`, with rungs stretched to
+    `reports`. The last rung of a bracket is a whole trial.
     """
     whole, found = rungs(1, eta, reports + 1)[-1], []
     for levels in rungs_of(whole, eta):
@@ -127,9 +127,9 @@ def brackets(reports: int, eta: int) -> tuple[Bracket, ...]:
 
 
 def bracket_of(place: int, all_: Sequence[Bracket]) -> tuple[int, Bracket]:
-    """Return the bracket of the trial submitted after `place` others, and its number.
+    """Return the bracket of the trial submitted after `place` others, and the bracket's number.
 
-    After the last bracket the first one comes again.
+    After the last bracket the first one follows again.
     """
     number = 0
     while True:
@@ -145,8 +145,8 @@ def survivors(
 ) -> tuple[set[str], set[str]]:
     """Return the live trials of a bracket that must wait at a rung, and those that fail there.
 
-    Successive halving: at each rung the best 1 / eta, one at least, of those that came to it go on,
-    once all have come. One that has ended before, or diverged, is among the last.
+    Once all trials have come to a rung, the best 1 / eta of them go on, and at least one does
+    (successive halving). Trials that ended earlier or have diverged rank last.
     """
     waits: set[str] = set()
     lost: set[str] = set()

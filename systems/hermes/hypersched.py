@@ -1,4 +1,4 @@
-"""HyperSched: as good a trial as possible by a deadline."""
+"""HyperSched: a search for as good a trial as possible by a deadline."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from ronda.systems.hermes.trials import LiveSweep, Trial, searches
 
 
 class Resized(PlanMemory, frozen=True):
-    """The reports of each trial when it last got another number of GPUs."""
+    """The number of reports of each trial when its number of GPUs last changed."""
 
     key: ClassVar[str] = "resized"
 
@@ -29,15 +29,15 @@ class Resized(PlanMemory, frozen=True):
 
 @dataclass(frozen=True)
 class HyperSched(Clocked):
-    """Pause trials below the best at a rung, admit none too late, give spare GPUs to survivors.
+    """Pause all but the best trials at a rung, start none too late, and give survivors spare GPUs.
 
-    HyperSched (Liaw et al., SoCC 2019). A trial whose loss at its last rung (1, 4, 16, ... reports)
-    is above the best quarter of all that came there pauses, also if it has gone on before; when
-    that changes it may go on, the best first. None starts or resumes when the time left to the
-    sweep's deadline is less than four times the longest run, and than a whole trial takes. Spare
-    GPUs go to running trials evenly, the best first, where that gets them further by the deadline.
-    At the deadline all trials are given up, as they are once none can go on. A sweep without a
-    deadline has no end of time.
+    This is HyperSched (Liaw et al., SoCC 2019). A trial pauses while its loss at its last rung (1,
+    4, 16, ... reports) is not in the best quarter there, even if it has gone on before. Paused
+    trials that come into the best quarter may resume, the best first. No trial starts or resumes if
+    the time left to the deadline of the sweep is less than four times the longest run and less than
+    a whole trial takes. Spare GPUs go evenly to running trials, the best first, if that gets them
+    further by the deadline. All trials are given up at the deadline, or once none can go on. A
+    sweep without a deadline has unlimited time.
     """
 
     name: ClassVar[str] = "hypersched"
@@ -46,7 +46,7 @@ class HyperSched(Clocked):
     )
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Order the trials that may go on, and size them."""
+        """Order the trials that may go on, and choose their numbers of GPUs."""
         order: list[Trial] = []
         discarded: list[str] = []
         left_s: dict[str, float] = {}
@@ -74,7 +74,7 @@ class HyperSched(Clocked):
         return rest(round, plan, initial)
 
     def _able(self, round: Round, search: LiveSweep, time_left_s: float) -> list[Trial]:
-        """Return the trials that run or may run: running, paused and new ones."""
+        """Return the running, paused and new trials that may run, in order."""
         levels = rungs(1, 4, search.sweep.reports)
         cutoffs = {r: cutoff(at(r, search.losses).values(), 4) for r in levels}
         good: list[Trial] = []
@@ -102,9 +102,9 @@ class HyperSched(Clocked):
         left_s: Mapping[str, float],
         resized: Mapping[str, int],
     ) -> dict[str, int]:
-        """Return the number of GPUs of each trial that is to run on another number than now.
+        """Return the new number of GPUs of each trial whose number of GPUs changes.
 
-        They grow where it is worth it, and shrink where others wait.
+        Trials shrink while others wait; otherwise they grow if that is worth the pause.
         """
         best = sorted(running, key=_metric)
         held = (s.allocation for s in round.running if s.job.sweep is None)
@@ -117,7 +117,7 @@ class HyperSched(Clocked):
             has = state.job.gpus if state.allocation is None else state.allocation.option.gpus
             if gpus == has or not state.job.preemptible:
                 continue
-            # A trial is resized at every fifth report at most.
+            # A trial is resized at most once in five reports.
             since = trial.reports - resized.get(trial.name, -5)
             pause_s = state.pause_at(round.now_s, gpus, round.costs)
             now, then = speed(round, state, has), speed(round, state, gpus)
@@ -128,15 +128,16 @@ class HyperSched(Clocked):
 
 
 def admits(time_left_s: float, longest_s: float, eta: int, whole_s: float) -> bool:
-    """Return whether a trial may start or resume with some time left to the deadline.
+    """Return whether a trial may start or resume with `time_left_s` to the deadline.
 
-    Not if that is less than eta times the longest run so far, and less than a whole trial takes.
+    It may not if that is less than eta times the longest run so far and less than `whole_s`, the
+    time of a whole trial.
     """
     return time_left_s >= min(longest_s * eta, whole_s)
 
 
 def _metric(trial: Trial) -> float:
-    """Return the last loss of a trial, by which they are in order."""
+    """Return the last loss of a trial, by which trials are ordered."""
     return trial.losses[-1] if trial.losses else inf
 
 

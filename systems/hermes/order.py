@@ -1,4 +1,4 @@
-"""The plan that an order of trials makes, and GPUs for trials that scale."""
+"""The plan that follows from an order of trials, and the GPUs of trials that scale."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
@@ -29,11 +29,11 @@ def in_order(
     nodes: Mapping[str, int] = NONE,
     sizes: Mapping[str, int] = NONE,
 ) -> Plan:
-    """Return the plan in which jobs without a sweep, then trials in order, run as far as they fit.
+    """Return the plan that runs jobs without a sweep, then trials in order, as far as they fit.
 
-    Trials that are not in the order wait unless they may not be stopped. Those that `nodes`
-    names start on that node alone; those that `sizes` names run on as many GPUs as it says. Where
-    these find no room together, trials keep the GPUs that they have.
+    Trials outside the order wait unless they may not be stopped. A trial in `nodes` starts only on
+    its node, and a trial in `sizes` runs on its number of GPUs. If not all `sizes` fit together,
+    trials keep the GPUs that they have.
     """
     kept = [s for s in round.jobs if s.job.sweep is None or firm(s)]
     known = {s.job.id for s in kept}
@@ -48,7 +48,7 @@ def in_order(
 
 
 def sized(state: JobState, gpus: int | None) -> JobState:
-    """Return a trial that asks for this number of GPUs; the very same if it has them."""
+    """Return a trial that asks for the given number of GPUs; the same object if it does already."""
     has = state.job.gpus if state.allocation is None else state.allocation.option.gpus
     if gpus is None or gpus == has:
         return state
@@ -56,7 +56,7 @@ def sized(state: JobState, gpus: int | None) -> JobState:
 
 
 def speed(round: Round, state: JobState, gpus: int) -> float:
-    """Return the work per second of a trial on `gpus` GPUs; 0 where it cannot run on them."""
+    """Return the work per second of a trial on `gpus` GPUs; 0 if it cannot run on them."""
     job = state.job
     if not (job.min_gpus or job.gpus) <= gpus <= (job.max_gpus or job.gpus):
         return 0.0
@@ -65,7 +65,7 @@ def speed(round: Round, state: JobState, gpus: int) -> float:
 
 
 def most_gpus(round: Round, state: JobState, atoms: int) -> int:
-    """Return the most GPUs up to `atoms` on which a trial can run and is faster than on fewer."""
+    """Return the largest number of GPUs <= `atoms` on which a trial runs faster than on fewer."""
     best, most = 0.0, 0
     for gpus in range(1, min(atoms, state.job.max_gpus or state.job.gpus) + 1):
         rate = speed(round, state, gpus)
@@ -75,9 +75,9 @@ def most_gpus(round: Round, state: JobState, atoms: int) -> int:
 
 
 def shares(most: Sequence[int], atoms: int) -> list[int]:
-    """Return the GPUs of trials in order of their metric, best first: one each, the rest evenly.
+    """Return the GPUs of trials, best first: one for each, and an even share of the rest.
 
-    `most` is what each can use; what does not come out evenly goes to the first ones.
+    A trial can use at most its entry of `most` GPUs. The first trials get the remainder.
     """
     given = [1] * len(most)
     left = atoms - len(most)
@@ -90,7 +90,7 @@ def shares(most: Sequence[int], atoms: int) -> list[int]:
 
 
 def worth_resizing(now: float, then: float, time_left_s: float, pause_s: float) -> bool:
-    """Return whether a trial gets further by the deadline with speed `then` after a pause."""
+    """Return whether speed `then` after a pause gets a trial further by the deadline than `now`."""
     gain = 1.1  # a smaller one is not worth it
     if time_left_s == inf:
         return then > gain * now

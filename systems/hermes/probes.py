@@ -1,8 +1,8 @@
-"""Fused probes: new trials of a fusion class share GPUs, and those that fall behind leave.
+"""Fused probes: new trials of a fusion class share GPUs as arrays, and the worse trials leave.
 
-Whenever an array has reported, its worse half leaves it. This costs nothing for the trials that
-stay, which go on faster; the last one has the GPU for itself. Trials that share a GPU are one trial
-of the order, and go before all others.
+Whenever all trials of an array have reported, the worse half leaves. This costs the remaining
+trials nothing; they run faster, and the last one has the GPU to itself. An array counts as one
+trial in the order and goes before all other trials.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -21,11 +21,11 @@ from ronda.solvers.greedy.groups import Home, groups, longest, together
 from ronda.systems.hermes.trials import Trial
 
 Chunk = tuple[Sequence[JobState], Home]
-"""Trials that share a GPU, and where."""
+"""The trials that share a GPU, and the mode and speed in which they do."""
 
 
 class ArrayReports(PlanMemory, frozen=True):
-    """The reports of the trials of an array, by its name."""
+    """The fewest reports of any trial of each array, keyed by the array's name."""
 
     key: ClassVar[str] = "array_reports"
 
@@ -34,18 +34,18 @@ class ArrayReports(PlanMemory, frozen=True):
 
 @dataclass(frozen=True)
 class Probes:
-    """An order of trials, and a round, in which each array is a job alone on its GPU.
+    """A round and an order of trials in which one job stands for each array.
 
     Attributes
     ----------
     round, order
-        The round and the order as policies without arrays know them.
+        The round and the order as a policy without arrays sees them.
     going
-        The allocations with which the trials of a running array go on, by its job.
+        Allocations with which the trials of a running array go on, keyed by the job of the array.
     new
-        Trials that are to begin as an array, by its job.
+        Trials that are to begin as an array, keyed by the job of the array.
     reports
-        The reports of the trials of running arrays, by array.
+        Fewest reports of any trial of each running array, keyed by array.
     """
 
     round: Round
@@ -55,9 +55,9 @@ class Probes:
     reports: Mapping[str, int]
 
     def told(self, plan: Plan, others: Set[str]) -> Plan:
-        """Return a plan for single jobs as one for the trials of their arrays.
+        """Return a plan for single jobs as a plan for the trials of their arrays.
 
-        Names in `others` are those of other arrays.
+        The names in `others` are taken by other arrays.
         """
         if not self.going and not self.new:
             return plan
@@ -77,10 +77,10 @@ class Probes:
 
 
 def parted(round: Round, order: Sequence[Trial], initial: Plan | None) -> Probes:
-    """Return an order with its arrays as single trials, without the trials that leave them.
+    """Return an order with arrays as single trials, without the trials that leave their arrays.
 
-    Those are the worse half, once all have reported since others left; and trials that are not in
-    the order. The previous plan, `initial`, knows of earlier reports.
+    Trials outside the order leave, and so does the worse half of an array once all its trials have
+    reported again. The previous plan, `initial`, holds the earlier reports.
     """
     place = {trial.name: k for k, trial in enumerate(order)}
     before = ArrayReports.recall(initial).reports
@@ -111,7 +111,7 @@ def parted(round: Round, order: Sequence[Trial], initial: Plan | None) -> Probes
 
 
 def _arrays(round: Round, place: Mapping[str, int]) -> dict[str, list[JobState]]:
-    """Return the trials of each array that runs, the best first, but those that may not go on."""
+    """Return the trials of each running array that may go on, the best first."""
     found: dict[str, list[JobState]] = {}
     for state in round.running:
         assert state.allocation is not None
@@ -124,13 +124,13 @@ def _arrays(round: Round, place: Mapping[str, int]) -> dict[str, list[JobState]]
 
 
 def _showing(order: Iterable[Trial], shown: Mapping[str, JobState | None]) -> tuple[Trial, ...]:
-    """Return the trials with the states `shown` for them, without those that are shown as None."""
+    """Return the trials with their states in `shown`, without trials whose entry there is None."""
     pairs = ((trial, shown.get(trial.name, trial.state)) for trial in order)
     return tuple(replace(trial, state=state) for trial, state in pairs if state is not None)
 
 
 def _as_one(round: Round, states: Sequence[JobState], held: Mapping[str, Allocation]) -> JobState:
-    """Return the job that stands for an array: that which is expected to end last, on one GPU."""
+    """Return the job that stands for an array: the one expected to end last, alone on one GPU."""
     last = max(states, key=lambda state: state.remaining_at(round.now_s) or 0.0)
     job_id, able = last.job.id, may_stop(states)
     alone = whole({job_id: held[job_id], **held})[job_id]
@@ -146,9 +146,9 @@ def _having(round: Round, state: JobState, allocation: Allocation | None) -> Job
 
 
 def fused(probes: Probes, plan: Plan) -> Probes:
-    """Return an order in which trials that would wait for a report share GPUs from now on.
+    """Return an order in which new trials share GPUs if the plan would make some of them wait.
 
-    A class has the GPUs on which a plan starts trials without a report.
+    The new trials of a fusion class share the GPUs on which the plan starts some of them.
     """
     fresh = (t for t in probes.order if not t.runs and not t.losses)
     jobs = (t.state.job for t in fresh)
@@ -175,10 +175,10 @@ def fused(probes: Probes, plan: Plan) -> Probes:
 
 @lru_cache(maxsize=4096)
 def arrays(home: Home, trials: int, gpus: int) -> int:
-    """Return the number of even arrays after which all trials have reported soonest.
+    """Return the number of equal arrays with which all trials have reported soonest.
 
-    a arrays of n trials on g GPUs take ``⌈a / g⌉ T(⌈n / a⌉) / T(1)``; n, one by one, unless fewer
-    take less.
+    n trials in a arrays on g GPUs take ``⌈a / g⌉ T(⌈n / a⌉) / T(1)``. The largest of the best
+    numbers is returned, so trials run one by one unless arrays are faster.
     """
     least = -(-trials // len(home.ways))
 

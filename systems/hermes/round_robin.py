@@ -16,7 +16,7 @@ from ronda.systems.hermes.trials import trials_of
 
 
 class Turns(PlanMemory, frozen=True):
-    """The queue of trials, and the reports of each running one when its turn began."""
+    """The queue of trials, and the reports of each running trial when its turn began."""
 
     key: ClassVar[str] = "turns"
 
@@ -26,9 +26,9 @@ class Turns(PlanMemory, frozen=True):
 
 @dataclass(frozen=True)
 class RoundRobin(Clocked):
-    """Let every trial report once in turn, then the next in the queue.
+    """Let each trial in the queue run for one report in turn.
 
-    One of the policies that Hermes is compared with.
+    Hermes is compared with this policy.
     """
 
     name: ClassVar[str] = "round-robin"

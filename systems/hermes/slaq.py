@@ -1,6 +1,6 @@
-"""SLAQ for trials: the one whose loss is expected to fall most runs next.
+"""SLAQ for trials: the trial whose loss is expected to fall most runs next.
 
-A fit to the reported losses foretells the next one.
+A fit to the reported losses predicts the next one.
 """
 
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ from ronda.systems.hermes.trials import Trial, trials_of
 
 @dataclass(frozen=True)
 class Slaq(Clocked):
-    """Run the trials whose loss is expected to fall most, normalised, by the next report.
+    """Run the trials whose normalised loss is expected to fall most by the next report.
 
-    SLAQ (Zhang et al., SoCC 2017) gives cores one by one to the job with the largest marginal fall
-    that is expected; for jobs of one GPU that comes to this order (INFERRED). A trial without a
-    report comes first, and what runs wins ties.
+    SLAQ (Zhang et al., SoCC 2017) gives cores one by one to the job with the largest expected
+    marginal fall, which for jobs of one GPU amounts to this order (INFERRED). Trials without a
+    report come first, and running trials win ties.
     """
 
     name: ClassVar[str] = "slaq"
@@ -36,7 +36,7 @@ class Slaq(Clocked):
     takes_turns: ClassVar[bool] = True
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Order trials by their expected fall."""
+        """Order trials by the expected fall of their losses."""
 
         def rank(trial: Trial) -> tuple[bool, float]:
             checkpoint()
@@ -49,9 +49,10 @@ class Slaq(Clocked):
 
 @lru_cache(maxsize=65536)
 def expected_fall(losses: tuple[float, ...]) -> float:
-    """Return the fall of the loss to the next report over the largest so far, 0 if it will rise.
+    """Return the expected fall of the loss by the next report, divided by the largest fall so far.
 
-    `losses` are at least two. Minus infinity once one has diverged.
+    At least two losses are required. The result is 0 if the loss is expected to rise, and minus
+    infinity once a loss has diverged.
     """
     if inf in losses:
         return -inf
@@ -59,7 +60,7 @@ def expected_fall(losses: tuple[float, ...]) -> float:
     largest = float(np.abs(np.diff(known)).max())
     if not largest > 0:
         return 0.0
-    # Fewer losses fit any curve, and losses near 0 none: then the last fall stands for the next.
+    # Fewer losses fit any curve, and losses near 0 fit none: the last fall is then the estimate.
     if len(losses) < 4 or known.min() < 1e-30:
         return max(0.0, float(known[-2] - known[-1])) / largest
     now, after = fitted(known)
@@ -67,7 +68,7 @@ def expected_fall(losses: tuple[float, ...]) -> float:
 
 
 def fitted(losses: Floats) -> tuple[float, float]:
-    """Return the best fit to K losses above 0 at the last of them, and at the next."""
+    """Return the best fit to K positive losses at the last report and at the next one."""
     steps = np.arange(len(losses), dtype=float)
     weights = 0.9 ** (steps[-1] - steps)  # an older report counts a tenth less
     left = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
@@ -86,7 +87,7 @@ def fitted(losses: Floats) -> tuple[float, float]:
 def _polynomial(
     steps: Floats, values: Floats, weights: Floats, degree: int, ahead: Floats
 ) -> Floats:
-    """Return (D, A) weighted least-squares polynomials through (D, K) values, at `ahead`."""
+    """Return weighted least-squares polynomials of `values` (D, K) at `ahead`, shape (D, A)."""
     powers = np.vander(steps, degree + 1)
     root = np.sqrt(weights)
     left = root[:, :, None] * powers

@@ -1,16 +1,16 @@
-"""ronda's own policy for searches: trials in the order of their expected final losses.
+"""ronda's own policy for searches, which runs trials in the order of their expected final losses.
 
-A loss is taken to fall on as it has fallen lately, in the logarithm of the reports: by b for each
-unit of log(1 + k), from the middle of its reports to the last. How much of such a fall comes true,
-rho, differs from sweep to sweep (losses stall, or start slowly) and is common to its trials: it is
-learnt, by Bayesian linear regression, from what every trial did after each of its reports. Falls
-are relative to the loss they start from, and their error grows as that of a random walk::
+A loss is assumed to keep falling as it has fallen lately: by b per unit of log(1 + k), measured
+from the middle of its reports to the last. Only a share rho of such a fall comes true. It differs
+from sweep to sweep (losses stall, or start slowly) but is common to the trials of a sweep. Bayesian
+linear regression estimates rho from the course of every trial after each of its reports. Falls are
+relative to the loss at which they start, and their error grows like a random walk::
 
     l(k') = l(k) (1 - rho x) + e,   x = b (log(1 + k') - log(1 + k)) / l(k)
     e / l(k) ~ Normal(0, s^2 (log(1 + k') - log(1 + k)))
 
-So the trials that lead teach what to expect of those behind. Nothing is used but reported losses of
-the same sweep.
+The leading trials thus show what to expect of the others. Only the reported losses of the same
+sweep are used.
 """
 
 import sys
@@ -43,50 +43,50 @@ from ronda.systems.hermes.probes import fused, parted
 from ronda.systems.hermes.trials import LiveSweep, Trial, searches
 
 MOST = 1.5
-"""The largest rho that is believed."""
+"""The upper limit on rho."""
 
 TRYING = 0.25
-"""Share of the time to a deadline in which new trials are tried."""
+"""The first share of the time to a deadline, in which new trials are tried."""
 
 STEEPEST = 1e6
-"""The largest relative fall or rise that counts; what is beyond is no training's."""
+"""The largest relative fall or rise that counts; no real training shows a larger one."""
 
 
 class Final(NamedTuple):
-    """The believed final loss of a trial: a normal distribution."""
+    """The distribution of a trial's final loss, which is assumed to be normal."""
 
     mean: float
     sd: float
 
     def chance_below(self, loss: float) -> float:
-        """Return the probability that it is less than some loss."""
+        """Return the probability that the final loss is less than `loss`."""
         return 0.5 * erfc((self.mean - loss) / (sqrt(2) * self.sd)) if self.sd > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class SweepPolicy(Clocked):
-    """Run the trials that are believed to end lowest, wherever there is room; give up the hopeless.
+    """Run the trials with the least expected final losses on any GPUs, and give up hopeless trials.
 
-    Each trial is tried until its first report, alone or in an array. Then the least expected final
-    loss goes first (`Posterior`: from the losses of all trials of the sweep, nothing from
-    elsewhere), over all GPUs, relative to the least loss that the sweep has reported. Once a trial
-    has come to its end, those that end below the least reported loss with too small a probability
-    are given up. Before a deadline the first part of the time is for new trials; after it ever
-    fewer run side by side, at first as many as half the GPUs, and all end there. GPUs that no trial
-    may use go to those that run, if they scale.
+    Each trial is tried until its first report, alone or in an array. Then the trial with the least
+    expected final loss, relative to the least loss reported in its sweep, goes first on all GPUs;
+    the expectation (`Posterior`) uses the losses of all trials of the sweep and no other data. Once
+    one trial has ended, trials that are too unlikely to end below the least reported loss are given
+    up. If the sweep has a deadline, new trials are tried in the first part of the time. After that
+    fewer and fewer trials run side by side, at first as many as half the GPUs, and all are given up
+    at the deadline. GPUs that no other trial may use go to running trials that scale.
 
     Parameters
     ----------
     hopeless
-        Probability below which a trial is given up; 0: none is.
+        Probability below which a trial is given up; with 0 no trial is given up.
     beside
-        Trials of a sweep that run side by side once all have been tried; 0: as many as fit. Fewer
-        take less GPU time to a good trial, and longer.
+        Number of trials of a sweep that run side by side once all have been tried; 0 means as many
+        as fit. Fewer trials find a good one in less GPU time but later.
     grow
-        Whether running trials get GPUs that no trial may use, where their profiles scale.
+        Whether running trials whose profiles scale get GPUs that no other trial may use.
     fuse
-        Whether new trials of a fusion class share GPUs, where all have then reported sooner. With
-        each report the worse half of an array leaves it.
+        Whether new trials of a fusion class share GPUs if all of them report sooner that way. The
+        worse half of an array leaves it at each report.
     """
 
     hopeless: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.05
@@ -100,7 +100,7 @@ class SweepPolicy(Clocked):
     )
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Order the trials, give up the hopeless, and let leaders grow."""
+        """Order the trials, give up hopeless ones, and let the leading ones grow."""
         seen = AsOne(round, lambda members: any(s.job.sweep is None for s in members))
         round = seen.round
         ranked: list[tuple[tuple[bool, float], Trial]] = []
@@ -129,9 +129,9 @@ class SweepPolicy(Clocked):
     def _filled(
         self, round: Round, order: list[Trial], initial: Plan | None, taken: Set[str]
     ) -> Plan:
-        """Return the plan that an order makes, with new trials in arrays, and leaders grown.
+        """Return the plan for an order, with new trials in arrays and larger leading trials.
 
-        Names in `taken` are those of other arrays.
+        The names in `taken` belong to other arrays.
         """
         probes, clocks = parted(round, order, initial), self.clocks(round)
         plan = in_order(probes.round, probes.order, clocks)
@@ -143,13 +143,13 @@ class SweepPolicy(Clocked):
         return probes.told(plan, taken)
 
     def _able(self, round: Round, search: LiveSweep, lost: frozenset[str]) -> list[Trial]:
-        """Return the trials that may run: those with a report, and new ones in good time."""
+        """Return the trials that may run: those with a report, and new ones unless it is too late."""
         able = [t for t in search.live if t.name not in lost]
         late = _used(round, search) >= TRYING
         return [t for t in able if t.losses or t.runs or not late] or able
 
     def _most(self, round: Round, search: LiveSweep) -> int | None:
-        """Return the most trials side by side, which become fewer before a deadline; None: all."""
+        """Return the limit on concurrent trials, which falls towards a deadline; None is no limit."""
         used = _used(round, search)
         if used < TRYING:
             return self.beside or None
@@ -157,7 +157,7 @@ class SweepPolicy(Clocked):
         return max(1, ceil(gpus * (1 - used) / (1 - TRYING) / 2))
 
     def _hopeless(self, round: Round, search: LiveSweep, finals: Mapping[str, Final]) -> list[str]:
-        """Return the trials that are given up."""
+        """Return the names of the trials to give up."""
         able = [t for t in search.live if t.state.job.preemptible]
         end_s = search.sweep.deadline_s
         if end_s is not None and round.now_s >= end_s:
@@ -169,7 +169,7 @@ class SweepPolicy(Clocked):
 
 
 class Evidence(NamedTuple):
-    """The evidence of a trial about rho: sums over its falls, each over its step in log(1 + k)."""
+    """A trial's evidence about rho: sums over its falls, each divided by its step of log(1 + k)."""
 
     xx: float = 0.0
     xy: float = 0.0
@@ -178,20 +178,20 @@ class Evidence(NamedTuple):
 
 
 class Posterior:
-    """The belief of one sweep, from the losses of all its trials."""
+    """The posterior of rho for one sweep, from the losses of all its trials."""
 
     def __init__(self, trials: Iterable[tuple[float, ...]]) -> None:
         found = [evidence(losses) for losses in trials if len(losses) > 2] or [Evidence()]
         xx, xy, yy, steps = (sum(column) for column in zip(*found, strict=True))
-        prior = 5.0 * xx / steps if xx else 1.0  # a rho of 0, believed as much as five falls
+        prior = 5.0 * xx / steps if xx else 1.0  # rho = 0, with the weight of five falls
         self.rho = min(MOST, max(0.0, xy / (xx + prior)))
         error = yy - 2 * self.rho * xy + self.rho**2 * xx
-        # Most trials fall smoothly or not at all, but some begin late: s is 0.1 at least.
+        # Most losses fall smoothly or not at all, but some begin to fall late: s is at least 0.1.
         self.variance = max(0.1**2, error / max(1, steps))
         self.rho_variance = self.variance / (xx + prior)
 
     def final(self, losses: tuple[float, ...], reports: int) -> Final:
-        """Return the belief in the loss after `reports` reports; infinite once it has diverged."""
+        """Return the distribution of the loss after `reports` reports; infinite if diverged."""
         if losses[-1] == inf:
             return Final(inf, 0.0)
         ahead = max(0.0, log1p(reports) - log1p(len(losses) - 1))
@@ -212,7 +212,7 @@ def trend(losses: tuple[float, ...]) -> float:
 
 @lru_cache(maxsize=65536)
 def evidence(losses: tuple[float, ...]) -> Evidence:
-    """Return the evidence of at least three losses; nothing counts after a trial has diverged."""
+    """Return the evidence from at least three losses; losses after a divergence do not count."""
     xx = xy = yy = 0.0
     steps = 0
     for k in range(2, len(losses)):
@@ -230,9 +230,9 @@ def evidence(losses: tuple[float, ...]) -> Evidence:
 
 
 def grown(round: Round, order: Sequence[Trial], plan: Plan) -> dict[str, int]:
-    """Return the numbers of GPUs on which trials end sooner, where no job waits for these GPUs.
+    """Return larger numbers of GPUs on which trials end sooner, from GPUs that no job waits for.
 
-    The first in the order are the first to grow; none shrinks.
+    Trials grow in their order, and none shrinks.
     """
     if any(t.name not in plan.allocations for t in order):
         return {}
@@ -256,7 +256,7 @@ def grown(round: Round, order: Sequence[Trial], plan: Plan) -> dict[str, int]:
 
 
 def _reached(round: Round, trial: Trial) -> int:
-    """Return the reports of a trial at its end, or by the deadline as fast as it runs now."""
+    """Return the reports of a trial at its end, or by the deadline at its current speed."""
     whole, end_s, state = trial.sweep.reports, trial.sweep.deadline_s, trial.state
     if end_s is None or not state.job.epoch:
         return whole
@@ -268,7 +268,7 @@ def _reached(round: Round, trial: Trial) -> int:
 
 
 def _used(round: Round, search: LiveSweep) -> float:
-    """Return the share of the time to a sweep's deadline that is over; 0 without a deadline."""
+    """Return the share of the time to a sweep's deadline that has passed; 0 without a deadline."""
     end_s = search.sweep.deadline_s
     began_s = min(t.state.job.submit_s for t in search.live)
     if end_s is None or end_s <= began_s:
@@ -277,7 +277,7 @@ def _used(round: Round, search: LiveSweep) -> float:
 
 
 def _rank(trial: Trial, finals: Mapping[str, Final], least: float) -> tuple[bool, float]:
-    """Return the order of trials: those without a report, then by the expected final loss."""
+    """Return the sort key of a trial: no report yet first, then the expected final loss."""
     if not trial.losses:
         return False, -float(trial.runs)
     mean = finals[trial.name].mean

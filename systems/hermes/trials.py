@@ -1,4 +1,4 @@
-"""Trials apart from ordinary jobs, with the losses that they have reported so far."""
+"""The trials of a round, apart from ordinary jobs, with their reported losses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from ronda.instances.models.cache import per_record
 from ronda.instances.round import Round
 
 MOST_DRAWN = 256
-"""Reports of a log without their losses that count."""
+"""The largest number of reports that count in a log without individual losses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A live trial: its job's state, its sweep, and its losses, beginning before the first epoch.
+    """A live trial with its job's state, its sweep and its losses from before the first epoch on.
 
-    A loss is infinite where it has diverged; before the first report there is none at all.
+    A diverged loss is infinite. Before the first report there are no losses.
     """
 
     state: JobState
@@ -26,22 +26,22 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """The id of its job."""
+        """The id of the trial's job."""
         return self.state.job.id
 
     @property
     def reports(self) -> int:
-        """The number of its reports."""
+        """The number of reports of the trial."""
         return max(0, len(self.losses) - 1)
 
     @property
     def runs(self) -> bool:
-        """Whether it holds GPUs."""
+        """Whether the trial holds GPUs."""
         return self.state.allocation is not None
 
 
 def trials_of(round: Round) -> list[Trial]:
-    """Return the trials of a round, those that run first, each in order of submission."""
+    """Return the trials of a round, running ones first, each group in order of submission."""
     return [
         Trial(
             state,
@@ -55,10 +55,10 @@ def trials_of(round: Round) -> list[Trial]:
 
 @per_record(maxsize=65536)
 def reported(log: TrainingLog) -> tuple[float, ...]:
-    """Return all losses of a log, beginning before the first epoch; infinite where diverged.
+    """Return all losses of a log from before the first epoch on; diverged losses are infinite.
 
-    A log that has only the last loss, as one with accuracies, counts as a straight line of
-    `MOST_DRAWN` reports at most.
+    A log with only its last loss, such as one with accuracies, counts as a straight line of at most
+    `MOST_DRAWN` reports.
     """
     if log.losses:
         return (log.initial_loss, *(inf if loss is None else loss for loss in log.losses))
@@ -70,7 +70,7 @@ def reported(log: TrainingLog) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LiveSweep:
-    """A sweep with its live trials, and the losses of all its trials, ended ones too, by job."""
+    """A sweep with its live trials and the losses of all its trials, even ended ones, by job id."""
 
     sweep: Sweep
     live: tuple[Trial, ...]
