@@ -143,13 +143,13 @@ class SweepPolicy(Clocked):
         return probes.told(plan, taken)
 
     def _able(self, round: Round, search: LiveSweep, lost: frozenset[str]) -> list[Trial]:
-        """Return the trials that may run: those with a report, and new ones unless it is too late."""
+        """Return the trials that may run: those with a report, and new ones unless too late."""
         able = [t for t in search.live if t.name not in lost]
         late = _used(round, search) >= TRYING
         return [t for t in able if t.losses or t.runs or not late] or able
 
     def _most(self, round: Round, search: LiveSweep) -> int | None:
-        """Return the limit on concurrent trials, which falls towards a deadline; None is no limit."""
+        """Return the limit on concurrent trials, which falls towards a deadline; None if none."""
         used = _used(round, search)
         if used < TRYING:
             return self.beside or None

@@ -1,8 +1,8 @@
-"""From measurements of models that share a GPU to curves of time and memory.
+"""Curves of time and memory, fitted to measurements of models that share a GPU.
 
-A CSV table becomes checked numbers by application and GPU, these become curves: linear least
-squares on relative errors, nothing negative. Times that follow no law (fewer than three numbers of
-models, or a line that is far off) stay a table.
+A CSV table is checked and split by application and GPU. Curves are fitted by linear least squares
+on relative errors with non-negative coefficients. Times that follow no law (fewer than three
+numbers of models, or a line that is far off) are kept as a table.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "alone_throughput": ("alone_throughput", "serial", "serial_same_precision"),
     "memory_mib": ("memory_mib", "gpu_mem_MB", "memory_mb"),
 }
-"""Columns and the headers that they may have."""
+"""The columns, mapped to the headers that they may have."""
 
 MODES: dict[str, Mode] = {mode: mode for mode in get_args(Mode)} | {
     "serial": "exclusive",
@@ -46,18 +46,19 @@ MODES: dict[str, Mode] = {mode: mode for mode in get_args(Mode)} | {
     "mig": "slices",
     "hfta": "fused",
 }
-"""What tables call the modes."""
+"""The names that tables use for the modes."""
 
 MOST_MODELS = 10_000
-"""Models that a table may put on one GPU."""
+"""The largest number of models on one GPU that a table may have."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedGpu:
-    """Measurements of one application on one type of GPU; `place` names the file in messages.
+    """The measurements of one application on one type of GPU; `place` names the file in messages.
 
-    `rows` has ``row``, ``mode``, ``models``, ``step_s`` (all models, one step each) and
-    ``memory_gib`` (of the GPU; NaN: not measured). `alone_s` is a step of one model alone.
+    `rows` has the columns ``row``, ``mode``, ``models``, ``step_s`` (time in which every model
+    makes one step) and ``memory_gib`` (used on the GPU; NaN if not measured). `alone_s` is the step
+    time of one model alone.
     """
 
     place: str
@@ -67,7 +68,7 @@ class SharedGpu:
     alone_s: float | None
 
     def refused(self, found: str, expected: str) -> InputError:
-        """Return the error that these measurements cannot be fitted."""
+        """Return the error for measurements that cannot be fitted."""
         return InputError(f"{self.place}, {self.application} on {self.gpu_type}", found, expected)
 
 
@@ -76,13 +77,13 @@ def read_sharing(
 ) -> list[SharedGpu]:
     """Read a CSV table of models that share a GPU.
 
-    `model` and `gpu_type` are the names where the table has no such column. Times come from
-    ``step_s``, or from a throughput as k / throughput; ``docs/fusion.md`` lists the columns.
+    `model` and `gpu_type` are used if the table has no such columns. Times come from ``step_s``, or
+    from a throughput as k / throughput. ``docs/fusion.md`` lists the columns.
 
     Raises
     ------
     InputError
-        Naming the header or the row: a missing column, or a value that cannot be right.
+        If a column is missing or a value cannot be right; it names the header or the row.
     """
     optional = set(COLUMNS) - {"mode", "models"}
     frame = read_columns(path, COLUMNS, optional, kind="measurement")
@@ -115,7 +116,7 @@ def read_sharing(
 
 
 def _names(path: str | Path, frame: pd.DataFrame, model: str, gpu_type: str) -> None:
-    """Fill in the names of applications and GPUs, in place; refuse an unknown mode."""
+    """Fill in the names of applications and GPUs in place, and refuse unknown modes."""
     headers = frame.attrs["headers"]
     known = frame["mode"].isin(MODES).to_numpy()
     refuse(path, frame, ~known, "mode", f"one of {', '.join(MODES)}", headers["mode"])
@@ -126,7 +127,7 @@ def _names(path: str | Path, frame: pd.DataFrame, model: str, gpu_type: str) -> 
 
 
 def _steps(path: str | Path, frame: pd.DataFrame, models: pd.Series) -> pd.Series:
-    """Return the seconds of a step of all models."""
+    """Return the seconds in which all models make one step each."""
     headers = frame.attrs["headers"]
     if "step_s" in headers:
         return _number(path, frame, "step_s")
@@ -141,12 +142,12 @@ def _inverse(path: str | Path, frame: pd.DataFrame, column: str) -> pd.Series:
 
 
 def _number(path: str | Path, frame: pd.DataFrame, column: str) -> pd.Series:
-    """Return a column of numbers above 0."""
+    """Return a column of positive numbers."""
     return positive(path, frame, column, frame.attrs["headers"].get(column, column))
 
 
 def _step_alone(rows: pd.DataFrame, given: float | None) -> float | None:
-    """Return a step of one model: measured alone, else as given, else fused alone."""
+    """Return the step time of one model: as measured alone, else as given, else as fused alone."""
     for mode in ("exclusive", "fused"):
         own = rows[(rows["mode"] == mode) & (rows.models == 1)]
         if len(own):
@@ -157,10 +158,10 @@ def _step_alone(rows: pd.DataFrame, given: float | None) -> float | None:
 
 
 WIDTHS = 3
-"""Different numbers of models that a law is fitted to; fewer are kept as measured."""
+"""The fewest different numbers of models to which a law is fitted."""
 
 SIDE_BY_SIDE = ("packed", "slices")
-"""Modes of several processes: one of them is the model alone, and several are never faster."""
+"""Modes with several processes: one process is the model alone, and more are never faster."""
 
 
 def fit_sharing(
@@ -168,7 +169,7 @@ def fit_sharing(
 ) -> Fits:
     """Fit every application, GPU and mode of a table, and memory where it was measured.
 
-    Lines are fitted to times of `least` models and more: fewer may not follow one.
+    Lines are fitted only to times of at least `least` models, because fewer may not follow a line.
     """
     return Fits(
         fits=tuple(
@@ -180,7 +181,7 @@ def fit_sharing(
 
 
 def fit_shared(table: SharedGpu, *, least: int = 1) -> Iterator[Fit]:
-    """Yield a fit for each mode of one application on one GPU, and one of memory."""
+    """Yield a fit for each mode of one application on one GPU, and a fit of memory."""
     for mode in dict.fromkeys(MODES.values()):
         rows = table.rows[table.rows["mode"] == mode]
         if mode == "exclusive" and table.alone_s is not None:
@@ -198,7 +199,7 @@ def _alone(table: SharedGpu, alone_s: float) -> Fit:
 
 
 def _curve(table: SharedGpu, mode: Mode, rows: pd.DataFrame, least: int) -> Fit:
-    """Return the fit of one mode's times: a line from `least` models on, or just the times."""
+    """Return the fit of a mode's times: a line from `least` models on, or the measured times."""
     alone_s = table.alone_s if mode in SIDE_BY_SIDE else None
     lined = rows[rows.models >= least]
     if lined.models.nunique() < WIDTHS:
@@ -216,7 +217,7 @@ def _curve(table: SharedGpu, mode: Mode, rows: pd.DataFrame, least: int) -> Fit:
         for name, error in zip(("alpha_s", "beta_s", "floor_s"), errors.tolist(), strict=True)
     )
     found = _sharing(table, Sharing(mode=mode, time=fitted), lined, parameters, ())
-    if found.errors.mape <= 0.05:  # else times follow no line
+    if found.errors.mape <= 0.05:  # otherwise the times follow no line
         return found
     message = f"no law: the best line is {found.errors.mape:.0%} off in the mean, kept as measured"
     remark = FitRemark(code="no-line", message=message)
@@ -224,7 +225,7 @@ def _curve(table: SharedGpu, mode: Mode, rows: pd.DataFrame, least: int) -> Fit:
 
 
 def _measured(mode: Mode, rows: pd.DataFrame, alone_s: float | None) -> Sharing:
-    """Return the times as they are; a process with no other beside it is the model alone."""
+    """Return the times as measured; a single process has the time of the model alone."""
     known = rows.groupby("models").step_s.mean()
     if alone_s is not None:
         known[1] = alone_s
@@ -234,10 +235,10 @@ def _measured(mode: Mode, rows: pd.DataFrame, alone_s: float | None) -> Sharing:
 
 
 def _affine(rows: pd.DataFrame, floor_s: float) -> tuple[AffineTime, Floats]:
-    """Return the curve through times, and the standard errors of alpha, beta and floor.
+    """Return the curve fitted to times, and the standard errors of alpha, beta and floor.
 
-    With a `floor_s` of 0 the least number of models up to which times are flat is sought; a floor
-    must halve the squared error.
+    If `floor_s` is 0, the function also searches for the number of models up to which times are
+    flat. Such a floor must at least halve the squared error.
     """
     ordered = rows.sort_values("models", kind="stable")
     models, times = ordered.models.to_numpy(float), ordered.step_s.to_numpy(float)
@@ -252,7 +253,7 @@ def _affine(rows: pd.DataFrame, floor_s: float) -> tuple[AffineTime, Floats]:
 
 
 def _line(models: Floats, times: Floats, flat: int, floor_s: float) -> tuple[AffineTime, Floats]:
-    """Return the least-squares curve if the first `flat` times lie on the floor."""
+    """Return the least-squares curve whose first `flat` times lie on the floor."""
     matrix = np.column_stack([np.ones(len(models)), models])[flat:] / times[flat:, None]
     (alpha, beta), _ = nnls(matrix, np.ones(len(matrix)))
     errors = np.zeros(3)
@@ -266,7 +267,7 @@ def _line(models: Floats, times: Floats, flat: int, floor_s: float) -> tuple[Aff
 
 
 def _std_errors(matrix: Floats, x: Floats) -> Floats:
-    """Return standard errors of a least-squares solution with targets of 1; 0 at a bound."""
+    """Return the standard errors of a least-squares solution with targets of 1; 0 at a bound."""
     spare = len(matrix) - len(x)
     if spare < 1:
         return np.zeros(len(x))
@@ -288,7 +289,7 @@ def _sharing(
     parameters: tuple[FitParameter, ...],
     remarks: tuple[FitRemark, ...],
 ) -> Fit:
-    """Return the record of one mode's times, with each row predicted by the others."""
+    """Return the fit of one mode's times, with each row predicted from the other rows."""
 
     def without(row: int) -> float | None:
         rest = rows.drop(index=row)
@@ -322,7 +323,7 @@ def _sharing(
 
 
 def _memory(table: SharedGpu) -> Fit:
-    """Return the fit of b and p to all modes together: fused b + k p, packed k (b + p)."""
+    """Return the fit of b and p to the memory of all modes: fused b + k p, packed k (b + p)."""
     rows = table.rows[table.rows.memory_gib.notna()]
     processes = np.where(rows["mode"].isin(("packed", "turns")), rows.models, 1.0)
     share = np.where(rows["mode"] == "slices", 1.0, rows.models)
@@ -362,7 +363,7 @@ def _memory(table: SharedGpu) -> Fit:
 
 
 def alone_of(fits: Fits) -> dict[tuple[str, str], float]:
-    """Return a step of one model alone, by application and GPU type."""
+    """Return the step time of one model alone, keyed by application and GPU type."""
     found = {}
     for fit in fits.fits:
         if fit.sharing is not None and fit.sharing.mode == "exclusive":
@@ -371,9 +372,9 @@ def alone_of(fits: Fits) -> dict[tuple[str, str], float]:
 
 
 def best_speed_up(fits: Fits, fit: Fit) -> tuple[int, float] | None:
-    """Return the measured number of models at which a mode gains most over serial, and the gain.
+    """Return the measured number of models with the largest speed-up against serial, and the gain.
 
-    None for memory, and where no model was measured alone.
+    The result is None for memory and if no model was measured alone.
     """
     alone = alone_of(fits).get((fit.application, fit.gpu_type))
     if alone is None or fit.sharing is None:
@@ -384,7 +385,7 @@ def best_speed_up(fits: Fits, fit: Fit) -> tuple[int, float] | None:
 
 
 def laws_table(fits: Fits) -> Table:
-    """Return the laws, and the most that each mode gains over one model after another."""
+    """Return a table of the laws and of each mode's largest speed-up against serial."""
     rows = []
     for fit in fits.fits:
         low, high = (f"{k:g}" for k in fit.measured["models"])

@@ -1,6 +1,6 @@
-"""BASE+fused: an optimising policy that decides which jobs share GPUs with all else.
+"""BASE+fused: an optimising policy that also decides which jobs share GPUs.
 
-Classes are made when they are asked for: ``getattr(fused, "prices")`` is that of ``prices+fused``.
+Policy classes are made on demand: ``getattr(fused, "prices")`` is the class of ``prices+fused``.
 """
 
 from dataclasses import dataclass
@@ -19,23 +19,23 @@ from ronda.systems.hfta.jointly import Jointly
 
 @dataclass(frozen=True, kw_only=True)
 class Fused(TimelyPolicy):
-    """Plan the members of each fusion class as one elastic job, by the base policy.
+    """Plan the members of each fusion class as one elastic job with the base policy.
 
-    The base decides the GPUs and the clock of a class together with all other jobs, under the same
-    budget; the members are cut into arrays of even widths, in the fastest mode of each. Arrays go
-    on narrower as members end, and new members join them.
+    The base policy decides the GPUs and the clock of a class together with all other jobs, under
+    the same budget. The members are split into arrays of even widths, each in its fastest mode.
+    Arrays become narrower as members end, and new members join them.
 
     Parameters
     ----------
     gather
-        Seconds that members of a class wait, all together, for each second that others would pause
-        if they joined the arrays of these; 0: they join at once.
+        Waiting members join running arrays once their total waiting time is at least this many
+        times the total pause of the members there; with 0 they join at once.
     """
 
     gather: NonNegative = 1.0
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Plan the classes as the base does, and return the plan for their members."""
+        """Plan the classes with the base policy, and return the plan for their members."""
         joint = Jointly(round, self.gather)
         before = None if initial is None else replace(initial, allocations=joint.round.held)
         base: TimelyPolicy = super()  # type: ignore[assignment]
@@ -43,7 +43,7 @@ class Fused(TimelyPolicy):
 
 
 BASES = ("prices", "milp", "evolve")
-"""Policies that choose among options of all jobs: each also exists as ``BASE+fused``."""
+"""Policies that choose among the options of all jobs; each also exists as ``BASE+fused``."""
 
 __getattr__ = composed(
     BASES, Fused, "fused", "with jobs of a fusion class in arrays", Capability.ARRAYS

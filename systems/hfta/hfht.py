@@ -1,7 +1,7 @@
-"""HFHT's rule with other jobs: full arrays in order of submission, which run to their end.
+"""HFHT's rule among other jobs: full arrays start in order of submission and run to their end.
 
-HFTA's tuner (Wang et al., MLSys 2021, ``hfta/hfht``) cuts the trials of a class into arrays of as
-many as fit a GPU and one with the rest, and runs them one after another.
+HFTA's tuner (Wang et al., MLSys 2021, ``hfta/hfht``) splits the trials of a class into arrays that
+fill a GPU and one array with the rest, and runs them one after another.
 """
 
 from dataclasses import dataclass
@@ -25,17 +25,17 @@ FUSED: Mode = "fused"
 
 @dataclass(frozen=True)
 class Hfht(TimelyPolicy):
-    """Start jobs in order of submission, those of a class in arrays as wide as a GPU holds.
+    """Start jobs in order of submission, and fuse jobs of a class into the widest arrays that fit.
 
-    An array starts when its first job is the first of the queue, with those of its class that have
-    been submitted by then. No running job is stopped, and none joins an array.
+    An array starts when its first job is at the head of the queue, with the jobs of its class that
+    have been submitted by then. No running job is stopped, and no job joins a running array.
     """
 
     name: ClassVar[str] = "hfht"
     capabilities: ClassVar[Capability] = Capability.SLEEPS | Capability.ARRAYS
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Start what fits, oldest first."""
+        """Start the jobs that fit, oldest first."""
         held, seen = dict(round.held), AsOne(round).round
         room = Room(seen, seen.running)
         taken = {a.array for a in held.values() if a.array is not None}
@@ -54,9 +54,9 @@ class Hfht(TimelyPolicy):
 
 
 def _queue(round: Round) -> list[tuple[tuple[JobState, ...], Home | None]]:
-    """Return the waiting jobs in order, those of a class in arrays, with the home of these.
+    """Return the waiting jobs in order, with jobs of a class in arrays and the home of each array.
 
-    Arrays are as wide as fit a GPU of the first pool in which the jobs may be fused.
+    Arrays are as wide as fits on a GPU of the first pool in which the jobs may be fused.
     """
     found: list[tuple[tuple[JobState, ...], Home | None]] = []
     fusible = set[str]()

@@ -1,10 +1,10 @@
 """A round in which each fusion class is one elastic job, and its plan for the members.
 
-The members of a class that run or wait are one job that may have 1, 2, … GPUs. On n of them it has
-the rate and watts of the arrays in which its members would then be (`regroup`), its work and its
-weight are the sums of theirs, and a change pauses the whole of it: in truth fewer members may
-pause, but a policy that knows only of these changes too much (docs/fusion.md). An array that is in
-another pool than most, at another clock, or may not be stopped, is a job of its own.
+The running and waiting members of a class become one job that may have 1, 2, … GPUs. On n GPUs the
+job has the rate and the power draw of the arrays into which `regroup` would split its members. Its
+work and its weight are the sums over the members. A change pauses the whole job: in truth fewer
+members may pause, but a policy that counts only their pauses changes too much (docs/fusion.md). An
+array in another pool than most, at another clock, or that may not be stopped is a separate job.
 """
 
 from collections import Counter
@@ -33,8 +33,8 @@ class Jointly:
     Parameters
     ----------
     gather
-        Seconds that jobs wait, all together, for each second that others would pause if they
-        joined these.
+        Waiting members join running arrays once their total waiting time is at least this many
+        times the total pause of the members there.
     """
 
     def __init__(self, round: Round, gather: float) -> None:
@@ -60,7 +60,7 @@ class Jointly:
         self.round = self._seen.round
 
     def told(self, plan: Plan) -> Plan:
-        """Return a plan for the round of classes as one for their members."""
+        """Return a plan for the round of classes as a plan for their members."""
         others = self._seen.told(plan).allocations
         allocations = {i: a for i, a in others.items() if i not in self.classes}
         taken = set(self._named)
@@ -72,9 +72,9 @@ class Jointly:
 
 
 class ClassWay(NamedTuple):
-    """A class on some GPUs at a clock, with its work per second and the watts of all GPUs.
+    """A configuration of a class: GPUs, clock, work per second and power draw of all its GPUs.
 
-    At another clock other passes may be the fastest, so no formula gives the sum of its members.
+    Another clock may make other passes the fastest, so no formula gives the sum over the members.
     """
 
     gpus: int
@@ -84,7 +84,7 @@ class ClassWay(NamedTuple):
 
 
 class ClassCurve(NamedTuple):
-    """All the ways of a class in a pool."""
+    """All configurations of a class in a pool."""
 
     gpu_type: str
     node_gpus: int
@@ -94,7 +94,7 @@ class ClassCurve(NamedTuple):
 
 @lru_cache(maxsize=512)
 def _application(name: str, curves: tuple[ClassCurve, ...]) -> Profile:
-    """Return an application with these curves, whatever the placement of its GPUs."""
+    """Return an application with the given curves for any placement of its GPUs."""
     throughput: dict[str, Rated] = {}
     for own in curves:
         rows = [
@@ -115,7 +115,7 @@ def _application(name: str, curves: tuple[ClassCurve, ...]) -> Profile:
 
 
 class _Class:
-    """One class of a round."""
+    """One fusion class of a round."""
 
     def __init__(self, round: Round, group: FusionClass, gather: float) -> None:
         self.round, self.group, self.gather = round, group, gather
@@ -126,9 +126,9 @@ class _Class:
         self.pause_s = (self.members[0].job.costs or round.costs).pause(1, running=True)
 
     def _cut(self, home: Home, kept: list[list[JobState]], gpus: int) -> list[OnGpu[JobState]]:
-        """Return the members on each of some GPUs; `kept` arrays are on the first of them.
+        """Return the members on each of `gpus` GPUs; `kept` arrays occupy the first GPUs.
 
-        Jobs that wait join an array only if they have waited long enough for its pause.
+        Waiting jobs join arrays only if they have waited long enough to be worth the pause.
         """
         stays = {state.job.id for members in kept for state in members}
         free = [state for state in self.members if state.job.id not in stays]
@@ -148,12 +148,12 @@ class _Class:
 
     @cached_property
     def profile(self) -> Profile:
-        """The class as an application: its speed and watts on n GPUs, in each of its pools."""
+        """The class as an application, with its speed and power on n GPUs in each of its pools."""
         curves = (self._curve(home) for home in self.group.homes.values())
         return _application(self.group.key, tuple(curves))
 
     def _curve(self, home: Home) -> ClassCurve:
-        """Return its speed and its watts at each clock of a pool."""
+        """Return the speed and the power draw of the class at each clock of a pool."""
         pool, ways = home.of.shape.pool, list[ClassWay]()
         known = dict[Home, list[tuple[int, float]]]()
         for clock in pool.gpu_type.clocks:
@@ -166,7 +166,7 @@ class _Class:
         return ClassCurve(pool.gpu_type.name, pool.gpus_per_node, pool.nodes, tuple(ways))
 
     def _speeds(self, home: Home) -> list[tuple[int, float]]:
-        """Return the numbers of GPUs to choose from in a pool, and speeds over one model alone."""
+        """Return the possible numbers of GPUs in a pool, with speeds relative to one model."""
         arrays = self.arrays if home.of.shape.index == self.home.of.shape.index else []
         kept = [list(members) for _, members in arrays if len(members) <= len(home.ways)]
         found = []
@@ -176,7 +176,7 @@ class _Class:
         return found
 
     def _counts(self, home: Home) -> list[int]:
-        """Return the numbers of GPUs to choose from: the pool's ladder, its need, and its own."""
+        """Return the possible numbers of GPUs: the pool's ladder and the present number."""
         most = min(len(self.members), home.of.shape.pool.gpus)
         full = -(-len(self.members) // home.best)
         extra = {full, most, len(self.arrays)} & {*range(1, most + 1)}
@@ -184,7 +184,7 @@ class _Class:
 
     @cached_property
     def state(self) -> JobState:
-        """The class as a job."""
+        """The state of the class as one job."""
         states, now_s = self.members, self.round.now_s
         left = [state.remaining_at(now_s) for state in states]
         known = [work for work in left if work is not None]
@@ -221,12 +221,12 @@ class _Class:
         )
 
     def _costs(self, job: Job) -> Costs:
-        """Return the costs of the class, which are those of its arrays on one GPU each."""
+        """Return the costs of the class, which are those of an array on one GPU."""
         own = job.costs or self.round.costs
         return replace(own, restart_s=self.pause_s, restart_by_gpus=(), scale_s=None)
 
     def _held(self) -> Allocation | None:
-        """Return the GPUs that its arrays hold as one allocation."""
+        """Return the GPUs of all arrays of the class as one allocation."""
         if not self.arrays:
             return None
         nodes = Counter(node for held, _ in self.arrays for node, _ in held.placement)
@@ -244,7 +244,7 @@ class _Class:
         return Allocation(option=option, placement=tuple(sorted(nodes.items())))
 
     def told(self, given: Allocation, taken: set[str]) -> dict[str, Allocation]:
-        """Return the allocations of its members if the class has this one."""
+        """Return the allocations of the members if the class gets the `given` allocation."""
         clock = given.option.clock
         home = self.group.homes[given.option.pool].at(clock)
         slots = dict(given.placement)
@@ -274,7 +274,7 @@ class _Class:
 def _array(
     home: Home, members: Sequence[JobState], node: int, clock: float, taken: set[str]
 ) -> dict[str, Allocation]:
-    """Return the allocations of a new array on a GPU of a node."""
+    """Return the allocations of the members of a new array on one GPU of a node."""
     alone = {state.job.id: home.alone(state, clock) for state in members}
     if any(option is None for option in alone.values()):
         return {}

@@ -1,8 +1,8 @@
-"""Repetitive jobs in a trace, as hyper-parameter tuning and repeated trials submit them.
+"""Repetitive jobs in a trace, which come from hyper-parameter tuning and repeated trials.
 
-HFTA (MLSys 2021) finds that jobs which run one program side by side in different configurations
-take most GPU-hours of a cluster. In its log they have the same user and virtual cluster, the same
-number of GPUs, submissions in bursts, and names that are nearly the same.
+HFTA (MLSys 2021) finds that most GPU-hours of a cluster go to jobs that run the same program
+concurrently in different configurations. In its log such jobs have the same user, virtual cluster
+and number of GPUs, nearly the same names, and are submitted in bursts.
 """
 
 import difflib
@@ -26,26 +26,26 @@ VECTOR = {
     ("repetitive", "multi"): 0.240,
     ("isolated", "single"): 0.035,
 }
-"""Shares of GPU-hours at the Vector Institute (51,000 jobs, 472,000 GPU-hours), HFTA's study.
+"""Shares of GPU-hours at the Vector Institute (51,000 jobs, 472,000 GPU-hours) in HFTA's study.
 
-The remaining 26.3 % are of other jobs; that the 24.0 % of several GPUs are repetitive is muTWO's
+Other jobs have the remaining 26.3 %. That the 24.0 % on several GPUs are repetitive is muTWO's
 reading (MLSys 2023).
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:
-    """The conditions on which jobs form a group.
+    """The conditions under which jobs form a group.
 
     Attributes
     ----------
     gap_s
-        Most seconds between submissions of two neighbours.
+        Longest time between two successive submissions, in seconds.
     least
-        Fewest jobs of a group.
+        Smallest number of jobs in a group.
     similar
-        Least similarity of names without numbers, 0 to 1 (Ratcliff and Obershelp); does not
-        count without names.
+        Least similarity of names without their numbers, from 0 to 1 (Ratcliff and Obershelp). It is
+        ignored if names are unknown.
     """
 
     gap_s: float = 60.0
@@ -56,17 +56,17 @@ class Burst:
 DEFAULT = Burst()
 
 LOOK_BACK = 64
-"""Jobs of a user before it, the last ones, that a job is compared with."""
+"""Number of a user's latest earlier jobs with which a job is compared."""
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 def repetitive(jobs: pd.DataFrame, rule: Burst = DEFAULT) -> pd.Series:
-    """Return the group of every job, by index; -1 for jobs that are in none.
+    """Return the group of every job, by index; -1 for jobs without a group.
 
-    `jobs` has ``user``, ``vc``, ``num_gpus``, ``submit_s`` and ``name`` (empty: unknown). Groups
-    are the components of the graph in which a job is joined to the last one before it that is like
-    it, and are numbered by their first submissions.
+    `jobs` has the columns ``user``, ``vc``, ``num_gpus``, ``submit_s`` and ``name`` (empty if
+    unknown). Groups are the components of the graph that joins each job to the latest similar job
+    before it. They are numbered by their first submissions.
     """
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(jobs.index)
@@ -90,7 +90,7 @@ def repetitive(jobs: pd.DataFrame, rule: Burst = DEFAULT) -> pd.Series:
 
 
 def alike(name: str, other: str, least: float) -> bool:
-    """Return whether two names are nearly the same but for their numbers; unknown names are."""
+    """Return whether two names are nearly equal without their numbers; unknown names are equal."""
     if not name or not other:
         return True
     name, other = _NUMBER.sub("0", name), _NUMBER.sub("0", other)
@@ -103,9 +103,9 @@ def alike(name: str, other: str, least: float) -> bool:
 
 
 def read_repetitive(path: str | Path, rule: Burst = DEFAULT) -> pd.DataFrame:
-    """Read a trace in a form of Helios's and return its GPU jobs with groups.
+    """Read a trace in one of Helios's formats and return its GPU jobs with their groups.
 
-    The columns are the canonical ones and ``group``.
+    The result has the canonical columns and ``group``.
     """
     jobs = trace_rows("helios", path, filters=Filters(min_duration_s=1e-9))
     jobs["group"] = repetitive(jobs, rule)
@@ -113,7 +113,7 @@ def read_repetitive(path: str | Path, rule: Burst = DEFAULT) -> pd.DataFrame:
 
 
 def shares(jobs: pd.DataFrame) -> Mapping[tuple[str, str], float]:
-    """Return the shares of GPU-hours: repetitive or isolated, on a single or on several GPUs."""
+    """Return the shares of GPU-hours of repetitive and isolated jobs on one GPU and on several."""
     hours = jobs.num_gpus * jobs.duration_s
     total = float(hours.sum())
     kinds = {"repetitive": jobs.group >= 0, "isolated": jobs.group < 0}
@@ -126,7 +126,7 @@ def shares(jobs: pd.DataFrame) -> Mapping[tuple[str, str], float]:
 
 
 def sweeps_report(source: str, jobs: pd.DataFrame) -> Report:
-    """Return the shares of GPU-hours of grouped jobs beside those of HFTA's study."""
+    """Return a report that compares the GPU-hours of grouped jobs with those in HFTA's study."""
     found, grouped = shares(jobs), jobs[jobs.group >= 0]
     counts = {"jobs": len(jobs), "repetitive": len(grouped), "groups": grouped.group.nunique()}
     named = {f"{kind}_{size}": share for (kind, size), share in found.items()}

@@ -1,8 +1,8 @@
-"""The marginal greedy: the next GPUs or clock level go to the job that gains most by them.
+"""The marginal greedy: the next GPUs or clock level go to the job that gains most from them.
 
-Each job starts small and climbs: twice the GPUs, or the next clock level. A step that does not fit
-is struck out, and the job tries its other one, until a step by which a job ends sooner leaves
-joules of the energy window.
+Each job starts small and climbs by steps to twice the GPUs or to the next clock level. A step that
+does not fit is set aside, and the job tries its other step. Steps that were set aside are tried
+again when a job's step frees energy because the job ends sooner.
 """
 
 from dataclasses import dataclass
@@ -18,24 +18,24 @@ from ronda.solvers.greedy.counted import Counted, RowUses, Step, climb
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps that jobs can climb; -1 for none."""
+    """The steps by which jobs can climb; -1 where there is no step."""
 
-    start: Rows  # (J,) row at which each job starts
-    frugal: Rows  # (J,) the row of least watts with as few GPUs, for a job that cannot afford it
-    up: Rows  # (2, K) row one step up in the same pool: first by GPUs, then by clock
+    start: Rows  # row at which each job starts, shape (J,)
+    frugal: Rows  # row of least watts on as few GPUs, if `start` is too dear, (J,)
+    up: Rows  # row one step up in the same pool, by GPUs and by clock, shape (2, K)
 
 
 def steps_of(table: OptionTable, left_s: Floats, energy_j: Floats) -> Steps:
     """Return the steps of all jobs.
 
-    GPUs are powers of two, of one GPU or of a node, and the job's fewest and most; jobs that have
-    no such power have all sizes. Of several rows with the same pool, GPUs and clock (other batches,
-    or what the job runs on) only the soonest complete counts.
-    A job starts on its fewest GPUs, in the pool that it is in or else where it needs least energy,
-    at the clock of least energy: below it a lower clock costs time and energy.
+    The numbers of GPUs are powers of two times one GPU or one node, and the job's fewest and most
+    GPUs. Jobs without such a power may have all sizes. Of several rows with the same pool, GPUs and
+    clock (other batches, or the running option) only the one that completes soonest counts. A job
+    starts on its fewest GPUs, in its current pool or else in the pool where it uses least energy,
+    at the clock of least energy; a lower clock would cost both time and energy.
 
-    The table is best built without pruning: a step then leads to the very next level. `left_s` and
-    `energy_j` (K,) are seconds and joules until the job is complete.
+    The table is best built without pruning, so that a step leads to the very next level. `left_s`
+    and `energy_j` (K,) are the seconds and joules until the job is complete.
     """
     checkpoint()
     whole = np.array([pool.gpus_per_node for pool in table.pools])
@@ -65,7 +65,7 @@ def steps_of(table: OptionTable, left_s: Floats, energy_j: Floats) -> Steps:
 
 
 def _at_an_end(table: OptionTable) -> Mask:
-    """Return (K,) whether a row has the fewest or the most GPUs of its job."""
+    """Return whether each row has the fewest or the most GPUs of its job, shape (K,)."""
     least, most = np.full(len(table.jobs), np.iinfo(np.int64).max), np.zeros(len(table.jobs))
     np.minimum.at(least, table.job, table.gpus)
     np.maximum.at(most, table.job, table.gpus)
@@ -83,7 +83,7 @@ def _link(up: Rows, rows: Rows, group: Rows) -> None:
 
 
 def _starts(table: OptionTable, rows: Rows, left_s: Floats, energy_j: Floats) -> tuple[Rows, Rows]:
-    """Return (J,) the rows of least energy and of least watts on each job's fewest GPUs."""
+    """Return the rows of least energy and of least watts on each job's fewest GPUs, shape (J,)."""
     now = running_rows(table)
     fewest = np.full(len(table.jobs), np.iinfo(np.int64).max)
     np.minimum.at(fewest, table.job[rows], table.gpus[rows])
@@ -101,12 +101,12 @@ def _starts(table: OptionTable, rows: Rows, left_s: Floats, energy_j: Floats) ->
 
 
 def relative(up: Rows, left_s: Floats, energy_j: Floats) -> Floats:
-    """Return (2, K) the worth of each step by PowerFlow's rule.
+    """Return the priority of each step by PowerFlow's rule, shape (2, K).
 
-    ``(dJCT / JCT) / (dE / E)``: the share of the job's time that the step saves for each share by
-    which it raises the job's energy; infinite for a step that costs no energy, and -infinite for
-    one that saves no time. As the port of Algorithm 1 in chikoneuru/hasagi-parallelism has it;
-    we could not obtain the paper itself.
+    The priority is ``(dJCT / JCT) / (dE / E)``: the share of the job's time that the step saves,
+    divided by the share by which it raises the job's energy. It is infinite for a step that costs
+    no energy and -infinite for one that saves no time. The rule comes from the port of Algorithm 1
+    in chikoneuru/hasagi-parallelism; we could not obtain the paper itself.
     """
     saved = (left_s - left_s[up]) / left_s
     more = (energy_j[up] - energy_j) / np.where(energy_j > 0, energy_j, 1.0)
@@ -114,23 +114,23 @@ def relative(up: Rows, left_s: Floats, energy_j: Floats) -> Floats:
 
 
 def priced(up: Rows, values: Floats, cost: Floats) -> Floats:
-    """Return (2, K) the worth of each step by the two-price rule: its gain in value over its cost.
+    """Return each step's priority by the two-price rule, its gain per cost, shape (2, K).
 
-    With the cost of a row ``watts / budget + GPUs / cluster`` that is
-    ``dJCT / (dE / E_bud + dn / N)`` if values are seconds of JCT saved.
+    If a row costs ``watts / budget + GPUs / cluster`` and values are seconds of JCT saved, the
+    priority is ``dJCT / (dE / E_bud + dn / N)``.
     """
     return _worth(up, values[up] - values, cost[up] - cost)
 
 
 def _worth(up: Rows, gain: Floats, more: Floats) -> Floats:
-    """Return gain over cost; infinite where it is free, -infinite where there is none."""
+    """Return gain divided by cost: infinite for a free step, -infinite for a step without gain."""
     with np.errstate(divide="ignore", invalid="ignore"):
         worth = np.where(more > 0, gain / more, np.inf)
     return np.where((up >= 0) & (gain > 0), worth, -np.inf)
 
 
 def admitted(left: Counted, uses: RowUses, queue: Rows) -> Rows:
-    """Take the rows of a queue for which there is room, each in its turn, and return them."""
+    """Take, in order, the rows of a queue for which there is room, and return them."""
     fit: Mask = np.array(
         [left.take(*_of(uses, row)) for row in watched(queue.tolist())], dtype=bool
     )
@@ -142,10 +142,11 @@ def _of(uses: RowUses, row: int) -> tuple[int, int, list[float]]:
 
 
 def climbed(left: Counted, uses: RowUses, start: Rows, up: Rows, worth: Floats) -> Rows:
-    """Return (J,) the rows to which jobs climb from `start` (-1: not admitted, stays out).
+    """Return the rows to which jobs climb from `start`, shape (J,); -1 stays for jobs not admitted.
 
-    `left` is what the rows at the start leave; rows use as much as `uses` says. `up` and `worth`
-    (2, K) are the rows that steps lead to, and their priority (-infinite: never).
+    `left` is the capacity that the start leaves, and `uses` is the use of each row. `up` and
+    `worth` (2, K) are the rows to which steps lead and the priorities of the steps (-infinite:
+    never).
     """
     now, worth = start.copy(), np.where(up >= 0, worth, -np.inf)
     struck: list[tuple[int, tuple[int, int], float]] = []
@@ -167,7 +168,7 @@ def climbed(left: Counted, uses: RowUses, start: Rows, up: Rows, worth: Floats) 
         now[j] = to
         if min(more_w) >= 0:
             return [j]
-        # It ends sooner, which leaves joules.
+        # The job ends sooner, which frees energy.
         again = [(job, step, before) for job, step, before in struck if now[job] == step[1]]
         struck.clear()
         for _, step, before in again:

@@ -1,7 +1,7 @@
-"""PowerFlow's greedy, as far as it is known, and the two-price rule: climbs with clocks.
+"""PowerFlow's greedy, as far as it is known, and the two-price rule.
 
-Both climb by the priority of a step (`ronda.systems.powerflow.marginal`), from small and from what
-runs, take the better end, and place.
+Both climb by the priority of steps (`ronda.systems.powerflow.marginal`), once from the smallest and
+once from the running options, and place the better result.
 """
 
 from abc import abstractmethod
@@ -32,24 +32,25 @@ class MarginalCase:
     """A round as the marginal greedy policies see it."""
 
     outlook: Outlook
-    values: Floats  # (K,) what options are worth
-    energy_j: Floats  # (K,) joules of a job's GPUs until it is complete
-    left: Counted  # what the round has
-    uses: RowUses  # what options take of it
+    values: Floats  # worth of the options, shape (K,)
+    energy_j: Floats  # joules of a job's GPUs until it is complete, shape (K,)
+    left: Counted  # free capacity of the round
+    uses: RowUses  # use of that capacity by each option
     steps: Steps
 
 
 @dataclass(frozen=True, kw_only=True)
 class MarginalGreedy(TimelyPolicy):
-    """Admit jobs at their smallest option, climb by priority, place, and power empty nodes off.
+    """Admit jobs at their smallest option, climb by priority, place them, and power off empty nodes.
 
-    Jobs climb twice, from their smallest options and from what they run on; the plan is the climb
-    whose options are worth more, what stops and restarts lose counted.
+    Jobs climb twice, from their smallest and from their running options. The plan is the climb
+    whose options are worth more, net of the losses by stops and restarts.
 
-    Power is limited by the round's cap and by what its energy budget allows on average over its
-    window; a node that a job needs counts with its host and idle GPUs. Jobs are admitted by the
-    time that they still need at their smallest option, over weight and time since submission
-    (highest response ratio next): short ones first, but none waits indefinitely.
+    Power is limited by the cap of the round and by the mean power that its energy budget allows
+    over its window. The power of a used node includes its host and its idle GPUs. Jobs are admitted
+    in order of their remaining time at their smallest option, divided by weight and time since
+    submission (highest response ratio next), so short jobs come first but no job waits
+    indefinitely.
     """
 
     name: ClassVar[str]
@@ -66,7 +67,7 @@ class MarginalGreedy(TimelyPolicy):
     parameters: ClassVar[Mapping[str, Any]] = parameters("snapshot")
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Decide a round."""
+        """Return the plan of a round."""
         question = self.question(round, deadline, seed)
         table, values = question.table, question.values
         seen = outlook_of(round, table, self.objective, self.parameters)
@@ -75,13 +76,13 @@ class MarginalGreedy(TimelyPolicy):
         case = MarginalCase(seen, values, energy_j, Counted.of(round), uses(round, table), steps)
         chosen = _climbed(case, self.worth(case))
         record = SolveRecord(solve_s=deadline.elapsed() - question.options_s, solver="greedy")
-        # What nobody can use yet is saved for those that wait.
+        # Power that no job can use yet is saved for waiting jobs.
         watt_value = worth_of_a_watt(table, values, chosen) or float(len(round.waiting))
         choice = Choice(chosen=chosen, record=record, watt_value=watt_value)
         return waiting_alone(to_plan(question, choice, deadline))
 
     def question(self, round: Round, deadline: Deadline, seed: int) -> Question:
-        """Build all options of a round, dominated ones too, and their worth."""
+        """Build all options of a round, including dominated ones, and their worth."""
         table = build(round, prune=False, mind_power=False)
         seen = outlook_of(round, table, self.objective, self.parameters)
         return Question(
@@ -97,31 +98,31 @@ class MarginalGreedy(TimelyPolicy):
 
     @abstractmethod
     def worth(self, case: MarginalCase) -> Floats:
-        """Return (2, K) the priority of each step."""
+        """Return the priority of each step, shape (2, K)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Powerflow(MarginalGreedy):
     """Climb by (dJCT / JCT) / (dE / E): a reconstruction of PowerFlow (arXiv 2304.06381).
 
-    PowerFlow (Gu, Xie, Huang, Jin, Liu 2023) lowers the mean JCT under an energy budget. The
-    paper's body could not be read. **From its abstract**: GPUs and clocks of every job are chosen
-    by predicted throughput and energy under a budget; network packing and buddy allocation avoid
-    fragmentation. **From a third party's port** (chikoneuru/hasagi-parallelism): the priority
-    above, that a step which costs no energy goes first, and that climbing ends when GPUs or budget
-    do. **Ours**: powers of two (see `steps_of`), steps to the next clock level, the clock of least
-    energy to start at, the order in which jobs are admitted, the second climb from what runs, the
-    budget as mean power over the round's window, and that empty nodes are powered off by what a
-    watt earns on average.
+    PowerFlow (Gu, Xie, Huang, Jin, Liu 2023) lowers the mean JCT under an energy budget. The body
+    of the paper was not available. **The abstract says** that GPUs and clocks of every job are
+    chosen by predicted throughput and energy under a budget, and that network packing and buddy
+    allocation avoid fragmentation. **A third party's port** (chikoneuru/hasagi-parallelism) has the
+    priority above, takes steps that cost no energy first, and ends the climb when GPUs or budget
+    are used up. **Our additions** are powers of two (see `steps_of`), steps to the next clock
+    level, the start at the clock of least energy, the order of admission, the second climb from the
+    running options, the budget as mean power over the round's window, and the rule that empty nodes
+    are powered off by the mean gain of a watt.
 
-    The ratio of relative changes does not see how long a job is: it evens out logarithms of JCTs.
+    A ratio of relative changes ignores how long a job is: it balances logarithms of JCTs.
     `powerflow-prices` counts seconds.
     """
 
     name: ClassVar[str] = "powerflow"
 
     def worth(self, case: MarginalCase) -> Floats:
-        """Return (2, K) the relative priority of each step."""
+        """Return the relative priority of each step, shape (2, K)."""
         return relative(case.steps.up, case.outlook.left_s, case.energy_j)
 
 
@@ -129,17 +130,18 @@ class Powerflow(MarginalGreedy):
 class PowerflowPrices(MarginalGreedy):
     """Climb by dJCT / (dE / E_bud + dn / N): PowerFlow's greedy with prices in absolute terms.
 
-    Ours, not PowerFlow's. A step's cost is the share of the power budget (hosts' share included)
-    and the share of its pool's GPUs that it takes: two Lagrange multipliers, set so that the whole
-    budget costs as much as the whole cluster. Everything else is as in `powerflow`.
+    This rule is ours, not PowerFlow's. A step costs the sum of its share of the power budget
+    (including hosts) and its share of its pool's GPUs. The two prices are Lagrange multipliers,
+    chosen so that the whole budget costs as much as the whole cluster. Everything else is as in
+    `powerflow`.
 
     Parameters
     ----------
     objective
-        The worth of options (`ronda.formulations.objectives.by_name.values`), whose difference is
-        dJCT. ``snapshot`` is just the seconds that a step saves.
+        Objective that gives the worth of options (`ronda.formulations.objectives.by_name.values`);
+        dJCT is its difference. ``snapshot`` counts only the seconds that a step saves.
     parameters
-        The objective's, by name.
+        Parameters of the objective, by name.
     """
 
     name: ClassVar[str] = "powerflow-prices"
@@ -148,11 +150,11 @@ class PowerflowPrices(MarginalGreedy):
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        """Refuse an unknown objective or parameter of it."""
+        """Raise InputError for an unknown objective or an unknown parameter."""
         object.__setattr__(self, "parameters", parameters(self.objective, self.parameters))
 
     def worth(self, case: MarginalCase) -> Floats:
-        """Return (2, K) the priority of each step at the two prices."""
+        """Return the priority of each step at the two prices, shape (2, K)."""
         table, left = case.outlook.table, case.left
         cost = table.gpus / np.maximum(np.array(left.gpus)[table.pool], 1.0)
         tightest = int(np.argmin(left.watts))
@@ -164,10 +166,10 @@ class PowerflowPrices(MarginalGreedy):
 
 
 def _climbed(case: MarginalCase, worth: Floats) -> Rows:
-    """Return (J,) the better of two climbs by its values: from small, and from what runs.
+    """Return the more valuable of the climbs from the smallest and the running options, shape (J,).
 
-    A climb only from small options ends elsewhere for small reasons, and every job that it changes
-    restarts.
+    A climb only from the smallest options may end elsewhere for minor reasons, and every changed
+    job restarts.
     """
     steps = case.steps
     small = (steps.start, steps.frugal)
@@ -177,9 +179,9 @@ def _climbed(case: MarginalCase, worth: Floats) -> Rows:
 
 
 def _start(case: MarginalCase, choices: Iterable[Rows]) -> tuple[Rows, Counted]:
-    """Return (J,) the options of the jobs that are admitted, -1 for others, and what they leave.
+    """Return the options of the admitted jobs, shape (J,), -1 for others, and the capacity left.
 
-    Each choice (J,) is offered to all jobs that no earlier one admitted.
+    Each choice (J,) is offered to all jobs that no earlier choice admitted.
     """
     table, left = case.outlook.table, case.left.rest()
     now = np.full(len(table.jobs), -1, dtype=np.int64)
@@ -197,7 +199,7 @@ def _start(case: MarginalCase, choices: Iterable[Rows]) -> tuple[Rows, Counted]:
 
 
 def _urgency(case: MarginalCase, rows: Rows) -> Floats:
-    """Return the seconds until completion over weight and time since submission, per row."""
+    """Return, per row, the seconds to completion divided by weight and time since submission."""
     seen = case.outlook
     table, now_s = seen.table, seen.round.now_s
     age_s = now_s - np.array([state.job.submit_s for state in table.jobs])
