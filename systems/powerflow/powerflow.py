@@ -41,7 +41,7 @@ class MarginalCase:
 
 @dataclass(frozen=True, kw_only=True)
 class MarginalGreedy(TimelyPolicy):
-    """Admit jobs at their smallest option, climb by priority, place them, and power off empty nodes.
+    """Admit jobs at their smallest option, climb by priority, place, and power off empty nodes.
 
     Jobs climb twice, from their smallest and from their running options. The plan is the climb
     whose options are worth more, net of the losses by stops and restarts.
