@@ -1,7 +1,8 @@
-"""An instance: a whole horizon to schedule, with the faults in its course.
+"""Instances: a whole horizon to schedule, with its faults.
 
-Faults are drawn ahead, and only driver and checker read them. A policy sees no more than a
-scheduler would: the GPUs out of service now (`Cluster.out`), and the measurements of running jobs.
+Faults are drawn in advance, and only the driver and the checker read them. A policy sees what a
+real scheduler would see: the GPUs that are out of service now (`Cluster.out`), and the measurements
+of running jobs.
 """
 
 from typing import Any, Final, Literal
@@ -30,12 +31,12 @@ class Cadence(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     period_s
-        Seconds from one call to the next while jobs are live; None for never by the clock.
+        Seconds from one call to the next while jobs are live. None for no periodic calls.
     on_event
-        Whether it is called at every submission and completion.
+        Whether the policy is called at every submission and completion.
     on_report
-        Whether it is called when a running trial of a sweep reports its loss, at the end of each
-        `Job.epoch`.
+        Whether the policy is called when a running trial of a sweep reports its loss, at the end of
+        each `Job.epoch`.
     """
 
     period_s: Positive | None = None
@@ -44,19 +45,19 @@ class Cadence(Record, frozen=True, kw_only=True):
 
 
 class Outage(Record, frozen=True, kw_only=True):
-    """A time in which a node can run nothing and draws nothing.
+    """A period in which a node can run nothing and draws no power.
 
     Attributes
     ----------
     node
         Index of the node.
     start_s, end_s
-        Begin and end of the outage.
+        Start and end of the outage.
     notice_s
-        Time before it for which the node is drained: its GPUs that no job holds are out of service,
-        and it is off as soon as none is held; jobs that remain at the start are stopped in good
-        order. None for a failure, at which jobs there lose their progress since the last
-        checkpoint.
+        Seconds of draining before the outage. During this time the node's free GPUs are out of
+        service, and the node goes off as soon as no job holds any of its GPUs. Jobs still there at
+        the start of the outage are stopped cleanly. None means a failure, in which jobs on the node
+        lose their progress since the last checkpoint.
     """
 
     node: Index
@@ -66,23 +67,24 @@ class Outage(Record, frozen=True, kw_only=True):
 
     @property
     def known_s(self) -> float:
-        """The time at which the scheduler first knows of it."""
+        """The time at which the scheduler first knows of the outage."""
         return self.start_s if self.notice_s is None else max(0.0, self.start_s - self.notice_s)
 
 
 class Straggler(Record, frozen=True, kw_only=True):
-    """A time in which a node is slow: every job with GPUs there runs at `speed` of its rate.
+    """A period in which a node is slow: every job with GPUs on it runs at `speed` times its rate.
 
-    The slowest node of a job counts, as its GPUs wait for each other; they draw as much as ever.
+    The slowest node of a job determines its speed, as its GPUs wait for each other. Their power is
+    unchanged.
 
     Attributes
     ----------
     node
         Index of the node.
     start_s, end_s
-        Begin and end of this time.
+        Start and end of the period.
     speed
-        Speed as a fraction of the usual one.
+        Speed as a fraction of the usual speed.
     """
 
     node: Index
@@ -94,26 +96,27 @@ class Straggler(Record, frozen=True, kw_only=True):
 class Faults(Record, frozen=True, kw_only=True):
     """The faults of an instance, by default none.
 
-    Jobs fail by themselves at the work in their ``truth.failures``, and differ from the speed and
-    power of their profiles by ``truth.throughput`` and ``truth.power``.
+    In addition, jobs fail by themselves at the work in their ``truth.failures``. Their speed and
+    power differ from their profiles by the factors ``truth.throughput`` and ``truth.power``.
 
     Attributes
     ----------
     outages
-        Failures and maintenance of nodes; those of one node do not overlap, notice included.
+        Failures and maintenance of nodes. Outages of one node, including their notice, do not
+        overlap.
     stragglers
-        Slow nodes; those of one node do not overlap.
+        Periods in which nodes are slow. Periods of one node do not overlap.
     silences
-        Pairs (start, end) of times in which reports of progress are lost.
+        Pairs (start, end) of periods in which progress reports are lost.
     report_s
-        Seconds by which a report of progress is late.
+        Delay of progress reports in seconds.
     decision_s
-        Seconds from the snapshot for a policy until its plan takes effect; actions that are no
-        longer possible by then are left out. At a change of a limit, and when the energy budget
-        would run out, the decision takes effect at once.
+        Seconds from the snapshot for a policy until its plan takes effect. Actions that are no
+        longer possible by that time are dropped. When a limit changes or the energy budget would
+        run out, the decision takes effect at once.
     retries
-        The number of times that a job which fails by itself may start again; the next failure ends
-        it for good. None for no limit.
+        How many times a job may restart after failing by itself. The next failure ends it for good.
+        None for no limit.
     """
 
     outages: tuple[Outage, ...] = ()
@@ -125,7 +128,7 @@ class Faults(Record, frozen=True, kw_only=True):
 
 
 class Instance(Record, frozen=True, kw_only=True):
-    """A horizon: the cluster, the applications, the jobs with their submit times, limits and costs.
+    """An instance: a cluster, applications, jobs with their submission times, limits and costs.
 
     Attributes
     ----------
@@ -134,29 +137,29 @@ class Instance(Record, frozen=True, kw_only=True):
     name
         The name in catalogues and results.
     description
-        A description in a sentence.
+        A one-sentence description.
     source, licence, citation
         The source, the terms of use, and the publication to cite.
     cluster
-        The machine room.
+        The cluster.
     jobs
         The jobs in order of submission.
     profiles
-        Applications that jobs refer to, by name.
+        Profiles of the applications that jobs refer to, by name.
     curves
-        Developments of the gradient noise that jobs' truths refer to, by name.
+        Gradient noise curves that the jobs' truths refer to, by name.
     budget
         Limits on power and energy.
     costs
-        The pauses of starts and restarts, for jobs that have no costs of their own.
+        Pauses for starts and restarts of jobs without their own costs.
     cadence
-        The times of decisions.
+        Times of decisions.
     faults
         Outages, stragglers and late reports.
     sweeps
-        Searches for hyper-parameters whose trials are jobs, by name.
+        Hyper-parameter searches whose trials are jobs, by name.
     reference
-        Published or derived values to compare with, by policy and metric.
+        Published or derived reference values, by policy and metric.
     made
         How the instance was made (command, seed, filters), for reproduction.
     """

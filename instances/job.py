@@ -1,4 +1,4 @@
-"""Jobs: their submission, their truth, their allocations, and their state in a round."""
+"""Jobs: their submission, true future, allocations, and state in a round."""
 
 from collections.abc import Iterable
 from math import floor, inf
@@ -12,17 +12,18 @@ from ronda.instances.profile import Mode, NoiseScale
 
 
 class Estimate(Record, frozen=True, kw_only=True, gc=False):
-    """The belief about a job's total work.
+    """An estimate of a job's total work, with its uncertainty.
 
     Attributes
     ----------
     work
-        Expected total work: seconds at the requested size (rigid), else samples at the base batch.
+        Expected total work: seconds at the requested size for a rigid job, else samples at the base
+        batch.
     sd
-        Standard deviation of the belief, in the same unit.
+        Standard deviation of the estimate, in the same unit.
     quantiles
-        Total work that is not exceeded with probability (k + 1/2) / n, for k from 0 to n - 1,
-        ascending; empty if not known.
+        Quantiles of the total work at the probabilities (k + 1/2) / n, for k from 0 to n - 1,
+        ascending; empty if unknown.
     """
 
     work: Positive
@@ -31,21 +32,23 @@ class Estimate(Record, frozen=True, kw_only=True, gc=False):
 
 
 class Truth(Record, frozen=True, kw_only=True, gc=False):
-    """The future of a job; only the driver and the clairvoyant bounds read it.
+    """The true future of a job, which only the driver and the clairvoyant bounds read.
 
     Attributes
     ----------
     work
-        Total work: seconds at the requested size (rigid), else samples at the base batch.
+        Total work: seconds at the requested size for a rigid job, else samples at the base batch.
     curve
-        Name of the `NoiseCurve` in the instance that the job's gradient noise follows, or None.
+        Name of the instance's `NoiseCurve` that the job's gradient noise follows, or None.
     learning
-        The development of its loss, by a formula, or as it was logged from before the first epoch
-        on. None if its rounds show no log. It needs the job's `epoch`.
+        Its loss over the training, either as a formula or as logged, starting before the first
+        epoch. None if rounds show no log of the job. The job must have an `epoch`.
     throughput, power
-        Factors of its speed, and of its power while it progresses, to those of its profile.
+        Ratios of its true speed, and of its true power while it progresses, to those of its
+        profile.
     failures
-        Work, ascending, at which it fails once each and goes back to its last checkpoint.
+        Amounts of work, ascending, at each of which the job fails once and goes back to its last
+        checkpoint.
     """
 
     work: Positive
@@ -56,32 +59,32 @@ class Truth(Record, frozen=True, kw_only=True, gc=False):
     failures: tuple[Positive, ...] = ()
 
     def last_work(self, retries: int | None) -> float:
-        """Return the work at which it ends: complete, or by a failure after `retries` retries."""
+        """Return the work at which the job ends, complete or by a failure after all retries."""
         ends = retries is not None and retries < len(self.failures)
         return self.failures[retries] if ends and retries is not None else self.work
 
 
 class Costs(Record, frozen=True, kw_only=True, gc=False):
-    """Seconds that a job holds its GPUs without progress.
+    """The pauses, in seconds, in which a job holds its GPUs without progress.
 
-    The rest of such a pause when the job is stopped is still owed when it resumes (the Helios
-    artifact adds the overhead to the remaining time, with the same effect).
+    If a job is stopped during a pause, it still owes the rest when it resumes. (The Helios artifact
+    adds the overhead to the remaining time, with the same effect.)
 
     Attributes
     ----------
     start_s
-        Pause before its first progress.
+        Pause before the job's first progress.
     restart_s
-        Pause after any later change of its allocation, or resumption after preemption.
+        Pause after any later change of its allocation, or after a resumption from preemption.
     restart_by_gpus
-        Pauses in place of `restart_s`, as pairs (up to this many GPUs, seconds), ascending; the
-        last pair also serves larger jobs.
+        Pauses that replace `restart_s`, as ascending pairs (maximum number of GPUs, seconds). The
+        last pair also applies to larger jobs.
     scale_s
-        Pause after a change of a running job that needs no checkpoint (elastic scaling in place);
-        None if such a change is a restart like any other.
+        Pause after a change of a running job without a checkpoint (elastic scaling in place). None
+        if such a change is an ordinary restart.
     checkpoint_s
         Seconds of progress on an allocation from one checkpoint to the next, which a failure can
-        cost; a stop in good order saves all. 0 if no failure costs progress.
+        lose. A clean stop saves all progress. 0 if failures cost no progress.
     """
 
     start_s: NonNegative = 0.0
@@ -98,34 +101,35 @@ class Costs(Record, frozen=True, kw_only=True, gc=False):
         return self.restart_by_gpus[-1][1] if self.restart_by_gpus else self.restart_s
 
     def pause(self, gpus: int, *, started: bool = True, running: bool = False) -> float:
-        """Return the seconds before a job progresses on `gpus` GPUs that it does not hold yet.
+        """Return the pause in seconds before a job progresses on `gpus` newly allocated GPUs.
 
-        A job that has not `started` pays its start, a `running` one a change, any other a restart.
+        A job that has never `started` pays for a start, a `running` job for a change, and any other
+        job for a restart.
         """
         if not started:
             return self.start_s
         return self.scale_s if running and self.scale_s is not None else self.restart(gpus)
 
     def kept_s(self, seconds: float) -> float:
-        """Return the seconds of progress up to the last checkpoint, of all on an allocation."""
+        """Return how many of the seconds of progress on an allocation the last checkpoint saved."""
         every = self.checkpoint_s
         saved = seconds / every if every else inf
         return floor(saved) * every if saved < 2**53 else seconds
 
 
 class Job(Record, frozen=True, kw_only=True, gc=False):
-    """A training job as it is submitted.
+    """A training job as submitted.
 
     Attributes
     ----------
     id
-        Unique in the instance.
+        Id, which is unique in the instance.
     submit_s
-        Submission, in seconds from the instance's start.
+        Submission time, in seconds from the instance's start.
     profile
         Name of its `Profile`.
     gpus
-        Requested GPUs; policies for rigid jobs use exactly these.
+        Requested number of GPUs; policies for rigid jobs use exactly this number.
     min_gpus
         Fewest GPUs that an elastic policy may give; None for `gpus`.
     max_gpus
@@ -133,32 +137,32 @@ class Job(Record, frozen=True, kw_only=True, gc=False):
     batch
         Requested global batch size; None for the profile's base batch.
     epoch
-        Samples in one pass over its training set; None if not known.
+        Samples in one pass over its training set; None if unknown.
     partition
         The partition whose nodes it may use.
     gpu_types
-        Names of GPU types that it may use; empty for all that its profile knows.
+        Names of the GPU types that it may use; empty for all types in its profile.
     preemptible
-        Whether it may be stopped or changed once it runs.
+        Whether it may be stopped or changed while it runs.
     weight
         Importance in weighted objectives.
     deadline_s
-        Time by which it should be complete, in seconds from the instance's start.
+        Time by which it should finish, in seconds from the instance's start.
     user
         The user who submitted it.
     name
-        Its name for its user; jobs of like names are alike.
+        The user's name for it; jobs with similar names are similar.
     sweep
-        The search for hyper-parameters whose trial it is, by its name in ``sweeps``.
+        Name in ``sweeps`` of the hyper-parameter search that it is a trial of.
     estimate
-        The belief about its work; None for none.
+        Estimate of its work, or None.
     truth
-        Its future. Every job of an instance needs it; no job of a round may have it.
+        Its true future. Every job of an instance must have it, and no job of a round may have it.
     costs
-        Its own pauses, in place of those of the instance.
+        Its own pauses, which replace those of the instance.
     fusible
-        Fusion class: jobs of one class, profile and batch may share a GPU as one array; None if it
-        runs alone.
+        Fusion class. Jobs with the same class, profile and batch may share a GPU as one array. None
+        if the job shares no GPU.
     """
 
     id: Name
@@ -184,31 +188,32 @@ class Job(Record, frozen=True, kw_only=True, gc=False):
 
 
 class Option(Record, frozen=True, kw_only=True, gc=False):
-    """One way to run one job.
+    """A configuration in which a job can run.
 
     Attributes
     ----------
     pool
-        Index of the pool: pools are numbered from 0 in order of first appearance of their
-        (partition, GPU type) in ``cluster.node_groups``.
+        Index of the pool. Pools are numbered from 0 in the order in which their (partition, GPU
+        type) first appears in ``cluster.node_groups``.
     gpus
         GPUs.
     span
-        Reach of the placement: "node", "rack" or "cluster".
+        Extent of the placement: "node", "rack" or "cluster".
     clock
         Clock as a fraction of the maximum.
     batch
         Global batch size.
     width
-        Number of jobs in its array.
+        Number of jobs in the job's array.
     mode
-        The way in which these share their GPU; "exclusive" for an array of one.
+        How the jobs of the array share their GPU; "exclusive" for an array of one.
     rate
         Work per second that the scheduler expects.
     power_w
-        Power in watts of all its GPUs together while it progresses; in an array its even share.
+        Power in watts of all its GPUs together while it progresses. A job in an array has an even
+        share of its GPU's power.
     teardown_s
-        Seconds that the job still holds its GPUs, at full power, after its last work.
+        Seconds for which the job still holds its GPUs, at full power, after its work is done.
     """
 
     pool: Index
@@ -223,7 +228,7 @@ class Option(Record, frozen=True, kw_only=True, gc=False):
     teardown_s: NonNegative = 0.0
 
     def same_way(self, other: "Option") -> bool:
-        """Return whether both options are equal but for expected rate, power and teardown."""
+        """Return whether both options are equal except for expected rate, power and teardown."""
         return self is other or (
             self.pool == other.pool
             and self.gpus == other.gpus
@@ -236,21 +241,21 @@ class Option(Record, frozen=True, kw_only=True, gc=False):
 
     @property
     def own_gpus(self) -> float:
-        """Its GPUs, or in an array its even share of them; these add up to the GPUs in use."""
+        """The job's GPUs or, in an array, its even share of them; the sum is the GPUs in use."""
         return self.gpus / self.width
 
 
 class Allocation(Record, frozen=True, kw_only=True, gc=False):
-    """An option together with the nodes that realise it.
+    """An option of a job together with the nodes on which it runs.
 
     Attributes
     ----------
     option
         The option of the job.
     placement
-        Pairs (node index, GPUs there). Nodes are numbered from 0, group by group.
+        Pairs (node index, number of GPUs on the node). Nodes are numbered from 0, group by group.
     array
-        Name of the array that the job is in; None if it has its GPUs for itself.
+        Name of the job's array; None if the job has its GPUs to itself.
     """
 
     option: Option
@@ -258,7 +263,7 @@ class Allocation(Record, frozen=True, kw_only=True, gc=False):
     array: Name | None = None
 
     def goes_on(self, then: "Allocation") -> bool:
-        """Return whether a job goes on with the same option on the same nodes."""
+        """Return whether a job continues with the same option on the same nodes."""
         return (
             self.option.same_way(then.option)
             and self.array == then.array
@@ -266,9 +271,9 @@ class Allocation(Record, frozen=True, kw_only=True, gc=False):
         )
 
     def narrows_to(self, then: "Allocation") -> bool:
-        """Return whether a job goes on in its array while others leave it, without a pause.
+        """Return whether a job continues in its array without a pause while others leave it.
 
-        The last job is in no array any more.
+        The last remaining job is no longer in an array.
         """
         one, other = self.option, then.option
         alone = other.width == 1 and other.mode == "exclusive" and then.array is None
@@ -282,46 +287,46 @@ class Allocation(Record, frozen=True, kw_only=True, gc=False):
 
 
 def same_nodes(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], ...]) -> bool:
-    """Return whether two placements have as many GPUs on the same nodes, in any order."""
+    """Return whether two placements have equal numbers of GPUs on the same nodes, in any order."""
     return one == other or sorted(one) == sorted(other)
 
 
 def used_nodes(allocations: Iterable[Allocation]) -> set[int]:
-    """Return the nodes of allocations."""
+    """Return the nodes that some allocations use."""
     return {node for held in allocations for node, _ in held.placement}
 
 
 class JobState(Record, frozen=True, kw_only=True, gc=False):
-    """A live job in a round, which stays the same object until the job changes.
+    """The state of a live job in a round, which stays the same object until the job changes.
 
     Attributes
     ----------
     job
-        The job, with ``truth`` taken out.
+        The job without its ``truth``.
     done
         Work done by `since_s`.
     since_s
-        Time from which the running allocation progresses (after its restart delay); for a waiting
-        job the time since when it waits.
+        Time at which the running allocation begins to progress, after its pause. For a waiting job,
+        the time at which it began to wait.
     gpu_s
         GPU-seconds held before the running allocation began.
     held_s
         Time at which the running allocation began.
     restarts
-        Changes and resumptions so far.
+        Number of changes and resumptions so far.
     started
-        Whether it has ever run.
+        Whether the job has ever run.
     allocation
         Its current allocation; None if it waits.
     owed_s
-        For a waiting job, the rest of a pause that a stop cut short.
+        For a waiting job, the rest of a pause that was interrupted by a stop.
     pause_s
-        For a running job, the pause with which its allocation began, perhaps only when its nodes
-        were awake; None if all of the time until `since_s` is pause.
+        For a running job, the pause of its allocation, which starts only when its nodes are awake.
+        None if all of the time until `since_s` is pause.
     noise
-        Gradient noise scale as measured now, for jobs whose batch may change.
+        Latest measured gradient noise scale, for jobs whose batch may change.
     log
-        Loss and accuracy at the last evaluation; None if not observed, or not yet.
+        Loss and accuracy at the last evaluation; None if they are not observed, or not yet.
     """
 
     job: Job
@@ -338,13 +343,13 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
     log: TrainingLog | None = None
 
     def rest_at(self, now_s: float) -> float:
-        """Return the seconds until a running job progresses, 0 for a waiting one."""
+        """Return the seconds until a running job progresses, or 0 for a waiting job."""
         return 0.0 if self.allocation is None else max(0.0, self.since_s - now_s)
 
     def owed_at(self, now_s: float) -> float:
-        """Return the rest of the job's pause in seconds, which a change or a stop makes a debt.
+        """Return the rest of the job's pause in seconds, which it owes after a change or a stop.
 
-        A job that waits for its nodes to wake owes no more than the pause after that.
+        While its nodes are still waking, a job owes only the pause that follows.
         """
         if self.allocation is None:
             return self.owed_s
@@ -352,22 +357,23 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
         return left_s if self.pause_s is None else min(self.pause_s, left_s)
 
     def pause_at(self, now_s: float, gpus: int, usual: Costs) -> float:
-        """Return the seconds without progress if the job is given `gpus` other GPUs at `now_s`.
+        """Return the seconds without progress if the job moves to `gpus` other GPUs at `now_s`.
 
-        Its costs are the `usual` ones if it has none of its own. Waking nodes come on top.
+        The `usual` costs apply if the job has no costs of its own. The time to wake nodes is not
+        included.
         """
         costs = self.job.costs or usual
         running = self.allocation is not None
         return costs.pause(gpus, started=self.started, running=running) + self.owed_at(now_s)
 
     def gpu_s_at(self, now_s: float) -> float:
-        """Return the GPU-seconds held by `now_s`, in an array the job's own share."""
+        """Return the GPU-seconds held by `now_s`; in an array only the job's own share counts."""
         if self.allocation is None:
             return self.gpu_s
         return self.gpu_s + self.allocation.option.own_gpus * max(0.0, now_s - self.held_s)
 
     def stopped(self, now_s: float, done: float) -> "JobState":
-        """Return the state of the job after it stops, with some work done."""
+        """Return the state of the job after it stops at `now_s` with the work `done`."""
         if self.allocation is None:
             return self
         return replace(
@@ -388,10 +394,11 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
         ready_s: float = 0.0,
         together_s: float = 0.0,
     ) -> "JobState":
-        """Return the state of a waiting job that holds an allocation.
+        """Return the state of a waiting job after it gets an allocation.
 
-        It progresses once its nodes are awake, at `ready_s`, and its pause is over, but not before
-        the others of its array are ready, at `together_s`. `pause_s` as among the attributes.
+        The job progresses when its nodes are awake (at `ready_s`) and its pause is over, but not
+        before the other jobs of its array are ready (at `together_s`). For `pause_s` see the
+        attributes.
         """
         return replace(
             self,
@@ -405,7 +412,7 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
         )
 
     def narrowed(self, allocation: Allocation, now_s: float, done: float) -> "JobState":
-        """Return the state of a job that goes on in a narrower array, without a pause."""
+        """Return the state of a job that continues in a narrower array, without a pause."""
         return replace(
             self,
             allocation=allocation,
@@ -422,9 +429,9 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
         return self.done + self.allocation.option.rate * max(0.0, now_s - self.since_s)
 
     def remaining_at(self, now_s: float) -> float | None:
-        """Return the expected work left at `now_s`, or None if the job's size is not known.
+        """Return the expected work left at `now_s`, or None if the job's size is unknown.
 
-        A job that outlives its estimate is expected to need a further 1 % of it.
+        A job that has exceeded its estimate is expected to need another 1 % of it.
         """
         estimate = self.job.estimate
         if estimate is None:

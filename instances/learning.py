@@ -1,22 +1,23 @@
-"""Learning curves, the logs of trainings, and sweeps, which judge trials by their logs.
+"""Learning curves, training logs, and sweeps, which judge trials by their logs.
 
-A sweep is a search for hyper-parameters whose trials are jobs.
+A sweep is a hyper-parameter search whose trials are jobs.
 """
 
 from ronda.instances.base import Count, Index, NonNegative, Positive, Record, Share
 
 
 class LearningCurve(Record, frozen=True, kw_only=True):
-    """The development of a training's loss and accuracy up to its last epoch.
+    """The loss and accuracy of a training up to its last epoch.
 
-    At the share p of the job's work, with ``g`` falling from 1 to 0::
+    At the fraction p of the job's work, both follow ``g``, which falls from 1 to 0::
 
         g(p) = (1 / (1 + s p) - 1 / (1 + s)) / (1 - 1 / (1 + s))
         loss     = final_loss + (initial_loss - final_loss) g(p)
         accuracy = final_accuracy (1 - g(p))
 
-    each times ``1 + noise z`` with a standard normal z that the seed and the epoch determine. Loss
-    as ``1 / (b0 k + b1) + b2`` after k steps is the form that Optimus (EuroSys 2018) fits.
+    Both are multiplied by ``1 + noise z`` with a standard normal z that the seed and the epoch
+    determine. Optimus (EuroSys 2018) fits the same form of loss, ``1 / (b0 k + b1) + b2`` after k
+    steps.
 
     Attributes
     ----------
@@ -25,7 +26,7 @@ class LearningCurve(Record, frozen=True, kw_only=True):
     final_accuracy
         Accuracy after the last epoch.
     steepness
-        s, which is larger if more of the development comes early.
+        The parameter s, which is larger the earlier the loss falls.
     noise
         Relative standard deviation of logged values.
     seed
@@ -45,12 +46,12 @@ Losses = tuple[NonNegative | None, ...]
 
 
 class TrainingLog(Record, frozen=True, kw_only=True):
-    """The log of a job's training so far.
+    """The training log of a job so far.
 
     Attributes
     ----------
     epochs
-        Evaluations so far: one each time that the job has done another `Job.epoch` of work.
+        Number of evaluations so far, one per `Job.epoch` of work.
     initial_loss
         Loss before the first epoch.
     loss
@@ -58,7 +59,7 @@ class TrainingLog(Record, frozen=True, kw_only=True):
     accuracy
         Accuracy at the last evaluation; 0 where only losses are logged.
     losses
-        The loss at every evaluation so far, where only losses are logged.
+        Losses at all evaluations so far, where only losses are logged.
     """
 
     epochs: Count
@@ -69,14 +70,14 @@ class TrainingLog(Record, frozen=True, kw_only=True):
 
 
 class Sweep(Record, frozen=True, kw_only=True):
-    """A search for the hyper-parameters of least loss; its trials are jobs that name it.
+    """A search for the hyper-parameters with the least loss, whose trials are jobs that name it.
 
     Attributes
     ----------
     reports
-        Number of reports of a trial that runs to its end, one per `Job.epoch` of work.
+        Number of reports of a complete trial, one per `Job.epoch` of work.
     deadline_s
-        Time by which the search should be over, in seconds from the instance's start.
+        Time by which the search should finish, in seconds from the instance's start.
     """
 
     reports: Count
@@ -84,14 +85,14 @@ class Sweep(Record, frozen=True, kw_only=True):
 
 
 class SweepState(Record, frozen=True, kw_only=True):
-    """A sweep in a round.
+    """The state of a sweep in a round.
 
     Attributes
     ----------
     sweep
         The sweep as its user described it.
     ended
-        The logs of trials that have ended, complete or not, by job.
+        Logs of the ended trials, complete or not, by job.
     """
 
     sweep: Sweep

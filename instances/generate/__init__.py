@@ -1,7 +1,7 @@
-"""Seeded generators of rounds, horizons, sweeps, demand series; kind and size are parameters.
+"""Seeded generators of rounds, horizons, sweeps and demand series.
 
-The same arguments give the same object, byte for byte when written. Nothing is read but packaged
-fits; applications are those of `ronda.instances.generate.applications`.
+The same arguments give the same object, byte for byte when written. Generators read only packaged
+fits. Their applications are in `ronda.instances.generate.applications`.
 """
 
 from ronda.instances.generate.common import SEVERITIES, Severity

@@ -1,10 +1,10 @@
 """Six applications with realistic constants, for generated instances.
 
-Throughput: our least-squares fits (1 to 3 % mean error) of Pollux' form to the public A100 scaling
-tables of ElasticFlow (Gu et al., ASPLOS 2023), 1 to 64 GPUs, 8 a node. Power: our fits to the
-public V100 power-cap traces of Zeus (You et al., NSDI 2023), scaled from that 300 W part to a
-400 W one; where Zeus has no trace of an application, that of a similar one stands in. Batch
-ladders, clock shares and gradient noise are assumptions.
+The throughput is our least-squares fit (1 to 3 % mean error) of Pollux's form to the public A100
+scaling tables of ElasticFlow (Gu et al., ASPLOS 2023), with 1 to 64 GPUs, 8 per node. The power is
+our fit to the public V100 power-cap traces of Zeus (You et al., NSDI 2023), scaled from their 300 W
+GPU to a 400 W one. If Zeus has no trace of an application, that of a similar application is used.
+Batch ladders, clock shares and gradient noise are assumptions.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ GPU = GpuType(
 
 
 class GpuKind(NamedTuple):
-    """A GPU type: how much slower than an A100 it computes, and its watts over an A100's."""
+    """A GPU type, with its slowdown and its power relative to an A100."""
 
     gpu: GpuType
     slowness: float
@@ -62,17 +62,17 @@ _WATTS = 400.0 / 300.0
 
 @dataclass(frozen=True, slots=True)
 class MadeApplication:
-    """An application beyond its profile: its (early, late) gradient noise scale in samples."""
+    """An application: its profile and its (early, late) gradient noise scale in samples."""
 
     profile: Profile
     noise: tuple[float, float]
 
     def samples_per_gpu_s(self) -> float:
-        """Return samples per second of one GPU at full clock and the base batch."""
+        """Return the samples per second of one GPU at full clock and the base batch."""
         return plain_speed(self.profile, GPU.name, 1, 1, self.profile.base_batch)
 
     def curve(self) -> NoiseCurve:
-        """Return how the noise scale grows: three stages, up to 0.5 and 2 GPU-hours, then on."""
+        """Return the noise scale's growth in three stages, which change at 0.5 and 2 GPU-hours."""
         early, late = self.noise
         hour = 3600.0 * self.samples_per_gpu_s()
         return NoiseCurve(
@@ -150,7 +150,7 @@ RIGID = Profile(
 
 
 def on_machines(profile: Profile, types: int, *, across_racks: bool) -> Profile:
-    """Return a profile for the first `types` GPU types, which minds racks if it may cross them."""
+    """Return a profile for the first `types` GPU types, slower across racks if `across_racks`."""
     model, curve = profile.throughput[GPU.name], profile.power[GPU.name]
     if across_racks and isinstance(model, Parametric):
         model = structs.replace(

@@ -1,4 +1,4 @@
-"""What the generators share: severities, sizes, estimates, and jobs that run as they asked."""
+"""Shared parts of the generators: severities, sizes, estimates, and jobs that run as requested."""
 
 from dataclasses import dataclass
 
@@ -20,18 +20,19 @@ class Parameters(Record, frozen=True, kw_only=True):
 
     @property
     def changed(self) -> dict[str, float]:
-        """The parameters that are not the default, by name."""
+        """The parameters with values other than their defaults, by name."""
         return {k: v for k, v in asdict(self).items() if v != getattr(type(self)(), k)}
 
 
 @dataclass(frozen=True, slots=True)
 class Severity:
-    """How hard the limits bind.
+    """The severity of an instance: how hard its limits bind.
 
-    `demand`: GPUs that the live jobs of a round ask for, per GPU of the cluster; `load`:
-    GPU-seconds that the jobs of a horizon bring, per GPU-second of it. `cap`, `energy`: power cap,
-    and mean power that the energy budget allows, as the share of the way from all GPUs idle (0) to
-    all GPUs busy at full clock with the hungriest application (1).
+    `demand` is the number of GPUs requested by the live jobs of a round, per GPU of the cluster.
+    `load` is the number of GPU-seconds that the jobs of a horizon bring, per GPU-second of the
+    cluster. `cap` is the power cap, and `energy` the mean power that the energy budget allows. Both
+    are fractions between the power of all GPUs idle (0) and all GPUs busy at full clock with the
+    most power-hungry application (1).
     """
 
     demand: float
@@ -54,7 +55,7 @@ SIZE_SHARES = (0.5, 0.15, 0.15, 0.15, 0.05)  # most jobs of public traces ask fo
 
 
 def check(jobs: int, gpus: int | None, severity: str, seed: int) -> Severity:
-    """Refuse arguments out of range; return the severity's numbers."""
+    """Refuse arguments that are out of range, and return the named severity."""
     for name, value in (("jobs", jobs), ("gpus", gpus)):
         if value is not None and value < 1:
             raise InputError(name, str(value), "at least 1")
@@ -68,12 +69,12 @@ def check(jobs: int, gpus: int | None, severity: str, seed: int) -> Severity:
 
 
 def job_id(k: int, jobs: int) -> str:
-    """Return the id of job k; ids sort as the jobs do."""
+    """Return the id of job k; ids sort in the order of the jobs."""
     return f"j{k:0{len(str(jobs - 1))}d}"
 
 
 def estimate(rng: np.random.Generator, work: float, error: float) -> Estimate:
-    """Return an unbiased estimate, off by a lognormal factor, and its standard deviation."""
+    """Return an unbiased estimate with a lognormal error, and its standard deviation."""
     believed = work * float(rng.lognormal(-(error**2) / 2, error))
     return Estimate(work=float(np.round(believed, 3)), sd=float(np.round(error * believed, 3)))
 
@@ -85,7 +86,7 @@ def started(
     profile: Profile,
     began_s: float,
 ) -> JobState:
-    """Return a job that runs on some nodes since `began_s`, at full clock and the base batch."""
+    """Return the job running on a placement since `began_s`, at full clock and base batch."""
     job, topology = state.job, cluster.topology
     index = int(topology.node_pool[placement[0][0]])
     pool, racks = topology.pools[index], topology.racks_of(node for node, _ in placement)

@@ -1,4 +1,4 @@
-"""What breaks in an instance, drawn by a seed: nodes, jobs, profiles, reports."""
+"""Generated faults of an instance: in nodes, jobs, profiles and reports."""
 
 from collections.abc import Iterator
 
@@ -15,44 +15,47 @@ Span = tuple[float, float]
 
 
 class Breakage(Parameters, frozen=True, kw_only=True):
-    """How much breaks; by default nothing.
+    """The rates and sizes of faults; by default nothing breaks.
 
-    Every kind of fault has draws of its own, so that one changes nothing that another decides.
+    Every kind of fault has its own random numbers, so that changing one kind leaves the others as
+    they were.
 
     Attributes
     ----------
     node_failures
-        Failures of a node a day, a Poisson process; jobs lose what no checkpoint saved.
+        Failures per node and day, a Poisson process; jobs lose the work since their last
+        checkpoint.
     repair_s
-        Mean seconds until a failed node is back, exponential.
+        Mean seconds until a failed node is back; exponential.
     drains
-        Times a day that a node is drained for maintenance, a Poisson process.
+        Drains for maintenance per node and day, a Poisson process.
     drain_s
-        Seconds that maintenance takes.
+        Duration of maintenance in seconds.
     notice_s
-        Seconds ahead that it is known; no job starts there any more.
+        Seconds of notice before maintenance, during which no new job starts on the node.
     job_failures
-        Mean number of times that a job fails by itself, Poisson; at which work is uniform.
+        Mean number of failures of a job by itself, Poisson; they occur at uniformly distributed
+        work.
     retries
-        How often it may start again after that.
+        Number of restarts that a job is allowed after its own failures.
     checkpoint_s
         Seconds of progress between checkpoints.
     stragglers
-        Share of the time that a node is slow.
+        Fraction of the time for which a node is slow.
     slow_s
-        Mean seconds that it stays slow, exponential.
+        Mean seconds for which a node stays slow; exponential.
     slowest
-        Its least speed; the speed is uniform from there to 1.
+        Lowest speed of a slow node; speeds are uniform from there to 1.
     speed_error
-        How wrong profiles are on speed: standard deviation of log(true / profile).
+        Error of the profiles' speeds: standard deviation of log(true / profile).
     power_error
-        How wrong they are on watts, likewise.
+        Error of the profiles' watts, likewise.
     silences
-        Share of the time in which reports of progress are lost.
+        Fraction of the time in which progress reports are lost.
     silence_s
-        Mean seconds of such a time, exponential.
+        Mean seconds of a period without reports; exponential.
     report_s
-        Seconds that a report of progress is late.
+        Delay of progress reports in seconds.
     decision_s
         Seconds until a decision takes effect.
     """
@@ -76,7 +79,7 @@ class Breakage(Parameters, frozen=True, kw_only=True):
     decision_s: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range."""
+        """Refuse parameters that are out of range."""
         least = {"repair_s": 1.0, "drain_s": 1.0, "slow_s": 1.0, "silence_s": 1.0, "slowest": 0.01}
         most = {"stragglers": 0.9, "silences": 0.9, "slowest": 1.0}
         for name, value in structs.asdict(self).items():
@@ -87,9 +90,9 @@ class Breakage(Parameters, frozen=True, kw_only=True):
 
 
 def broken(instance: Instance, breakage: Breakage, seed: int) -> Instance:
-    """Return the instance with faults drawn until a day after three times its arrivals.
+    """Return the instance with new faults, up to a day after three times its last arrival.
 
-    What it had of faults is replaced, its name kept.
+    Existing faults are replaced, and the name is kept. A default `breakage` changes nothing.
     """
     if not breakage.changed:
         return instance
@@ -115,7 +118,7 @@ def _nodes(instance: Instance) -> range:
 
 
 def _outages(instance: Instance, breakage: Breakage, seed: int, until_s: float) -> Iterator[Outage]:
-    """Yield failures, and drains where they disturb no failure, of each node in turn."""
+    """Yield the failures of each node, and its drains that do not overlap a failure."""
     for node in _nodes(instance):
         rng = np.random.default_rng([seed, 21, node])
         gap_s = DAY_S / breakage.node_failures if breakage.node_failures else np.inf
@@ -145,7 +148,7 @@ def _stragglers(
 
 
 def _cycle(breakage: Breakage, kind: str) -> tuple[float, float]:
-    """Return the mean time between two phases that take a share of the time, and of one."""
+    """Return the mean gap between two phases and the mean length of a phase, in seconds."""
     share, mean_s = {
         "straggler": (breakage.stragglers, breakage.slow_s),
         "silence": (breakage.silences, breakage.silence_s),
@@ -156,7 +159,7 @@ def _cycle(breakage: Breakage, kind: str) -> tuple[float, float]:
 def _phases(
     rng: np.random.Generator, gap_s: float, mean_s: float, until_s: float
 ) -> Iterator[Span]:
-    """Yield (start, end) of phases that begin before some time: exponential gaps and lengths."""
+    """Yield the (start, end) of phases before `until_s`, with exponential gaps and lengths."""
     if not np.isfinite(gap_s):
         return
     start_s = float(rng.exponential(gap_s))
@@ -167,7 +170,7 @@ def _phases(
 
 
 def _jobs(jobs: tuple[Job, ...], breakage: Breakage, seed: int) -> Iterator[Job]:
-    """Yield the jobs with what will really happen to each."""
+    """Yield the jobs with their true speed, power and failures."""
     for k, job in enumerate(jobs):
         if job.truth is None:
             raise InputError(f"job {job.id!r}", "no truth", "the true work of every job")

@@ -27,22 +27,22 @@ def horizon(
     seed: int = 0,
     structure: Structure = PLAIN,
 ) -> Instance:
-    """Return an instance whose jobs arrive at random at the severity's load.
+    """Return an instance whose jobs arrive at random with the severity's load.
 
-    Seven in ten jobs are elastic. Sizes are lognormal (median one GPU-hour, from a minute to a week
-    of one GPU); arrivals are a Poisson process, given its number of events; the estimate of a job's
-    work is off by a lognormal factor.
+    Seven in ten jobs are elastic. Job sizes are lognormal, from a minute to a week of one GPU, with
+    a median of one GPU-hour. Arrivals are a Poisson process with a given number of events.
+    Estimates of a job's work have a lognormal error.
 
     Parameters
     ----------
     jobs, gpus
-        In all.
+        Total numbers of jobs and GPUs.
     severity
-        How scarce GPUs, watts and joules are.
+        Scarcity of GPUs, watts and joules.
     seed
-        Same seed, same file.
+        Seed of all random numbers; the same seed gives the same file.
     structure
-        What the cluster and the jobs are like.
+        Structure of the cluster and the jobs.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def horizon(
 def _job(
     rng: np.random.Generator, name: str, submit_s: float, n: int, gpu_s: float, structure: Structure
 ) -> Job:
-    """Return a job of a horizon; `gpu_s` counts at the speed of one GPU."""
+    """Return a job of a horizon, whose size is `gpu_s` at the speed of one GPU."""
     application = APPLICATIONS[rng.integers(len(APPLICATIONS))]
     rigid = bool(rng.random() < 0.3)
     work = gpu_s / n if rigid else gpu_s * application.samples_per_gpu_s()

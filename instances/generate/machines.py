@@ -1,4 +1,4 @@
-"""Generated clusters: equal nodes, cut into GPU types, partitions, pods and racks."""
+"""Generated clusters: equal nodes, divided into GPU types, partitions, pods and racks."""
 
 import math
 from collections import Counter
@@ -24,9 +24,9 @@ from ronda.instances.profile import Profile
 
 
 def cluster_of(gpus: int, structure: Structure) -> Cluster:
-    """Return nodes of at most eight GPUs, a power of two, that make up `gpus`.
+    """Return a cluster of `gpus` GPUs in equal nodes with a power of two of GPUs, at most eight.
 
-    Pools get about equal numbers of nodes, and each deals its own to the racks in turn.
+    Pools get about equal numbers of nodes, and each pool deals its nodes to the racks in turn.
     """
     per_node = math.gcd(gpus, 8)
     nodes = gpus // per_node
@@ -75,7 +75,7 @@ def _racks(structure: Structure) -> list[Rack]:
 
 
 def profiles_of(structure: Structure, *more: Profile) -> dict[str, Profile]:
-    """Return the applications, after `more`, by name: their speed and watts on these machines."""
+    """Return the profiles by name: `more`, then the applications on the structure's GPU types."""
     plain = [*more, *(a.profile for a in APPLICATIONS)]
     across = structure.pods * structure.racks > 1
     made = [on_machines(profile, structure.types, across_racks=across) for profile in plain]
@@ -83,7 +83,7 @@ def profiles_of(structure: Structure, *more: Profile) -> dict[str, Profile]:
 
 
 def watts_at(cluster: Cluster, profiles: dict[str, Profile], share: float) -> float:
-    """Return the power that lies `share` of the way from all idle to all busy."""
+    """Return the power at the fraction `share` of the way from all GPUs idle to all busy."""
     above = 0.0
     for pool in cluster.topology.pools:
         name = pool.gpu_type.name
@@ -93,12 +93,12 @@ def watts_at(cluster: Cluster, profiles: dict[str, Profile], share: float) -> fl
 
 
 def least_pool(cluster: Cluster, partition: str) -> int:
-    """Return the GPUs of the smallest pool of a partition: what any of its jobs can have."""
+    """Return the number of GPUs in a partition's smallest pool, which any of its jobs can use."""
     return min(p.gpus for p in cluster.topology.pools if p.partition == partition)
 
 
 def width(trait: Traits, asked: int, cluster: Cluster) -> int:
-    """Return the GPUs that a job asks for: a gang its share of a pool, in whole nodes."""
+    """Return the GPUs that a job requests; a gang requests its share of a pool in whole nodes."""
     room = least_pool(cluster, trait.partition)
     if not trait.gang:
         return min(asked, _power_of_two(room))
@@ -109,9 +109,9 @@ def width(trait: Traits, asked: int, cluster: Cluster) -> int:
 def shaped(
     job: Job, trait: Traits, cluster: Cluster, profiles: dict[str, Profile], since_s: float
 ) -> Job:
-    """Return a job with its partition, its GPU type if it is rigid, its limits, its deadline.
+    """Return a job with its partition, limits, deadline and, if it is rigid, GPU type.
 
-    The deadline counts from `since_s`, by what the work takes on A100s of one rack.
+    The deadline counts from `since_s` and is based on the run time on A100s in one rack.
     """
     profile, nodes = profiles[job.profile], -(-job.gpus // cluster.node_groups[0].gpus_per_node)
     assert job.estimate is not None
@@ -133,5 +133,4 @@ def shaped(
 
 
 def _power_of_two(limit: int) -> int:
-    """Return the largest power of two that is at most `limit`."""
     return 1 << (limit.bit_length() - 1)

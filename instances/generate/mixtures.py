@@ -1,8 +1,8 @@
-"""Generated clusters on which sweeps of hyper-parameters run among ordinary jobs.
+"""Generated clusters with hyper-parameter sweeps among ordinary jobs.
 
 The shares of GPU-hours are those of HFTA's study of the Vector Institute (Wang et al., MLSys 2021).
-A sweep is a burst of trials of one program on one GPU each; those of one batch size, or whatever
-else must be equal, are a fusion class.
+A sweep is a burst of trials of one program, each on one GPU. Trials that agree in batch size and
+everything else that must be equal form a fusion class.
 """
 
 import math
@@ -36,7 +36,7 @@ RESTART_S, ERROR = 60.0, 0.3
 
 
 class Swept(NamedTuple):
-    """A program of sweeps: its packaged curves, and the part of a step that the clock slows."""
+    """A sweep's program: its packaged curves, and the part of a step that the clock slows."""
 
     fits: str
     step_s: float  # of one unit of the curves
@@ -55,24 +55,24 @@ of PointNet (0.1 s in fp32) and the clock's parts are assumptions; watts are tho
 
 @dataclass
 class _Draw:
-    """Random numbers, and what is drawn of a class of jobs."""
+    """Random numbers, the horizon and the profiles for a class of jobs."""
 
     rng: np.random.Generator
     span_s: float
     profiles: dict[str, Profile]
 
     def lognormal(self, median: float, sigma: float, low: float, high: float) -> float:
-        """Return a lognormal number within limits."""
+        """Return a lognormal number between `low` and `high`."""
         drawn = float(self.rng.lognormal(math.log(median), sigma))
         return min(max(drawn, low), high)
 
     def time_s(self) -> float:
-        """Return a time of the horizon."""
+        """Return a random time within the horizon."""
         return float(self.rng.uniform(0.0, self.span_s))
 
 
 class SharingCurves(NamedTuple):
-    """How models share a GPU, as packaged."""
+    """The packaged curves of models that share a GPU."""
 
     memory: Memory
     sharing: tuple[Sharing, ...]
@@ -80,7 +80,7 @@ class SharingCurves(NamedTuple):
 
 
 def curves_of(fits: str) -> SharingCurves:
-    """Return the packaged curves whose names begin so."""
+    """Return the packaged curves whose names begin with `fits`."""
     found = fitted(fits)
     memory = next(fit.memory for fit in found if fit.memory is not None)
     sharing = tuple(fit.sharing for fit in found if fit.sharing is not None)
@@ -88,7 +88,7 @@ def curves_of(fits: str) -> SharingCurves:
 
 
 def swept_profile(name: str, swept: Swept, gpu_type: str, source: str = "") -> Profile:
-    """Return the profile of a program of sweeps from its packaged curves of sharing."""
+    """Return the profile of a sweep's program, based on its packaged sharing curves."""
     curves = curves_of(swept.fits)
     alone = next(s.time for s in curves.sharing if s.mode == "exclusive")
     assert isinstance(alone, MeasuredTime)
@@ -112,20 +112,20 @@ def mixed(
     cap: float = 0.8,
     seed: int = 0,
 ) -> Instance:
-    """Return an instance of sweeps among ordinary jobs, by the study's shares of GPU-hours.
+    """Return an instance of sweeps among ordinary jobs with the study's shares of GPU-hours.
 
     Parameters
     ----------
     gpu_hours
-        What all jobs need as they ask for it, each alone.
+        GPU-hours of all jobs as requested, without sharing.
     gpus
-        A100s, in nodes of eight.
+        Number of A100s, in nodes of eight.
     load
-        GPU-seconds that the jobs bring per GPU-second of the cluster while they arrive.
+        GPU-seconds of jobs per GPU-second of the cluster while jobs arrive.
     cap
-        Power cap, as the share of the way from all GPUs idle (0) to all busy (1).
+        Power cap as a fraction between the power of all GPUs idle (0) and all GPUs busy (1).
     seed
-        Same seed, same file.
+        Seed of all random numbers; the same seed gives the same file.
 
     Raises
     ------
@@ -179,7 +179,7 @@ def mixed(
 
 
 def _sweeps(draw: _Draw, total_s: float) -> Iterator[Job]:
-    """Yield the trials of sweeps: 8 to 48 of up to three classes, alike in length but stopped."""
+    """Yield trials of sweeps: 8 to 48 of up to three classes, equally long unless stopped early."""
     left_s, number = total_s, 0
     while left_s > 60.0:
         name = list(SWEPT)[draw.rng.integers(len(SWEPT))]
@@ -223,7 +223,7 @@ def _isolated(draw: _Draw, total_s: float) -> Iterator[Job]:
 
 
 def _elastic(draw: _Draw, name: str, size_s: float, gpus: int, *, least: int, most: int) -> Job:
-    """Return a job of an application; `size_s` are GPU-seconds at the speed of one GPU."""
+    """Return an elastic job, whose size is `size_s` GPU-seconds at the speed of one GPU."""
     app = APPLICATIONS[draw.rng.integers(len(APPLICATIONS))]
     work = size_s * app.samples_per_gpu_s()
     return Job(
@@ -239,7 +239,7 @@ def _elastic(draw: _Draw, name: str, size_s: float, gpus: int, *, least: int, mo
 
 
 def _other(draw: _Draw, total_s: float) -> Iterator[Job]:
-    """Yield jobs that run only as they ask: on 1, 2 or 4 GPUs."""
+    """Yield rigid jobs on 1, 2 or 4 GPUs."""
     for k, size_s in enumerate(_sizes(draw, total_s, 5400.0, 1.0)):
         gpus = int(draw.rng.choice((1, 2, 4), p=(0.7, 0.2, 0.1)))
         yield Job(
@@ -253,7 +253,7 @@ def _other(draw: _Draw, total_s: float) -> Iterator[Job]:
 
 
 def _sizes(draw: _Draw, total_s: float, median_s: float, sigma: float) -> Iterator[float]:
-    """Yield GPU-seconds of jobs that add up to a total."""
+    """Yield the GPU-seconds of jobs, which add up to `total_s`."""
     left_s = total_s
     while left_s > 60.0:
         size_s = min(draw.lognormal(median_s, sigma, 300.0, 8 * median_s), left_s)

@@ -1,4 +1,4 @@
-"""A demand series of any length, drawn by a seed: days, weekends, drift and bursts."""
+"""Generated demand series of any length, with days, weekends, drift and bursts."""
 
 from datetime import datetime
 
@@ -23,29 +23,30 @@ def demand(
     bursts: float = 2.0,
     step_s: float = 600.0,
 ) -> Demand:
-    """Return how many nodes are needed, day by day from a Monday on.
+    """Return a demand series that begins on a Monday.
 
-    A drift of standard deviation swing/2 and correlation over six hours is added to the rhythm. The
-    shape is that of Helios's Earth, its numbers are made.
+    A drift with a standard deviation of swing/2 and a correlation time of six hours is added to the
+    daily rhythm. The shape is that of Helios's Earth, but the numbers are invented.
 
     Parameters
     ----------
     days
-        How many.
+        Number of days.
     nodes
-        In all.
+        Total number of nodes.
     seed
-        Same seed, same file.
+        Seed of all random numbers; the same seed gives the same file.
     load
-        Part of the nodes in use, in the mean of a working day.
+        Mean fraction of the nodes in use on a working day.
     swing
-        Part of them by which the sine of a day goes up (most at 18:00) and down (least at 06:00).
+        Amplitude of the daily sine as a fraction of the nodes, with its peak at 18:00 and its
+        trough at 06:00.
     weekend
-        Part of them that Saturday and Sunday need less.
+        Fraction of the nodes by which demand is lower on Saturdays and Sundays.
     bursts
-        A day, of a twentieth of the nodes on average, for two hours on average.
+        Number of bursts per day; on average a burst needs a twentieth of the nodes for two hours.
     step_s
-        From one step to the next.
+        Seconds from one step to the next.
     """
     given = {"load": load, "swing": swing, "weekend": weekend}
     for name, part in given.items():
@@ -75,7 +76,7 @@ def demand(
 
 
 def _drift(rng: np.random.Generator, steps: int, step_s: float) -> Floats:
-    """Return an autoregressive series of standard deviation 1."""
+    """Return an autoregressive series with a standard deviation of 1."""
     keep = np.exp(-step_s / (6 * 3600))
     series = rng.standard_normal(steps)
     for k in range(1, steps):
@@ -84,7 +85,7 @@ def _drift(rng: np.random.Generator, steps: int, step_s: float) -> Floats:
 
 
 def _bursts(rng: np.random.Generator, hours: Floats, daily: float) -> Floats:
-    """Return the sum of bursts: exponential heights of mean 1 and lengths of mean two hours."""
+    """Return the sum of bursts with exponential heights (mean 1) and lengths (mean two hours)."""
     series = np.zeros(len(hours))
     end = hours[-1] + 1
     for start in np.sort(rng.uniform(0, end, rng.poisson(daily * end / 24))):

@@ -39,15 +39,15 @@ def round(
     Parameters
     ----------
     jobs
-        Live jobs.
+        Number of live jobs.
     gpus
-        Otherwise as many as the severity's demand says, gangs not counted.
+        Number of GPUs; by default it follows from the severity's demand, not counting gangs.
     severity
-        How scarce GPUs, watts and joules are.
+        Scarcity of GPUs, watts and joules.
     seed
-        Same seed, same file.
+        Seed of all random numbers; the same seed gives the same file.
     structure
-        What the cluster and the jobs are like.
+        Structure of the cluster and the jobs.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def round(
 
 
 def _state(rng: np.random.Generator, k: int, n: int, jobs: int, structure: Structure) -> JobState:
-    """Return live job k of a round, waiting; submitted in the order of k."""
+    """Return live job k of a round as a waiting job; jobs are submitted in the order of k."""
     application = APPLICATIONS[rng.integers(len(APPLICATIONS))]
     gpu_s = float(np.clip(rng.lognormal(math.log(7200.0), 1.4), 60.0, 604_800.0))
     submit_s = _NOW_S * (k + float(rng.random())) / jobs
@@ -115,10 +115,11 @@ def _start(
     profiles: dict[str, Profile],
     watts: float,
 ) -> dict[int, JobState]:
-    """Return, by index, the jobs that run: about two thirds of what GPUs, requests and watts allow.
+    """Return the running jobs by index: about two thirds of those that GPUs and watts allow.
 
-    Each is on the fewest nodes that it needs: in a single pool, powers of two in descending order
-    always fit so (the theorem of buddy allocation); otherwise, who does not fit waits.
+    Each job runs on as few nodes as possible. In a single pool, powers of two in descending order
+    always fit in this way (the theorem of buddy allocation). Otherwise, a job that does not fit
+    waits.
     """
     asked = sum(s.job.gpus for s in states)
     free, left_w = 2 * min(cluster.gpus, asked) / 3, watts - cluster.topology.idle_w
@@ -146,7 +147,7 @@ def _start(
 def _placement(
     job: Job, free: NDArray[np.int64], cluster: Cluster
 ) -> tuple[tuple[int, int], ...] | None:
-    """Return the first nodes that hold a job: of one rack, or else of one pool; None if none do."""
+    """Return the first nodes that hold a job in one rack or else in one pool, or None."""
     topology, per_node = cluster.topology, cluster.node_groups[0].gpus_per_node
     rest = job.gpus % per_node
     wanted = [per_node] * (job.gpus // per_node) + [rest] * (rest > 0)
@@ -169,7 +170,7 @@ def _run(
     cluster: Cluster,
     age: float,
 ) -> JobState:
-    """Return the state of a job on some nodes, with the share `age` of it done."""
+    """Return the state of a job that runs on a placement with the fraction `age` of it done."""
     now = started(state, placement, cluster, profile, _NOW_S)
     assert state.job.estimate is not None
     assert now.allocation is not None

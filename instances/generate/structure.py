@@ -1,6 +1,7 @@
-"""The structure of generated rounds and horizons: what differs apart from how hard limits bind.
+"""The structure of generated rounds and horizons: all properties apart from their severity.
 
-Every parameter has draws of its own, so that one changes nothing that another decides.
+Every parameter has its own random numbers, so that changing one leaves the effect of the others as
+it was.
 """
 
 from typing import NamedTuple
@@ -24,23 +25,25 @@ class Structure(Parameters, frozen=True, kw_only=True):
     Attributes
     ----------
     types
-        GPU types, 1 to 3, an equal share of the nodes each: A100, V100 and T4. A rigid job runs on
-        one of them, an elastic one on any.
+        Number of GPU types, 1 to 3 of A100, V100 and T4, each with an equal share of the nodes. A
+        rigid job runs on one of them, an elastic job on any.
     partitions
-        Virtual clusters, an equal share of the nodes each; a job belongs to one.
+        Number of virtual clusters, each with an equal share of the nodes. A job belongs to one of
+        them.
     pods
-        Pods; jobs are slower across racks and pods.
+        Number of pods; jobs are slower across racks and pods.
     racks
-        Racks in each pod; every pool has nodes in all of them.
+        Number of racks in each pod; every pool has nodes in every rack.
     deadlines
-        Share of jobs with a deadline: 1.5 to 4 times what they take alone as they ask.
+        Fraction of jobs with a deadline: 1.5 to 4 times the run time of the job alone as requested.
     gangs
-        Share of jobs that run on 1/2, 3/4 or all GPUs of a pool and no other number; they take
-        about as long as if they were small.
+        Fraction of jobs that run only on exactly 1/2, 3/4 or all GPUs of a pool. They take about as
+        long as they would if they were small.
     restart_s
-        Seconds that a change or a resumption costs; try 0 to 600.
+        Cost of a change or a resumption in seconds; try 0 to 600.
     error
-        How wrong estimates are: standard deviation of log(estimate / truth); 0: sizes are known.
+        Error of the estimates: standard deviation of log(estimate / truth). With 0, sizes are
+        known.
     """
 
     types: int = 1
@@ -53,7 +56,7 @@ class Structure(Parameters, frozen=True, kw_only=True):
     error: float = 0.4
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range."""
+        """Refuse parameters that are out of range."""
         for name, most in (("types", len(GPU_TYPES)), ("partitions", 0), ("pods", 0), ("racks", 0)):
             _within(name, getattr(self, name), 1, most or float("inf"))
         for name, most in (("deadlines", 1), ("gangs", 1), ("restart_s", 3600), ("error", 2)):
@@ -66,8 +69,9 @@ PLAIN = Structure()
 class Traits(NamedTuple):
     """The traits of one job, drawn for a structure.
 
-    Its partition; the GPU type of a rigid one; the share of a pool that it wants as a gang (0: it
-    is none); its deadline over the time that it takes alone (infinite: it has none).
+    They are its partition, the GPU type of a rigid job, the share of a pool that a gang requests (0
+    for any other job), and the ratio of its deadline to its run time alone (infinite without a
+    deadline).
     """
 
     partition: str

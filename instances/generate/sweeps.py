@@ -1,10 +1,10 @@
-"""Generated sweeps: trials of one search, few of which are good, with their losses.
+"""Generated sweeps: the trials of one search with their losses, of which few are good.
 
-What is MODELLED: a loss falls from ln 10 (ten classes, nothing learnt) to its final value as
-1/(1 + s p) over the share p of its training. A good trial falls steadily (s of 2 to 6) and ends
-within 0.5 % of the best, 0.2. Any other stalls, as most configurations of TaskSet do: it learns
-little, the share 0.6 u^4 of the loss for a uniform u (median 4 %), early (s up to 30) or slowly
-(from 1).
+The losses are MODELLED, not measured. A loss falls from ln 10 (ten classes, nothing learnt) to its
+final value as 1/(1 + s p) over the fraction p of its training. The loss of a good trial falls
+steadily (s of 2 to 6) and ends within 0.5 % of the best, 0.2. Any other trial stalls, like most
+configurations of TaskSet: it loses only the fraction 0.6 u^4 of its loss for a uniform u (median 4
+%), early (s up to 30) or slowly (s from 1).
 """
 
 from math import log
@@ -47,20 +47,20 @@ class Trials(Parameters, frozen=True, kw_only=True):
     Attributes
     ----------
     good
-        Share of trials that end at the least loss; one at least. Their places in the queue are
-        drawn.
+        Fraction of trials that end near the least loss, at least one trial. Their places in the
+        queue are random.
     reports
-        Reports of a whole trial: each time with its loss.
+        Number of loss reports in a complete trial.
     report_s
         Seconds of training from one report to the next.
     restart_s
-        Seconds that a preemption costs: to save, and to load again.
+        Cost of a preemption in seconds, for saving and loading.
     noise
-        Standard deviation of a reported loss, relative to it.
+        Relative standard deviation of a reported loss.
     diverging
-        Share of the trials, good ones spared, whose loss is lost at some report.
+        Fraction of the trials, other than good ones, that diverge at some report.
     fusible
-        How trials may share GPUs, by whose curves; by default not at all.
+        Name of the models whose sharing curves the trials get; by default trials do not share GPUs.
     """
 
     good: float = 0.1
@@ -73,14 +73,14 @@ class Trials(Parameters, frozen=True, kw_only=True):
 
 
 def sweep(trials: int = 16, gpus: int = 1, seed: int = 0, like: Trials | None = None) -> Instance:
-    """Return a search whose trials are submitted at once, each for one GPU of a node of its own.
+    """Return a search whose trials are all submitted at once, on one-GPU nodes.
 
     Parameters
     ----------
     trials, gpus
-        In all.
+        Total numbers of trials and GPUs.
     seed
-        Same seed, same file.
+        Seed of all random numbers; the same seed gives the same file.
 
     Raises
     ------
@@ -122,10 +122,10 @@ def sweep(trials: int = 16, gpus: int = 1, seed: int = 0, like: Trials | None = 
 
 
 def fusible(given: Instance, curves: str) -> Instance:
-    """Return a search on GPUs of another type, whose trials share them as other models do.
+    """Return a search on another GPU type, whose trials share GPUs like the models in `curves`.
 
-    `curves` names these models (`SHARED`). A trial alone is as fast as before; each sweep is a
-    fusion class.
+    `curves` is a name in `SHARED`. A trial alone is as fast as before. Each sweep is a fusion
+    class.
     """
     if curves not in SHARED:
         raise InputError("fusible", curves, f"one of {', '.join(SHARED)}")
@@ -151,7 +151,7 @@ def fusible(given: Instance, curves: str) -> Instance:
 
 
 def trial(name: str, sweep: str, losses: Losses, *, report_s: float) -> Job:
-    """Return a trial for one GPU, its size known: it reports after each `report_s` of work."""
+    """Return a one-GPU trial of known size that reports after every `report_s` of work."""
     work = (len(losses) - 1) * report_s
     return Job(
         id=name,
@@ -179,7 +179,7 @@ def _check(trials: int, gpus: int, seed: int, like: Trials) -> None:
 
 
 def _losses(rng: np.random.Generator, like: Trials, *, good: bool) -> Floats:
-    """Return the (reports + 1,) losses of a trial."""
+    """Return the losses of a trial, shape (reports + 1,)."""
     steepness = rng.uniform(2, 6) if good else rng.uniform(1, 30)
     final = BEST * rng.uniform(1, 1.005) if good else INITIAL * (1 - 0.6 * rng.uniform() ** 4)
     share = np.linspace(0, 1, like.reports + 1)

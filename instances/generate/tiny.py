@@ -1,4 +1,4 @@
-"""Rounds that are small enough to try every combination of options."""
+"""Generated rounds that are small enough for trying every combination of options."""
 
 import math
 
@@ -26,9 +26,9 @@ _NOW_S = 1000.0
 def tiny_round(seed: int = 0) -> Round:
     """Return a random round of 2 to 5 jobs with few options on 1 to 3 pools.
 
-    Elastic and rigid jobs, one or two clocks and batch sizes, one or two nodes to a pool, some jobs
-    running; often a power cap, an energy limit, a job that must go on running. What runs is always
-    within the limits, so every round is feasible.
+    The round has elastic and rigid jobs, one or two clocks and batch sizes, one or two nodes per
+    pool, and some running jobs. It often has a power cap, an energy limit, or a job that must keep
+    running. Running jobs are always within the limits, so every round is feasible.
     """
     rng = np.random.default_rng([seed, 3])
     cluster = _cluster(rng)
@@ -60,7 +60,7 @@ def tiny_round(seed: int = 0) -> Round:
 
 
 def _cluster(rng: np.random.Generator) -> Cluster:
-    """Return one to three pools of one or two nodes."""
+    """Return a cluster of one to three pools with one or two nodes each."""
     layout = _LAYOUTS[rng.integers(len(_LAYOUTS))]
     clocks = (1.0,) if len(layout) > 1 or rng.random() < 0.4 else (0.6, 1.0)
     idle = {name: float(rng.integers(20, 60)) for name in ("X", "Y")}
@@ -85,7 +85,7 @@ def _cluster(rng: np.random.Generator) -> Cluster:
 
 
 def _elastic(rng: np.random.Generator, name: str, batches: int) -> Profile:
-    """Return an application with random constants, known on type X and, faster or slower, on Y."""
+    """Return an application with random constants for type X and, faster or slower, for type Y."""
     base = float(rng.choice([16, 32]))
     models, power = {}, {}
     for gpu_type in ("X", "Y"):
@@ -115,7 +115,7 @@ def _rigid(rng: np.random.Generator) -> Profile:
 
 
 def _power(rng: np.random.Generator) -> PowerCurve:
-    """Return a curve above every idle power: a busy GPU draws 80 to 300 W."""
+    """Return a power curve above every idle power; a busy GPU draws 80 to 300 W."""
     return PowerCurve(
         a_w=_between(rng, 60.0, 80.0),
         b_w=_between(rng, 30.0, 120.0),
@@ -193,7 +193,7 @@ def _start(
     cluster: Cluster,
     profiles: dict[str, Profile],
 ) -> list[JobState]:
-    """Start some jobs at their request, each within one node; one of them may have to go on."""
+    """Start some jobs as requested, each within one node; one of them may have to keep running."""
     topology = cluster.topology
     free = topology.node_gpus.copy()
     must_run = rng.random() < 0.4
@@ -221,7 +221,7 @@ def _start(
 
 
 def _drawn(cluster: Cluster, running: tuple[JobState, ...]) -> float:
-    """Return the watts of the cluster as it runs now."""
+    """Return the watts that the cluster draws with the running jobs."""
     watts = cluster.topology.idle_w
     for state in running:
         if state.allocation is not None:

@@ -1,4 +1,4 @@
-"""Caches with a stated bound, for functions of a record, and for values made in batches."""
+"""Bounded caches, for functions of a record and for values that are made in batches."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class _Same(Generic[Of]):
-    """A record that is equal only to itself, as hashing a big one costs more than most values."""
+    """A record compared by identity, as hashing a big record costs more than most values."""
 
     __slots__ = ("record",)
 
@@ -30,7 +30,7 @@ class _Same(Generic[Of]):
 def per_record(
     maxsize: int,
 ) -> Callable[[Callable[Concatenate[Of, Given], Value]], Callable[Concatenate[Of, Given], Value]]:
-    """Decorate a function of a record and hashable arguments to remember its last values."""
+    """Decorate a function of a record and hashable arguments to cache its last values."""
 
     def decorate(
         make: Callable[Concatenate[Of, Given], Value],
@@ -50,7 +50,7 @@ def per_record(
 
 
 class Remembered(Generic[Key, Value]):
-    """A cache of at most `maxsize` last values by key, which makes missing values together."""
+    """A cache of the last `maxsize` values by key, which makes missing values together."""
 
     def __init__(self, maxsize: int) -> None:
         self._most, self._known, self._using = maxsize, OrderedDict[Key, Value](), Lock()
@@ -60,10 +60,10 @@ class Remembered(Generic[Key, Value]):
         keys: Sequence[Key],
         make: Callable[[Sequence[Key]], Iterable[tuple[Key, Value]]],
     ) -> list[Value]:
-        """Return the value of each key, in their order.
+        """Return the values of the keys, in the order of the keys.
 
-        `make` gets the keys that are not remembered, and yields pairs (key, value) in any order.
-        Those it has yielded are remembered even if it raises.
+        `make` is called with the keys that are not cached, and yields pairs (key, value) in any
+        order. Yielded values are cached even if `make` raises.
         """
         with self._using:
             found = {key: self._known[key] for key in keys if key in self._known}

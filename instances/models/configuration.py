@@ -1,4 +1,4 @@
-"""The configuration of a job, on which its speed and its watts depend."""
+"""The configuration of a job, which determines its speed and its watts."""
 
 from typing import NamedTuple
 
@@ -9,9 +9,9 @@ from ronda.instances.arrays import Floats
 
 
 class Configuration(NamedTuple):
-    """GPUs, nodes, global batch, clock as a fraction, and the racks that the nodes are spread over.
+    """GPUs, nodes, global batch, clock as a fraction of the maximum, and racks of one or many jobs.
 
-    Fields are numbers or, for many configurations, arrays that broadcast together.
+    Fields are numbers or, for many configurations, arrays that can be broadcast together.
     """
 
     gpus: ArrayLike

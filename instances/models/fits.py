@@ -1,6 +1,7 @@
-"""Records of fits of models, and of predictors of job sizes, which are kept in files.
+"""File records of fitted models and of predictors of job sizes.
 
-Models are fitted in `ronda.solvers.fitting`, sizes predicted in `ronda.formulations.prediction`.
+Models are fitted in `ronda.solvers.fitting`. Sizes are predicted in
+`ronda.formulations.prediction`.
 """
 
 from typing import Literal
@@ -10,10 +11,11 @@ from ronda.instances.profile import Memory, Parametric, PowerCurve, Sharing
 
 
 class FitErrors(Record, frozen=True, kw_only=True):
-    """The errors of a fit; all are relative, 0.01 is 1 %.
+    """The relative errors of a fit (0.01 is 1 %).
 
-    `mape` is the mean and `largest` the largest absolute error of the fitted rows; `held_out_mape`
-    that of the rows that were left out of a fit once and predicted by it (None without any).
+    `mape` is the mean and `largest` the largest absolute error of the fitted rows. `held_out_mape`
+    is the mean error of rows that were left out of a fit and predicted by it (None without such
+    rows).
     """
 
     rows: Count
@@ -24,7 +26,7 @@ class FitErrors(Record, frozen=True, kw_only=True):
 
     @property
     def ratio(self) -> float | None:
-        """The ratio of held-out to fitted error, None where it has no meaning."""
+        """The ratio of held-out to fitted error, or None if it has no meaning."""
         if self.held_out_mape is None or self.mape <= 0.0:
             return None
         return self.held_out_mape / self.mape
@@ -33,9 +35,10 @@ class FitErrors(Record, frozen=True, kw_only=True):
 class FitParameter(Record, frozen=True, kw_only=True):
     """One parameter of a fit.
 
-    It is ``fitted``, with a standard error from the curvature at the optimum (None: unknown);
-    ``fixed`` from outside, or for lack of measurements that tell it; or ``at-bound``, if the fit
-    would go beyond the possible.
+    Its status is ``fitted``, ``fixed`` or ``at-bound``. A fitted parameter has a standard error
+    from the curvature at the optimum (None if unknown). A fixed one is given, or the measurements
+    do not determine it. A parameter is at its bound if the fit would otherwise leave the possible
+    range.
     """
 
     name: Name
@@ -45,18 +48,18 @@ class FitParameter(Record, frozen=True, kw_only=True):
 
 
 class FitRemark(Record, frozen=True, kw_only=True):
-    """A named warning such as ``phi-fixed``; ``docs/fitting.md`` lists the codes."""
+    """A warning with a code such as ``phi-fixed``; ``docs/fitting.md`` lists the codes."""
 
     code: Name
     message: str
 
 
 class Residual(Record, frozen=True, kw_only=True):
-    """One measurement and its predictions: seconds per iteration, watts per GPU, or GiB.
+    """A measurement and its predictions, in seconds per iteration, watts per GPU, or GiB.
 
-    `row` is the line in the file, `at` the values of ``gpus``, ``nodes``, ``local_batch``,
-    ``clock``, ``speed`` or ``models``; `held_out` is the prediction of a fit without this row (None
-    if the other rows are too few).
+    `row` is the line in the file. `at` holds the values of ``gpus``, ``nodes``, ``local_batch``,
+    ``clock``, ``speed`` or ``models``. `held_out` is the prediction of a fit without the row (None
+    if there are too few other rows).
     """
 
     row: Index
@@ -67,7 +70,7 @@ class Residual(Record, frozen=True, kw_only=True):
 
 
 def batch_suffix(batch: float | None) -> str:
-    """Return the suffix for the batch size in the name of a fit, empty if it has none."""
+    """Return the batch-size suffix of a fit's name, or an empty string without a batch size."""
     return f"-b{batch:.12g}" if batch else ""
 
 
@@ -75,9 +78,9 @@ class Fit(Record, frozen=True, kw_only=True):
     """A model of one application on one type of GPU, fitted to measurements.
 
     It holds the model of its kind: `throughput`, `power` (for one `batch` size if the measurements
-    had one), `sharing` of a GPU in one mode, or `memory` by number of models. `measured` has the
-    smallest and the largest value by axis, beyond which the model extrapolates. The packaged fits
-    come without residuals.
+    had only one), `sharing` of a GPU in one mode, or `memory` per number of models. `measured`
+    holds the smallest and the largest value per axis; the model extrapolates beyond them. Packaged
+    fits have no residuals.
     """
 
     name: Name
@@ -100,25 +103,25 @@ class Fit(Record, frozen=True, kw_only=True):
 
     @property
     def family(self) -> str:
-        """The name without batch size, common to all power curves of an application on a GPU."""
+        """The name without batch size, which all power curves of an application on a GPU share."""
         return self.name.removesuffix(batch_suffix(self.batch))
 
     def __post_init__(self) -> None:
-        """Ensure that the fit holds the model of its kind and no other."""
+        """Check that the fit holds the model of its kind and no other model."""
         kinds = ("throughput", "power", "sharing", "memory")
         if [kind for kind in kinds if getattr(self, kind) is not None] != [self.kind]:
             raise ValueError(f"a fit of {self.kind} holds that model and no other")
 
 
 class Fits(Record, frozen=True, kw_only=True):
-    """A file of fits, in any order; names are unique."""
+    """A file of fits with unique names, in any order."""
 
     format: Literal["ronda/fits/1"] = "ronda/fits/1"
     fits: tuple[Fit, ...]
 
 
 class Past(Record, frozen=True, kw_only=True):
-    """A complete job as predictors remember it: its user, request and `work`."""
+    """A past job in the memory of a predictor: its user, request and `work`."""
 
     gpus: Count
     work: Positive
@@ -128,7 +131,7 @@ class Past(Record, frozen=True, kw_only=True):
 
 
 class Calibration(Record, frozen=True, kw_only=True):
-    """The accuracy of a predictor on jobs to which it was not fitted.
+    """The accuracy of a predictor on jobs that it was not fitted to.
 
     Attributes
     ----------
@@ -137,13 +140,13 @@ class Calibration(Record, frozen=True, kw_only=True):
     correlation
         Spearman's rank correlation of predicted and true work.
     service_correlation
-        Likewise for GPUs times work.
+        The same correlation for GPUs times work.
     error
         Mean of ``|log(predicted / true)|``.
     coverage
-        Share of jobs whose work is between the believed quantiles of 10 and 90 %.
+        Fraction of jobs whose work is between the predicted 10 % and 90 % quantiles.
     shares
-        The believed probability of a size that is not larger, for each job; ascending.
+        Predicted probability of a size no larger than the true one, for each job; ascending.
     """
 
     jobs: Count
@@ -162,20 +165,21 @@ class Predictor(Record, frozen=True, kw_only=True):
     format
         Version of the file format.
     instance, fingerprint
-        Instance on which it was trained.
+        Name and fingerprint of the instance that it was trained on.
     alpha
-        Weight of the rolling estimate against that of the model.
+        Weight of the rolling estimate relative to the model.
     users, partitions, names
-        Words that the model tells apart, by place; among names the most frequent.
+        Words that the model distinguishes, in the order of their codes. Only the most frequent
+        names are included.
     model
-        The regression of log work, in LightGBM's text form.
+        Regression model of log work, in LightGBM's text form.
     errors
-        Ratios of true to predicted work of the last jobs that were not fitted, by the decade of the
-        prediction.
+        Ratios of true to predicted work for the last jobs that it was not fitted to, per decade of
+        the prediction.
     past
-        The last complete jobs.
+        The last completed jobs.
     calibration
-        Its accuracy.
+        Accuracy of the predictor.
     versions
         Versions of the packages that trained it.
     checksum

@@ -1,9 +1,9 @@
-"""The log of a training: loss and accuracy after each epoch, from its learning curve.
+"""The training log of a job: loss and accuracy after each epoch, from its learning curve.
 
-The curve is a `ronda.instances.learning.LearningCurve`, or the logged losses of a training. As it
-is a truth, only the driver evaluates it, and only for epochs that are over, like a real log. A job
-is evaluated each time that it has done the work of another epoch (samples at the base batch; an
-epoch of large batches does less).
+The curve is a `ronda.instances.learning.LearningCurve` or the logged losses of a training. It
+belongs to the job's truth, so only the driver evaluates it, and only for completed epochs, as in a
+real log. A job is evaluated whenever it has done the work of another epoch, in samples at the base
+batch. (A pass over the data with large batches does less work.)
 """
 
 from math import floor
@@ -15,25 +15,25 @@ from ronda.instances.violation import ROUNDING
 
 
 def epochs_over(done: float, epoch: float) -> int:
-    """Return the number of epochs that are over after some work."""
+    """Return the number of completed epochs after the work `done`."""
     return floor(done / epoch + ROUNDING)
 
 
 def next_end(done: float, epoch: float) -> float:
-    """Return the work at which the running epoch ends."""
+    """Return the work at which the current epoch ends."""
     return (epochs_over(done, epoch) + 1) * epoch
 
 
 def to_come(curve: LearningCurve, share: float) -> float:
-    """Return g(p), the share of the development to come: 1 at p = 0 and 0 at p = 1."""
+    """Return g(p), the remaining share of the learning curve: 1 at p = 0 and 0 at p = 1."""
     end = 1.0 / (1.0 + curve.steepness)
     return (1.0 / (1.0 + curve.steepness * min(share, 1.0)) - end) / (1.0 - end)
 
 
 def training_log(curve: LearningCurve | Losses, epochs: int, share: float) -> TrainingLog:
-    """Return the log after a number of `epochs`, which selects the noise.
+    """Return the log after `epochs` epochs; their number also selects the noise.
 
-    `share` is the share of the job's work that is done at the last one.
+    `share` is the fraction of the job's work that is done after the last of them.
     """
     if isinstance(curve, tuple):
         assert curve[0] is not None  # instances are validated

@@ -1,6 +1,6 @@
-"""The step times that the jobs of an application measured, by configuration.
+"""The measured step times of an application's jobs, by configuration.
 
-`ronda.formulations.prediction.speeds` fits models to them. This module loads no SciPy.
+`ronda.formulations.prediction.speeds` fits models to them. This module does not load SciPy.
 """
 
 from dataclasses import dataclass, field
@@ -28,10 +28,10 @@ def way_of(model: Throughput, gpus: int, nodes: int, local_batch: float, racks: 
 
 @dataclass(slots=True)
 class Measured:
-    """The measurements of an application's jobs on one GPU type, bounded by the configurations.
+    """The measurements of an application's jobs on one GPU type, one entry per configuration.
 
-    Each has the summed seconds of computing in a pass at full clock and of synchronising, and the
-    number of measurements.
+    Each entry has the sums of the seconds of computing (one pass at full clock) and synchronising,
+    and the number of measurements.
     """
 
     ways: dict[Way, tuple[float, float, int]] = field(default_factory=dict)
@@ -42,17 +42,17 @@ class Measured:
         self.ways[way] = compute + compute_s, sync + sync_s, count + 1
 
     def mean_s(self, way: Way) -> float | None:
-        """Return the mean seconds of a pass and synchronising, or None if not measured."""
+        """Return the mean seconds of a pass and of synchronising, or None if unmeasured."""
         compute, sync, count = self.ways.get(way, (0.0, 0.0, 0))
         return (compute + sync) / count if count else None
 
     @property
     def most_gpus(self) -> int:
-        """The most GPUs of any measurement, 0 without any."""
+        """The largest number of GPUs in any measurement, or 0 without measurements."""
         return max((way.gpus for way in self.ways), default=0)
 
     def columns(self) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
-        """Return (M,) GPUs, nodes, local batches, racks, and mean seconds of both phases."""
+        """Return GPUs, nodes, local batches, racks and mean seconds of both phases, shapes (M,)."""
         rows = [(*way, c / n, x / n) for way, (c, x, n) in self.ways.items()]
         gpus, nodes, local_batch, racks, compute, sync = np.array(rows, dtype=float).T
         return gpus, nodes, local_batch, racks, compute, sync

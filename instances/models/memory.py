@@ -1,7 +1,7 @@
-"""The memory need of k models, ``m(k) = b + k p`` if they are fused, and the most that fit.
+"""The memory of k models, ``m(k) = b + k p`` if they are fused, and the most that fit.
 
-b is the need of a process without models, p that of each model (HFTA, MLSys 2021). Processes side
-by side need b each.
+A process without models needs b, and each model needs p (HFTA, MLSys 2021). Each of several
+processes needs its own b.
 """
 
 from ronda.instances.profile import Memory, Mode
@@ -12,9 +12,9 @@ SLICES = {1: 8, 2: 4, 3: 2, 4: 1, 5: 1, 6: 1, 7: 1}
 
 
 def need_gib(memory: Memory, mode: Mode, models: int, local_batch: float = 0.0) -> float:
-    """Return m(k) in GiB: b + k p fused, k (b + p) packed or by turns.
+    """Return m(k) in GiB: b + k p if fused, k (b + p) if packed or taking turns.
 
-    For slices it is the need of each slice, b + p.
+    With slices the result is the memory of one slice, b + p.
     """
     own = memory.model_gib + memory.sample_gib * local_batch
     if mode == "fused":
@@ -26,9 +26,9 @@ def need_gib(memory: Memory, mode: Mode, models: int, local_batch: float = 0.0) 
 def most_models(
     memory: Memory, mode: Mode, gpu_gib: float, local_batch: float = 0.0, limit: int = 1024
 ) -> int:
-    """Return k_max, the most models that fit a GPU, 0 if none does.
+    """Return k_max, the most models that fit into a GPU's memory, or 0 if none does.
 
-    `limit` bounds it where models need no memory.
+    `limit` bounds the result if models need no memory.
     """
     if mode == "exclusive":
         limit = 1

@@ -1,8 +1,8 @@
-"""The power of a job: that of a busy GPU against its clock, mixed with synchronisation.
+"""The power of a job: the power of a busy GPU at its clock, mixed with synchronisation.
 
-``P(s) = a + b min(s, s0) + c max(s^3 - s0^3, 0)`` watts per GPU: below s0 the voltage is at its
-floor and power is linear in speed, above it is cubic. The form and the constants in use are our
-own fit to the public Zeus traces (You et al., NSDI 2023); the traces set power caps, not clocks.
+A GPU draws ``P(s) = a + b min(s, s0) + c max(s^3 - s0^3, 0)`` watts. Below s0 the voltage is at its
+floor and the power is linear in the speed; above s0 it is cubic. The form and the constants are our
+own fit to the public Zeus traces (You et al., NSDI 2023), which set power caps, not clocks.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from ronda.instances.profile import PowerCurve, Profile, Rated
 
 
 def gpu_power_w(curve: PowerCurve, clock: ArrayLike = 1.0) -> Floats:
-    """Return P(s) in watts of one GPU that computes at relative speed s."""
+    """Return P(s), the watts of one GPU that computes at relative speed s."""
     s = np.asarray(clock, dtype=float)
     cubic = np.maximum(s**3 - curve.s0**3, 0.0)
     return np.asarray(curve.a_w + curve.b_w * np.minimum(s, curve.s0) + curve.c_w * cubic)
 
 
 def least_power_w(curve: PowerCurve, clock: float) -> float:
-    """Return the least watts of one busy GPU at a clock, however much it synchronises."""
+    """Return the least watts of one busy GPU at a clock, for any share of synchronisation."""
     busy_w = float(gpu_power_w(curve, clock))
     return busy_w if curve.sync_w is None else min(busy_w, curve.sync_w)
 
@@ -36,8 +36,8 @@ def mixed_power_w(
 ) -> Floats:
     """Return the mean watts of one busy GPU.
 
-    Without a `curve` it draws `idle_w`. It synchronises for `sync_share` of the time, at
-    ``curve.sync_w`` watts if that is given.
+    Without a `curve` the GPU draws `idle_w`. It synchronises for `sync_share` of the time and draws
+    ``curve.sync_w`` watts meanwhile, if that is given.
     """
     share = np.asarray(sync_share, dtype=float)
     if curve is None:
@@ -51,7 +51,7 @@ def mixed_power_w(
 def speed_and_watts(
     profile: Profile, gpu_type: GpuType, at: Configuration
 ) -> tuple[Floats, Floats]:
-    """Return samples per second (`speed_and_share`) and the watts of a job's GPUs without hosts."""
+    """Return samples per second (see `speed_and_share`) and the watts of a job's GPUs alone."""
     model = model_of(profile, gpu_type)
     if isinstance(model, Rated):
         return rates_and_watts(model, gpu_type.idle_w, at)
@@ -63,9 +63,9 @@ def speed_and_watts(
 def measured_speeds_and_watts(
     profiles: Sequence[Profile], gpu_type: GpuType, at: Configuration
 ) -> tuple[Floats, Floats]:
-    """Return (X, R) `speed_and_watts` of profiles with measured steps, in one pass.
+    """Return the `speed_and_watts` of several profiles with measured steps in one pass.
 
-    There are R configurations.
+    X profiles and R configurations give results of shape (X, R).
     """
     gpus, _, _, clock, _ = columns = at.columns()
     shape = len(profiles), len(gpus)
@@ -81,5 +81,5 @@ def measured_speeds_and_watts(
 
 
 def job_power_w(profile: Profile, gpu_type: GpuType, at: Configuration) -> float:
-    """Return the watts of one configuration (`speed_and_watts`)."""
+    """Return the watts of one configuration (see `speed_and_watts`)."""
     return float(speed_and_watts(profile, gpu_type, at)[1])

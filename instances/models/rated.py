@@ -1,4 +1,4 @@
-"""The look-up of rates that were handed over, by GPUs, nodes, batch and clock."""
+"""The look-up of given rates by GPUs, nodes, batch and clock."""
 
 import numpy as np
 
@@ -14,9 +14,9 @@ GPUS, NODES, BATCH, CLOCK, RATE, WATTS = range(ROWS)
 
 @per_record(maxsize=4096)
 def columns(model: Rated, idle_w: float) -> Floats:
-    """Return the (ROWS, R) table with the watts of all GPUs, `idle_w` each without any in it.
+    """Return the table with the watts of all GPUs, by default `idle_w` each, shape (ROWS, R).
 
-    It is shared, so it must not be written to.
+    The table is shared, so it must not be changed.
     """
     gpus = model.gpus
     watts = model.power_w or [n * idle_w for n in gpus]
@@ -27,15 +27,15 @@ def columns(model: Rated, idle_w: float) -> Floats:
 def _by_way(
     model: Rated, idle_w: float
 ) -> dict[tuple[float, float, float, float], tuple[float, float]]:
-    """Return rate and watts by GPUs, nodes, batch and clock."""
+    """Return the rate and watts of each (GPUs, nodes, batch, clock)."""
     rows = columns(model, idle_w).T.tolist()
     return {(n, nodes, b, s): (rate, watts) for n, nodes, b, s, rate, watts in rows}
 
 
 def rates_and_watts(model: Rated, idle_w: float, at: Configuration) -> tuple[Floats, Floats]:
-    """Return the work per second, 0 where no rate was handed over, and the watts of all GPUs.
+    """Return the work per second (0 where no rate is given) and the watts of all GPUs.
 
-    A GPU draws `idle_w` where no watts were handed over.
+    A GPU draws `idle_w` where no watts are given.
     """
     known = _by_way(model, idle_w)
     ways = at.columns()[:4]

@@ -1,9 +1,10 @@
-"""Models that share a GPU: sizes of arrays, the time of a step, speed and power of each member.
+"""Models that share a GPU: array sizes, step times, and the speed and power of each member.
 
-Models of an array progress in lock-step: a step of the array is a step of every member.
+The models of an array progress in lock-step: a step of the array is a step of every member.
 
-Only ratios of the profile's curves count: a member of k runs at ``T(1) / T(k)`` of its speed alone,
-with T(1) that of "exclusive". Its GPU draws the power of one job, of which each bears 1/k.
+Only ratios of the profile's curves count. One of k members runs at ``T(1) / T(k)`` of its speed
+alone, with T(1) taken from "exclusive". The GPU draws the power of one job, and each member bears
+1/k of it.
 """
 
 from bisect import bisect_left
@@ -22,7 +23,7 @@ from ronda.instances.profile import AffineTime, MeasuredTime, Mode, Profile
 
 
 def pace(profile: Profile, gpu_type: str, mode: Mode, width: int) -> float:
-    """Return T(1) / T(k), the speed of a member against that alone, 1 for a job alone."""
+    """Return T(1) / T(k), the speed of an array's member relative to a job alone."""
     if width == 1 and mode == "exclusive":
         return 1.0
     times = {sharing.mode: sharing.time for sharing in profile.sharing[gpu_type]}
@@ -30,7 +31,7 @@ def pace(profile: Profile, gpu_type: str, mode: Mode, width: int) -> float:
 
 
 def widths(profile: Profile, gpu_type: GpuType, mode: Mode, local_batch: float) -> range:
-    """Return the numbers of jobs, from two on, within a mode's curve and the GPU's memory."""
+    """Return the possible array sizes from two on, given a mode's curve and the GPU's memory."""
     times = {sharing.mode: sharing.time for sharing in profile.sharing.get(gpu_type.name, ())}
     if mode not in times or mode == "exclusive":
         return range(0)
@@ -48,9 +49,9 @@ def widths(profile: Profile, gpu_type: GpuType, mode: Mode, local_batch: float) 
 def fastest_mode(
     profile: Profile, gpu_type: GpuType, width: int, local_batch: float
 ) -> tuple[Mode, float] | None:
-    """Return the fastest mode of `width` jobs, and their pace, or None if none holds them.
+    """Return the fastest mode for `width` jobs and their pace, or None if no mode holds them.
 
-    The first of the profile's modes wins a tie.
+    Ties go to the mode that comes first in the profile.
     """
     if width == 1:
         return "exclusive", 1.0
@@ -63,7 +64,7 @@ def fastest_mode(
 
 
 def member(option: Option, profile: Profile, gpu_type: str, mode: Mode, width: int) -> Option:
-    """Return a job's option as that of an array with another width or mode."""
+    """Return a job's option converted to an array of another width or mode."""
     faster = pace(profile, gpu_type, mode, width) / pace(
         profile, gpu_type, option.mode, option.width
     )
@@ -77,7 +78,7 @@ def member(option: Option, profile: Profile, gpu_type: str, mode: Mode, width: i
 
 
 def together(states: Iterable[JobState]) -> list[tuple[JobState, ...]]:
-    """Return groups of running jobs: those of each array, and other jobs alone."""
+    """Return groups of running jobs: the jobs of each array, and each other job alone."""
     found: dict[tuple[str | None, str | None], tuple[JobState, ...]] = {}
     for state in states:
         array = None if state.allocation is None else state.allocation.array
@@ -92,16 +93,16 @@ def any_array(states: Iterable[JobState]) -> bool:
 
 
 def may_stop(states: Iterable[JobState]) -> bool:
-    """Return whether jobs that run together may be stopped: none of them may not."""
+    """Return whether jobs that run together may be stopped, that is whether each of them may."""
     return all(state.job.preemptible for state in states)
 
 
 def ready_together(
     begin: Mapping[str, Allocation], own_s: Mapping[str, float]
 ) -> dict[str | None, float]:
-    """Return the time at which all jobs of each new array are ready to go on.
+    """Return the time at which all jobs of each new array are ready to progress.
 
-    `own_s` are the times at which the jobs in arrays would be ready alone.
+    `own_s` holds the times at which the jobs would be ready on their own.
     """
     found: dict[str | None, float] = {}
     for job_id, held in begin.items():
@@ -111,7 +112,7 @@ def ready_together(
 
 
 def whole(allocations: Mapping[str, Allocation]) -> dict[str, Allocation]:
-    """Return the allocations with one job in place of each array, on one GPU with all its watts."""
+    """Return the allocations with each array replaced by one job with all of the GPU's watts."""
     found, seen = dict[str, Allocation](), set[object]()
     for job_id, held in allocations.items():
         if held.array is None:
@@ -132,7 +133,7 @@ def narrowed(
 ) -> dict[str, Allocation]:
     """Return the narrower allocations of arrays that have lost members.
 
-    A last job has its GPU for itself. Complete arrays are left out.
+    A last remaining job gets its GPU to itself. Complete arrays are left out.
     """
     members: defaultdict[str, list[str]] = defaultdict(list)
     for job_id, held in allocations.items():
@@ -156,7 +157,8 @@ def narrowed(
 def step_s(time: AffineTime | MeasuredTime, models: int) -> float:
     """Return T(k), the seconds in which all k models take a step.
 
-    ``max(floor, alpha + beta k)``, or linear between measured k; InputError outside of those.
+    It is ``max(floor, alpha + beta k)``, or linear between measured k. A k outside of the
+    measurements raises an InputError.
     """
     if isinstance(time, AffineTime):
         return max(time.floor_s, time.alpha_s + time.beta_s * models)
@@ -171,7 +173,7 @@ def step_s(time: AffineTime | MeasuredTime, models: int) -> float:
 
 
 def speed_up(time: AffineTime | MeasuredTime, models: int, alone_s: float) -> float:
-    """Return k T(1) / T(k): the throughput of k models against one after another."""
+    """Return k T(1) / T(k), the speed-up of k models in an array over one after another."""
     return models * alone_s / step_s(time, models)
 
 
@@ -179,12 +181,12 @@ T = TypeVar("T")
 
 
 def first_fit(members: Sequence[T], most: int) -> list[Sequence[T]]:
-    """Return full arrays and a last one with the rest, as HFHT cuts them."""
+    """Return full arrays and a last array with the rest, as HFHT does."""
     return [members[at : at + most] for at in range(0, len(members), most)]
 
 
 def balanced(members: Sequence[T], arrays: int) -> list[Sequence[T]]:
-    """Return `arrays` arrays whose sizes differ by one at most, the larger ones first."""
+    """Return `arrays` arrays whose sizes differ by at most one, larger arrays first."""
     size, more = divmod(len(members), arrays)
     ends = [0]
     for array in range(arrays):

@@ -1,8 +1,8 @@
 """The look-up of measured step times by GPUs, nodes and local batch.
 
-Between two measured local batches of the same (GPUs, nodes) both times are linear; nothing is
-extrapolated, and (GPUs, nodes) that were not measured are not feasible. Tables of many models are
-stacked, so that a look-up in all of them is one pass over arrays.
+Both times are linear between two measured local batches of the same (GPUs, nodes). Nothing is
+extrapolated, and unmeasured (GPUs, nodes) are infeasible. Tables of many models are stacked, so
+that one pass over arrays looks up all of them.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ WIDE = 1 << 20
 
 
 class Tables(NamedTuple):
-    """The tables of some models: a cell for each (GPUs, nodes) of each model, ascending by `key`.
+    """The tables of some models, with a cell for each model and (GPUs, nodes), ascending by `key`.
 
-    The rows ``first`` to ``first + more`` (C,) of `known`, `compute` and `sync` (R,) are those of a
-    cell: its local batches, ascending, and their seconds.
+    Each of the C cells owns the rows ``first`` to ``first + more`` of `known`, `compute` and `sync`
+    (R,): its local batches, ascending, and their seconds.
     """
 
     key: Rows
@@ -37,7 +37,7 @@ class Tables(NamedTuple):
 
 
 def stacked(models: Sequence[Tabular]) -> Tables:
-    """Return the tables of models, which are numbered in their order."""
+    """Return the tables of models, numbered in the given order."""
     names = ("gpus", "nodes", "local_batch", "step_s", "sync_s")
     columns = np.array([np.concatenate([getattr(m, name) for m in models]) for name in names])
     which = np.repeat(np.arange(len(models)), [len(m.gpus) for m in models])
@@ -63,7 +63,7 @@ def _key(model: Rows, gpus: NDArray[np.generic], nodes: NDArray[np.generic]) -> 
 def cells(
     tables: Tables, model: Rows, gpus: NDArray[np.generic], nodes: NDArray[np.generic]
 ) -> Rows:
-    """Return the cell of each configuration of a model, by its number; -1 where there is none."""
+    """Return the index of the cell of each configuration, -1 where there is none."""
     key = _key(model, gpus, nodes)
     at = np.minimum(np.searchsorted(tables.key, key), len(tables.key) - 1)
     return np.where(tables.key[at] == key, at, -1)
@@ -72,7 +72,7 @@ def cells(
 def measured_phases(tables: Tables, cell: Rows, local_batch: Floats) -> tuple[Floats, Floats]:
     """Return the seconds of computing in one pass and of synchronisation, at full clock.
 
-    Both have the shape of the cells and local batches; NaN outside of measurements.
+    Both have the shape of the cells and local batches, and are NaN outside of the measurements.
     """
     first, last = tables.first[cell], tables.first[cell] + tables.more[cell]
     least, most = tables.known[first], tables.known[last]
@@ -91,7 +91,7 @@ def measured_phases(tables: Tables, cell: Rows, local_batch: Floats) -> tuple[Fl
 
 
 def _at_most(known: Floats, first: Rows, last: Rows, batch: Floats) -> Rows:
-    """Return the last of the rows `first` to `last` at or below a batch, or the first."""
+    """Return the last of the rows `first` to `last` whose batch is at most `batch`, or `first`."""
     low, high = first, last
     for _ in range(int((last - first).max(initial=0)).bit_length()):
         middle = (low + high + 1) // 2
@@ -103,14 +103,16 @@ def _at_most(known: Floats, first: Rows, last: Rows, batch: Floats) -> Rows:
 def fastest_passes(
     tables: Tables, cell: Rows, load: Floats, slowdown: Floats, least: Floats, most: Floats
 ) -> Floats:
-    """Return the number of gradient passes m of the shortest iteration, 0 if none is feasible.
+    """Return the number of gradient passes m of the shortest iteration, or 0 if none is feasible.
 
-    With L the `load`, samples a GPU, and b = L / m, on a piece where computing is ``p + q b`` and
-    synchronising ``r + t b``, an iteration takes ``f p m + f q L + r + t L / m`` (f the clock's
-    slowdown). Its least integer m is next to ``sqrt(t L / (f p))`` if both p and t are above 0; if
-    not, or if that lies outside the piece, it is at one of its ends.
+    Let L be the `load` in samples per GPU, b = L / m the local batch, and f the clock's slowdown.
+    On a piece of the table where computing takes ``p + q b`` and synchronising ``r + t b``, an
+    iteration takes ``f p m + f q L + r + t L / m``. If p and t are positive, the best integer m is
+    next to ``sqrt(t L / (f p))``. Otherwise, or if that is outside the piece, the best m is at an
+    end of the piece.
 
-    Arrays are (X,); `least` and `most` limit the local batch, as the measurements do.
+    All arrays have shape (X,). `least` and `most` limit the local batch in addition to the
+    measurements.
     """
     passes = np.zeros(len(cell))
     there = np.flatnonzero(cell >= 0)
@@ -126,7 +128,7 @@ def fastest_passes(
 def _fastest(
     tables: Tables, cell: Rows, load: Floats, slowdown: Floats, least: Floats, most: Floats
 ) -> Floats:
-    """Return `fastest_passes` of configurations with a cell, over all its pieces (X, P)."""
+    """Return `fastest_passes` for configurations with a cell, over all P pieces of each cell."""
     more = tables.more[cell]
     steps = np.arange(max(2, 1 + int(more.max())))  # a cell of one batch has a piece without length
     place = tables.first[cell][:, None] + np.minimum(steps, more[:, None])

@@ -1,8 +1,8 @@
-"""The speed of a job: seconds of an iteration, samples per second, work per second.
+"""The speed of a job: seconds per iteration, samples per second, and work per second.
 
-Symbols: n GPUs on N nodes, global batch B, m gradient passes per iteration (m - 1 of them only
-accumulate), local batch of a pass b = B / (n m), clock s, share phi that the clock slows. An
-iteration computes m times and synchronises once::
+A job has n GPUs on N nodes, global batch B, m gradient passes per iteration (m - 1 of them only
+accumulate), local batch b = B / (n m) of a pass, clock s, and the share phi of computing that the
+clock slows. An iteration computes m times and synchronises once::
 
     T(m) = m C(b, s) + X(b, s)
 
@@ -10,10 +10,10 @@ iteration computes m times and synchronises once::
                 X = (C^gamma + T_sync^gamma)^(1/gamma) - C          what does not overlap
     Tabular     C = (step(b) - sync(b)) (phi/s + 1 - phi),  X = sync(b)
 
-which is ``(m - 1) T_grad + T_iter`` and ``step + (m - 1)(step - sync)`` at full clock: the form of
+At full clock T(m) is ``(m - 1) T_grad + T_iter`` and ``step + (m - 1)(step - sync)``, the form of
 Pollux (Qiao et al., OSDI 2021, section 3.2, and goodput.py of its artifact). The clock term is
-ours; that synchronisation does not feel the clock is an assumption. Of all m that respect the
-limits on the local batch the fastest is taken.
+ours. We assume that synchronisation does not depend on the clock. The fastest m within the limits
+on the local batch is chosen.
 
 All functions broadcast over their numeric arguments, and over the fields of a `Configuration`.
 """
@@ -44,8 +44,8 @@ from ronda.instances.violation import ROUNDING
 class Step:
     """The fastest iteration of each configuration (arrays of one shape).
 
-    ``seconds`` and ``sync_share``, the part of that time that only synchronises, are NaN where no
-    number of gradient ``passes`` is feasible; these are 0 there.
+    ``sync_share`` is the part of the ``seconds`` that only synchronises. Where no number of
+    gradient passes is feasible, both are NaN and ``passes`` is 0.
     """
 
     seconds: Floats
@@ -53,7 +53,7 @@ class Step:
     passes: Floats
 
     def speed_and_share(self, batch: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the samples per second of a global batch, and the share, 0 where not feasible."""
+        """Return the samples per second of a global batch and the share, 0 where infeasible."""
         speed = np.nan_to_num(np.asarray(batch, dtype=float) / self.seconds, nan=0.0)
         return np.asarray(speed), np.asarray(np.nan_to_num(self.sync_share, nan=0.0))
 
@@ -64,7 +64,7 @@ def slowdown(phi: float | Floats, clock: ArrayLike) -> Floats:
 
 
 def sync_s(model: Parametric, gpus: ArrayLike, nodes: ArrayLike, racks: ArrayLike = 1) -> Floats:
-    """Return T_sync in seconds, 0 for one GPU, else alpha + beta (n - 2)."""
+    """Return T_sync in seconds: 0 for one GPU, else alpha + beta (n - 2)."""
     n, spread = np.asarray(gpus, dtype=float), np.asarray(nodes) > 1
     alpha = np.where(spread, model.alpha_n_s, model.alpha_r_s)
     beta = np.where(spread, model.beta_n_s, model.beta_r_s)
@@ -83,7 +83,7 @@ def phases(
     clock: ArrayLike = 1.0,
     racks: ArrayLike = 1,
 ) -> tuple[Floats, Floats]:
-    """Return C and X of the module's formula in seconds, NaN without measurements."""
+    """Return C and X of the module's formula in seconds, or NaN without measurements."""
     if isinstance(model, Tabular):
         n, spread, batch = np.broadcast_arrays(
             *(np.asarray(x, dtype=float) for x in (gpus, nodes, local_batch))
@@ -106,10 +106,10 @@ def phases(
 def plain_speed(
     profile: Profile, gpu_type: str, gpus: int, nodes: int, batch: float, racks: int = 1
 ) -> float:
-    """Return samples per second at full clock in one pass, ``B / T_iter``; 1 of a rigid profile.
+    """Return samples per second at full clock in one pass, ``B / T_iter``, or 1 if rigid.
 
-    It is `samples_per_s` of one configuration without the scaling of `phases`: the last digits of
-    generated instances are those of this order of operations.
+    This is `samples_per_s` of one configuration without the scaling of `phases`. Generated
+    instances depend on its order of operations in their last digits.
     """
     model = model_of(profile, gpu_type)
     if not isinstance(model, Parametric):
@@ -120,12 +120,12 @@ def plain_speed(
 
 
 def fastest_step(profile: Profile, gpu_type: GpuType | str, at: Configuration) -> Step:
-    """Return the fastest iteration of each configuration, over the number of gradient passes.
+    """Return the iteration of each configuration with the fastest number of gradient passes.
 
-    The profile's limits on the local batch hold: ``min_local_batch``, ``max_local_batch``, memory;
-    the GPU's memory counts only if it is given as a `GpuType`, not as a name. Only `Parametric`
-    models distinguish racks. InputError if the profile has no throughput model of that GPU type, or
-    one without steps.
+    The local batch respects the profile's ``min_local_batch``, ``max_local_batch`` and memory. The
+    GPU's memory counts only if the GPU is given as a `GpuType`, not as a name. Only `Parametric`
+    models distinguish racks. An InputError is raised if the profile has no throughput model for the
+    GPU type, or a model without steps.
     """
     model = model_of(profile, gpu_type)
     if isinstance(model, Rigid | Rated):
@@ -149,9 +149,9 @@ def fastest_step(profile: Profile, gpu_type: GpuType | str, at: Configuration) -
 def measured_steps(
     profiles: Sequence[Profile], gpu_type: GpuType | str, which: Rows, at: Configuration
 ) -> Step:
-    """Return the fastest iterations of configurations (X,), each of profile `which` (X,).
+    """Return the fastest iterations of X configurations, each with its profile's index in `which`.
 
-    All have a `Tabular` of the GPU type; the rest is as in `fastest_step`.
+    All profiles have a `Tabular` model of the GPU type. See `fastest_step` for the rest.
     """
     models = [model_of(profile, gpu_type) for profile in profiles]
     measured = [model for model in models if isinstance(model, Tabular)]
@@ -170,7 +170,7 @@ def measured_steps(
 
 
 def _step(passes: Floats, compute: Floats, exposed: Floats) -> Step:
-    """Return the iteration for a number of passes and the seconds of each, none where it is 0."""
+    """Return the iteration with the given passes and phases, infeasible where `passes` is 0."""
     seconds = np.where(passes > 0, passes * compute + exposed, np.nan)
     return Step(seconds, np.asarray(exposed / seconds), passes)
 
@@ -178,7 +178,8 @@ def _step(passes: Floats, compute: Floats, exposed: Floats) -> Step:
 def _most(profile: Profile, gpu_type: GpuType | str) -> float:
     """Return the largest local batch b that the profile and the GPU's memory allow.
 
-    ``base + model + sample b`` GiB must fit into the memory; 0 if not even the model does.
+    ``base + model + sample b`` GiB must fit into the memory. The result is 0 if the model alone
+    does not fit.
     """
     most = float("inf") if profile.max_local_batch is None else profile.max_local_batch
     memory = profile.memory
@@ -191,7 +192,7 @@ def _most(profile: Profile, gpu_type: GpuType | str) -> float:
 
 
 def model_of(profile: Profile, gpu_type: GpuType | str) -> Throughput:
-    """Return the profile's throughput model of a GPU type; InputError if there is none."""
+    """Return the profile's throughput model of a GPU type, or raise an InputError."""
     name = gpu_type.name if isinstance(gpu_type, GpuType) else gpu_type
     try:
         return profile.throughput[name]
@@ -204,10 +205,10 @@ def model_of(profile: Profile, gpu_type: GpuType | str) -> Throughput:
 def speed_and_share(
     profile: Profile, gpu_type: GpuType | str, at: Configuration
 ) -> tuple[Floats, Floats]:
-    """Return samples per second ``B / T`` of the fastest step, and the share ``X / T`` of syncing.
+    """Return samples per second ``B / T`` of the fastest step, and its share of syncing ``X / T``.
 
-    Both are 0 where none is feasible. A rigid profile gives 1.0 (seconds of work per second) and 0,
-    rates that were handed over are work per second.
+    Both are 0 where no step is feasible. A rigid profile gives 1.0 (seconds of work per second) and
+    0. A `Rated` profile gives work per second.
     """
     model = model_of(profile, gpu_type)
     if isinstance(model, Rated):
