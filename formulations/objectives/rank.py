@@ -1,69 +1,71 @@
-"""The rank objective: the flow time of all jobs that the progress of one saves.
+"""The rank objective, which values progress of one job by the flow time that it saves for all.
 
 For m jobs that are all present, speed-up n^p and N GPUs, the least total flow time is known
-(heSRPT: Berg, Vesilo and Harchol-Balter, Performance Evaluation 2020). Ranked by remaining work,
-largest first, i = 1 ... m, it is ``sum_i v_i x_i / N^p`` with remaining times x_i on one GPU and ::
+(heSRPT: Berg, Vesilo and Harchol-Balter, Performance Evaluation 2020). If jobs are ranked by
+remaining work, largest first, i = 1 ... m, it is ``sum_i v_i x_i / N^p`` with remaining times x_i
+on one GPU and ::
 
     v_i = (i^q - (i - 1)^q)^(1/q),   q = 1 / (1 - p)
 
-so a unit of work of job i costs ``v_i / N^p`` seconds of flow time, and a round should maximise
-the sum of that times the rates: the optimal shares of heSRPT are just the maximiser.
+so a unit of work of job i costs ``v_i / N^p`` seconds of flow time. A round should maximise the sum
+of these costs times the rates; its maximiser is exactly the optimal shares of heSRPT.
 
-**Generalised** (ours). Take the price of a unit of work of job j as ::
+**Generalisation** (our own). The price of a unit of work of job j is ::
 
     price_j = (v_i (n/N)^p + (1 - (n/N)^p) / 2) / rate_j(n)
 
-* p is the job's own elasticity, from its smallest to its fastest option; n is the GPUs of the
-  fastest one and ``rate_j(n) (N/n)^p`` what all N GPUs would give. This puts jobs of different
-  elasticity on one scale (the v_i alone do not have one: elastic jobs would starve others).
+* p is the job's own elasticity, from its smallest to its fastest option. n is the number of GPUs of
+  the fastest option, and ``rate_j(n) (N/n)^p`` is the rate that all N GPUs would give. This puts
+  jobs of different elasticity on one scale, which the v_i alone lack: elastic jobs would starve
+  others.
 * The second term is 0 for n = N. It is half of the part of the job's own time that others do not
-  feel, as the job cannot use all GPUs: the second term of the classic bound for parallel
-  machines, ``sum C >= (flow time on one fast machine) + (1 - 1/N)/2 sum x`` (Eastman, Even and
-  Isaacs 1964).
-* A rigid job is linear in its GPUs as long as there are enough such jobs (p = 1, v_i = i): its
-  value per GPU is ``i/N + (1/n - 1/N)/2``, so of jobs of one width the one with the fewest
-  GPU-seconds left goes first, and of jobs of about one rank the narrower.
-* Jobs are ranked by remaining GPU-seconds at their smallest option over their weight; with
+  feel, as the job cannot use all GPUs. It corresponds to the second term of the classic bound for
+  parallel machines, ``sum C >= (flow time on one fast machine) + (1 - 1/N)/2 sum x`` (Eastman, Even
+  and Isaacs 1964).
+* A rigid job is linear in its GPUs as long as there are enough such jobs (p = 1, v_i = i). Its
+  value per GPU is ``i/N + (1/n - 1/N)/2``. So among jobs of one width, the job with the fewest
+  GPU-seconds left goes first, and among jobs of about the same rank, the narrower one.
+* Jobs are ranked by remaining GPU-seconds at their smallest option divided by their weight; with
   weights, i becomes the sum of the weights of the jobs up to and including j.
-* The rank of a job whose size is not sure counts, for each other job, the probability that it is
-  the smaller one (`expected_rank`). Without that, jobs of like size take turns at being the
-  smallest. Its remaining work is lognormal, with the mean and standard deviation that are
-  believed. A job of unknown size is expected to have as much work left as it has done: a Pareto
-  tail of exponent 2, represented by its spread. This ranks jobs by attained service as Tiresias'
-  LAS does (Gu et al., NSDI 2019).
-* Ranks and N are those of the job's partition: others do not compete.
-* A rigid job counts with the GPUs that it displaces in place of n
-  (`ronda.formulations.objectives.displaced_gpus`): its own, those that no job can use beside it,
-  and a share of those on which others earn less, by the ranks without this last part.
+* The rank of a job of unsure size counts, for each other job, the probability that the job is
+  smaller than the other (`expected_rank`). Without that, jobs of similar size take turns at being
+  the smallest. The job's remaining work is lognormal, with the estimated mean and standard
+  deviation. A job of unknown size is expected to have as much work left as it has done. This is a
+  Pareto tail of exponent 2, represented by its spread, and ranks jobs by attained service as
+  Tiresias' LAS does (Gu et al., NSDI 2019).
+* Ranks and N belong to the job's partition, as jobs of other partitions do not compete.
+* For a rigid job, the GPUs that it displaces replace n
+  (`ronda.formulations.objectives.displaced_gpus`). They are its own, those that no job can use next
+  to it, and a share of those on which others earn less, by the ranks without this last part.
 
-**Ageing** (ours): a job's weight doubles as it grows older, so that no job starves. Serving small
-jobs first keeps a large one waiting as long as small ones arrive. With ::
+**Ageing** (our own). A job's weight doubles as it grows older, so that no job starves. Otherwise a
+large job would wait as long as small jobs arrive. With ::
 
     weight_j 2^max(0, (age_j - least age) / tau_j - 1),  tau_j = patience x max(alone_j, mean alone)
 
-a job that is much older than the newest one outweighs any number of later arrivals: it waits for
-about ``tau_j (1 + log2(price ratio))`` at most, where the price ratio is that of the small jobs
-that arrive to its own (at most the ratio of sizes, squared). Until a job is tau_j older than the
-newest one nothing changes. The time alone of a job is its whole work at its best rate. Small
-jobs do not age faster than those of mean size; long ones age with their own time, as serving
-them early keeps all others waiting for as long.
+a job that is much older than the newest job outweighs any number of later arrivals. It waits for
+about ``tau_j (1 + log2(price ratio))`` at most, where the price ratio compares the small jobs that
+arrive with the job itself (at most the squared ratio of sizes). Nothing changes until a job is
+tau_j older than the newest job. The time alone of a job is its whole work at its best rate. Small
+jobs do not age faster than jobs of mean size. Long jobs age with their own time, as all others
+would wait for that long if long jobs ran early.
 
-The mean is over all jobs seen so far: those that are live are mostly the long ones, and a few
-that take days would make all others wait for weeks. Sizes count as believed when a job is first
+The mean is that of all jobs seen so far. Live jobs are mostly long, and a few that take days would
+make all others wait for weeks. The size of a job counts as it is estimated when the job is first
 seen; jobs of unknown size do not count.
 
-**Gittins index** (`gittins_rank`): jobs that may be short go earlier than their mean says. The
-index of a job with S seconds left, by some distribution, is the least time that must be spent on it
-per completion (Gittins, *J. R. Statist. Soc.* B 1979; Aalto, Ayesta and Righter, *Queueing
-Systems* 2009)::
+**Gittins index** (`gittins_rank`). Jobs that may be short go earlier than their mean suggests. The
+index of a job with S seconds left, for a given distribution of S, is the least time that must be
+spent on it per completion (Gittins, *J. R. Statist. Soc.* B 1979; Aalto, Ayesta and Righter,
+*Queueing Systems* 2009)::
 
     min over x of  E[min(S, x)] / P(S <= x)
 
-It is a share of the mean: 1 for sizes that are nearly sure, 0.89 at a spread of 1, 0.41 at 1.5,
-0.10 at 2. `rank` compares jobs by their medians, 0.61, 0.32 and 0.14 of the mean; here the index
-stands in their place. It is that of a lognormal size, as everywhere in this module; the policy
-`gittins` (`ronda.solvers.policies.rigid.preemptive`) has that of the quantiles which a predictor
-gives, since a queue needs no spread.
+The index is a share of the mean: 1 for sizes that are nearly sure, 0.89 at a spread of 1, 0.41 at
+1.5 and 0.10 at 2. `rank` compares jobs by their medians, which are 0.61, 0.32 and 0.14 of the mean;
+`gittins_rank` uses the index in their place. This module assumes lognormal sizes throughout. The
+policy `gittins` (`ronda.solvers.policies.rigid.preemptive`) takes the index of the quantiles that a
+predictor gives, since a queue needs no spread.
 """
 
 import math
@@ -81,10 +83,10 @@ from ronda.instances.clock import checkpoint
 from ronda.instances.plan import Plan, PlanMemory
 
 PATIENCE = 3.0
-"""Times alone after which a weight begins to grow, as chosen in docs/rolling_horizon.md."""
+"""The number of times alone after which a weight grows, as chosen in docs/rolling_horizon.md."""
 
 ALONE_S = "alone_s"
-"""The parameter of objectives with ageing for the mean time alone, in seconds."""
+"""The name of the parameter for the mean time alone in seconds, in objectives with ageing."""
 
 CLASSES = 128
 """The most classes of other jobs with which jobs of unsure size are compared."""
@@ -93,16 +95,16 @@ CLASSES = 128
 def rank_values(
     o: Outlook, patience: float, alone_s: float | None, larger: Floats | float = 1.0
 ) -> Floats:
-    """Return (K,) ``price_j rate_k``, the flow time in seconds saved per second (see the module).
+    """Return ``price_j rate_k``, the seconds of flow time saved per second, shape (K,).
 
-    `patience` and `alone_s` are those of `aged_weight`; jobs are ranked as if their remaining work
-    were (J,) `larger` times as much.
+    `patience` and `alone_s` are as in `aged_weight`. Jobs are ranked as if their remaining work
+    were `larger` (J,) times as much.
     """
     weight, p = aged_weight(o, patience, alone_s), elasticity(o)
     gpus, members = _competitors(o)
 
     def worth(least: Floats, most: Floats) -> Floats:
-        """Return (J,) the value of each job at its best rate, by the GPUs that it displaces."""
+        """Return each job's value at its best rate, for the GPUs that it displaces, shape (J,)."""
         share = (most / gpus) ** p
         size = o.remaining * larger / o.least_rate * least / weight
         scarce = prices(_ranks(o, members, size, weight), weight, p) * share
@@ -118,7 +120,7 @@ def rank_values(
 
 
 class Seen(PlanMemory, frozen=True):
-    """The number of jobs of known size submitted until a time, and their mean seconds alone."""
+    """The number of jobs of known size submitted until `until_s`, and their mean seconds alone."""
 
     key: ClassVar[str] = "seen"
 
@@ -128,7 +130,7 @@ class Seen(PlanMemory, frozen=True):
 
 
 def seen(o: Outlook, initial: Plan | None) -> Seen:
-    """Return the jobs seen until now, from the memory of the previous plan and the live jobs."""
+    """Return the record of all jobs seen so far, from the previous plan's memory and live jobs."""
     before = Seen.recall(initial)
     alone_s, new = _alone_s(o), ~o.guessed
     if before.until_s is not None:
@@ -140,9 +142,9 @@ def seen(o: Outlook, initial: Plan | None) -> Seen:
 
 
 def aged_weight(o: Outlook, patience: float, alone_s: float | None = None) -> Floats:
-    """Return (J,) the weights of jobs, grown with their age (see the module).
+    """Return the weights of jobs, which grow with age (see the module), shape (J,).
 
-    `alone_s` is the mean time alone, by default that of the live jobs.
+    `alone_s` is the mean time alone, by default of the live jobs.
     """
     if not len(o.submit_s):
         return o.weight
@@ -163,7 +165,7 @@ def _alone_s(o: Outlook) -> Floats:
 
 
 def _competitors(o: Outlook) -> tuple[Floats, list[Rows]]:
-    """Return (J,) the GPUs of each job's partition, and each partition's jobs with options."""
+    """Return the GPUs of each job's partition (J,), and the jobs with options per partition."""
     capacity: defaultdict[str, int] = defaultdict(int)
     for pool in o.table.pools:
         capacity[pool.partition] += pool.gpus
@@ -198,7 +200,7 @@ def _outdone(o: Outlook, gpus: Floats, members: Sequence[Rows], worth: Floats) -
 
 
 def _widths(o: Outlook) -> tuple[list[int], list[int]]:
-    """Return the start of each job's widths, and the widths that are faster than all narrower."""
+    """Return the widths that are faster than all narrower ones, and where each job's begin."""
     t = o.table
     width = t.job * (t.gpus.max() + 1) + t.gpus
     order = np.argsort(width, kind="stable")
@@ -219,10 +221,10 @@ def _ranks(o: Outlook, members: Sequence[Rows], size: Floats, weight: Floats) ->
 
 
 def prices(upto: Floats, weight: Floats, p: Floats) -> Floats:
-    """Return ``v = (z^q - (z - w)^q)^(1/q)``, and z for p = 1.
+    """Return ``v = (z^q - (z - w)^q)^(1/q)``, which is z for p = 1.
 
-    `upto` is z, the sum of weights of all jobs that are not smaller (the rank i, without weights);
-    `weight` is w, the job's own, part of z; `p` is the elasticity, 0 to 1.
+    `upto` is z, the sum of the weights of all jobs that are not smaller (the rank i if all weights
+    are 1). `weight` is w, the job's own weight, which z includes. `p` is the elasticity, 0 to 1.
     """
     share = 1.0 - p  # 1/q
     part = np.maximum(-weight / upto, -(1.0 - 2.0**-53))  # its logarithm is finite
@@ -231,7 +233,7 @@ def prices(upto: Floats, weight: Floats, p: Floats) -> Floats:
 
 
 def elasticity(o: Outlook) -> Floats:
-    """Return (J,) d ln rate / d ln GPUs from a job's smallest to its fastest option; 1 if rigid."""
+    """Return d ln rate / d ln GPUs from each smallest to fastest option, 1 if rigid, (J,)."""
     elastic = o.most_gpus > o.least_gpus
     more = np.log(np.where(elastic, o.most_gpus / o.least_gpus, math.e))
     # Above 0.95, heSRPT gives nearly all to the smallest job; no measured curve stays there.
@@ -240,12 +242,12 @@ def elasticity(o: Outlook) -> Floats:
 
 
 def expected_rank(size: Floats, weight: Floats, submit: Floats, spread: Floats) -> Floats:
-    """Return (J,) the summed weights of the jobs that are not smaller, with the job itself.
+    """Return the total weight of the jobs that are not smaller, itself included, for each job.
 
     This is the rank, largest first, if all weights are 1. Among equal sizes the later submission
     counts as larger. Where sizes have a `spread`, the standard deviation of their logarithms,
-    other jobs count with the probability that they are not smaller. All arrays are (J,), `size`
-    in any unit.
+    another job counts with the probability that it is not smaller. All arrays have shape (J,);
+    `size` may be in any unit.
     """
     unsure = spread.nonzero()[0]
     if not len(unsure):
@@ -281,20 +283,20 @@ def _classes(middle: Floats, spread: Floats, weight: Floats) -> list[tuple[float
 
 
 def gittins_rank(o: Outlook, patience: float, alone_s: float | None) -> Floats:
-    """Return (K,) the values of `rank_values` with the Gittins index in place of the median."""
+    """Return the values of `rank_values` with the Gittins index for the median, shape (K,)."""
     over_median = np.exp(0.5 * o.spread**2) * index_over_mean(o.spread)
     return rank_values(o, patience, alone_s, over_median)
 
 
 def index_over_mean(spread: Floats) -> Floats:
-    """Return (J,) the Gittins index over the mean of lognormal work with spreads (J,)."""
+    """Return the Gittins index of lognormal work divided by its mean, for `spread` (J,)."""
     spreads, logarithms = _index_by_spread()
     return np.asarray(np.exp(np.interp(spread, spreads, logarithms, left=0.0)))
 
 
 @cache
 def _index_by_spread() -> tuple[Floats, Floats]:
-    """Return spreads, and the logarithm of the index over the mean at each."""
+    """Return spreads, and for each the logarithm of the index divided by the mean."""
     spreads, x = np.linspace(0.05, 6.0, 120), np.linspace(-8.0, 8.0, 321)  # x is in spreads
     s = spreads[:, None]
     within, before = _normal(x), _normal(x - s)

@@ -1,17 +1,17 @@
-"""Reservations for gangs: the value that jobs which may not be stopped take from a waiting gang.
+"""Reservations for gangs, by the value that jobs which may not be stopped take from a waiting gang.
 
-Jobs that may be stopped make room for a gang as soon as it is worth more than they are. Jobs that
-may not be stopped keep it waiting until they end, and it never fits as long as others like them
-start. So the gang at the head, the one of most value among those that cannot start, is given the
-earliest start S for which enough of them are believed to have ended. As long as some of the F GPUs
-that are free now must stay free for it, an option of n GPUs that is expected to last for L > S
-seconds and cannot be stopped loses ::
+Jobs that may be stopped make room for a gang as soon as its value is higher. Jobs that may not be
+stopped keep the gang waiting until they end, and it never fits as long as others like them start.
+So the most valuable gang that cannot start, the head, gets the earliest start S at which enough of
+these jobs are expected to have ended. As long as some of the F GPUs that are free now must stay
+free for the head, an option of n GPUs that is expected to last for L > S seconds and cannot be
+stopped loses ::
 
     (1 - S / L) v n / F
 
-per second, where v is the value of the gang: all of v if all F were taken for good. An option that
-ends before S loses nothing (backfill). GPUs stay idle (draining) where the gang is worth more than
-any job that could run on them, as it will be sooner or later, because it ages.
+per second, where v is the value of the gang. The loss is all of v if all F GPUs were taken for
+good. An option that ends before S loses nothing (backfill). GPUs stay idle (draining) where the
+gang has a higher value than any job that could run on them, as it will sooner or later by ageing.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from ronda.instances.arrays import Floats, Mask
 
 
 class Reservation(NamedTuple):
-    """The start of a job in `in_s` seconds on a pool, and its value per GPU that is free now."""
+    """A job's start on a pool `in_s` seconds from now, and its value per GPU that is free now."""
 
     job: int
     pool: int
@@ -32,7 +32,7 @@ class Reservation(NamedTuple):
 
 
 def less_reserved(o: Outlook, values: Floats, head: Reservation | None) -> Floats:
-    """Return (K,) values less the value that options take from the gang at the head, if any."""
+    """Return the values less the loss that each option causes to the `head`, if any, shape (K,)."""
     if head is None:
         return values
     t = o.table
@@ -46,9 +46,10 @@ def _stays(o: Outlook) -> Mask:
 
 
 def reservation(o: Outlook, values: Floats) -> Reservation | None:
-    """Return the reservation of the most valuable gang that does not fit beside jobs that must run.
+    """Return the reservation of the most valuable gang without room next to jobs that must run.
 
-    None if every job fits, or enough jobs end in time. A gang counts with its narrowest options.
+    Return None if every job fits, or if the jobs that end leave room for others too. A gang counts
+    with its narrowest options.
     """
     if not _stays(o).any():
         return None

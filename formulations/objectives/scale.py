@@ -1,9 +1,9 @@
 """Values on the scale of a base round, so that plans of different rounds can be compared.
 
-`rank` and others value a job's speed by all jobs and GPUs of its round. In a cluster of more GPUs
-each is worth less, so that the same plan seems worse, and objectives of two rounds say nothing
-about each other. Here the price of a job, by which its rate is multiplied, is that of one round,
-the base, and is kept in all others.
+`rank` and other objectives value a job's speed by all jobs and GPUs of the round. In a larger
+cluster each GPU has less value, so that the same plan seems worse, and the objectives of two rounds
+cannot be compared. Here the price of a job, which multiplies its rate, comes from one round, the
+base, and stays the same in all other rounds.
 """
 
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ from ronda.instances.errors import InputError
 class Scale:
     """The prices of progress in a round.
 
-    ``price`` is, by job, the value of a unit of its work per second; ``head`` the reservation of
-    the job ``gang``; ``parameters`` those of the objective, and ``horizon_s`` the longest time in
-    seconds that allocations last. ``held`` has, by running job, the rest of its pause in seconds
-    and the loss by a stop.
+    ``price`` maps each job to the value of a unit of its work per second. ``head`` is the
+    reservation of the job ``gang``. ``parameters`` are the parameters of the objective, and
+    ``horizon_s`` is the longest time in seconds that allocations last. ``held`` maps each running
+    job to the rest of its pause in seconds and the loss by a stop.
     """
 
     objective: str
@@ -49,7 +49,7 @@ def scale_of(o: Outlook, objective: str, given: Mapping[str, float | None]) -> S
     Raises
     ------
     InputError
-        If the values of the objective are not a price of the job times its rate.
+        If the values of the objective are not a price per job times the rate.
     """
     form = objective_of(objective)
     if not form.priced:
@@ -69,7 +69,7 @@ def scale_of(o: Outlook, objective: str, given: Mapping[str, float | None]) -> S
 
 
 def with_newcomers(scale: Scale, o: Outlook) -> Scale:
-    """Return a scale with the jobs that it lacks, at their prices in some round."""
+    """Return the scale with the jobs that it lacks added, at their prices in the given round."""
     worth = _worth(o, scale.objective, scale.parameters)
     return replace(scale, price={**_prices(o, worth), **scale.price})
 
@@ -77,8 +77,8 @@ def with_newcomers(scale: Scale, o: Outlook) -> Scale:
 def frozen_values(o: Outlook, scale: Scale) -> Floats:
     """Return the values of a round's options on a scale that has all its jobs, shape (K,).
 
-    An option that the base has as well is worth the same. An option of a job that runs in the base
-    and not here, because its nodes are gone, counts as a change of the one that it had.
+    An option that the base has as well keeps its value. If a job runs in the base and not here,
+    because its nodes are gone, each of its options counts as a change of the former option.
     """
     jobs, by_row = o.table.jobs, o.table.job
     price = np.array([scale.price.get(state.job.id, 0.0) for state in jobs], dtype=float)
@@ -105,7 +105,7 @@ def _worth(o: Outlook, objective: str, given: Mapping[str, float | None]) -> Flo
 
 
 def _prices(o: Outlook, worth: Floats) -> dict[str, float]:
-    """Return by job the value over the rate of its fastest option, if it has any."""
+    """Return the value divided by the rate of each job's fastest option, per job with options."""
     start = o.table.start
     rows = [int(start[j] + np.argmax(o.rate[start[j] : start[j + 1]])) for j in o.filled.tolist()]
     return {

@@ -1,9 +1,9 @@
-"""Switching cost: the progress that a job loses by a start, a stop, a move or another option.
+"""The switching cost, which is the progress that a job loses by a start, stop, move or new option.
 
 An option that differs from the current one pauses its job for c seconds, as long as the driver
-charges (`JobState.pause_at`): a change that cuts a pause short owes the rest of it besides its own.
-If the option lasts for H seconds, its rate falls to ``rate (1 - c/H)`` on average (`pause_share`),
-which is never negative and rises with the rate.
+charges (`JobState.pause_at`). A change that cuts a pause short owes the rest of it in addition to
+its own pause. If the option lasts for H seconds, its rate falls to ``rate (1 - c/H)`` on average
+(`pause_share`), which is never negative and rises with the rate.
 """
 
 from collections.abc import Collection
@@ -24,11 +24,11 @@ from ronda.instances.violation import LONGEST_S
 def horizon_s(round: Round) -> float:
     """Return the longest time in seconds that an allocation is expected to last.
 
-    It is ten rounds, 600 s, or two restarts, whichever is the longest: where restarts take long,
-    jobs change less often. (With restarts of 600 s on pollux-1, an expected 600 s keep jobs from
-    ever growing and triple the mean JCT; two restarts are the best of one to twenty there.) It is
-    half of that where nodes may sleep, as allocations change more often there and a pause wastes
-    energy as well.
+    It is the longest of ten rounds, 600 s and two restarts, as jobs change less often where
+    restarts take long. (With restarts of 600 s on pollux-1, a horizon of 600 s keeps jobs from ever
+    growing and triples the mean JCT; two restarts are the best of one to twenty there.) It is half
+    as long where nodes may sleep, as allocations change more often there and a pause also wastes
+    energy.
     """
     costs = round.costs
     restart_s = max((pause_s for _, pause_s in costs.restart_by_gpus), default=costs.restart_s)
@@ -39,8 +39,8 @@ def horizon_s(round: Round) -> float:
 def pause_share(pause_s: Floats, run_s: Floats, longest_s: Floats | float) -> Floats:
     """Return the shares c/H that pauses of c seconds take of the time H that options last.
 
-    An option lasts until the job has run for the `run_s` seconds that it still needs, or for the
-    `longest_s` that any allocation is expected to last: ``H = min(c + run, longest)``, at least c.
+    An option lasts until the job has run for the `run_s` seconds that it still needs, but at most
+    for the `longest_s` of any allocation, so ``H = min(c + run, longest)``, and at least c.
     """
     lasts_s = np.maximum(np.minimum(pause_s + run_s, longest_s), pause_s)
     share = np.zeros(lasts_s.shape)
@@ -48,10 +48,10 @@ def pause_share(pause_s: Floats, run_s: Floats, longest_s: Floats | float) -> Fl
 
 
 def pause_by_row(round: Round, table: OptionTable) -> Floats:
-    """Return the seconds without progress if a job takes a row now, shape (K,).
+    """Return the seconds without progress if a job takes each row now, shape (K,).
 
-    For the current row this is the rest of the job's pause, for others the pause that the driver
-    would charge (`JobState.pause_at`).
+    They are the rest of the job's pause for the current row, and for other rows the pause that the
+    driver would charge (`JobState.pause_at`).
     """
     now_s, costs = round.now_s, round.costs
     change = [state.pause_at(now_s, 1, costs) for state in table.jobs]
@@ -73,7 +73,7 @@ def pause_by_row(round: Round, table: OptionTable) -> Floats:
 
 
 def stop_s(round: Round, state: JobState) -> float:
-    """Return the pause in seconds with which a running job would restart if it stopped now."""
+    """Return the pause in seconds that a running job would pay at its restart if it stopped now."""
     assert state.allocation is not None
     costs = state.job.costs or round.costs
     return costs.pause(state.allocation.option.gpus) + state.owed_at(round.now_s)
@@ -82,11 +82,11 @@ def stop_s(round: Round, state: JobState) -> float:
 def loss_of_stops(
     round: Round, table: OptionTable, values: Floats, remaining: Floats, horizon_s: float
 ) -> Floats:
-    """Return (J,) the value that a stop of each running job loses: it owes a pause, later.
+    """Return the value that each running job loses by a stop, for its later pause, shape (J,).
 
     If the job's current option has the value v of `values` (K,) per second and would last for H
-    seconds, at most `horizon_s`, a later pause of c seconds loses ``v c/H``. Every option of the
-    job is worth as much more than not to run. `remaining` (J,) is the work left. Jobs that wait
+    seconds, at most `horizon_s`, a later pause of c seconds loses ``v c/H``. The loss is added to
+    the value of every option of the job. `remaining` (J,) is the remaining work. Jobs that wait
     lose 0.
     """
     lost = np.zeros(len(table.jobs))
@@ -99,7 +99,7 @@ def loss_of_stops(
 
 
 def _stop_share(pause_s: ArrayLike, left_s: ArrayLike, horizon_s: float) -> Floats:
-    """Return the shares c/H of stops with such pauses, of jobs that need `left_s` more seconds."""
+    """Return the shares c/H for stops with `pause_s` of jobs that still need `left_s` seconds."""
     pause_s = np.asarray(pause_s, dtype=float)
     # A stop loses at most ten times the value of the job's option.
     lasts_s = np.minimum(np.maximum(left_s, pause_s / 10.0), horizon_s)
@@ -110,11 +110,11 @@ def _stop_share(pause_s: ArrayLike, left_s: ArrayLike, horizon_s: float) -> Floa
 def loss_of_moves(
     round: Round, table: OptionTable, values: Floats, rows: Rows, moved: Collection[str]
 ) -> float:
-    """Return the value lost if the `moved` jobs go on on other nodes with the options of `rows`.
+    """Return the value lost if the `moved` jobs continue on other nodes with the options `rows`.
 
-    The value v of an option drops to ``v (1 - c/H)`` (`pause_share`) by a pause that is c seconds
-    longer than the one that the job is in. Of the `values` (K,), v is the part that is not
-    `loss_of_stops`.
+    A pause that is c seconds longer than the rest of the current one lowers the value v of an
+    option to ``v (1 - c/H)`` (`pause_share`). v is the option's entry of `values` (K,) without the
+    part from `loss_of_stops`.
     """
     rows = rows[[table.jobs[j].job.id in moved for j in table.job[rows].tolist()]]
     states, longest_s = [table.jobs[j] for j in table.job[rows].tolist()], horizon_s(round)

@@ -1,4 +1,4 @@
-"""The thrifty rank: the flow time that progress saves, less a price for energy beyond need."""
+"""The thrifty rank, which is the flow time that progress saves less a price for extra energy."""
 
 import numpy as np
 
@@ -12,19 +12,19 @@ from ronda.instances.arrays import Floats, Rows
 def thrifty_rank(
     o: Outlook, thrift: float, hosts: float, patience: float, alone_s: float | None
 ) -> Floats:
-    """Return ``rank value (1 - thrift e_k / e_min)`` with e the energy for a unit of work.
+    """Return ``rank value (1 - thrift e_k / e_min)``, where e is the energy per unit of work.
 
-    It is the rank value less a price for watts, which is ``thrift`` times the earnings per watt of
-    the job's most frugal option. So an option is worth more than a slower one only if its
-    additional watts earn at least `thrift` times as much each. In units of the job, this is Zeus'
-    cost (NSDI 2023) ``eta energy + (1 - eta) power time``. A budget that binds puts a price on
-    watts itself; this price counts when it does not, and saves energy for later. At 0 only the
-    budget limits energy; at 1 no job gets more than its most frugal option.
+    It is the rank value less a price for watts, which is `thrift` times the earnings per watt of
+    the job's most frugal option. So an option has a higher value than a slower one only if each
+    additional watt earns at least `thrift` times as much. In units of the job, this is the cost
+    ``eta energy + (1 - eta) power time`` of Zeus (NSDI 2023). A budget that binds prices watts
+    itself; this price also holds when the budget does not bind, and saves energy for later. At 0
+    only the budget limits energy; at 1 no job gets more than its most frugal option.
 
-    The work counts the pause of a change, in which GPUs are held and hosts draw power as well. The
-    energy is a lower bound: each allocated GPU of a node of G replaces an idle one and keeps at
-    least a G-th of the node awake (`least_held_w`). A job is charged the share `hosts` of that, 0
-    where nodes are awake whatever it does; e_min is the energy with all of it.
+    The rate includes the pause of a change, in which GPUs are held and hosts draw power as well.
+    The energy is a lower bound: each allocated GPU of a node of G replaces an idle GPU and keeps at
+    least a G-th of the node awake (`least_held_w`). A job is charged the share `hosts` of that,
+    which is 0 where nodes are awake in any case; e_min is the energy with the full charge.
     """
     values = rank_values(o, patience, alone_s)
     if o.round.watts is None:
@@ -43,10 +43,11 @@ def thrifty_rank(
 
 
 def worth_of_a_watt(table: OptionTable, values: Floats, chosen: Rows) -> float:
-    """Return the mean value per watt of (J,) chosen rows, 0 if they draw none.
+    """Return the mean value per watt of the `chosen` rows (J,), 0 if they draw no power.
 
-    Where energy must be saved whether or not the budget binds, a watt of idle nodes is worth as
-    much: jobs leave nodes, which are powered off, if that saves more than the moves lose.
+    Where energy must be saved even if the budget does not bind, a watt of idle nodes has the same
+    value. In that case jobs leave nodes, which are powered off, if this saves more than the moves
+    lose.
     """
     rows = chosen[chosen >= 0]
     drawn_w = float(table.power_w[rows].sum())

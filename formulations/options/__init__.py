@@ -1,5 +1,5 @@
-"""Every way to run each job of a round, as one table.
+"""The options of each job of a round, as one table.
 
-Here a round becomes an `OptionTable`: applications on each pool, dominance, ladders of GPUs and
-clocks, and the rows of running jobs. The values of options are in `ronda.formulations.objectives`.
+This package turns a round into an `OptionTable`, with applications on each pool, dominance, ladders
+of GPUs and clocks, and the rows of running jobs. `ronda.formulations.objectives` values options.
 """

@@ -1,4 +1,4 @@
-"""One application on one pool: the place where an `Option` is made, with its rate and watts."""
+"""Applications, which make every `Option` of a profile in a pool, with its rate and watts."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -19,18 +19,20 @@ from ronda.instances.profile import NoiseScale, Parametric, Profile, Rated, Rigi
 from ronda.instances.round import Round
 
 LEAST_SPEED = 0.01
-"""A job is not started where it has less than this share of its speed on the best nodes.
+"""The least share of its speed on the best nodes with which a job may start elsewhere.
 
-A hundred times as long as elsewhere is worse than to wait: the restart with which it would leave
-for better nodes outweighs what it does until then.
+A job that runs a hundred times as long had better wait, as the restart that later brings it to
+better nodes costs more than its progress until then.
 """
 
 
 @dataclass(frozen=True)
 class PoolShape:
-    """A pool, its index in ``cluster.topology.pools``, and its GPUs in the rack with most.
+    """The shape of a pool, for the options on it.
 
-    ``sizes`` are pairs (GPUs in service, number of such nodes), the largest first.
+    ``index`` is the index in ``cluster.topology.pools``, and ``rack_gpus`` is the number of the
+    pool's GPUs in the rack that has most. ``sizes`` are pairs (GPUs in service, number of such
+    nodes), the largest first.
     """
 
     index: int
@@ -47,16 +49,16 @@ class PoolShape:
         return hash((self.index, self.pool, self.rack_gpus))
 
     def nodes(self, gpus: int) -> int:
-        """Return the fewest nodes, all like the largest, that hold some GPUs.
+        """Return the fewest nodes that hold the GPUs if all nodes are like the largest.
 
-        The rate for these GPUs is promised for so many nodes.
+        The rate of an option is promised for this number of nodes.
         """
         return -(-gpus // self.pool.gpus_per_node)
 
     def spreads(self, gpus: int) -> int | None:
-        """Return the number of nodes for some GPUs if it is more than `nodes`, else None.
+        """Return the number of real nodes that hold the GPUs if it is more than `nodes`, else None.
 
-        In a pool of unequal nodes, or with GPUs out of service, the largest nodes may not suffice.
+        In a pool of unequal nodes, or with GPUs out of service, there may be too few large nodes.
         """
         left, nodes = gpus, 0
         for size, count in self.sizes:
@@ -70,9 +72,9 @@ class PoolShape:
     def ladder(self) -> tuple[int, ...]:
         """The GPU counts to offer: powers of two in the largest node, its halves, doubled nodes.
 
-        Halves are halved again; an odd number has the two whole numbers next to its half. In equal
-        nodes whose size is a power of two, jobs of these sizes always fit side by side when their
-        GPUs do (placed in descending order): the buddy property.
+        Halves are halved again; an odd number gives the two integers next to its half. In equal
+        nodes whose size is a power of two, jobs of these sizes, placed in descending order, always
+        fit if their GPUs do (the buddy property).
         """
         whole, most = self.pool.gpus_per_node, self.pool.gpus  # of these some may be out of service
         counts = {2**k for k in range(whole.bit_length())}
@@ -88,7 +90,7 @@ class PoolShape:
 
 @per_record(maxsize=64)
 def pool_shapes(cluster: Cluster) -> tuple[PoolShape, ...]:
-    """Return the shapes of a cluster's pools, in their order."""
+    """Return the shapes of a cluster's pools, in the order of the pools."""
     topology, shapes = cluster.topology, []
     for index, pool in enumerate(topology.pools):
         own = topology.node_pool == index
@@ -100,7 +102,7 @@ def pool_shapes(cluster: Cluster) -> tuple[PoolShape, ...]:
 
 
 class Application:
-    """A profile in a pool; it must have a throughput model of the pool's GPU type."""
+    """A profile in a pool, with a throughput model for the pool's GPU type."""
 
     def __init__(self, profile: Profile, shape: PoolShape) -> None:
         self.profile, self.shape = profile, shape
@@ -114,10 +116,10 @@ class Application:
 
     @cached_property
     def ladder(self) -> tuple[int, ...]:
-        """The GPU counts to offer, ascending: those of the pool, or of the rates handed over.
+        """The ascending GPU counts to offer, from the pool or from a table of rates.
 
-        Where a count of the pool was not measured, the measured counts up to the next one stand in
-        for it.
+        If a count of the pool was not measured, the measured counts between it and the next count
+        of the pool replace it.
         """
         model, most = model_of(self.profile, self.shape.pool.gpu_type), self.shape.pool.gpus
         if isinstance(model, Rated):
@@ -132,7 +134,7 @@ class Application:
         return tuple(sorted(counts))
 
     def limits(self, job: Job) -> tuple[int, int]:
-        """Return the fewest and the most GPUs of a job, the requested ones of a rigid profile."""
+        """Return a job's fewest and most GPUs; with a rigid profile, both are as requested."""
         if self.rigid:
             return job.gpus, job.gpus
         return job.min_gpus or job.gpus, job.max_gpus or job.gpus
@@ -140,8 +142,8 @@ class Application:
     def sizes(self, job: Job) -> tuple[int, ...]:
         """Return the GPU counts that a job may choose from, ascending.
 
-        They are the requested count, the fewest and the most GPUs of the job (at most those of the
-        pool), and the counts of the ladder between.
+        They are the requested count, the job's fewest and most GPUs (at most those of the pool),
+        and the counts of the ladder in between.
         """
         low, high = self.limits(job)
         most = min(high, self.shape.pool.gpus)
@@ -155,12 +157,12 @@ class Application:
     def measured(
         self, gpus: int, nodes: int, batch: float, clock: float = 1.0, racks: int = 1
     ) -> tuple[float, float]:
-        """Return samples per second (rigid: 1; 0 if not feasible) and watts of all GPUs."""
+        """Return the samples per second (rigid: 1; infeasible: 0) and the watts of all GPUs."""
         racks = racks if self.minds_racks else 1
         return _measured(self, Configuration(gpus, nodes, batch, clock, racks))
 
     def has_nodes(self, gpus: int, batch: float, clock: float = 1.0) -> bool:
-        """Return whether the pool has nodes for a configuration on which it has a speed."""
+        """Return whether the pool has nodes on which a configuration has a speed."""
         nodes = self.shape.spreads(gpus)
         if nodes is None:
             return True
@@ -170,10 +172,10 @@ class Application:
     def worth_starting(
         self, gpus: int, nodes: int, racks: int, batch: float, clock: float = 1.0
     ) -> bool:
-        """Return whether the speed on so many nodes in so many racks is worth a start.
+        """Return whether a start on `nodes` nodes in `racks` racks is fast enough to make sense.
 
-        It is compared to the best nodes, the fewest that hold the GPUs, in one rack if any has as
-        many.
+        The speed is compared with that on the best nodes, which are the fewest that hold the GPUs,
+        in one rack if any rack is large enough.
         """
         few = 1 if gpus <= self.shape.rack_gpus else self.shape.pool.racks
         best, _ = self.measured(gpus, self.shape.nodes(gpus), batch, clock, few)
@@ -181,7 +183,7 @@ class Application:
         return speed > 0 and speed >= LEAST_SPEED * best
 
     def worth(self, noise: NoiseScale | None, batch: float) -> float:
-        """Return the work per sample in a batch."""
+        """Return the work per sample in a batch of the given size."""
         base = self.profile.base_batch
         if noise is None or batch == base or self.rigid or self.rated is not None:
             return 1.0  # rates that are handed over include it
@@ -201,13 +203,13 @@ class Application:
         Parameters
         ----------
         gpus, batch, clock
-            GPUs, global batch size, clock as a fraction of the maximum.
+            The GPUs, the global batch size, and the clock as a fraction of the maximum.
         noise
-            Gradient noise scale of the job now; without it (None) every sample counts fully.
+            The gradient noise scale of the job now; without it (None) every sample counts fully.
         span
-            The reach of the nodes. With "cluster" several nodes are promised the speed in several
-            racks, if the pool has several. By default as far as needed, but one rack if the speed
-            in several is not worth a start.
+            The reach of the nodes. With "cluster", the rate on several nodes is that across the
+            racks of the pool. By default the span is as wide as needed, but one rack if the job is
+            too slow to start across racks.
         """
         nodes = self.shape.nodes(gpus)
         if span is None and nodes == 1:
@@ -231,9 +233,9 @@ class Application:
         )
 
     def spread(self, option: Option, nodes: int, racks: int) -> Option | None:
-        """Return an option on so many nodes and racks, or None if it has no speed there.
+        """Return the option on `nodes` nodes in `racks` racks, or None if it has no speed there.
 
-        Its rate remains the promised one.
+        The option keeps the promised rate.
         """
         in_one = option.span == "rack" and racks == 1
         if nodes <= self.shape.nodes(option.gpus) and (in_one or option.span != "rack"):
@@ -243,7 +245,7 @@ class Application:
         return replace(option, span="rack" if in_one else "cluster")
 
     def rate_on(self, allocation: Allocation, racks: int, noise: NoiseScale | None) -> float:
-        """Return the rate on the nodes of an allocation, which are in `racks` racks."""
+        """Return the rate on the nodes of an allocation, which lie in `racks` racks."""
         option, nodes = allocation.option, len(allocation.placement)
         speed, _ = self.measured(option.gpus, nodes, option.batch, option.clock, racks)
         return speed * self.worth(noise, option.batch)
@@ -257,7 +259,7 @@ def _measured(of: Application, at: Configuration) -> tuple[float, float]:
 
 @per_record(maxsize=1024)
 def application(profile: Profile, shape: PoolShape) -> Application | None:
-    """Return a profile in a pool, or None without a throughput model of the pool's GPU type."""
+    """Return a profile's application in a pool, or None without a model for the GPU type."""
     if shape.pool.gpu_type.name not in profile.throughput:
         return None
     return Application(profile, shape)
@@ -269,7 +271,7 @@ def application_of(round: Round, state: JobState, pool: int) -> Application | No
 
 
 def suits(job: Job, shape: PoolShape) -> bool:
-    """Return whether a job may use a pool's GPUs, if its profile knows them."""
+    """Return whether a job may use a pool's GPUs, without regard to its profile."""
     pool = shape.pool
     return pool.partition == job.partition and (
         not job.gpu_types or pool.gpu_type.name in job.gpu_types
@@ -277,7 +279,7 @@ def suits(job: Job, shape: PoolShape) -> bool:
 
 
 def applications(round: Round, job: Job) -> list[Application]:
-    """Return the applications as which a job may run, in the order of the pools."""
+    """Return the applications that a job may run as, in the order of the pools."""
     profile, shapes = round.profiles[job.profile], pool_shapes(round.cluster)
     found = (application(profile, shape) for shape in shapes if suits(job, shape))
     return [of for of in found if of is not None]
@@ -289,16 +291,16 @@ def requested_options(round: Round, state: JobState) -> list[Option]:
 
 
 class Requested:
-    """The options and times of jobs as requested, remembered for jobs that ask alike."""
+    """The options and times of jobs as requested, remembered for jobs with equal requests."""
 
     def __init__(self, round: Round) -> None:
         self.round = round
         self._known: dict[tuple[object, ...], list[tuple[Application, Option]]] = {}
 
     def options(self, state: JobState) -> list[Option]:
-        """Return a job's requested GPUs and batch at full clock, for each pool that has them.
+        """Return a job's options with the requested GPUs and batch at full clock.
 
-        They are in the order of the cluster's pools; a job that no pool suits has none.
+        There is at most one option per pool, in the order of the cluster's pools.
         """
         job, noise = state.job, state.noise
         key = (job.profile, job.gpus, job.batch, job.partition, job.gpu_types)
@@ -317,15 +319,15 @@ class Requested:
         return [replace(option, rate=rate) for (_, option), rate in pairs if rate > 0]
 
     def rate(self, state: JobState) -> float:
-        """Return the greatest rate of a job as requested, 0 if no pool suits it."""
+        """Return the highest rate of a job as requested, 0 if no pool suits it."""
         return max((option.rate for option in self.options(state)), default=0.0)
 
     def remaining_s(self, state: JobState) -> float:
         """Return the seconds that a job still needs as requested, restarts included.
 
-        A running job needs the rest of its pause and of its work; a stopped job also the restart
-        that it will pay, and the rest of an earlier pause that it owes. Infinite if its size is not
-        known or no pool suits it.
+        A running job needs the rest of its pause and of its work. A stopped job also pays the
+        restart, and the rest of an earlier pause that it owes. The time is infinite if the job's
+        size is unknown or no pool suits it.
         """
         now_s = self.round.now_s
         work = state.remaining_at(now_s)

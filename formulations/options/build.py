@@ -1,6 +1,6 @@
-"""From a round to its option table.
+"""The construction of the option table of a round.
 
-Jobs of one application in one pool choose from the rows of one `Grid`: each of its configurations.
+Jobs of one application in one pool choose from the rows of one `Grid`, the configurations there.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ FEW = 32
 
 
 class Offer(NamedTuple):
-    """Rows (K,): the job of each, the way (column) in which it runs, and its rate."""
+    """Rows (K,) with their jobs, their rates, and the columns of the ways in which they run."""
 
     job: Rows
     way: Rows
@@ -50,13 +50,13 @@ def build(
     """Return all options of a round's live jobs.
 
     Elastic jobs may take the GPU counts of `Application.sizes`, every clock of the GPU type, and
-    the profile's batches. Where watts matter, slower batches that draw less have rows beside the
-    fastest one; otherwise only the fastest has. A rigid profile has its
-    requested GPUs at full clock only. A job whose gradient noise is not known keeps its own
-    batch, at full efficiency. Each row of rates that were handed over is an option. Options use the
-    fewest nodes that hold their GPUs. Where the pool has several racks and the profile has costs of
-    crossing them, GPUs of several nodes have rows of span ``rack``, if a rack has enough, and rows
-    of span ``cluster``, which count as crossing.
+    the profile's batches. Where watts matter, slower batches that draw less power have rows in
+    addition to the fastest batch; otherwise only the fastest batch has a row. A job with a rigid
+    profile has only its requested GPUs at full clock. A job with unknown gradient noise keeps its
+    own batch, at full efficiency. If a profile has a table of rates, each row of the table is an
+    option. Options use the fewest nodes that hold their GPUs. Where the pool has several racks and
+    the profile pays for crossing them, options on several nodes have rows of span ``rack``, if a
+    rack is large enough, and rows of span ``cluster``, which count as crossing racks.
 
     The current option of a job always has a row, flagged `current`, at the rate of its real nodes.
     A running job that is not preemptible has no other row.
@@ -68,10 +68,10 @@ def build(
     elastic
         Whether options other than the requested GPUs and batch at full clock have rows.
     prune
-        Drop rows that another row of the same job and pool dominates (see `rivals`).
+        Whether to drop rows that another row of the same job and pool dominates (see `rivals`).
     mind_power
-        Whether rows with a lower rate and less power are kept. By default they are if the round or
-        a rack has a limit on power or energy. Objectives that count watts need True.
+        Whether to keep rows with a lower rate and less power. By default they are kept if the round
+        or a rack has a limit on power or energy. Objectives that count watts need True.
     """
     minds_power = bool(mind_power)
     if mind_power is None:
@@ -91,7 +91,7 @@ def build(
 def table_of(round: Round, plan: Plan) -> OptionTable:
     """Return the option table of a plan, with one option for each job that runs.
 
-    An option that a running job keeps has the rate of its real nodes, as in `build`.
+    As in `build`, an option that a running job keeps has the rate on the job's real nodes.
     """
     states = [state for state in round.jobs if state.job.id in plan.allocations]
     given = [plan.allocations[state.job.id].option for state in states]
@@ -138,7 +138,7 @@ def _must_run(state: JobState) -> bool:
 def _offered(
     round: Round, jobs: Sequence[JobState], *, elastic: bool, flags: tuple[bool, bool]
 ) -> tuple[Offer, Floats]:
-    """Return the rows from which jobs may choose, by pool, and (COLUMNS, W) the ways."""
+    """Return the rows from which jobs may choose, and the ways to run them (COLUMNS, W)."""
     alike: dict[tuple[object, ...], list[int]] = {}
     for j, state in enumerate(jobs):
         if not _must_run(state):
@@ -177,7 +177,7 @@ def _joined(parts: Iterable[Offer]) -> Offer:
 
 
 def _terms(of: Application, like: JobState, free: bool, flags: tuple[bool, bool]) -> Terms:
-    """Return the terms of jobs like one; if they are not `free`, they run only as requested."""
+    """Return the terms of all jobs like `like`; without `free` they run only as requested."""
     job, batches = like.job, of.profile.batches
     if not free or like.noise is None or not batches:
         batches = (of.batch(job),)
@@ -189,7 +189,7 @@ def _terms(of: Application, like: JobState, free: bool, flags: tuple[bool, bool]
 def _with_current(
     round: Round, jobs: Sequence[JobState], offer: Offer, ways: Floats
 ) -> tuple[Offer, Floats, Mask]:
-    """Return rows and ways with the current options at their real rates, and a mask of these."""
+    """Return rows and ways with current options at their real rates, and a mask of these rows."""
     held = {j: s.allocation.option for j, s in enumerate(jobs) if s.allocation is not None}
     current = np.zeros(len(offer.job), dtype=bool)
     if not held:
@@ -210,7 +210,7 @@ def _with_current(
 def _current_rates(round: Round, running: Sequence[JobState]) -> list[float]:
     """Return the rates of running jobs on their real nodes.
 
-    If the profile does not cover these nodes, or the pool, it is the rate that the option promised.
+    If the profile does not cover the nodes or the pool, the option's promised rate stands in.
     """
     rates, known = list[float](), dict[tuple[str, int], Application | None]()
     rack = round.cluster.topology.node_rack
@@ -234,9 +234,10 @@ _known = Remembered[tuple[Application, Terms, NoiseScale | None], Offer](maxsize
 
 
 def offers(grid: Grid, of: Application, terms: Terms, noises: Sequence[NoiseScale | None]) -> Offer:
-    """Return the rows of a grid for jobs with these gradient noise scales, by job position.
+    """Return the rows of a grid for jobs with the given gradient noise scales.
 
-    Without a scale (None) every sample counts fully.
+    Rows number their job by its position in `noises`. Without a scale (None) every sample counts
+    fully.
     """
     if len(noises) <= FEW:
         parts = _known.of(
@@ -254,7 +255,7 @@ def offers(grid: Grid, of: Application, terms: Terms, noises: Sequence[NoiseScal
 
 
 def _rows(grid: Grid, of: Application, terms: Terms, noises: Sequence[NoiseScale | None]) -> Offer:
-    """Return the rows of a grid for jobs with these noises, by the position of the job."""
+    """Return the rows of a grid for jobs with the given noises, as in `offers`."""
     kept, rates = _choose(of, terms, grid, noises)
     which, way = kept.nonzero()
     return Offer(which, way, rates[kept])
@@ -263,12 +264,12 @@ def _rows(grid: Grid, of: Application, terms: Terms, noises: Sequence[NoiseScale
 def _choose(
     of: Application, terms: Terms, grid: Grid, noises: Sequence[NoiseScale | None]
 ) -> tuple[Mask, Floats]:
-    """Return (X, R) which rows jobs of these noises have, and their rates.
+    """Return whether jobs with the given noises have each row, and their rates, (X, R) each.
 
-    A batch uses no shared resource but watts: a larger one synchronises less often, and draws more
-    where that takes fewer watts than computing. The work per sample of a batch depends on the
-    noise, so the dominated batches differ from job to job. Unless watts matter, the fastest batch
-    is best, among equally fast ones the first.
+    A batch uses no shared resource but watts. A larger batch synchronises less often, and draws
+    more power where synchronisation takes fewer watts than computation. The work per sample of a
+    batch depends on the noise, so the dominated batches differ from job to job. Unless watts
+    matter, the fastest batch is the best, and the first among equally fast batches.
     """
     worth = _worth(of, terms.batches, noises)
     rates = worth[:, grid.batch] * grid.ways[RATE]

@@ -1,8 +1,9 @@
-"""All ways to run applications in pools: grids of models, and tables of rates handed over.
+"""All ways to run applications in pools, from grids of models and from given tables of rates.
 
-A grid holds the ways of one application on some terms, as they are before jobs ask. Grids of
-measured step times that are asked for together are made together. Where rates were handed over
-each job's table says the ways, and the rows of all tables are made in one pass.
+A way is a configuration of an application in a pool. A grid holds the ways of one application on
+given terms, for any job. Grids of measured step times that are requested together are made
+together. Where a job has a table of rates, the table gives its ways, and the rows of all tables are
+made in one pass.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,10 +38,10 @@ from ronda.instances.models.power import measured_speeds_and_watts, speed_and_wa
 
 
 class Terms(NamedTuple):
-    """The terms that jobs which choose from one grid have in common.
+    """The terms that all jobs which choose from one grid have in common.
 
-    They are clock fractions (ascending), global batches, GPU counts (`Application.sizes`, or the
-    requested ones), and whether dominated rows are dropped (`prune`), also by watts (`mind_power`).
+    They are ascending clock fractions, global batches, GPU counts (`Application.sizes`, or as
+    requested), and whether to drop dominated rows (`prune`), also by watts (`mind_power`).
     """
 
     clocks: tuple[float, ...]
@@ -51,12 +52,12 @@ class Terms(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """The configurations (rows) of an application in a pool, by GPUs, span, clock and batch.
+    """The configurations (rows) of an application in a pool, sorted by GPUs, span, clock and batch.
 
-    `ways` (COLUMNS, R) are their columns, with samples per second (0 if not feasible) in place of
-    the rate; `batch` (R,) is the index of the batch. If dominated rows are dropped, `rivals` (2, B,
-    R) are those of `ronda.formulations.options.table.rivals`, and configurations that another one
-    with the same batch beats have no row.
+    `ways` (COLUMNS, R) are the columns of the rows, with samples per second (0 if not feasible) in
+    place of the rate; `batch` (R,) is the index of the batch. If dominated rows are dropped,
+    `rivals` (2, B, R) is the result of `ronda.formulations.options.table.rivals`, and a
+    configuration that another one with the same batch beats has no row.
     """
 
     ways: Floats
@@ -65,23 +66,23 @@ class Grid(NamedTuple):
 
 
 Asked = tuple[Application, Terms]
-"""What a grid is of."""
+"""The application and the terms of a grid."""
 
 _known = Remembered[Asked, Grid](maxsize=1024)
 
 TOGETHER = 64
-"""Grids made together: their arrays stay in the cache, and a deadline that passes loses no more."""
+"""The number of grids made together, so that arrays stay in the cache and deadlines lose little."""
 
 
 def grids(asked: Sequence[Asked]) -> list[Grid]:
-    """Return the grids of applications on some terms, from a cache of the last ones."""
+    """Return the grids of applications on given terms, from a cache of recent grids."""
     return _known.of(asked, _made)
 
 
 class _Ways(NamedTuple):
     """Configurations (R,), ordered by GPUs, span, clock and batch.
 
-    A level is a pair of GPUs and span; `below` (L, L) tells of each pair of levels whether the
+    A level is a pair of GPUs and span; `below` (L, L) tells for each pair of levels whether the
     second takes no more than the first.
     """
 
@@ -118,7 +119,7 @@ def _ways(shape: PoolShape, terms: Terms, minds_racks: bool) -> _Ways:
 
 
 def _levels(shape: PoolShape, counts: Sequence[int], minds_racks: bool) -> list[tuple[int, int]]:
-    """Return GPU counts and their spans; span rack is offered only where it is faster."""
+    """Return pairs of GPU count and span; span rack is offered only where it is faster."""
     rows = []
     for n in counts:
         if n <= shape.pool.gpus_per_node:
@@ -131,7 +132,7 @@ def _levels(shape: PoolShape, counts: Sequence[int], minds_racks: bool) -> list[
 
 
 def _made(asked: Sequence[Asked]) -> Iterator[tuple[Asked, Grid]]:
-    """Yield grids, made together for equal configurations that are all measured or all modelled."""
+    """Yield the grids, and compute those with equal configurations and kinds of models together."""
     alike = dict[tuple[PoolShape, Terms, bool, bool], list[Application]]()
     for of, terms in asked:
         alike.setdefault((of.shape, terms, of.minds_racks, of.tabular), []).append(of)
@@ -145,7 +146,7 @@ def _made(asked: Sequence[Asked]) -> Iterator[tuple[Asked, Grid]]:
 
 
 def _speeds(members: Sequence[Application], ways: _Ways) -> tuple[Floats, Floats]:
-    """Return (X, R) samples per second and watts."""
+    """Return the samples per second and the watts, (X, R) each."""
     shape = members[0].shape
     gpu_type = shape.pool.gpu_type
     at = Configuration(ways.gpus, ways.nodes, ways.batch, ways.clock, ways.racks)
@@ -166,7 +167,7 @@ def _speeds(members: Sequence[Application], ways: _Ways) -> tuple[Floats, Floats
 
 
 def _spread(shape: PoolShape, gpus: Floats) -> Mask:
-    """Return (K,) whether the nodes for a GPU count are more than its rate is promised for."""
+    """Return whether GPUs take more nodes than their rate is promised for, shape (K,)."""
     wide = [n for n in np.unique(gpus).tolist() if shape.spreads(int(n)) is not None]
     return np.isin(gpus, wide)
 
@@ -174,10 +175,10 @@ def _spread(shape: PoolShape, gpus: Floats) -> Mask:
 def _grids(
     shape: PoolShape, terms: Terms, ways: _Ways, speed: Floats, power_w: Floats
 ) -> Iterator[Grid]:
-    """Yield the grids of configurations with these speeds and watts (X, R).
+    """Yield the grids of configurations with the given speeds and watts (X, R).
 
-    Unless every clock has a row, each batch has only its fastest clock, among equally fast ones the
-    lowest.
+    If rows are pruned without regard to watts, each batch has only its fastest clock, and the
+    lowest among equally fast clocks.
     """
     batches = len(terms.batches)
     rows = np.ones((COLUMNS, *speed.shape))
@@ -201,7 +202,7 @@ def _grids(
 
 
 class RatedJob(NamedTuple):
-    """A job, by its number, in a pool with rates for it; if not `free` it runs as requested."""
+    """A job with its number, in a pool with rates for it; if not `free`, it runs as requested."""
 
     number: int
     job: Job
@@ -210,11 +211,11 @@ class RatedJob(NamedTuple):
 
 
 def rated_ways(told: Sequence[RatedJob], *, prune: bool, mind_power: bool) -> tuple[Rows, Floats]:
-    """Return (K,) the job of each row, and (COLUMNS, K) the rows, in the order of the tables.
+    """Return the job of each row (K,) and the rows (COLUMNS, K), in the order of the tables.
 
     A job may have every way within its limits that has a rate on the fewest nodes which hold the
-    GPUs; a job that is not free has its requested ways at full clock. `prune` drops rows that
-    others beat (`unbeaten`), by their watts too if `mind_power`.
+    GPUs; a job that is not free has only its requested ways at full clock. `prune` drops rows that
+    others beat (`unbeaten`), also by watts if `mind_power` is set.
     """
     if not told:
         return np.empty(0, dtype=np.int64), np.empty((COLUMNS, 0))

@@ -1,4 +1,4 @@
-"""The GPU counts that greedy elastic policies let a job climb, at full clock."""
+"""The ladders of GPU counts that a job climbs under greedy elastic policies, at full clock."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from ronda.instances.round import Round
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The GPU counts, ascending, at which one job has a speed in one pool; parallel columns.
+    """The ascending GPU counts at which one job has a speed in one pool, as parallel columns.
 
     `rate` is the expected work per second at full clock on the fewest nodes.
     """
@@ -30,9 +30,9 @@ class Ladder:
 
 
 class Homes:
-    """The pool of each job: its current one, or the one with most GPUs not yet promised.
+    """The choice of a pool for each job: its current pool, or the pool with the most GPUs left.
 
-    Policies made for one kind of GPU see each pool as a cluster of its own. Every job is promised
+    Policies made for one kind of GPU treat each pool as a cluster of its own. Every job reserves
     the fewest GPUs that it can run on.
     """
 
@@ -40,7 +40,7 @@ class Homes:
         self._left = [pool.gpus for pool in round.cluster.topology.pools]
 
     def choose(self, state: JobState, least: dict[int, int]) -> int | None:
-        """Return the job's pool, or None; `least` holds the fewest GPUs in each possible pool."""
+        """Return the job's pool or None; `least` maps possible pools to the job's fewest GPUs."""
         held = state.allocation.option.pool if state.allocation else None
         if held not in least:
             held = max(least, key=lambda pool: (self._left[pool], -pool), default=None)
@@ -58,8 +58,8 @@ def movable(round: Round) -> list[JobState]:
 def own_batch_ladders(round: Round, *, every: bool) -> list[Ladder]:
     """Return the ladders of all movable jobs at their own batch, in the order of submission.
 
-    Jobs that no pool suits are left out. With `every` a job may take any count within its limits,
-    otherwise those of `Application.sizes`. A rigid profile has its requested count only.
+    Jobs that no pool suits are left out. With `every`, a job may take any count within its limits,
+    otherwise only those of `Application.sizes`. A rigid profile has only its requested count.
     """
     homes, found = Homes(round), []
     for state in movable(round):
@@ -86,7 +86,7 @@ def _own_batch(of: Application, state: JobState, every: bool) -> Ladder:
 
 @lru_cache(maxsize=512)
 def _speeds(of: Application, sizes: Sequence[int], batch: float) -> tuple[tuple[int, ...], Floats]:
-    """Return the sizes with a speed, and samples per second (rigid: 1) at each."""
+    """Return the sizes that have a speed, and the samples per second (rigid: 1) at each."""
     shape, counts = of.shape, np.array(sizes, dtype=np.int64)
     nodes = -(-counts // shape.pool.gpus_per_node)
     gpu_type, far = shape.pool.gpu_type, Configuration(counts, nodes, batch, racks=shape.pool.racks)

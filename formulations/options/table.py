@@ -1,10 +1,10 @@
-"""All the ways to run the jobs of a round, as one table of parallel columns; and which are beaten.
+"""The options of the jobs of a round, as one table of parallel columns, and dominated options.
 
-An option is dominated if another one of the job in the pool has a rate at least as high with no
-more GPUs (and, where power matters, no more watts). No plan needs it: swapping it for the other one
-stays feasible and is worth as much, as long as values rise with the rate. Being in one rack is a
-restriction, so an option of span rack dominates none of another span; nor does one that crosses
-racks dominate it.
+An option is dominated if another option of the job in the pool has a rate at least as high with no
+more GPUs (and, where power matters, no more watts). No plan needs a dominated option: a plan with
+the other option in its place stays feasible and has at least the same value, as long as values rise
+with the rate. One rack is a restriction, so an option of span rack dominates no option of another
+span; nor does an option that crosses racks dominate it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,49 +25,50 @@ SPANS = ("node", "rack", "cluster")
 NODE, RACK, CLUSTER = range(len(SPANS))
 
 ANYWHERE, SEVERAL = -1, -2
-"""The racks of options that are not tied to one, and of current options in several."""
+"""The rack numbers of options that are not tied to a rack, and of current options in several."""
 
 COLUMNS, FLOATS_FROM = 8, 4
 POOL, GPUS, SPAN, WIDTH, CLOCK, BATCH, RATE, WATTS = range(COLUMNS)
-"""Rows of one float array, which is cheap to join; those before `FLOATS_FROM` are whole numbers.
-Those before `RATE` say how a job runs, the others what that gives."""
+"""The rows of one float array, which is cheap to join. Rows before `FLOATS_FROM` are integers.
+Rows before `RATE` say how a job runs; the others say how fast, and with how much power."""
 
 
 class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """The options of a round: the one language that every solver speaks.
+    """The options of a round, in the form that every solver reads.
 
-    Rows are sorted by job; the rows of job j are ``start[j]:start[j + 1]`` (possibly none).
-    Not to run is always possible and has no row.
+    Rows are sorted by job; the rows of job j are ``start[j]:start[j + 1]`` (possibly none). A job
+    may always stay idle, which has no row.
 
     Attributes
     ----------
     jobs
-        (J,) the live jobs, running ones first, as in ``round.jobs``.
+        The live jobs (J,), running ones first, as in ``round.jobs``.
     pools
-        (P,) the cluster's pools.
+        The cluster's pools (P,).
     start
-        (J + 1,) offsets of each job's rows.
+        The offsets of each job's rows, shape (J + 1,).
     job, pool, gpus, span, width
-        (K,) index of job and pool, GPUs, index into `SPANS`, models fused.
+        The indices of job and pool, the GPUs, the index into `SPANS`, and the number of fused
+        models, (K,) each.
     clock, batch
-        (K,) clock as a fraction of the maximum; global batch size.
+        The clock as a fraction of the maximum, and the global batch size, (K,) each.
     rate
-        (K,) expected work per second.
+        The expected work per second, shape (K,).
     power_w
-        (K,) watts of all the job's GPUs while it progresses.
+        The watts of all the job's GPUs while it progresses, shape (K,).
     current
-        (K,) whether the row is the current option of the job.
+        Whether the row is the current option of the job, shape (K,).
     must_run
-        (J,) whether the job may not be stopped or changed (its only row is the current one).
+        Whether the job may not be stopped or changed (its only row is the current one), (J,).
     minds_power
         Whether rows are kept for values that fall with watts, whatever the limits.
     own
-        The user's limits over these options, if any.
+        The user's limits on these options, if any.
     rack
-        (K,) the rack that each option must be in, or `ANYWHERE`, `SEVERAL`; None if no rule sees
-        it.
+        The rack (K,) that each option must be in, or `ANYWHERE`, `SEVERAL`; None if no rule reads
+        racks.
     node_rack
-        (N,) the rack of each node, where options have one; else None.
+        The rack of each node (N,), if options have racks; else None.
     """
 
     jobs: tuple[JobState, ...]
@@ -95,14 +96,14 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
 
     @cached_property
     def extra_w(self) -> Floats:
-        """(K,) the watts of each option beyond those of its GPUs idle; read-only."""
+        """The watts that each option draws beyond its idle GPUs, shape (K,), read-only."""
         idle_w = np.array([pool.gpu_type.idle_w for pool in self.pools])
         found = np.asarray(self.power_w - self.gpus * idle_w[self.pool])
         found.flags.writeable = False
         return found
 
     def worth(self, values: Floats, chosen: Rows) -> float:
-        """Return the values (K,) of rows together, -1 for none, less penalties of soft limits."""
+        """Return the sum of `values` (K,) of `chosen` rows (-1: none), less soft penalties."""
         rows = chosen[chosen >= 0]
         lost = 0.0 if self.own is None else self.own.lost(rows)
         return float(values[rows].sum()) - lost
@@ -114,7 +115,7 @@ def option(table: OptionTable, k: int) -> Option:
 
 
 def options(table: OptionTable, rows: Rows) -> list[Option]:
-    """Return rows as options (see `option`)."""
+    """Return the given rows as options (see `option`)."""
     t = table
     columns = (t.pool, t.gpus, t.span, t.width, t.clock, t.batch, t.rate, t.power_w)
     found = [
@@ -140,12 +141,12 @@ def options(table: OptionTable, rows: Rows) -> list[Option]:
 
 
 def running_rows(table: OptionTable) -> Rows:
-    """Return (J,) the current row of each job, -1 for jobs that wait."""
+    """Return the current row of each job, -1 for jobs that wait, shape (J,)."""
     return _by_job(table, table.current.nonzero()[0])
 
 
 def rows_of(table: OptionTable, plan: Plan) -> Rows:
-    """Return (J,) the rows that correspond to an earlier plan's options, -1 for those without one.
+    """Return the row of each job that matches its option in an earlier plan, or -1, shape (J,).
 
     Rates and powers may have changed since. Jobs that must run keep their only row.
     """
@@ -164,7 +165,7 @@ def rows_of(table: OptionTable, plan: Plan) -> Rows:
 
 
 def in_place(table: OptionTable, rows: Rows, given: Sequence[Allocation | None]) -> Mask:
-    """Return (n,) whether rows may be in the racks that each job is given, by its number."""
+    """Return whether each row may be in the rack of its job's allocation in `given`, shape (n,)."""
     if table.rack is None or table.node_rack is None:
         return np.ones(len(rows), dtype=bool)
     real = np.array([SEVERAL if a is None else rack_of(table.node_rack, a) for a in given], int)
@@ -172,7 +173,7 @@ def in_place(table: OptionTable, rows: Rows, given: Sequence[Allocation | None])
 
 
 def rack_of(node_rack: Rows, given: Allocation) -> int:
-    """Return the rack that an allocation is in, or `SEVERAL`."""
+    """Return the rack that holds an allocation, or `SEVERAL`."""
     racks = {int(node_rack[node]) for node, _ in given.placement}
     return racks.pop() if len(racks) == 1 else SEVERAL
 
@@ -189,14 +190,16 @@ def columns_of(options: Iterable[Option]) -> Floats:
 def runs_as(
     columns: Sequence[Rows | Floats] | Floats, way: Rows, job: Rows, held: Mapping[int, Option]
 ) -> Rows:
-    """Return which rows run their job as an option by number of the job says, ascending.
+    """Return the ascending rows that run their job in the same way as its option in `held`.
 
     Parameters
     ----------
     columns
-        Pool, GPUs, span, width, clock and batch of ways to run jobs.
+        The pool, GPUs, span, width, clock and batch of ways to run jobs.
     way, job
-        (K,) which of the ways each row is, and whose it is.
+        The way and the job of each row, (K,) each.
+    held
+        The options by the number of the job.
     """
     if not held:
         return np.empty(0, dtype=np.int64)
@@ -217,22 +220,23 @@ def _by_job(table: OptionTable, rows: Rows) -> Rows:
 def rivals(
     speed: Floats, batch: Rows, batches: int, level: Rows, below: Mask, power_w: Floats
 ) -> Floats:
-    """Return (2, B, R) the speed of the fastest rows of each batch that cost no more than each row.
+    """Return the speeds of the fastest rivals in each batch, the rows that cost no more, (2, B, R).
 
-    An option is dominated if one of them gives as much work. They are known without the job, which
-    only says how much work a sample of each batch is. Among options that are equal in all, the
-    first is kept: so rows of the second kind, equally dear and later, must give more. 0 stands for
-    no such row.
+    An option is dominated if one of its rivals gives as much work. Rivals do not depend on the job,
+    which only determines the work per sample of each batch. Among equal options the first is kept.
+    So there are two kinds of rivals: those of the second kind cost the same and come later, and
+    must give more work. 0 stands for no rival.
 
     Parameters
     ----------
     speed, power_w
-        (R,) samples per second of rows, and watts: all 0 where they do not matter.
+        The samples per second and the watts of rows, (R,) each; all watts are 0 where they do not
+        matter.
     batch, batches
-        (R,) the batch of each row by its number, and the number of batches.
+        The index of the batch of each row (R,), and the number of batches.
     level, below
-        (R,) the number of the level of each row, that is of all that it takes but watts,
-        ascending; and (L, L) whether a level (second) takes no more of anything than another.
+        The ascending number of the level (R,) of each row, which stands for all that the row takes
+        except watts, and whether the second level takes no more of anything than the first, (L, L).
     """
     dear = below[level[:, None], level] & (power_w <= power_w[:, None])  # [r, i] i costs no more
     later = (
@@ -248,24 +252,25 @@ def rivals(
 
 
 PAIRS, BLOCK = 2**18, 256
-"""Pairs of options compared at once, about, and rows of one group: arrays stay in the cache."""
+"""The approximate number of pairs of options compared at once, and the number of rows of a group
+in a block, so that arrays stay in the cache."""
 
 
 def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
     """Return whether no other option of the same group beats an option, shape (K,).
 
-    An option is beaten by one of its group that has at least its value and costs no more of
-    anything; of equal ones the first is kept. In the order of all these, an option comes after
-    those that beat it.
+    An option is beaten by another option of its group that has at least its value and costs no more
+    of anything; of equal options the first is kept. The options are sorted by costs and value, so
+    that an option comes after those that beat it.
 
     Parameters
     ----------
     group
-        (K,) options are compared within a group; equal numbers need not be adjacent.
+        The number of each option's group, shape (K,); equal numbers need not be adjacent.
     value
-        (K,) the value of each.
+        The value of each option, shape (K,).
     costs
-        (R, K) the use of every resource by each.
+        The use of every resource by each option, shape (R, K).
     """
     bad = np.concatenate([costs, -value[None]])
     order = np.lexsort((*bad[::-1], group))

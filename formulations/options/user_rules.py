@@ -1,8 +1,8 @@
 """The rows and terms that the user's rules return for the options of a round.
 
 A rule is a function of a round and its `OptionTable`. It returns a `Limit`, a `Term`, or several of
-them; `ronda.solvers.rules` asks it. All limits of a round are its `OwnRows`, a part of the table,
-so that whatever reads the table minds them.
+them; `ronda.solvers.rules` calls it. The limits of all rules are the `OwnRows` of the table, so
+that every reader of the table respects them.
 """
 
 from dataclasses import dataclass
@@ -13,32 +13,32 @@ from numpy.typing import ArrayLike
 from ronda.instances.arrays import Floats, Mask, Rows
 
 RULE = "rule"
-"""The name of limits, as in ``rule[name]``, and the code of a plan's violation of one."""
+"""The family of limits, as in ``rule[name]``, and the code of a violation of such a limit."""
 
 LEAST, EQUAL = ">=", "=="
 SENSES = ("<=", LEAST, EQUAL)
 
 ROUNDED = 1e-6
-"""The excess over a limit that counts as rounding of solvers, as a share of the terms."""
+"""The excess over a limit that counts as the rounding of solvers, as a share of the terms."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limit:
-    """A row of a rule: chosen options have together at most, or at least, some amount.
+    """A row of a rule, which limits the total amount of the chosen options.
 
     Parameters
     ----------
     coefficients
-        (K,) the amount of each option of the table.
+        The amount of each option of the table, shape (K,).
     sense
         ``<=``, ``>=`` or ``==``.
     limit
         The right-hand side.
     name
-        Prices, conflicts and models call it ``rule[name]``; empty for the name of the rule.
+        The name in prices, conflicts and models, ``rule[name]``; if empty, the name of the rule.
     penalty
-        The cost of a unit beyond the limit, in the objective: the limit is soft then. None for a
-        limit that is never exceeded.
+        The cost of a unit beyond a soft limit, in the objective; None for a limit that is never
+        exceeded.
     """
 
     coefficients: ArrayLike
@@ -50,7 +50,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """A term of a rule in the objective: (K,) an additional value of each chosen option."""
+    """A term of a rule in the objective, with an additional value for each option, shape (K,)."""
 
     coefficients: ArrayLike
 
@@ -59,8 +59,8 @@ class Term:
 class OwnRows:
     """The limits of all rules over K options: Σ_k use_rk x_k − s_r ≤ capacity_r, s_r ≥ 0.
 
-    ``use`` is (R, K), ``capacity`` (R,); ``penalty`` (R,) is the cost of a unit of s_r, infinite
-    where s_r is 0. Limits from below are turned round where ``turned`` (R,) is true.
+    ``use`` has shape (R, K) and ``capacity`` (R,). ``penalty`` (R,) is the cost of a unit of s_r,
+    infinite where s_r is 0. ``turned`` (R,) is true for lower limits, which have changed signs.
     """
 
     names: tuple[str, ...]
@@ -71,7 +71,7 @@ class OwnRows:
 
     @property
     def soft(self) -> list[int]:
-        """The numbers of the rows that may be exceeded at a price."""
+        """The indices of the soft rows, which may be exceeded at a price."""
         found: list[int] = np.flatnonzero(np.isfinite(self.penalty)).tolist()
         return found
 
@@ -87,23 +87,23 @@ class OwnRows:
         return OwnRows(names, use, capacity, penalty, self.turned[kept])
 
     def excess(self, rows: Rows) -> Floats:
-        """Return (R,) the excess of options over each limit, 0 where it is rounding."""
+        """Return the excess of options over each limit, 0 if it is rounding, shape (R,)."""
         use = self.use[:, rows]
         over = use.sum(axis=1) - self.capacity
         rounding = ROUNDED * (np.abs(self.capacity) + np.abs(use).sum(axis=1))
         return np.where(over > rounding, over, 0.0)
 
     def broken(self, rows: Rows) -> Floats:
-        """Return (R,) the excess of options over each hard limit, 0 for soft ones."""
+        """Return the excess of options over each hard limit, 0 for soft limits, shape (R,)."""
         return np.where(np.isinf(self.penalty), self.excess(rows), 0.0)
 
     def lost(self, rows: Rows) -> float:
-        """Return the penalties for the excess of options over soft limits."""
+        """Return the total penalty for the excess of options over soft limits."""
         over = self.excess(rows)[self.soft]
         return float(over @ self.penalty[self.soft])
 
     def words(self, r: int, rows: Rows) -> str:
-        """Return the amount that options have of a limit, and the limit, in words."""
+        """Return a text with the amount that options have in limit r, and the limit."""
         sign, most = (-1, "at least") if self.turned[r] else (1, "at most")
         has, limit = sign * self.use[r, rows].sum() + 0.0, sign * self.capacity[r]  # no -0
         return f"{has:g}, {most} {limit:g}"

@@ -1,7 +1,7 @@
-"""The nodes of jobs: blocks, whole nodes, racks, few moves, and the reasons why a job has no room.
+"""The placement of jobs on nodes with few moves, and the reasons why a job has no room.
 
-The options of jobs are chosen before (`ronda.solvers.decision`); the model of options and nodes
-together is in `ronda.formulations.positions`.
+`ronda.solvers.decision` chooses the options of jobs first; `ronda.formulations.positions` has a
+joint model of options and nodes.
 """
 
 from ronda.formulations.placement.nodes import (

@@ -1,12 +1,12 @@
-"""Free GPUs of the nodes of one pool, blocks there that may still be moved, and what jobs ask.
+"""The free GPUs of the nodes of one pool, its movable blocks, and the requests of jobs.
 
-Nodes are numbered 0, 1, … within the pool; a set of nodes is the bits of one integer, which is
-quick to cut, to join and to search (`bits` and what stands next to them). What it costs to clear a
-node depends on its free GPUs and the sizes of its soft blocks alone: at most 177 kinds of nodes of
-8 GPUs, however many the nodes.
+Nodes are numbered 0, 1, … within the pool. A set of nodes is one integer, whose bits are node
+numbers; such sets are quick to intersect, to join and to search (`bits` and the functions after
+it). The cost to clear a node depends only on its free GPUs and the sizes of its soft blocks, so
+nodes of 8 GPUs have at most 177 kinds, whatever their number.
 
-Rigid jobs take free GPUs in one of two orders, each as a published simulator does it: `consolidate`
-is the placer of the Helios artifact (SC'21, section 2.2), for FIFO, SJF and SRTF; `most_free` that
+Rigid jobs take free GPUs in one of two orders, each from a published simulator. `consolidate` is
+the placer of the Helios artifact (SC'21, section 2.2), for FIFO, SJF and SRTF; `most_free` is that
 of the Pollux artifact (OSDI 2021), for Tiresias and Optimus.
 """
 
@@ -24,7 +24,7 @@ from ronda.instances.cluster import Cluster, Topology
 from ronda.instances.models.cache import per_record
 
 _STRIDE = 1024
-"""Length of the parts in which a large set is searched, so that time grows with its numbers."""
+"""The number of bits in a part of a set that is searched at once, to keep large sets fast."""
 
 _PART = (1 << _STRIDE) - 1
 
@@ -51,7 +51,7 @@ def lowest_bit(mask: int) -> int:
 
 
 def bits_of(numbers: Iterable[int]) -> int:
-    """Return the set of some numbers."""
+    """Return the set of the given numbers."""
     mask = 0
     for number in numbers:
         mask |= 1 << number
@@ -68,7 +68,7 @@ def lowest_bits(mask: int, count: int) -> int:
 
 
 def positions_by(values: Sequence[int], keys: Iterable[int]) -> dict[int, int]:
-    """Return for each key the set of positions in `values` where it stands."""
+    """Return for each key the set of its positions in `values`."""
     masks = dict.fromkeys(keys, 0)
     for position, value in enumerate(values):
         masks[value] |= 1 << position
@@ -76,13 +76,14 @@ def positions_by(values: Sequence[int], keys: Iterable[int]) -> dict[int, int]:
 
 
 Kind = tuple[int, tuple[int, ...]]
-"""Free GPUs of a node and the sizes of its soft blocks, ascending."""
+"""The number of free GPUs of a node, and the ascending sizes of its soft blocks."""
 
 
 class SoftBlocks:
-    """The soft blocks of the nodes of a pool: `on` has, by node with any, the GPUs by job.
+    """The soft blocks of the nodes of a pool, which larger blocks may push out.
 
-    The list of free GPUs belongs to the caller, who says by `touch` where it changes.
+    `on` maps each node with soft blocks to the GPUs of each job there. The list of free GPUs
+    belongs to the caller, who calls `touch` for changed nodes.
     """
 
     __slots__ = ("_free", "_kind", "_nodes", "_stale", "on")
@@ -95,7 +96,7 @@ class SoftBlocks:
         self._stale: set[int] = set()
 
     def copy(self, free: list[int]) -> Self:
-        """Return an independent copy over another list of free GPUs, equal to this one's."""
+        """Return an independent copy that reads the list `free`, which has the same numbers."""
         twin = type(self)(free)
         twin.on = {node: dict(blocks) for node, blocks in self.on.items()}
         twin._kind, twin._nodes = dict(self._kind), dict(self._nodes)
@@ -103,7 +104,7 @@ class SoftBlocks:
         return twin
 
     def touch(self, node: int) -> None:
-        """Take note that the free GPUs of a node with soft blocks have changed."""
+        """Record that the free GPUs of a node with soft blocks have changed."""
         self._stale.add(node)
 
     def add(self, job: int, node: int, gpus: int) -> None:
@@ -121,7 +122,7 @@ class SoftBlocks:
         return gpus
 
     def kinds(self) -> Iterable[tuple[Kind, int]]:
-        """Return the kinds of nodes that there are, each with the set of its nodes."""
+        """Return the kinds of nodes with soft blocks, each with the set of its nodes."""
         for node in self._stale:
             bit = 1 << node
             before = self._kind.pop(node, None)
@@ -138,10 +139,10 @@ class SoftBlocks:
         return self._nodes.items()
 
     def cheapest(self, gpus: int, among: int) -> tuple[int, list[int]] | None:
-        """Return the node where the fewest blocks must go to make room, and their jobs; or None.
+        """Return the node where the fewest blocks must go to make room, and the jobs of the blocks.
 
-        Ties go to the fewest GPUs pushed out, then to the lowest node. No node of `among` has the
-        GPUs free already.
+        Return None if no node can make room. Ties go to the fewest GPUs pushed out, then to the
+        lowest node. No node of `among` has enough free GPUs already.
         """
         least: tuple[int, int] | None = None
         cheapest = 0
@@ -161,7 +162,7 @@ class SoftBlocks:
 
 @lru_cache(maxsize=1 << 14)
 def _cost(sizes: tuple[int, ...], need: int) -> tuple[int, int] | None:
-    """Return how many blocks, and of how many GPUs, free `need` GPUs; None if all do not."""
+    """Return how many blocks free `need` GPUs, and their GPUs; None if all are too few."""
     if sum(sizes) < need:
         return None
     picks = fewest(sizes, need)
@@ -171,8 +172,8 @@ def _cost(sizes: tuple[int, ...], need: int) -> tuple[int, int] | None:
 def fewest(sizes: tuple[int, ...], need: int) -> list[int]:
     """Return the positions of few blocks (ascending sizes) that hold at least `need` GPUs.
 
-    The smallest block that alone suffices, otherwise the largest and so on with the rest: for
-    powers of two this is the smallest number of blocks.
+    Take the smallest block that is enough alone, otherwise the largest block, and repeat for the
+    rest. For powers of two this gives the fewest blocks.
     """
     left = list(range(len(sizes)))
     chosen = []
@@ -185,18 +186,18 @@ def fewest(sizes: tuple[int, ...], need: int) -> list[int]:
 
 
 Placement = tuple[tuple[int, int], ...]
-"""Pairs (index of a node in the cluster, GPUs there)."""
+"""Pairs of a node's index in the cluster and the GPUs there."""
 
 Piece = tuple[int, int]
-"""Node (position in the pool) and GPUs there."""
+"""A node, by its position in the pool, and the GPUs there."""
 
 
 class FreeList:
-    """Free GPUs of the nodes of one pool, all free at first.
+    """The free GPUs of the nodes of one pool, all free at first.
 
-    `size` are the GPUs of each node, `nodes` its indices in the cluster (None: 0, 1, 2, …),
-    `position` the reverse. `whole` is the largest size, `total` the free GPUs of all, and
-    `levels[f]` the set of nodes with exactly f free GPUs.
+    `size` are the GPUs of each node, and `nodes` their indices in the cluster (None: 0, 1, 2, …);
+    `position` is the inverse of `nodes`. `whole` is the largest size, `total` is the number of free
+    GPUs on all nodes, and `levels[f]` is the set of nodes with exactly f free GPUs.
     """
 
     def __init__(self, size: Sequence[int], nodes: Sequence[int] | None = None) -> None:
@@ -216,12 +217,12 @@ class FreeList:
         return twin
 
     def take(self, placement: Iterable[tuple[int, int]]) -> None:
-        """Use the GPUs of a placement (negative: free them); ValueError if a node has fewer."""
+        """Take the GPUs of a placement (negative: free them); ValueError if a node has too few."""
         for node, gpus in placement:
             self._shift(self.position[node], -gpus)
 
     def best_fit(self, gpus: int, among: int = -1) -> int | None:
-        """Return the fullest node of a set (all: -1) with `gpus` free (ties: lowest), or None."""
+        """Return the fullest node of `among` (all: -1) with `gpus` free or None; ties: lowest."""
         levels = self.levels
         for level in range(gpus, self.whole + 1):
             mask = levels[level] & among
@@ -230,7 +231,7 @@ class FreeList:
         return None
 
     def emptiest_first(self) -> Iterator[tuple[int, int]]:
-        """Yield nodes with free GPUs and their number, in descending order (ties: lowest node)."""
+        """Yield nodes and their numbers of free GPUs, the most first (ties: lowest node)."""
         for level in range(self.whole, 0, -1):
             for node in bits(self.levels[level]):
                 yield node, level
@@ -254,9 +255,9 @@ class FreeList:
 def consolidate(nodes: FreeList, gpus: int) -> Placement | None:
     """Return the nodes of a job by best fit, or None if it must wait.
 
-    Up to a node: the fullest node that still fits (ties: lowest index). More: completely free
-    nodes, lowest indices first, and the remainder on the next node in descending order of free
-    GPUs.
+    A job of at most one node gets the fullest node that still has room (ties: lowest index). A
+    larger job gets completely free nodes, lowest indices first, and its remainder goes to the next
+    node in descending order of free GPUs.
     """
     if gpus > nodes.total:
         return None
@@ -276,7 +277,7 @@ def consolidate(nodes: FreeList, gpus: int) -> Placement | None:
 
 
 def most_free(nodes: FreeList, gpus: int) -> Placement | None:
-    """Return the nodes of a job, ascending, the emptiest first (ties: lowest index), or None."""
+    """Return the ascending nodes of a job, chosen emptiest first (ties: lowest index), or None."""
     if gpus > nodes.total:
         return None
     placement, left = [], gpus
@@ -292,11 +293,11 @@ def most_free(nodes: FreeList, gpus: int) -> Placement | None:
 class PoolNodes(FreeList):
     """The nodes of a pool while all its jobs are placed, awake and empty at first.
 
-    Blocks that may still be moved are *soft*: they use GPUs, but a larger block may push them out.
-    `kind` and `rack` are indices by node, `kinds` and `racks` the sets of nodes by these: nodes of
-    a kind have as many GPUs and draw as much, and share a rack if the cluster caps racks. `sized`
-    is the set of nodes by number of GPUs. `awake` nodes are used before those that sleep; only
-    `usable` ones are open to jobs.
+    Blocks that may still move are *soft*: they use GPUs, but a larger block may push them out.
+    `kind` and `rack` are the kind and the rack of each node, and `kinds` and `racks` the sets of
+    nodes of each. Nodes of a kind have the same number of GPUs and the same power, and share a rack
+    if the cluster caps racks. `sized` maps a number of GPUs to the set of nodes with it. `awake`
+    nodes are used before sleeping ones; only `usable` nodes are open to jobs.
     """
 
     def __init__(self, cluster: Cluster, pool: int) -> None:
@@ -336,13 +337,13 @@ class PoolNodes(FreeList):
         return self.empty ^ (1 << len(self.nodes)) - 1
 
     def in_cluster(self, among: int) -> int:
-        """Return a set of the pool's nodes as a set of cluster indices."""
+        """Return the set `among` of the pool's nodes as a set of cluster indices."""
         if self._contiguous:
             return among << self.nodes[0]
         return bits_of(self.nodes[node] for node in bits(among))
 
     def in_pool(self, cluster: int) -> int:
-        """Return a set of cluster indices, all in this pool, as a set of the pool's nodes."""
+        """Return a set of cluster indices, all in the pool, as a set of the pool's nodes."""
         if self._contiguous:
             return cluster >> self.nodes[0]
         return bits_of(node for node, index in enumerate(self.nodes) if cluster >> index & 1)
@@ -355,28 +356,28 @@ class PoolNodes(FreeList):
         return sizes[-1] >= rest
 
     def fewest_nodes(self, gpus: int) -> int:
-        """Return how few nodes of the empty pool hold this number of GPUs."""
+        """Return the fewest nodes of the empty pool that hold the given number of GPUs."""
         return min(bisect_left(self._together, gpus) + 1, len(self.size))
 
     def put(self, node: int, gpus: int) -> None:
-        """Use GPUs of a node for good; negative: free them."""
+        """Take GPUs of a node for good, or free them if `gpus` is negative."""
         self._shift(node, -gpus)
         if node in self.soft.on:
             self.soft.touch(node)
 
     def put_soft(self, job: int, node: int, gpus: int) -> None:
-        """Use GPUs of a node for a block of `job` that larger blocks may push out."""
+        """Take GPUs of a node for a block of `job` that larger blocks may push out."""
         self._shift(node, -gpus)
         self.soft.add(job, node, gpus)
 
     def push_out(self, job: int, node: int) -> int:
-        """Remove a soft block and return its GPUs."""
+        """Push out a soft block and return its GPUs."""
         gpus = self.soft.remove(job, node)
         self._shift(node, gpus)
         return gpus
 
     def put_all(self, among: int, level: int, gpus: int) -> list[int]:
-        """Use GPUs for good of each node of a set, all with `level` free; return the nodes."""
+        """Take GPUs for good on each node of a set, all with `level` free, and return the nodes."""
         nodes = list(bits(among))
         for node in nodes:
             self.free[node] = level - gpus
@@ -388,10 +389,10 @@ class PoolNodes(FreeList):
         return nodes
 
     def put_best_fit(self, gpus: int, count: int) -> list[int]:
-        """Use up to `count` times `gpus` GPUs of nodes for good and return where, in turn.
+        """Take `gpus` GPUs up to `count` times for good, and return the node of each in turn.
 
-        Every time the best fit of nodes in use, else of awake ones, else of all. A node that has
-        been chosen stays the fullest one as long as it has room.
+        Each time, take the best fit among nodes in use, else among awake nodes, else among all. A
+        chosen node stays the fullest as long as it has room.
         """
         chosen: list[int] = []
         for group in (self.busy, self.awake, self.usable):
@@ -417,9 +418,8 @@ class PoolNodes(FreeList):
     def spread(self, among: int, count: int, *, one_rack: bool = False) -> int | None:
         """Return `count` nodes of the set `among` in as few racks as possible, or None.
 
-        If one rack suffices, the one with the fewest nodes to spare gives them. Otherwise the
-        fullest supplies are used up first, and the last rack is again the one with the fewest to
-        spare.
+        If one rack is enough, take the rack with the fewest nodes to spare. Otherwise use up the
+        racks with the most nodes first, and again end with the rack that has the fewest to spare.
         """
         if among.bit_count() < count:
             return None
@@ -450,8 +450,9 @@ class PoolNodes(FreeList):
 class PoolRequest(NamedTuple):
     """A job that wants GPUs of the pool; its rank `order`, 0 for the most important, is its key.
 
-    `extra_w` are watts per GPU beyond idle power, `held` is where it runs now if it would like to
-    stay there (`pinned`: it must), `rack` where a job of span "rack" would like to be (-1: any).
+    `extra_w` are the watts per GPU beyond idle power. `held` are the pieces on which the job runs
+    now, if it prefers to stay there; if it is `pinned`, it must stay. `rack` is the rack that a job
+    of span "rack" prefers (-1: any).
     """
 
     order: int
@@ -463,7 +464,7 @@ class PoolRequest(NamedTuple):
     rack: int = -1
 
     def is_regular(self, whole: int) -> bool:
-        """Return whether it holds full nodes of `whole` GPUs and at most one smaller block."""
+        """Return whether the job holds full nodes of `whole` GPUs and at most one smaller block."""
         if len(self.held) == 1:
             return self.held[0][1] == self.gpus <= whole
         count, rest = divmod(self.gpus, whole)
@@ -474,7 +475,7 @@ class PoolRequest(NamedTuple):
 
 
 def pool_nodes(cluster: Cluster, pool: int, asleep: Sequence[int]) -> PoolNodes:
-    """Return the empty nodes of a pool, indexed once for each cluster: change a copy only."""
+    """Return the empty nodes of a pool, remembered per cluster; callers may change only a copy."""
     topology = cluster.topology
     indexed = _indexed(cluster, pool)
     if not asleep:
@@ -494,20 +495,20 @@ def _indexed(cluster: Cluster, pool: int) -> PoolNodes:
 
 @per_record(maxsize=8)
 def free_lists(cluster: Cluster) -> list[FreeList]:
-    """Return all nodes of each pool free, indexed once for each cluster: change copies only."""
+    """Return the free nodes of each pool, remembered per cluster; callers must copy to change."""
     topology = cluster.topology
     pools = [_members(topology, pool) for pool in range(len(topology.pools))]
     return [FreeList(topology.node_gpus[nodes].tolist(), nodes.tolist()) for nodes in pools]
 
 
 def _members(topology: Topology, pool: int) -> NDArray[np.intp]:
-    """Return the nodes of a pool that are in service, ascending; all of it if none is."""
+    """Return the ascending nodes of a pool in service, or all its nodes if none is."""
     up = np.flatnonzero(topology.in_service(pool))
     return up if len(up) else np.flatnonzero(topology.node_pool == pool)
 
 
 def _kinds(cluster: Cluster, nodes: NDArray[np.intp]) -> list[int]:
-    """Return the index of each node's kind: GPUs, watts, and the rack where racks are capped."""
+    """Return each node's kind, which is its GPUs and watts, and its rack where racks have caps."""
     topology = cluster.topology
     columns = [topology.node_gpus, topology.awake_w, topology.sleep_w, topology.waking_w]
     if capped(cluster):

@@ -1,27 +1,27 @@
-"""Packing the jobs of one pool onto its nodes with few moves: the combinatorial repack.
+"""The packing of the jobs of one pool onto its nodes with few moves, the combinatorial repack.
 
 Every job is cut into whole nodes and at most one *block* smaller than a node. Whole nodes come
-first, empty ones or those that are emptied most easily (`nodes_to_fill`), then blocks in descending
-order of size. Running jobs stay in place unless a larger piece needs the room; then the fewest
-blocks are pushed out, and they are placed again in their turn.
+first, and take nodes that are empty or easiest to empty (`nodes_to_fill`). Blocks follow in
+descending order of size. Running jobs stay in place unless a larger piece needs the room. In that
+case the fewest blocks are pushed out, and are placed again in their turn.
 
 **Theorem** (powers of two in descending order never fragment). Let all nodes have M GPUs, and let
 every block size divide every larger one and M (powers of two do, if M is one). If no job is pinned
 and the jobs need no more GPUs than there are, the repack places every job.
 
 *Proof.* Consider the moment when a piece of s GPUs is placed, and count only firm pieces. They
-were placed earlier and are no smaller, so s divides each of their sizes, and s divides M; hence
-the GPUs that a node has left next to its firm pieces are a multiple of s. If no node had s of them
-left, all would have 0 left: firm pieces would fill the pool, and the jobs, this piece included,
-would need more GPUs than there are. So some node has room for s next to its firm pieces, and soft
-blocks in the way are smaller and not placed for good: they can be pushed out. A pushed block is
+were placed earlier and are no smaller, so s divides each of their sizes, and s divides M. Hence
+each node has a multiple of s GPUs left next to its firm pieces. If no node had s GPUs left, all
+would have 0 left. Firm pieces would fill the pool, and the jobs, with the new piece, would need
+more GPUs than there are. So some node has room for s next to its firm pieces. Soft blocks in the
+way are smaller and not placed for good, so they can be pushed out. A block that is pushed out is
 smaller than s, so its turn is still to come, and the argument holds for it too. ∎
 (Coffman, Garey and Johnson 1987 show the same for first-fit decreasing bin packing with divisible
 item sizes.)
 
 If nothing is pushed out, the same argument with fixed blocks in place of firm pieces shows that
-blocks of divisible sizes find room in place whenever any way to place them exists: a node with f
-free GPUs holds floor(f/s) more blocks of size s wherever the larger ones went.
+blocks of divisible sizes find room without moves whenever there is any way to place them. A node
+with f free GPUs holds floor(f/s) more blocks of size s wherever the larger blocks went.
 """
 
 from bisect import bisect_left
@@ -46,11 +46,11 @@ from ronda.formulations.placement.rack_power import RackPower
 from ronda.instances.clock import checkpoint, watched
 
 _GPU = 1 << 20
-"""The weight of a GPU that stays, where that of a job is 1: more than any number of jobs."""
+"""The weight of a GPU that stays, more than any number of jobs, which have weight 1 each."""
 
 
 class WaitingBlock(NamedTuple):
-    """The part of a job that does not fill a node; `near` are the preferred racks' nodes."""
+    """The part of a job that does not fill a node; `near` are the nodes of preferred racks."""
 
     request: PoolRequest
     gpus: int
@@ -59,9 +59,10 @@ class WaitingBlock(NamedTuple):
 
 
 class Packing:
-    """One attempt to place jobs on the empty `nodes` of a pool, which changes these and `power`.
+    """One attempt to place jobs on the empty `nodes` of a pool, which changes `nodes` and `power`.
 
-    `at` has the pieces of each placed job by its order, `failed` the orders of jobs without room.
+    `at` maps the order of each placed job to its pieces; `failed` are the orders of jobs without
+    room.
     """
 
     def __init__(self, nodes: PoolNodes, power: RackPower | None = None) -> None:
@@ -76,9 +77,9 @@ class Packing:
         self._tied: defaultdict[int, list[WaitingBlock]] = defaultdict(list)
 
     def run(self, requests: list[PoolRequest], *, scratch: bool = False) -> bool:
-        """Place all requests (in order of importance) as the module describes; False if one fails.
+        """Place all requests, in order of importance, and return False if one fails.
 
-        With `scratch` all blocks are placed again, and only whole nodes and pinned jobs stay.
+        With `scratch`, all blocks are placed again, and only whole nodes and pinned jobs stay.
         """
         whole, wide = self.nodes.whole, []
         for request in watched(requests):
@@ -107,7 +108,7 @@ class Packing:
         return True
 
     def add(self, request: PoolRequest) -> None:
-        """Place one more request without moving anything, if there is room."""
+        """Place one more request without any move, if there is room."""
         if request.held and self._can_stay(request):
             self.at[request.order] = []
             for node, gpus in request.held:
@@ -120,7 +121,7 @@ class Packing:
     # -- running jobs -------------------------------------------------------------------------
 
     def _hold(self, request: PoolRequest, scratch: bool) -> bool:
-        """Leave a running job in place, its block soft; return False if it must be placed again."""
+        """Keep a running job in place, with a soft block; return False if it must move."""
         nodes, order, stays = self.nodes, request.order, list(request.held)
         regular = request.is_regular(nodes.whole)
         if not request.pinned:
@@ -207,7 +208,7 @@ class Packing:
         return WaitingBlock(request, gpus, near, within)
 
     def _settle_all(self, size: int) -> None:
-        """Place all blocks of a size in the order of importance, until one finds no room."""
+        """Place all blocks of a size in order of importance, until one finds no room."""
         loose = sorted(self._loose.pop(size, ()), key=_order)
         done = 0
         for block in sorted(self._tied.pop(size, ()), key=lambda b: b.request.order):
@@ -220,7 +221,7 @@ class Packing:
         self._settle_loose(size, loose[done:])
 
     def _settle_loose(self, size: int, requests: list[PoolRequest]) -> None:
-        """Place blocks that may go anywhere; without caps, all that have room at once."""
+        """Place blocks that may go anywhere; without power caps, place them together."""
         nodes = self.nodes.put_best_fit(size, len(requests)) if self.power is None else []
         for request, node in zip(requests, nodes, strict=False):
             self.at[request.order].append((node, size))
@@ -230,7 +231,7 @@ class Packing:
             self._settle(WaitingBlock(request, size, 0, self.nodes.usable), push=True)
 
     def _settle(self, block: WaitingBlock, *, push: bool) -> None:
-        """Place a block: best fit on nodes in use, on awake ones, on any, or else by pushing."""
+        """Place a block by best fit on nodes in use, awake or any, or else push blocks out."""
         checkpoint()
         nodes, request, near = self.nodes, block.request, block.near
         allowed = nodes.usable & block.allowed & self._power_mask(request, block.gpus)
@@ -272,7 +273,7 @@ class Packing:
         return self.nodes.in_pool(self.power.allowed(among, request.extra_w * gpus, count))
 
     def _can_stay(self, request: PoolRequest) -> bool:
-        """Return whether a running job's GPUs are still free, and the watts for them."""
+        """Return whether the GPUs of a running job, and the watts for them, are still free."""
         nodes = self.nodes
         if any(
             nodes.free[node] < gpus or not nodes.usable >> node & 1 for node, gpus in request.held
@@ -292,7 +293,7 @@ _order = attrgetter("order")
 def nodes_to_fill(
     nodes: PoolNodes, request: PoolRequest, count: int, allowed: int, *, push: bool
 ) -> list[int] | None:
-    """Return `count` of the largest nodes for a job, in its preferred rack if that has room."""
+    """Return `count` of the largest nodes for a job, in its preferred rack if there is room."""
     wished = nodes.racks.get(request.rack, 0)
     chosen = _among(nodes, request, count, allowed & wished, push=push) if wished else None
     return chosen if chosen is not None else _among(nodes, request, count, allowed, push=push)
@@ -301,9 +302,9 @@ def nodes_to_fill(
 def mixed_nodes(
     nodes: PoolNodes, request: PoolRequest, fewest: int, allowed: int, *, push: bool
 ) -> list[int] | None:
-    """Return `fewest` empty nodes, largest first, for a job that the largest cannot hold.
+    """Return `fewest` empty nodes, largest first, for a job that the largest nodes cannot hold.
 
-    None if they do not suffice: the job's rate is promised for the fewest nodes.
+    Return None if these are too few, as the job's rate is promised for the fewest nodes.
     """
     able: dict[tuple[int, int], int] = {}
     for (size, blocks, _), mask in _emptiable(nodes, push=push).items():
@@ -319,7 +320,7 @@ def mixed_nodes(
 def _among(
     nodes: PoolNodes, request: PoolRequest, count: int, allowed: int, *, push: bool
 ) -> list[int] | None:
-    """Return nodes to take completely: empty and awake, else empty, else soon emptied."""
+    """Return nodes to take completely, first empty and awake, then empty, then easy to empty."""
     empty = nodes.levels[nodes.whole] & allowed
     one_rack = request.span == "rack"
     roomy = empty
@@ -338,7 +339,7 @@ def _among(
 
 
 def _racks_with_room(nodes: PoolNodes, request: PoolRequest, empty: int, count: int) -> int:
-    """Return the nodes of racks that could also take the remaining block."""
+    """Return the nodes in racks that could also take the remaining block."""
     part_used = 0
     for free in range(request.gpus % nodes.whole, nodes.whole):
         part_used |= nodes.levels[free]
@@ -353,7 +354,7 @@ def _racks_with_room(nodes: PoolNodes, request: PoolRequest, empty: int, count: 
 def easiest_to_empty(nodes: PoolNodes, count: int, groups: Iterable[int]) -> list[int] | None:
     """Return `count` of the largest nodes in one group that the fewest moves empty, or None.
 
-    Nodes with fewer soft blocks come first, then those with fewer GPUs in use, then the lowest.
+    Nodes with fewer soft blocks come first, then nodes with fewer GPUs in use, then lower numbers.
     """
     able = _emptiable(nodes, push=True)
     ordered = [mask for (size, _, _), mask in sorted(able.items()) if size == nodes.whole]
@@ -369,7 +370,7 @@ def easiest_to_empty(nodes: PoolNodes, count: int, groups: Iterable[int]) -> lis
 def _emptiable(nodes: PoolNodes, *, push: bool) -> Mapping[tuple[int, int, int], int]:
     """Return the nodes that are empty or, with `push`, hold nothing but soft blocks.
 
-    They are sets by size, number of soft blocks and GPUs of these.
+    The result maps size, number of soft blocks and their GPUs to sets of nodes.
     """
     empty = nodes.empty
     able = {(size, 0, 0): mask & empty for size, mask in nodes.sized.items()}
@@ -383,7 +384,7 @@ def _emptiable(nodes: PoolNodes, *, push: bool) -> Mapping[tuple[int, int, int],
 
 
 def _first(ordered: Iterable[int], among: int, count: int) -> list[int]:
-    """Return up to `count` nodes of a set, from the first sets in order."""
+    """Return up to `count` nodes of the set `among`, from the sets in `ordered` in turn."""
     chosen: list[int] = []
     for mask in ordered:
         chosen += islice(bits(mask & among), count - len(chosen))
@@ -395,11 +396,11 @@ def _first(ordered: Iterable[int], among: int, count: int) -> list[int]:
 def pack(nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None = None) -> Packing:
     """Place requests (in order of importance) on the empty nodes of a pool.
 
-    Jobs are admitted by importance as long as their GPUs leave room. They are placed with all
-    running jobs in place, a few blocks pushed out where they must be, or else with all blocks
-    placed again. If neither places all (sizes that do not divide each other, pinned jobs, power
-    caps), bisection finds the longest list of most important jobs that can be placed; the others
-    are added where they fit without a further move. Lists that no placement has room for
+    Jobs are admitted by importance as long as their GPUs leave room. The first attempt keeps
+    running jobs in place and pushes out a few blocks where it must; the second places all blocks
+    again. If both fail (by sizes that do not divide each other, pinned jobs, or power caps),
+    bisection finds the longest list of most important jobs that can be placed. The other jobs are
+    added where they fit without a further move. Lists that cannot have a placement
     (`ronda.formulations.dual_feasible`) are not tried.
     """
     ranked = [r for r in requests if r.pinned] + [r for r in requests if not r.pinned]
@@ -428,10 +429,10 @@ def pack(nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None 
 
 
 def _first_in_vain(nodes: PoolNodes, requests: list[PoolRequest]) -> int:
-    """Return a number n such that no list of the first n requests, or more, can be placed.
+    """Return a number n such that no list of the first n or more requests can be placed.
 
-    It is beyond all requests if their sizes divide each other, or the nodes of the pool are
-    unequal.
+    It exceeds the number of requests if their sizes divide each other, or if the pool has unequal
+    nodes.
     """
     whole = nodes.whole
     sizes = sorted({r.gpus % whole for r in requests} | {whole})
@@ -446,7 +447,7 @@ def _first_in_vain(nodes: PoolNodes, requests: list[PoolRequest]) -> int:
 def _attempt(
     nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None
 ) -> Packing | None:
-    """Place all requests in place, else by repacking all blocks; return None if both fail."""
+    """Return a packing of all requests, first with few moves, else repacked; None if both fail."""
     packing = Packing(nodes.copy(), power.copy() if power else None)
     if packing.run(requests):
         return packing
@@ -460,11 +461,11 @@ def _attempt(
 
 
 def _keep_in_place(packing: Packing, requests: list[PoolRequest]) -> None:
-    """Exchange equal nodes so that as few GPUs as possible move, among equal answers fewer jobs.
+    """Exchange equal nodes so that as few GPUs as possible move, and then as few jobs as possible.
 
-    Only nodes whose jobs are all movable and below a node in size are exchanged. It is a flow of
-    least cost, of one unit from every node of the packing to the node that takes its part.
-    Remaining nodes take remaining parts: their own, else those of awake nodes.
+    Only nodes whose jobs are all movable and smaller than a node are exchanged. A matching with the
+    greatest weight of GPUs that stay assigns parts of the packing to nodes. Each remaining part
+    keeps its node if that is free and awake, else it takes an awake node, else its own or any.
     """
     nodes, at = packing.nodes, packing.at
     loose = {r.order: r for r in requests if not r.pinned and len(at[r.order]) == 1}
@@ -500,8 +501,8 @@ def _keep_in_place(packing: Packing, requests: list[PoolRequest]) -> None:
 def _heaviest_matching(weights: Mapping[tuple[int, int], int]) -> dict[int, int]:
     """Return the matching of rows to columns with the greatest total weight.
 
-    It is a sparse linear assignment, in which a column of its own lets each row go without a
-    partner.
+    It solves a sparse linear assignment, in which each row has an additional column of its own, so
+    that it may have no partner.
     """
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching

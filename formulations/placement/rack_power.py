@@ -1,6 +1,6 @@
-"""The power that racks' caps leave while jobs are placed, and whether placed jobs keep the caps.
+"""The power that the caps of racks leave during placement, and a check of placed jobs.
 
-Sets of nodes are the bits of one integer, by their index in the cluster.
+A set of nodes is one integer, whose bits are indices in the cluster.
 """
 
 from collections import defaultdict
@@ -19,9 +19,9 @@ from ronda.instances.round import Round
 class RackPower:
     """The watts left below the cap of every capped rack.
 
-    A node that no job uses counts as awake and idle or, if `drowsy` (asleep until a job uses it),
-    as sleeping. A new job adds its power beyond its GPUs' idle power, and wakes the node. A node
-    that sleeps or still wakes now also draws the power of waking, once it is awake.
+    A node that no job uses counts as awake and idle or, if it is `drowsy` (asleep until a job uses
+    it), as sleeping. A new job adds its power beyond the idle power of its GPUs, and wakes the
+    node. A node that is asleep or waking now also draws the power of waking when a job uses it.
     """
 
     __slots__ = ("_by_wake", "_caps_of", "_drowsy", "_left", "_members", "_wake_w")
@@ -61,7 +61,7 @@ class RackPower:
         return twin
 
     def add(self, node: int, watts: float) -> None:
-        """Account for `watts` more (or, negative, less) on `node`, which is awake from now on."""
+        """Add `watts` (negative to remove power) to `node`, which is awake from now on."""
         if self._drowsy >> node & 1:
             self._drowsy ^= 1 << node
             watts += self._wake_w[node]
@@ -71,8 +71,8 @@ class RackPower:
     def allowed(self, among: int, watts: float, count: int = 1) -> int:
         """Return the nodes of the set `among` that may take `watts` more.
 
-        With `count` above 1 every node that is returned may take as much at the same time; where
-        a cap does not allow all of them, awake nodes and low indices come first.
+        If `count` is above 1, all returned nodes may take that power at the same time. Where a cap
+        does not allow all nodes, awake nodes and low indices come first.
         """
         for name, members in self._members.items():
             left, inside = self._left[name], members & among
@@ -97,7 +97,7 @@ class RackPower:
         return True
 
     def _together(self, name: str, inside: int, watts: float) -> int:
-        """Return the nodes `inside` a capped rack that may take `watts` each at once."""
+        """Return the nodes `inside` a capped rack that may take `watts` each at the same time."""
         left, drowsy = self._left[name], inside & self._drowsy
         chosen = inside & ~drowsy
         if watts > 0:
@@ -113,9 +113,9 @@ class RackPower:
 
 
 def keeps_limits(round: Round, allocations: Mapping[str, Allocation]) -> bool:
-    """Return whether allocations keep the limits on power of the cluster and of its racks.
+    """Return whether allocations keep the power limits of the cluster and of its racks.
 
-    Nodes that sleep now wake if they have a job.
+    Sleeping nodes wake if they get a job.
     """
     limit = round.watts
     if limit is None and not capped(round.cluster):

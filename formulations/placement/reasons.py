@@ -1,4 +1,4 @@
-"""The reasons why an option finds no place, in words: the nodes or racks that hinder it."""
+"""The reasons why an option finds no place, as texts about the lack of nodes or racks."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,9 +11,9 @@ from ronda.instances.round import Round
 def why_unplaced(
     round: Round, chosen: Mapping[str, Option], placed: Placed, *, migrate: bool = True
 ) -> dict[str, str]:
-    """Return by job the reason why the answer `placed` has no room for it.
+    """Return the reason why each unplaced job has no room in the answer `placed`, per job.
 
-    Where running jobs must not move (not `migrate`), each reason says whether moves would make
+    If running jobs must not move (without `migrate`), each reason says whether moves would make
     room.
     """
     if not placed.unplaced:
@@ -29,9 +29,9 @@ def why_unplaced(
 
 
 def lack_of_room(round: Round, option: Option, placed: Iterable[Allocation]) -> str | None:
-    """Return the lack of nodes or racks for one more option beside placed ones.
+    """Return the lack of nodes or racks for one more option next to placed ones.
 
-    None if not even the GPUs of the pool suffice.
+    Return None if the pool already has too few free GPUs.
     """
     free = _free(round, placed)
     pools = round.cluster.topology.node_pool.tolist()
@@ -48,7 +48,7 @@ def _free(round: Round, placed: Iterable[Allocation]) -> list[int]:
 
 
 def _shortage(round: Round, option: Option, free: list[int]) -> str:
-    """Return the free GPUs or nodes of the pool, and those that the option needs."""
+    """Return a text with the free GPUs or nodes of the pool, and those that the option needs."""
     topology = round.cluster.topology
     pool = topology.pools[option.pool]
     at = [n for n, p in enumerate(topology.node_pool.tolist()) if p == option.pool]
