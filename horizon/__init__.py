@@ -1,7 +1,7 @@
-"""Time passes: the driver of rounds over an instance.
+"""The passage of time: the driver that calls a policy round after round over an instance.
 
-Here stand the clock of events, live jobs, energy, pacing of budgets, fallback, slowing when a cap
-drops, and the journal that lets a killed run go on. What is decided is the policy's.
+This package has the event clock, live jobs, energy, the pacing of budgets, fallback plans, slowing
+when a cap drops, and the journal from which a killed run resumes. Decisions are the policy's.
 """
 
 from ronda.horizon.driver import run

@@ -1,21 +1,22 @@
-"""What a scheduler believes of jobs: sizes, speeds and gradient noise, from what it has seen.
+"""A scheduler's beliefs about jobs: their sizes, speeds and gradient noise, from observations.
 
-It sees submissions, progress, completions, and step times and noise of what really ran; no truth,
-and nothing from before the run. The models are those of `ronda.formulations.prediction`.
+The scheduler observes submissions, progress, completions, and the step times and noise of jobs that
+ran. It knows no truth and nothing from before the run. `ronda.formulations.prediction` has the
+models.
 
-* **Speeds** are learnt at both levels: one model an application and GPU type, of all its jobs. A
-  job of an application that was never measured may have what its user asked for, and others up to
-  twice the most GPUs that were measured: growing tells more.
-* **Sizes**, with ``history``, are those of jobs of the same application; of the same user as well;
-  who asked for as many GPUs as well: of jobs that are complete, and of live ones what they have
-  done. With ``none`` live jobs alone tell: no size is remembered. A `Predictor` takes the place of
-  this: a job's size is told as it is submitted, and only that it has outlived a part of what was
-  told changes it (`ronda.horizon.predicted`).
-* **Noise** of a job that has not run yet is that with which the last one of its application began;
-  where none has, it is not known, and the job keeps its batch.
+* **Speeds** are learnt at both levels of knowledge, with one model per application and GPU type
+  for all jobs. A job of an unmeasured application may have as many GPUs as its user requested, and
+  other jobs up to twice the most GPUs that were measured, because growth gives information.
+* **Sizes**, with ``history``, come from jobs of the same application; also of the same user; also
+  with the same requested number of GPUs. Complete jobs give their size, live ones their progress.
+  With ``none``, only live jobs count and no size is remembered. A `Predictor` replaces all this: it
+  predicts a job's size at submission, and the belief changes only when the job outlives a part of
+  the prediction (`ronda.horizon.predicted`).
+* **Noise** of a job that has not run yet is the initial noise of the last job of its application;
+  without such a job the noise is unknown, and the job keeps its batch.
 
-Watts are those of the profiles while GPUs compute: a GPU that synchronises draws less, but how
-long it does is learnt. So no plan draws more than it says.
+Watts are the profiles' watts of computing GPUs. A GPU draws less while it synchronises, but that
+time has to be learnt. So no plan draws more than it states.
 """
 
 from bisect import bisect_right
@@ -41,19 +42,19 @@ from ronda.instances.round import Round
 from ronda.instances.schedule import Forecast
 
 REMEMBERED = 500
-"""Complete jobs of an application that are remembered: the last ones."""
+"""The number of an application's last complete jobs that are remembered."""
 
 REPORTED = 100_000
-"""Forecasts that are kept for a report: the last ones."""
+"""The number of last forecasts that are kept for a report."""
 
 NEWS = 0.01
-"""Relative error of a step time from which on a model is fitted again."""
+"""The relative error of a step time above which a model is fitted again."""
 
 Level = tuple[str, str | None, int]
 
 
 class Shown(NamedTuple):
-    """How a job is shown to policies, and what that follows from."""
+    """The view of a job for policies, and the values from which it was made."""
 
     shown: JobState
     of: JobState
@@ -64,13 +65,13 @@ class Shown(NamedTuple):
     def goes_on(
         self, of: JobState, estimate: Estimate | None, most: int, noise: NoiseScale | None
     ) -> bool:
-        """Return whether a job can be shown as before."""
+        """Return whether the view of the job is still current."""
         same = self.of is of and self.noise is noise and self.most_gpus == most
         return same and (self.estimate is estimate or self.estimate == estimate)
 
 
 class First(msgspec.Struct, frozen=True):
-    """What was told of a job's size first: the time, its work then, and the distribution."""
+    """The first belief about a job's size: its time, the work done then, and the distribution."""
 
     time_s: float
     done: float
@@ -85,12 +86,12 @@ class First(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, time_s: float, done: float, sizes: Sizes) -> "First":
-        """Keep what is told of a job that has done `done`."""
+        """Keep the belief about a job that has done `done`."""
         return cls(time_s, done, sizes.work.tolist(), sizes.mass.tolist(), sizes.spread)
 
 
 class SavedBeliefs(msgspec.Struct, frozen=True):
-    """What a `Beliefs` has learnt, so that it can be written; forecasts are left out."""
+    """The contents of a `Beliefs` in a form that can be written; forecasts are left out."""
 
     complete: dict[str, list[tuple[Level, float]]]
     measured: list[tuple[tuple[str, str], list[tuple[Way, tuple[float, float, int]]]]]
@@ -100,10 +101,10 @@ class SavedBeliefs(msgspec.Struct, frozen=True):
 
 
 class Beliefs:
-    """What is believed by now; sizes of complete jobs are remembered with `history`.
+    """The current beliefs; with `history`, sizes of complete jobs are remembered.
 
-    Jobs for which `alike` returns the same are of one kind: what users call an application.
-    Without `speeds` those of the profiles are known.
+    Jobs for which `alike` returns the same value are of one kind, which users call an application.
+    Without `speeds`, the speeds of the profiles are taken as known.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class Beliefs:
         self.forecasts: deque[Forecast] = deque(maxlen=REPORTED)
 
     def save(self) -> SavedBeliefs:
-        """Return what was learnt; a predictor has none of it."""
+        """Return what was learnt, except by a predictor."""
         return SavedBeliefs(
             complete={name: list(known) for name, known in self._complete.items()},
             measured=[(where, list(m.ways.items())) for where, m in self._measured.items()],
@@ -137,7 +138,7 @@ class Beliefs:
         )
 
     def restore(self, saved: SavedBeliefs) -> None:
-        """Go on from what was learnt."""
+        """Continue from saved beliefs."""
         self._complete = {n: deque(known, maxlen=REMEMBERED) for n, known in saved.complete.items()}
         self._within = {n: _within(known) for n, known in self._complete.items()}
         self._measured = {where: Measured(dict(ways)) for where, ways in saved.measured}
@@ -145,7 +146,7 @@ class Beliefs:
         self._first = dict(saved.first)
 
     def end(self, job: Job, work: float | None) -> None:
-        """Learn that a job is gone, and how much `work` it was; None if it never completed."""
+        """Record that a job is gone, and its `work`; None if it never completed."""
         first = self._first.pop(job.id, None)
         if work is not None and first is not None:
             of, done = first.sizes, first.done
@@ -161,14 +162,14 @@ class Beliefs:
         self._shown.pop(job.id, None)
 
     def measure(self, where: tuple[str, str], way: Way, compute_s: float, sync_s: float) -> None:
-        """Learn what a step took.
+        """Record the time of a step.
 
         Parameters
         ----------
         where
             Names of the job's profile and of the GPU type.
         way
-            How the job ran.
+            The configuration in which the job ran.
         compute_s
             Seconds of computing in a pass, at full clock.
         sync_s
@@ -179,16 +180,16 @@ class Beliefs:
         known.add(way, compute_s, sync_s)
         if before_s is None or abs((compute_s + sync_s) / before_s - 1.0) > NEWS:
             if len({gpu_type for _, gpu_type in self._measured}) > 1:
-                self._profiles.clear()  # what it tells of a GPU type counts for all applications
+                self._profiles.clear()  # a measurement on a GPU type affects all applications
             else:
                 self._profiles.pop(where[0], None)
 
     def remodel(self, profile: str) -> None:
-        """Learn that a model says otherwise where its jobs can run; what was measured stays."""
+        """Drop the fitted model of a profile because the profile changed; measurements stay."""
         self._profiles.pop(profile, None)
 
     def judge(self, gpu_type: GpuType, began: JobState, real: float) -> None:
-        """Report the `real` rate of what a job holds, unless nothing was believed of its speed."""
+        """Report the `real` rate of a job's allocation, if there was a belief about its speed."""
         held = began.allocation
         if held is not None and (began.job.profile, gpu_type.name) in self._measured:
             self._report("rate", began.held_s, began.job, held.option.rate, real)
@@ -209,12 +210,12 @@ class Beliefs:
         )
 
     def begin(self, job: Job, noise: NoiseScale | None) -> None:
-        """Learn the gradient noise of a job that has just begun."""
+        """Record the gradient noise of a job that has just begun."""
         if noise is not None:
             self._began[job.profile] = noise
 
     def believe(self, round: Round) -> Round:
-        """Return the round as it is believed to be; estimates that it holds stay."""
+        """Return the round according to the beliefs; estimates in the round stay."""
         left = self._sizes(round) if self._predicted is None else self._told(round)
         profiles = round.profiles
         lowest = {gpu_type.name: min(gpu_type.clocks) for gpu_type in round.cluster.gpu_types}
@@ -237,14 +238,14 @@ class Beliefs:
         )
 
     def _shown_profiles(self, round: Round, lowest: Mapping[str, float]) -> dict[str, Profile]:
-        """Return the profiles as they are believed; the same object as long as they are."""
+        """Return the believed profiles, as the same object while they do not change."""
         found = {name: self._profile(p, lowest) for name, p in round.profiles.items()}
         if found.keys() != self._last.keys() or any(found[n] is not self._last[n] for n in found):
             self._last = found
         return self._last
 
     def _state(self, state: JobState, estimate: Estimate | None, most: int) -> JobState:
-        """Return a job as it is believed; the same object as long as nothing changes."""
+        """Return the believed state of a job, as the same object while it does not change."""
         job = state.job
         noise = state.noise if state.started else self._began.get(job.profile)
         before = self._shown.get(job.id)
@@ -255,9 +256,9 @@ class Beliefs:
         return shown
 
     def _most_gpus(self, round: Round, job: Job) -> int:
-        """Return the most GPUs that a job may grow to, beyond what its user asked for.
+        """Return the most GPUs to which a job may grow beyond its user's request.
 
-        Twice the most that were measured, or less: what a pool's ladder has.
+        The result is the largest entry of a pool's ladder up to twice the most that were measured.
         """
         most = 0
         for shape in pool_shapes(round.cluster):
@@ -268,9 +269,9 @@ class Beliefs:
         return most
 
     def _profile(self, profile: Profile, lowest: Mapping[str, float]) -> Profile:
-        """Return a profile with the speeds that are believed, and the most that it may draw.
+        """Return a profile with the believed speeds, and the most that it may draw.
 
-        `lowest` is the lowest clock of GPU types, by name.
+        `lowest` is the lowest clock of each GPU type, by name.
         """
         if any(isinstance(model, Rated) for model in profile.throughput.values()):
             return profile  # as handed over last
@@ -294,11 +295,11 @@ class Beliefs:
         return self._predicted.estimates(round)
 
     def _levels(self, job: Job) -> Level:
-        """Return what jobs like a job share with it, the broadest first."""
+        """Return the properties by which jobs are alike, from the broadest to the narrowest."""
         return self._alike(job), job.user, job.gpus
 
     def _sizes(self, round: Round) -> dict[str, Estimate]:
-        """Return what is believed of the sizes of live jobs."""
+        """Return the believed sizes of live jobs."""
         alike: dict[str, list[JobState]] = {}
         for state in round.jobs:
             alike.setdefault(self._alike(state.job), []).append(state)
@@ -333,7 +334,7 @@ def _within(known: Iterable[tuple[Level, float]]) -> tuple[float, int]:
 
 
 def _is_known(profile: Profile) -> bool:
-    """Return whether the speed is known as it stands: rigid jobs, and rates handed over."""
+    """Return whether the profile's speed is known: for rigid jobs, and for given rates."""
     return any(isinstance(each, Rigid | Rated) for each in profile.throughput.values())
 
 

@@ -1,8 +1,8 @@
 """The rolling horizon: an event-driven driver that calls a policy round after round.
 
-Time moves from event to event. At each one, jobs that end complete first, then jobs that are
-submitted are admitted, then the policy decides once. Every plan is checked by the independent
-ledger before it is carried out; a plan with a violation never runs.
+Time moves from event to event. At each event, finished jobs complete first, then submitted jobs are
+admitted, then the policy decides once. The independent ledger checks every plan before it is
+carried out; a plan with a violation never runs.
 """
 
 import time
@@ -40,10 +40,10 @@ from ronda.solvers.versions import versions
 Progress = Callable[[int, int, float], None]
 
 LOOKS = 60
-"""Rounds in an energy window while jobs wait, if there is no period: joules accrue meanwhile."""
+"""Rounds per energy window while jobs wait, if there is no period, because joules accrue."""
 
 PATIENCE = 1000
-"""Rounds in a row in which nothing will ever end and nothing starts, before a run is given up."""
+"""Consecutive rounds without a start, while no job will ever end, before a run is given up."""
 
 
 @checked
@@ -66,22 +66,23 @@ def run(
     policy
         A policy, or its name with parameters as in ``"milp(objective=rank)"``.
     seed
-        Each round gets a seed that follows from this one and its number.
+        The seed from which, with the round's number, each round's seed follows.
     time_limit_s
-        For each decision, in seconds; a policy that takes longer is recorded as an overrun.
+        The limit for each decision, in seconds; a slower decision is recorded as an overrun.
     cadence
-        When to decide; None: as the instance says.
+        The times of decisions; None means the instance's own.
     knowledge
-        What policies know of jobs: ``oracle``, the true sizes; ``declared``, the estimates of the
-        instance; ``history``, what can be learnt from jobs that ran (sizes and speeds); ``none``,
-        speeds, and how far live jobs have come. See `ronda.horizon.beliefs`.
+        The policies' knowledge of jobs: ``oracle``, the true sizes; ``declared``, the estimates of
+        the instance; ``history``, sizes and speeds learnt from jobs that ran; ``none``, speeds, and
+        the progress of live jobs. See `ronda.horizon.beliefs`.
     predictor
-        Tells sizes, with the knowledge ``history``; it learns on from jobs that end in the run.
+        A predictor of sizes for the knowledge ``history``; it also learns from jobs that end in the
+        run.
     journal
-        File in which decisions are recorded as they are made. If it holds those of an earlier,
-        unfinished run of the same kind they are replayed and the run goes on from there.
+        The file in which decisions are recorded as they are made. If it holds the decisions of an
+        earlier, unfinished run of the same kind, they are replayed and the run resumes there.
     progress
-        Called after every round with (completed jobs, jobs, time in the horizon).
+        A callback after every round with (completed jobs, jobs, time in the horizon).
 
     Raises
     ------
@@ -101,7 +102,7 @@ def run(
 
 
 class Driver:
-    """One run of one policy over one instance."""
+    """One run of a policy over an instance."""
 
     def __init__(
         self,
@@ -127,12 +128,12 @@ class Driver:
         self._energy_due_s = float("inf")
         self._in_vain = 0
         self._clocks: dict[str, float] = {}
-        self._asked: Round | None = None  # what the policy thinks about, if that takes time
+        self._asked: Round | None = None  # the round of a pending decision that takes time
         self._answer_s = float("inf")
-        self._again = False  # whether something has happened since
+        self._again = False  # whether another decision has become due since
 
     def header(self) -> Header:
-        """Return what identifies this run."""
+        """Return the header that identifies the run in its journal."""
         settings: dict[str, Any] = {
             "time_limit_s": self.time_limit_s,
             "cadence": msgspec.to_builtins(self.cadence),
@@ -152,7 +153,7 @@ class Driver:
         )
 
     def drive(self, journal: Journal | None, progress: Progress | None) -> Schedule:
-        """Run to the end."""
+        """Run to the end and return the schedule."""
         state = self.state
         recorded = journal.replay() if journal is not None else iter(())
         first = state.next_submit_s() > 0  # limits hold from 0 s on, whenever the first job comes
@@ -211,13 +212,13 @@ class Driver:
         return now_s
 
     def _why(self) -> str:
-        """Return what may keep a job from ever starting."""
+        """Return a possible reason why a job never starts."""
         said = self.records[-1].violations if self.records else ()
         budget, own = self.instance.budget, rules_of(self.policy)
         limits = [f"the rules ({own})"] * bool(own)
         if budget.power_cap_w is not None or budget.energy is not None:
             limits.append("the power or energy budget")
-        if not own:  # one with rules says how it was solved
+        if not own:  # with rules, the message says only how the round was solved
             said = said or (self.previous.record.message if self.previous else "",)
         if said and said[0]:
             return f"the last decision says: {said[0]}"
@@ -226,7 +227,7 @@ class Driver:
         return f"the job may be too large for {' or '.join(limits)} as the policy would run it"
 
     def _clock_events(self) -> list[float]:
-        """Return the next tick, change of a limit or price, and look at the energy budget."""
+        """Return the times of the next tick, limit or price change, energy check and report."""
         state, period = self.state, self.cadence.period_s
         times = []
         if period is not None:
@@ -239,10 +240,11 @@ class Driver:
         return [t for t in times if t > state.now_s]
 
     def _next_look_s(self) -> float:
-        """Return when to decide again, for the sake of energy, what is decided now.
+        """Return the time of the next decision that the energy budget requires.
 
-        At the end of the window, or at a fraction of it while jobs wait and no period is set; and
-        before what runs has used up the budget because jobs take longer than expected.
+        This is the end of the window, or a fraction of the window while jobs wait and there is no
+        period. If running jobs would use up the budget earlier because they take longer than
+        expected, it is the time when they do so.
         """
         state, window_s = self.state, self._window_s
         if window_s is None:
@@ -255,8 +257,9 @@ class Driver:
     def _to_answer(self, due: bool) -> Round | None:
         """Return the round whose decision takes effect now, if there is one.
 
-        Decisions that take time are asked for when they are due, one after the other. A limit that
-        changes or runs out does not wait: the policy is asked again, and what it says is done.
+        Decisions that take time are requested when they are due, one after the other. A limit that
+        changes or runs out does not wait: the policy is asked again, and its answer takes effect at
+        once.
         """
         now_s = self.state.now_s
         live = bool(self.state.queue.waiting or self.state.queue.running)
@@ -287,7 +290,7 @@ class Driver:
         return changes or now_s >= self._energy_due_s
 
     def _is_due(self, now_s: float, happened: tuple[int, ...]) -> bool:
-        """Return whether to call the policy now: without live jobs, if limits need sleep."""
+        """Return whether to call the policy now; without live jobs, only if limits need sleep."""
         if not (self.state.queue.waiting or self.state.queue.running):
             return self.state.must_rest()
         if self.cadence.on_event and any(happened):
@@ -300,17 +303,17 @@ class Driver:
         return self._is_urgent(now_s)
 
     def _count_in_vain(self, record: RoundRecord) -> None:
-        """Count the rounds in a row that only wait: nothing that runs ends, nothing will arrive."""
+        """Count consecutive rounds without a start in which no job will ever end or arrive."""
         state = self.state
         comes_s = min(state.next_submit_s(), state.world.next_s)
         idle = comes_s == float("inf") and state.ends.next_s() > LONGEST_S
         self._in_vain = self._in_vain + 1 if idle and not record.started else 0
 
     def _decide(self, began: float, asked: Round) -> Decision:
-        """Ask the policy, check its plan, carry it out and record it.
+        """Ask the policy, check its plan, carry the plan out and record it.
 
-        A plan for a round that has passed is checked against that; what can no longer be done by
-        now is left out, and what is left checked against the present except for what it foresaw.
+        A plan for an earlier round is checked against that round. Parts that are no longer possible
+        are then left out, and the rest is checked against the present, except for predicted values.
         """
         state = self.state
         pinned = tuple(state.pinned)
@@ -380,7 +383,7 @@ class Driver:
     def _carry_out(
         self, change: Change, slowed: tuple[str, ...], discarded: tuple[str, ...]
     ) -> tuple[int, int, int]:
-        """Apply a change; remember the clocks of jobs that the driver slows, to give them back."""
+        """Apply a change; remember the clocks of slowed jobs in order to restore them later."""
         for job_id in slowed:
             held = self.state.queue.running[job_id].allocation
             if held is not None:
@@ -417,7 +420,7 @@ class Driver:
 
 
 def next_tick_s(now_s: float, period_s: float) -> float:
-    """Return the least ``k * period_s`` after a time, of whole k: no sum of rounded periods."""
+    """Return the least ``k * period_s`` after `now_s`, with k whole to avoid rounding errors."""
     k = round(now_s / period_s)
     while k * period_s <= now_s:
         k += 1
@@ -425,10 +428,10 @@ def next_tick_s(now_s: float, period_s: float) -> float:
 
 
 def still(state: ClusterState, plan: Plan) -> Plan:
-    """Return a plan for an earlier round without what can no longer be done.
+    """Return a plan for an earlier round without the parts that are no longer possible.
 
-    Jobs that have ended are left out. One that finds too few GPUs in service where it is to go
-    stays where it runs if nobody else has come there, or waits.
+    Jobs that have ended are left out. A job that finds too few GPUs in service at its new place
+    stays where it runs if no other job has moved there; otherwise it waits.
     """
     left: list[int] = state.cluster.topology.node_gpus.tolist()
 

@@ -1,4 +1,4 @@
-"""Energy of a run, exactly: cluster power is constant between events."""
+"""Exact energy of a run: the cluster's power is constant between events."""
 
 from collections.abc import Iterable
 
@@ -11,15 +11,15 @@ from ronda.instances.schedule import Energy, Segment
 
 
 class Meter:
-    """Watts drawn now and joules used so far.
+    """The watts drawn now and the joules used so far.
 
-    The joules are kept by finished segment and sleep; open ones are added on reading, those of
-    jobs in the order of submission.
+    Joules are added up when a segment or a sleep ends. A reading adds the open ones, with jobs in
+    the order of submission.
 
     Attributes
     ----------
     watts
-        What all nodes draw, with their jobs, once every pause and wake-up is over.
+        The draw of all nodes with their jobs, once every pause and wake-up is over.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -31,14 +31,14 @@ class Meter:
         self._all_host_w = float(sum(self._host_w))
         self._all_gpus_w = float(sum(self._node_gpus_w))
         self.watts = self.awake_w = self._all_host_w + self._all_gpus_w  # all GPUs idle
-        self._open = np.zeros((3, 0))  # of each job: its place, watts beyond idle, progress since
+        self._open = np.zeros((3, 0))  # rows: a job's place, watts beyond idle, start of progress
         self.busy_j = self.paused_j = self.held_idle_j = 0.0
         self.slept_host_j = self.slept_gpus_j = self.sleep_j = self.wake_j = 0.0
 
     def begin(self, place: int, option: Option, since_s: float, power: float = 1.0) -> None:
-        """Begin a segment of a job that progresses, and draws `power` times its watts, `since_s`.
+        """Begin a segment of a job that progresses from `since_s` on at `power` times its watts.
 
-        `place` is that of the job in the order of submission.
+        `place` is the job's position in the order of submission.
         """
         watts = self._extra_w(option, power)
         at = self._open[0].searchsorted(place)
@@ -46,7 +46,7 @@ class Meter:
         self.watts += watts
 
     def end(self, place: int, segment: Segment, power: float = 1.0) -> None:
-        """End the segment that began at a place."""
+        """End the segment of the job at the given position."""
         option = segment.option
         self._open = np.delete(self._open, self._open[0].searchsorted(place), axis=1)
         self.watts -= self._extra_w(option, power)
@@ -62,7 +62,7 @@ class Meter:
         self.slept_gpus_j += self._node_gpus_w[node] * (end_s - start_s)
 
     def off(self, node: int, start_s: float, end_s: float) -> None:
-        """Account for a time in which a node was out of service."""
+        """Account for an interval in which a node was out of service."""
         self.slept_host_j += self._host_w[node] * (end_s - start_s)
         self.slept_gpus_j += self._node_gpus_w[node] * (end_s - start_s)
 
@@ -71,15 +71,15 @@ class Meter:
         self.wake_j += self.wake_w[node] * seconds
 
     def _extra_w(self, option: Option, power: float) -> float:
-        """Return what a progressing job adds to the power of its idle GPUs."""
+        """Return the watts that a progressing job adds to the power of its idle GPUs."""
         return power * option.power_w - option.own_gpus * self._idle_w[option.pool]
 
     def saved_w(self, node: int) -> float:
-        """Return what a sleeping node saves."""
+        """Return the watts that a sleeping node saves."""
         return self._host_w[node] + self._node_gpus_w[node] - self._sleep_w[node]
 
     def idle_w(self, node: int) -> float:
-        """Return what a node without jobs draws."""
+        """Return the draw of a node without jobs."""
         return self._host_w[node] + self._node_gpus_w[node]
 
     def used_j(
@@ -89,10 +89,9 @@ class Meter:
         waking: Iterable[tuple[int, float, float]] = (),
         off: Iterable[tuple[int, float]] = (),
     ) -> float:
-        """Return the joules that the cluster has used by `now_s`, up to which nothing changes.
+        """Return the joules that the cluster has used by `now_s` if nothing changes until then.
 
-        `sleeping` and `off` are pairs (node, since when), `waking` triples (node, since when, when
-        it is awake).
+        `sleeping` and `off` are pairs (node, start), and `waking` are triples (node, start, end).
         """
         closed = self.busy_j + self.paused_j - self.held_idle_j
         closed += self.sleep_j - self.slept_host_j - self.slept_gpus_j
@@ -104,7 +103,7 @@ class Meter:
         return float(self.awake_w * now_s + closed + self.wake_j + extra - saved + woken)
 
     def total(self, end_s: float) -> Energy:
-        """Return the energy of the run by where it went, from 0 to `end_s`; nothing is open."""
+        """Return the energy of the run from 0 to `end_s` by use; all segments must have ended."""
         return Energy(
             busy_j=self.busy_j,
             paused_j=self.paused_j,
@@ -124,7 +123,7 @@ class Tally:
         self._until_s = self._used_j = 0.0
 
     def changes(self, until_s: float) -> list[float]:
-        """Return the times up to `until_s` at which it must be told the energy used, ascending."""
+        """Return the times up to `until_s` at which `advance` needs the energy used, ascending."""
         times, at = [], self._until_s
         while (change := self.series.next_change(at)) is not None and change < until_s:
             times.append(change)
@@ -132,6 +131,6 @@ class Tally:
         return [*times, until_s]
 
     def advance(self, now_s: float, used_j: float) -> None:
-        """Account for the energy since the last time; the series does not change in between."""
+        """Account for the energy since the last call; the series must be constant in between."""
         self.total += self.series.at(self._until_s) * (used_j - self._used_j)
         self._until_s, self._used_j = now_s, used_j

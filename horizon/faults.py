@@ -1,7 +1,7 @@
-"""What breaks while an instance is driven: which nodes are out of service or slow, and when next.
+"""The faults while an instance is driven: nodes out of service or slow, and the next event.
 
-The driver's alone: rounds show the GPUs that are out of service (`Cluster.out`) and what has been
-measured, no more.
+Only the driver knows them. Rounds show only the GPUs that are out of service (`Cluster.out`) and
+the measurements.
 """
 
 from collections.abc import Iterable
@@ -12,11 +12,11 @@ from ronda.instances.job import Allocation
 
 Kind = Literal["repaired", "at speed", "drains", "out", "slow"]
 ORDER: tuple[Kind, ...] = ("repaired", "at speed", "drains", "out", "slow")
-"""In which order what happens at the same time happens."""
+"""The order of events that happen at the same time."""
 
 
 class Event(NamedTuple):
-    """Something happens to a node."""
+    """An event on a node."""
 
     time_s: float
     rank: int  # of the kind, in `ORDER`
@@ -25,12 +25,12 @@ class Event(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """What happens."""
+        """The kind of the event."""
         return ORDER[self.rank]
 
 
 class FaultState:
-    """The faults of an instance as time goes by, and the speeds of nodes that are slow now."""
+    """The faults of an instance over time, and the speeds of nodes that are slow now."""
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
@@ -42,22 +42,22 @@ class FaultState:
 
     @property
     def next_s(self) -> float:
-        """When something happens to a node next."""
+        """The time of the next event on a node; infinity if there is none."""
         left = self._next < len(self._events)
         return self._events[self._next].time_s if left else float("inf")
 
     def until(self, now_s: float) -> Iterable[Event]:
-        """Yield what has happened by now, in order, and pass on."""
+        """Yield the events up to `now_s` in order, and move past them."""
         while self.next_s <= now_s:
             self._next += 1
             yield self._events[self._next - 1]
 
     def silent(self, now_s: float) -> bool:
-        """Return whether nothing is measured now."""
+        """Return whether no measurements are available now."""
         return any(start_s <= now_s < end_s for start_s, end_s in self.faults.silences)
 
     def speed_of(self, allocation: Allocation) -> float:
-        """Return the speed of a job now as a fraction of the usual: that of its slowest node."""
+        """Return a job's current fraction of its usual speed, which its slowest node determines."""
         if not self.speed:
             return 1.0
         return min(self.speed.get(node, 1.0) for node, _ in allocation.placement)

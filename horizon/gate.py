@@ -1,9 +1,9 @@
-"""The gate in front of every policy: whatever it does, a plan that may be acted on comes out.
+"""The gate in front of every policy, which always yields a plan that may be carried out.
 
-`answer` tells in order what happens between a round and its plan. What a policy does wrong, it
-raises, answers with no plan or one that breaks a rule or that cannot be written down, or comes much
-too late, ends neither a run nor the process that embeds it: what runs keeps running, and what fits
-next to it starts.
+`answer` lists the steps from a round to its plan. A policy may raise, answer without a plan, break
+a rule, return a plan that cannot be written down, or answer much too late. None of this ends a run
+or the process that embeds the policy: the running jobs continue, and jobs that fit next to them
+start.
 """
 
 import math
@@ -38,18 +38,18 @@ from ronda.solvers.greedy.policy import TimelyPolicy, fill
 from ronda.solvers.rules import Rules, rules_of
 
 LATE, LATE_S = 3.0, 1.0
-"""A plan that takes this many times its limit, and a second, comes much too late to be used."""
+"""A plan that takes more than this many times its limit, plus a second, is too late to be used."""
 
 
 class Passed(NamedTuple):
-    """The present, if a decision takes effect later than the round it was asked about."""
+    """The present, if a decision takes effect later than the round that it answers."""
 
     round: Round
-    still: Callable[[Plan], Plan]  # the part of a plan that can still be done
+    still: Callable[[Plan], Plan]  # returns the part of a plan that is still possible
 
 
 class _Ruled(NamedTuple):
-    """A checker that holds plans to the rules of a policy's user as well."""
+    """A checker that also applies the rules of a policy's user."""
 
     ledger: Checker
     own: Rules
@@ -69,17 +69,17 @@ def answer(
     initial: Plan | None = None,
     now: Passed | None = None,
 ) -> Cleared:
-    """Ask a policy, check its plan, and answer in its place if it must be, by the deadline.
+    """Ask a policy, check its plan, and replace the plan if necessary, by the deadline.
 
-    A plan for a round that has passed (`now`) is checked against that; what can no longer be done
-    is left out, and what is left checked against the present except for what it foresaw. If no plan
-    keeps every limit, not even one in which nothing runs, the plan is one of status "none" that
-    leaves all as it is.
+    A plan for an earlier round (with `now`) is checked against that round. Parts that are no longer
+    possible are then left out, and the rest is checked against the present, except for predicted
+    values. If no plan keeps every limit, not even one without jobs, the result has the status
+    "none" and leaves everything as it is.
     """
     own, timely = rules_of(policy), is_timely(policy)
     ruled: Checker = _Ruled(ledger, own) if own else ledger
 
-    # Limits bear what may not be stopped.
+    # Limits are raised to bear the jobs that may not be stopped.
     raised, gave = bearing(round)
 
     # The policy decides. Some of the time is left to check its plan: 22 microseconds for each job
@@ -103,12 +103,12 @@ def answer(
     if now is not None:
         plan, round = plan if faults else now.still(plan), now.round
         present = () if faults else ruled.check(round, plan)
-        # A rate or energy that was foreseen for a round that has passed is not held to now.
+        # Rates and energies that were predicted for an earlier round need not hold now.
         faults += [_told(v) for v in present if v.code not in ("rate", "energy")]
     if not faults and plan.status is not SolutionStatus.NONE:
         return Cleared(_saying(plan, gave), solve_s=solve_s)
 
-    # Another plan takes its place: what runs goes on, and what fits next to it starts.
+    # Another plan replaces it: running jobs continue, and jobs that fit next to them start.
     rejected = _refused(plan, faults, initial) if faults else plan
     may_sleep = Capability.SLEEPS in policy.capabilities
     try:
@@ -131,14 +131,14 @@ def answer(
 
 
 def is_timely(policy: Policy) -> TypeGuard[TimelyPolicy]:
-    """Return whether a policy keeps the promises of `TimelyPolicy.plan`, by nothing else."""
+    """Return whether a policy keeps the promises of `TimelyPolicy.plan` by using that method."""
     return isinstance(policy, TimelyPolicy) and type(policy).plan is TimelyPolicy.plan
 
 
 def ask(
     policy: Policy, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None
 ) -> Plan | str:
-    """Return a policy's plan for a round as it sees arrays, or in words why it has none."""
+    """Return a policy's plan for a round in its view of arrays, or the reason why it has none."""
     decide = policy.in_time if is_timely(policy) else policy.plan
     try:
         seen = seen_by(policy.capabilities, round)
@@ -155,7 +155,7 @@ def ask(
 
 
 def _nothing(policy: Policy, seed: int, initial: Plan | None) -> Plan:
-    """Return the plan of a policy that has none, which remembers as much as before."""
+    """Return an empty plan for a policy without one; the policy's earlier memory is kept."""
     return Plan(
         policy=policy.name,
         stop=StopReason.ERROR,
@@ -178,10 +178,10 @@ def _told(violation: Violation) -> str:
 def _faults(
     check: Callable[[Round, Plan], Sequence[Violation]], round: Round, plan: Plan, timely: bool
 ) -> list[str]:
-    """Return the rules that a plan breaks, or why it is no plan at all.
+    """Return the rules that a plan breaks, or the reason why it is malformed.
 
-    That it can be written down is tried where the policy is not one of ronda's own (`timely`),
-    which are held to it by types and tests.
+    Whether the plan can be written down is tested only if the policy is not `timely`: types and
+    tests ensure it for ronda's own policies.
     """
     try:
         if found := check(round, plan):
@@ -198,7 +198,7 @@ def _faults(
 
 
 def malformed(plan: Plan, error: Exception) -> str:
-    """Return in words what cannot be in a plan, over which `error` was raised."""
+    """Return a description of the part that made a plan raise `error`."""
     try:
         normal(plan)
     except MalformedError as inside:
@@ -207,13 +207,13 @@ def malformed(plan: Plan, error: Exception) -> str:
 
 
 def _refused(plan: Plan, faults: list[str], initial: Plan | None) -> Plan:
-    """Return a plan with faults; its record, memory and details are kept if they can be written."""
+    """Return a faulty plan with its record, memory and details, if these can be written."""
     record = replace(plan.record, message=f"refused: {faults[0]}")
     memory, details = plan.memory, plan.details
     try:
         kept = msgspec.json.encode((record, memory, details))
         msgspec.json.decode(kept, type=tuple[SolveRecord, dict[str, Any], PlanDetails])
-    except Exception:  # it is a fault that has been told
+    except Exception:  # this fault is already reported
         record = SolveRecord(message=f"refused: {faults[0]}")
         memory, details = {} if initial is None else initial.memory, PlanDetails()
     stop = plan.stop if plan.stop is StopReason.INFEASIBLE else StopReason.ERROR
@@ -221,7 +221,7 @@ def _refused(plan: Plan, faults: list[str], initial: Plan | None) -> Plan:
 
 
 def _saying(plan: Plan, gave: Sequence[Conflict], broken: Sequence[str] = ()) -> Plan:
-    """Return a plan that says which limits gave way, and which rules no plan keeps."""
+    """Return a plan that states which limits gave way, and which rules no plan keeps."""
     said = (*gave, *plan.details.conflicts)
     if not said and not broken:
         return plan
@@ -231,9 +231,9 @@ def _saying(plan: Plan, gave: Sequence[Conflict], broken: Sequence[str] = ()) ->
 
 
 def _filled(round: Round, checker: Checker, found: Cleared, deadline: Deadline) -> Plan:
-    """Return a plan with jobs that start next to what runs in the time that is left.
+    """Return the plan with jobs that start next to the running ones, in the remaining time.
 
-    Where all of them together break a rule, one job after the other is tried.
+    If all of them together break a rule, they are tried one by one.
     """
     plan = found.plan
     then = round if plan.asleep is None else replace(round, asleep=plan.asleep)

@@ -1,7 +1,7 @@
-"""A policy in a process of its own: a native solver that crashes ends that process, not its host.
+"""A policy in its own process: a crash of a native solver ends that process, not its host.
 
-The process is started, and warm, before the first decision; one that dies or is much too late is
-replaced. Rounds and plans travel as bytes, so that plans are those of the policy itself.
+The process is started and warmed up before the first decision; a process that dies or is much too
+late is replaced. Rounds and plans travel as bytes, so plans are exactly those of the policy.
 """
 
 import pickle
@@ -25,11 +25,11 @@ from ronda.solvers.registry import policy
 WORD = "the name of one, which another process can make"
 
 STARTS_S = 60.0
-"""Seconds that a process may take to start."""
+"""The most seconds for the start of a process."""
 
 
 class Asked(msgspec.Struct):
-    """The question that is sent to the other process."""
+    """The question for the other process."""
 
     round: Round
     seed: int
@@ -38,9 +38,9 @@ class Asked(msgspec.Struct):
 
 
 class Answered(msgspec.Struct):
-    """The answer of the other process: a plan, or the fault of the policy in words.
+    """The answer of the other process: a plan, or the policy's fault in words.
 
-    `odd` is a pickled plan with parts of other types, whose fault is found by who asked.
+    `odd` is a pickled plan with parts of other types; the receiver finds its fault.
     """
 
     plan: Plan | None = None
@@ -49,19 +49,19 @@ class Answered(msgspec.Struct):
 
 
 class Isolated:
-    """A policy whose decisions are made in another process.
+    """A policy that decides in another process.
 
     Parameters
     ----------
     spec
-        Its name with parameters, as in ``"milp(gap=1e-4)"`` or ``"./mine.py:Mine"``.
+        The policy's name with parameters, as in ``"milp(gap=1e-4)"`` or ``"./mine.py:Mine"``.
     **parameters
-        More of its parameters.
+        More parameters of the policy.
 
     Raises
     ------
     InputError
-        If there is no such policy, or it is an object, which cannot be made again elsewhere.
+        If there is no such policy, or it is an object, which another process cannot make again.
     """
 
     @checked
@@ -80,14 +80,14 @@ class Isolated:
         seed: int = 0,
         initial: Plan | None = None,
     ) -> Plan:
-        """Decide a round, in the other process.
+        """Decide a round in the other process.
 
         Raises
         ------
         FaultError
-            In the words that the policy itself would be recorded with, if it has no plan.
+            If the policy has no plan, in the words that would be recorded without isolation.
         ProcessDiedError
-            If the process dies, or gives no answer in time: then another one is started.
+            If the process dies, or does not answer in time; another process is started.
         """
         deadline, running = Deadline.of(deadline), self._running()
         try:
@@ -135,7 +135,7 @@ def _pickled(spec: str, parameters: dict[str, Any]) -> bytes:
 
 
 def answering(asked: bytes, _tell: Callable[[bytes], None]) -> Callable[[bytes], bytes]:
-    """Make a policy in the other process, and return a function that decides by it."""
+    """Make a policy in the other process, and return a function that decides with it."""
     spec, parameters = pickle.loads(asked)
     made = policy(spec, **parameters)
     warm_up(made)
@@ -158,7 +158,7 @@ def answering(asked: bytes, _tell: Callable[[bytes], None]) -> Callable[[bytes],
 
 
 def _told(plan: Plan | str) -> bytes:
-    """Return a plan, or a fault, as the bytes of an answer."""
+    """Return a plan or a fault as the bytes of an answer."""
     if isinstance(plan, str):
         return msgspec.msgpack.encode(Answered(fault=plan))
     try:

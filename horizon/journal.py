@@ -1,11 +1,11 @@
-"""The record of decisions that lets a killed run go on: replayed, not solved again.
+"""The record of decisions from which a killed run resumes by replaying them, not solving again.
 
-A journal is a text file: a header line that names the run, then one JSON line a decision, holding
-what changed. Each line has a checksum of itself and the line before, so that a missing or altered
-decision is refused. What a sudden end left of a last line is dropped.
+A journal is a text file: a header line that identifies the run, followed by one JSON line per
+decision with its changes. Each line has a checksum of itself and the previous line, so that a
+missing or altered decision is refused. An incomplete last line is dropped.
 
-What a plan remembers is written as a difference to what the last one did: 0 for what is the same,
-[value] for what is not, and a dictionary of these where only some of a dictionary is.
+A plan's memory is written as the difference from the last plan's: 0 for an equal value, [value] for
+a different one, and a dictionary of these if only parts of a dictionary differ.
 """
 
 import os
@@ -29,9 +29,9 @@ FORMAT = "ronda/journal/3"
 
 
 class Header(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Which run a journal belongs to: all of it must agree before the run goes on."""
+    """The identity of a journal's run, all of which must agree before the run resumes."""
 
-    format: str = "ronda/journal/2"  # of journals that do not say
+    format: str = "ronda/journal/2"  # the format of journals that do not state one
     instance: str
     fingerprint: str
     policy: str
@@ -42,15 +42,15 @@ class Header(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Change(Record, frozen=True, kw_only=True):
-    """The difference that a plan makes."""
+    """The changes that a plan makes."""
 
-    held: dict[str, Allocation] = {}  # jobs that start or change, with what they now hold
+    held: dict[str, Allocation] = {}  # new allocations of jobs that start or change
     stopped: tuple[str, ...] = ()
     asleep: tuple[int, ...] = ()  # all nodes that sleep from now on
 
 
 def change_of(held: Mapping[str, Allocation], plan: Plan, asleep: Iterable[int]) -> Change:
-    """Return what a plan changes of what jobs hold and which nodes are asleep."""
+    """Return the changes that a plan makes to allocations and sleeping nodes."""
     new, rest = plan.allocations, asleep if plan.asleep is None else plan.asleep
     others = compress(new.items(), map(is_not, new.values(), map(held.get, new)))
     return Change(
@@ -61,9 +61,9 @@ def change_of(held: Mapping[str, Allocation], plan: Plan, asleep: Iterable[int])
 
 
 class Decision(Record, frozen=True, kw_only=True):
-    """One decision: its change, the plan without allocations, and the record of the round.
+    """A decision: its change, the plan without allocations, and the record of the round.
 
-    In the file `memory` is the difference (see the module) that the plan's own makes.
+    In the file, `memory` is the difference (see the module) for the plan's memory.
     """
 
     change: Change
@@ -73,7 +73,7 @@ class Decision(Record, frozen=True, kw_only=True):
 
 
 def difference(new: Any, last: Any) -> Any:
-    """Return how plain values differ from others, in their order (see the module)."""
+    """Return the difference of plain values from earlier ones, in the order of the new ones."""
     if not isinstance(new, dict) or not isinstance(last, dict):
         return 0 if new == last else [new]
     parts = {key: difference(value, last.get(key, ...)) for key, value in new.items()}
@@ -81,19 +81,19 @@ def difference(new: Any, last: Any) -> Any:
 
 
 def applied(change: Any, last: Any) -> Any:
-    """Return the values that `difference` was made from."""
+    """Return the new values of a `difference` to the `last` ones."""
     if isinstance(change, dict):
         return {key: applied(part, last.get(key)) for key, part in change.items()}
     return last if change == 0 else change[0]
 
 
 class Journal:
-    """Decisions of a run on disk: first replay what is there, then append.
+    """The decisions of a run on disk: replay the existing ones first, then append.
 
     Raises
     ------
     InputError
-        If the file holds the decisions of another run than the header's.
+        If the file holds the decisions of a run with another header.
     """
 
     def __init__(self, path: Path, header: Header) -> None:
@@ -116,7 +116,7 @@ class Journal:
             self._file.seek(self._end)
 
     def _load(self, header: Header) -> list[bytes] | None:
-        """Return the whole lines of decisions in the file, or None if there is no journal yet."""
+        """Return the complete decision lines of the file, or None if there is no journal yet."""
         if not self.path.exists():
             return None
         if not self.path.is_file():
@@ -156,13 +156,13 @@ class Journal:
             yield decision
 
     def refused(self, number: int) -> InputError:
-        """Return the error that a line is not the decision that was made there."""
+        """Return the error for a line that does not hold the original decision."""
         found = "a decision that was changed, or follows one that is missing"
         expected = "the journal as it was written, or none: the run then starts again"
         return InputError(f"{label(self.path)} line {number}", found, expected)
 
     def append(self, decision: Decision) -> None:
-        """Write one more decision."""
+        """Append a decision."""
         last, self._memory = self._memory, decision.plan.memory
         plan = msgspec.structs.replace(decision.plan, memory={})
         new = difference(self._memory, last)
@@ -181,7 +181,7 @@ class Journal:
         self._last = checksum(body, self._last)
 
     def close(self) -> None:
-        """Write everything to the disk."""
+        """Flush everything to the disk and close the file."""
         with naming(self.path):
             self._file.flush()
             os.fsync(self._file.fileno())

@@ -1,4 +1,4 @@
-"""A job while it is live in the driver: its true progress, and the state that policies may see.
+"""A live job in the driver: its true progress, and the state that policies may see.
 
 Only this module and the driver read a job's ``truth``.
 """
@@ -25,21 +25,21 @@ from ronda.instances.schedule import Failure, JobOutcome, Segment
 INFINITY = float("inf")
 
 MOST_IN_VAIN = 250
-"""Allocations in a row that a job leaves without progress before it is pinned to the next one.
+"""Consecutive allocations without progress after which a job is pinned to the next one.
 
-Tiresias makes 140 on the Helios trace of the golden results; a livelock has no end.
+Tiresias makes 140 of them on the Helios trace of the golden results; a livelock never ends.
 """
 
 
 @dataclass(slots=True)
 class Stages:
-    """How fast a job progresses on its allocation, stage by stage of its own progress."""
+    """A job's rates of progress on its allocation, for each stage of its own progress."""
 
     until: tuple[float, ...]  # work at which each stage ends, ascending, the last one infinite
     rates: tuple[float, ...]  # true work per second in each stage
 
     def seconds(self, done: float, target: float) -> float:
-        """Return how long it takes to get from `done` to `target`."""
+        """Return the time from `done` to `target`."""
         k = bisect_right(self.until, done)
         total = 0.0
         while self.until[k] < target:
@@ -62,7 +62,7 @@ class Stages:
 
 
 class TrueRates:
-    """The true rates of options on placements, remembered: many jobs share a few dozen."""
+    """A cache of the true rates of options on placements; many jobs share a few dozen of them."""
 
     def __init__(self, instance: Instance) -> None:
         self.profiles = instance.profiles
@@ -75,7 +75,7 @@ class TrueRates:
     ) -> Stages:
         """Return the rates of `job` on an allocation, over the stages of its noise curve.
 
-        It is faster by `factor` than its profile says.
+        The job is faster by `factor` than its profile says.
         """
         option, way = allocation.option, self._way(allocation)
         array = (option.mode, option.width)
@@ -95,10 +95,10 @@ class TrueRates:
         return self._known[key]
 
     def step(self, job: Job, held: Allocation, factor: float) -> tuple[Way, float, float] | None:
-        """Return what `job` sees of its speed on what it holds, by `factor` as fast as its profile.
+        """Return the step that `job` measures on what it holds, `factor` times as fast as profiled.
 
-        How it runs, seconds of computing in a pass at full clock, and of synchronising; None for
-        jobs without steps.
+        The result has the configuration, the seconds of computing in a pass at full clock, and the
+        seconds of synchronising; it is None for jobs without steps.
         """
         profile, gpu_type = self._kind(job, held.option.pool)
         model = profile.throughput[gpu_type.name]
@@ -122,7 +122,7 @@ class TrueRates:
 
 
 class Base(NamedTuple):
-    """From some time on, with some work done, a job progresses at these rates."""
+    """The time and the work done from which a job progresses at the given rates."""
 
     since_s: float
     done: float
@@ -131,10 +131,10 @@ class Base(NamedTuple):
 
 @dataclass(slots=True)
 class LiveJob:
-    """One live job.
+    """A live job.
 
-    It has done `done` by `since_s`: when the running allocation began to progress, or the last time
-    that it was measured, or changed its speed.
+    The job has done `done` by `since_s`. That is the last time at which its allocation began to
+    progress, it was measured, or its speed changed.
     """
 
     index: int  # its place in the instance (order of submission)
@@ -151,19 +151,19 @@ class LiveJob:
     start_s: float = 0.0
     resume_s: float = 0.0
     start_done: float = 0.0
-    in_vain: int = 0  # allocations in a row that it left without progress
-    end_s: float = INFINITY  # when it will complete if nothing changes
-    next_stage_s: float = INFINITY  # when its noise scale changes next, or an epoch is logged
+    in_vain: int = 0  # consecutive allocations that it left without progress
+    end_s: float = INFINITY  # the time of its completion if nothing changes
+    next_stage_s: float = INFINITY  # the next change of the noise scale, or log of an epoch
     segments: list[Segment] = field(default_factory=list)
     past: list[Base] = field(default_factory=list)  # of the running allocation, before since_s
-    failed: int = 0  # how often by itself
-    fails: bool = False  # whether it is a failure that ends the allocation at end_s
-    report: tuple[float, dict[str, Any]] | None = None  # what was measured when, not yet shown
+    failed: int = 0  # the number of its own failures
+    fails: bool = False  # whether a failure ends the allocation at end_s
+    report: tuple[float, dict[str, Any]] | None = None  # time and values of a pending report
     watched: bool = False  # whether its speed is measured as soon as it progresses
 
     @classmethod
     def submit(cls, index: int, job: Job, instance: Instance, knowledge: Knowledge) -> "LiveJob":
-        """Make a live job at its submission, with the size that policies know."""
+        """Return a new live job at its submission, with the size that policies know."""
         if job.truth is None:
             raise ValueError(f"job {job.id!r} has no truth: its instance was not validated")
         estimate = job.estimate if knowledge == "declared" else None
@@ -190,9 +190,9 @@ class LiveJob:
         speed: float = 1.0,
         together_s: float = 0.0,
     ) -> None:
-        """Begin to hold an allocation whose nodes are awake at `ready_s`, and run at a speed.
+        """Begin to hold an allocation whose nodes are awake at `ready_s`, and run at `speed`.
 
-        The others of its array are not ready before `together_s`.
+        The other jobs of its array are not ready before `together_s`.
         """
         pause_s = self.pause_s(now_s, allocation, costs)
         self.start_s, self.start_done = now_s, self.done
@@ -204,7 +204,7 @@ class LiveJob:
             self.state = msgspec.structs.replace(self.state, job=self._pinned())
 
     def pause_s(self, now_s: float, allocation: Allocation, costs: Costs) -> float:
-        """Return the pause with which an allocation begins, if its nodes are awake."""
+        """Return the initial pause of an allocation if its nodes are awake."""
         started = self.state.started
         moved = started and self.segments[-1].end_s == now_s
         pause_s = costs.pause(allocation.option.gpus, started=started, running=moved)
@@ -213,9 +213,9 @@ class LiveJob:
     def narrow(
         self, now_s: float, allocation: Allocation, rates: TrueRates, speed: float
     ) -> Segment:
-        """Go on in an array that others have left; returns the segment in the wider one.
+        """Continue in an array that other jobs have left; return the segment in the wider array.
 
-        A report that is due now, or on its way, is measured again.
+        A report that is due or pending is measured again.
         """
         in_vain, due = self.in_vain, self.report is not None or self.next_stage_s <= now_s
         segment = self._end_segment(now_s, self.done_at(now_s))
@@ -224,13 +224,13 @@ class LiveJob:
         self.state = self.state.narrowed(allocation, now_s, self.done)
         self.resume_s = self.since_s = self.state.since_s
         self.past, self.report = [], None
-        if self.done < self.work:  # else it is torn down, and ends when it would have
+        if self.done < self.work:  # otherwise it is being torn down, and its end stays
             self._run_at(rates, allocation, speed)
             self.next_stage_s = now_s if due else self.next_stage_s
         return segment
 
     def _run_at(self, rates: TrueRates, allocation: Allocation, speed: float) -> None:
-        """Progress at a speed from `since_s` on; work out when the allocation, or stage, ends."""
+        """Progress at a speed from `since_s` on; compute when the allocation and stage end."""
         factor = self.truth.throughput * speed
         self.stages = rates.stages(self.job, self.curve_name, allocation, factor)
         failures = self.truth.failures
@@ -243,7 +243,7 @@ class LiveJob:
             self.next_stage_s = self.since_s  # its rate can be measured from then on
 
     def change_speed(self, now_s: float, rates: TrueRates, speed: float) -> None:
-        """Go on at another speed; a job that has done its work and is torn down takes no notice."""
+        """Continue at another speed; a job that has done its work is unaffected by it."""
         allocation = self.state.allocation
         assert allocation is not None
         if self.done_at(now_s) >= self.work:
@@ -253,18 +253,18 @@ class LiveJob:
         self.next_stage_s = self.since_s
 
     def _rebase(self, now_s: float) -> None:
-        """Refresh the work done; what was is kept, for a failure goes back."""
+        """Update the work done; the earlier progress is kept, because a failure goes back to it."""
         if self.stages is not None and now_s > self.since_s:
             self.past.append(Base(self.since_s, self.done, self.stages))
             self.done, self.since_s = self.done_at(now_s), now_s
 
     @property
     def pinned(self) -> bool:
-        """Whether policies may not stop or change it until it has made progress."""
+        """Whether policies may not stop or change the job until it has made progress."""
         return self.state.job is not self.job
 
     def unpin(self, now_s: float) -> bool:
-        """Let a pinned job be stopped again once it has made progress; return whether it has."""
+        """Unpin a pinned job if it has made progress; return whether it has."""
         if now_s <= self.resume_s:
             return False
         self.state = msgspec.structs.replace(self.state, job=self.job)
@@ -274,9 +274,10 @@ class LiveJob:
         return msgspec.structs.replace(self.job, preemptible=False)
 
     def fail(self, now_s: float, node: int | None, costs: Costs) -> tuple[Segment, Failure]:
-        """Stop holding the allocation, by the failure of a node or (None) of its own.
+        """End the allocation after a failure of a node, or (None) of the job itself.
 
-        The job goes back to the last of its checkpoints, one each `costs.checkpoint_s` of progress.
+        The job goes back to its last checkpoint; there is one after each `costs.checkpoint_s` of
+        progress.
         """
         reached = self.done_at(now_s) if node is not None else self.truth.failures[self.failed]
         self.failed += node is None
@@ -299,11 +300,11 @@ class LiveJob:
         return self.done_at(time_s)
 
     def release(self, now_s: float, *, complete: bool) -> Segment:
-        """Stop holding the allocation; returns the segment that it leaves behind."""
+        """End the allocation and return its segment."""
         return self._release(now_s, self.work if complete else self.done_at(now_s))
 
     def _release(self, now_s: float, done: float) -> Segment:
-        """Stop holding the allocation with some work done."""
+        """End the allocation with the given work done."""
         segment = self._end_segment(now_s, done)
         self.since_s, self.stages, self.report = now_s, None, None
         self.end_s = self.next_stage_s = INFINITY
@@ -315,7 +316,7 @@ class LiveJob:
         return segment
 
     def _end_segment(self, now_s: float, done: float) -> Segment:
-        """End the segment with some work done."""
+        """End the segment with the given work done."""
         allocation = self.state.allocation
         assert allocation is not None
         self.done = done
@@ -339,7 +340,7 @@ class LiveJob:
         return min(self.work, self.stages.advance(self.done, now_s - self.since_s))
 
     def observe(self, now_s: float) -> None:
-        """Measure progress, noise scale and rate, once what was measured is no longer so."""
+        """Measure progress, noise scale and rate when the last measurement is outdated."""
         assert self.state.allocation is not None
         assert self.stages is not None
         self._rebase(now_s)
@@ -357,13 +358,13 @@ class LiveJob:
         self.report = now_s, measured
 
     def show(self) -> None:
-        """Let the state show what has been measured."""
+        """Copy the last measurement into the state that policies see."""
         assert self.report is not None
         self.state = msgspec.structs.replace(self.state, **self.report[1])
         self.report = None
 
     def log(self) -> TrainingLog | None:
-        """Return what the training had logged when it was last measured, or stopped."""
+        """Return the training log as of the last measurement or stop."""
         learning, epoch, known = self.learning, self.job.epoch, self.state.log
         if learning is None or epoch is None:
             return None
@@ -373,7 +374,7 @@ class LiveJob:
         return training_log(learning, epochs, epochs * epoch / self.work)
 
     def _foresee_stage(self) -> None:
-        """Work out when the running stage, or epoch, ends."""
+        """Compute the end of the current stage or epoch."""
         self.next_stage_s = INFINITY
         if self.stages is None:
             return

@@ -1,4 +1,4 @@
-"""The plan where a policy has none: running jobs go on, and load is shed until limits hold."""
+"""The plan when a policy has none: running jobs continue, and load is shed until limits hold."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,19 +24,19 @@ from ronda.instances.violation import Violation
 
 Steps = Sequence[tuple[str, Allocation]]
 Jobs = tuple[JobState, ...]
-"""Jobs that are stopped together: one, or those of an array."""
+"""Jobs that are stopped together: a single job, or the jobs of an array."""
 
 Item = TypeVar("Item", str, Jobs)
 
 LIMITS = ("power", "energy", "rack-power")
-"""Rules that jobs keep at lower clocks."""
+"""The rules that lower clocks can satisfy."""
 
 MOST_SPARED = 256
-"""Jobs that it tries to spare in the end; among a thousand, each try takes milliseconds."""
+"""The most jobs that `relief` tries to spare; with a thousand jobs, a try takes milliseconds."""
 
 
 class NoPlanError(RondaError):
-    """No plan exists, if the reason `stop` is infeasible, or none was found."""
+    """An error that no plan exists (if the reason `stop` is infeasible), or that none was found."""
 
     def __init__(self, words: str, stop: StopReason) -> None:
         super().__init__(words)
@@ -44,7 +44,7 @@ class NoPlanError(RondaError):
 
 
 class Checker(Protocol):
-    """A checker of plans: a `Ledger`, or one that knows more rules."""
+    """A checker of plans: a `Ledger`, or a checker with more rules."""
 
     def check(self, round: Round, plan: Plan) -> list[Violation]:
         """Return every rule that a plan breaks."""
@@ -52,35 +52,35 @@ class Checker(Protocol):
 
 
 class Cleared(NamedTuple):
-    """A plan that may be acted on, and what it took to have one."""
+    """A plan that may be carried out, and the changes that it needed."""
 
     plan: Plan
     slowed: tuple[str, ...] = ()  # jobs that run at a lower clock
     stopped: tuple[str, ...] = ()
-    restored: tuple[str, ...] = ()  # jobs that have their clock back
-    faults: tuple[str, ...] = ()  # of the policy's plan, and what no plan keeps with the limits
+    restored: tuple[str, ...] = ()  # jobs whose clock was restored
+    faults: tuple[str, ...] = ()  # faults of the policy's plan, and rules that no plan can keep
     unmet: Collection[str] = ()  # rules that stay broken
     solve_s: float = 0.0  # seconds until the policy had answered
     replaced: bool = False  # whether another plan took the place of the policy's own
 
 
 def fallback(round: Round, ledger: Checker, rejected: Plan, *, may_sleep: bool) -> Cleared:
-    """Return a plan within all limits that starts nothing, with the record of the rejected one.
+    """Return a plan within all limits that starts nothing, with the record of the rejected plan.
 
-    Running jobs keep their allocations. If even these break a limit (a power cap that dropped, a
-    budget that is spent), nodes without jobs are put to sleep if the policy `may_sleep`, jobs are
-    slowed down, then stopped, until it holds: clocks are lowered in order of the GPU time lost per
-    watt (see `slowings`); those jobs are stopped first that lose the least GPU
-    time since they began to run here. No job is slowed or stopped, and no node sleeps, if the rest
-    suffices. Arrays are stopped whole: a GPU draws no less for some of its jobs. What no plan keeps
-    together with the limits goes last, and its faults name it: nodes of a policy that puts none to
-    sleep stay awake. Jobs that may not be stopped go on, and rules that no plan keeps beside them
-    stay broken.
+    Running jobs keep their allocations if these break no limit. Otherwise (a power cap dropped, or
+    a budget is spent) the plan puts nodes without jobs to sleep if the policy `may_sleep`, then
+    slows jobs down, then stops jobs, until the limits hold. Clocks are lowered in order of the GPU
+    time lost per watt (see `slowings`). The first jobs to stop are those that lose the least GPU
+    time since they began to run here. No job is slowed or stopped, and no node sleeps, if the other
+    measures are enough. Arrays are stopped whole, because a GPU draws no less for a part of its
+    jobs. As a last resort, nodes sleep even if the policy puts none to sleep; the faults then say
+    that no plan keeps the limits with all nodes awake. Jobs that may not be stopped continue, and
+    rules that no plan keeps with them stay broken.
 
     Raises
     ------
     NoPlanError
-        If stopping every job that runs and may be stopped does not help.
+        If stopping every running job that may be stopped does not help.
     """
     shed = _Shed(round, ledger, rejected)
     broken = shed.violations((), ())
@@ -117,7 +117,7 @@ def fallback(round: Round, ledger: Checker, rejected: Plan, *, may_sleep: bool) 
 def restore(
     round: Round, ledger: Checker, cleared: Cleared, clocks: Mapping[str, float]
 ) -> Cleared:
-    """Give jobs that were slowed down their earlier clocks back, as far as the limits let them.
+    """Restore the clocks of jobs that were slowed down, as far as the limits allow.
 
     Jobs that the (valid) plan stops or changes are left alone.
     """
@@ -137,9 +137,9 @@ def restore(
 
 
 class _Shed:
-    """Plans that keep what runs, except for some jobs that are slowed or stopped.
+    """Plans that keep the running jobs, except for jobs that are slowed or stopped.
 
-    If it is `sleeping`, so are those of the `concerned` nodes that have no job.
+    If `sleeping` is set, the `concerned` nodes without a job sleep.
     """
 
     def __init__(self, round: Round, ledger: Checker, rejected: Plan) -> None:
@@ -149,10 +149,10 @@ class _Shed:
         self.sleeping = False
         self.concerned: set[int] = set()
         self.firm = firm_jobs(round)
-        self.unmet: dict[str, str] = {}  # rules that no plan keeps beside them, and why
+        self.unmet: dict[str, str] = {}  # rules that no plan keeps with the firm jobs, and why
 
     def plan(self, steps: Steps, stopped: Sequence[str]) -> Plan:
-        """Return the plan with jobs slowed by steps, and others stopped."""
+        """Return the plan in which `steps` slow jobs and the `stopped` ones do not run."""
         kept = dict(self.held)
         kept.update(steps)
         for job in stopped:
@@ -180,14 +180,14 @@ class _Shed:
         return [v for v in found if v.where not in self.unmet]
 
     def fewest_stopped(self, steps: Steps, candidates: Sequence[Jobs]) -> Sequence[Jobs] | None:
-        """Return the fewest first jobs that must be stopped besides all steps; None: too few."""
+        """Return the fewest first candidates to stop in addition to all steps; None: too few."""
         count = _fewest(len(candidates), lambda n: not self.violations(steps, _ids(candidates[:n])))
         return None if count is None else candidates[:count]
 
     def relief(
         self, steps: Steps, jobs: Sequence[Jobs], unmet: Sequence[Violation], *, may_sleep: bool
     ) -> Cleared:
-        """Return the plan in which nothing is slowed, stopped or asleep without need."""
+        """Return the plan without unnecessary slowing, stopping or sleep."""
         stopped = _ids(self._needed(jobs, lambda some: (steps, _ids(some))))
         most = _fewest(len(steps), lambda n: not self.violations(steps[:n], stopped))
         steps = steps[:most]
@@ -214,10 +214,10 @@ class _Shed:
     def _needed(
         self, jobs: Sequence[Item], of: Callable[[Sequence[Item]], tuple[Steps, Sequence[str]]]
     ) -> list[Item]:
-        """Return the jobs among some that must be slowed or stopped; the last are spared first.
+        """Return those of the jobs that must be slowed or stopped; the last jobs are spared first.
 
-        `of` returns the steps and the stops if only some of them are. Of many jobs only the last
-        ones are tried.
+        `of` returns the steps and the stops for a subset of the jobs. If there are many jobs, only
+        the last ones are tried.
         """
         needed = list(jobs)
         for job in reversed(jobs[-MOST_SPARED:]):
@@ -232,7 +232,7 @@ def _ids(groups: Sequence[Jobs]) -> list[str]:
 
 
 def _loss(round: Round, jobs: Jobs) -> float:
-    """Return the GPU time of jobs since they began to run here: the least is stopped first."""
+    """Return the GPU time of jobs since they began to run here; the least is stopped first."""
     held = ((s.allocation, round.now_s - s.held_s) for s in jobs)
     return sum(a.option.own_gpus * time_s for a, time_s in held if a is not None)
 
@@ -243,7 +243,7 @@ def _nodes(jobs: Jobs) -> set[int]:
 
 
 def _concerned(round: Round, broken: Sequence[Violation]) -> set[int]:
-    """Return the nodes whose jobs break a limit: those of racks, if nothing else is broken."""
+    """Return the nodes whose jobs break a limit: only those of racks if nothing else is broken."""
     topology = round.cluster.topology
     if any(v.code != "rack-power" for v in broken):
         return set(range(len(topology.node_gpus)))
@@ -253,7 +253,7 @@ def _concerned(round: Round, broken: Sequence[Violation]) -> set[int]:
 
 
 def _limit(round: Round, violation: Violation) -> str:
-    """Return in words the limit that a plan breaks."""
+    """Return a description of the limit that a plan breaks."""
     caps = {f"rack {cap.name}": cap.cap_w for cap in rack_caps(round.cluster)}
     match violation.code:
         case "power":
@@ -266,23 +266,23 @@ def _limit(round: Round, violation: Violation) -> str:
 
 
 def _fewest(most: int, enough: Callable[[int], bool]) -> int | None:
-    """Return the least n from 0 to `most` that is enough, as every larger one is; None if none."""
+    """Return the least n in 0..`most` that is enough, or None; `enough` must be monotone in n."""
     return bisect_left(range(most), True, key=enough) if enough(most) else None
 
 
 def slowings(round: Round) -> list[tuple[str, Option]]:
-    """Return steps down in clock of the running jobs, those with the least loss per watt first.
+    """Return steps down in clock for the running jobs, those with the least loss per watt first.
 
-    A change of clock is a restart like any other change: over the time H that it is expected to
+    A change of clock is a restart like any other change. Over the time H that it is expected to
     last (`ronda.formulations.objectives.switching_cost.horizon_s`), it loses the pause and the
-    progress that the job then makes less, in seconds of its GPUs at the clock that it has::
+    reduction in progress, in seconds of the job's GPUs at the current clock::
 
         loss(s) = gpus (pause + (H - pause) (1 - rate(s) / rate))
 
-    From each clock a job's next step is the one with the least loss per watt saved, so that a
-    job's steps follow its lower convex hull and their order among all jobs is that of a greedy
-    fractional knapsack. A later step of a job takes the place of its earlier ones; jobs that must
-    not be changed, rigid ones, and those in arrays have no steps.
+    From each clock, a job's next step is the one with the least loss per watt saved. So a job's
+    steps follow its lower convex hull, and the order of all steps is that of a greedy fractional
+    knapsack. A later step of a job replaces its earlier ones. Jobs that must not be changed, rigid
+    jobs, and jobs in arrays have no steps.
     """
     found: list[tuple[float, str, Option]] = []
     for state in round.running:
@@ -294,7 +294,7 @@ def slowings(round: Round) -> list[tuple[str, Option]]:
 
 
 def at_clock(round: Round, state: JobState, clock: float) -> Option:
-    """Return the option of a running job, which is not rigid, at another clock."""
+    """Return the option of a running job that is not rigid, at another clock."""
     if state.allocation is None:
         raise ValueError(f"job {state.job.id!r} does not run")
     held = state.allocation.option
@@ -307,7 +307,7 @@ def at_clock(round: Round, state: JobState, clock: float) -> Option:
 
 
 def _steps(round: Round, state: JobState) -> list[tuple[float, Option]]:
-    """Return a job's steps with their loss in GPU-seconds per watt saved, which rises."""
+    """Return a job's steps with their loss in GPU-seconds per watt saved, in ascending order."""
     assert state.allocation is not None
     held = state.allocation.option
     of = application_of(round, state, held.pool)

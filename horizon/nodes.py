@@ -1,4 +1,4 @@
-"""The nodes as the driver sees them: which sleep, wake up or are off, and what they draw."""
+"""The driver's view of nodes: which nodes sleep, wake up or are off, and their draw."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -9,22 +9,22 @@ from ronda.instances.models.sharing import whole
 
 
 class NodeStates:
-    """Which nodes sleep, wake up or are off, and since when; all others are awake.
+    """The nodes that sleep, wake up or are off, with start times; all other nodes are awake.
 
     Attributes
     ----------
     asleep, off
-        Since when, by node. Those that are off are out of service and draw nothing.
+        The start times by node. Nodes that are off are out of service and draw nothing.
     waking
-        Since when, and when it is awake, by node.
+        The start and the end of the wake-up, by node.
     draining
-        Nodes that give nothing away any more.
+        Nodes that accept no more jobs.
     ready_s
-        When each node could run jobs, for the last time that it woke or went off.
+        The time from which each node could run jobs after it last woke or went off.
     sleeps
-        Sleeps that are over: node, start and end.
+        Finished sleeps: node, start and end.
     meter
-        What they have used, and draw now.
+        The energy used so far, and the current draw.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -39,13 +39,13 @@ class NodeStates:
         self._gpus: list[int] = topology.node_gpus.tolist()
 
     def advance(self, now_s: float) -> None:
-        """Let wake-ups end that are over."""
+        """End the wake-ups that are over."""
         for node, (_, ready_s) in list(self.waking.items()):
             if ready_s <= now_s:
                 self._end_waking(node, now_s)
 
     def sleep(self, target: set[int], now_s: float) -> None:
-        """Let these nodes sleep, and wake all others that do."""
+        """Put the `target` nodes to sleep, and wake all other sleeping nodes."""
         for node in sorted(self.asleep.keys() - target):
             self._end_sleep(node, now_s)
             self.ready_s[node] = now_s + self._wake_s[node]
@@ -58,7 +58,7 @@ class NodeStates:
             self.meter.watts -= self.meter.saved_w(node)
 
     def go_off(self, node: int, now_s: float) -> None:
-        """Let a node without jobs draw nothing."""
+        """Take a node without jobs out of service, so that it draws nothing."""
         if node in self.asleep:
             self._end_sleep(node, now_s)
         if node in self.waking:
@@ -68,12 +68,12 @@ class NodeStates:
         self.meter.watts -= self.meter.idle_w(node)
 
     def come_back(self, node: int, now_s: float) -> None:
-        """Let a node that was off draw power, and run jobs, again."""
+        """Return a node to service, so that it draws power and can run jobs again."""
         self.meter.off(node, self.off.pop(node), now_s)
         self.meter.watts += self.meter.idle_w(node)
 
     def close(self, now_s: float) -> None:
-        """End sleeps, wake-ups and times off that are open."""
+        """End all open sleeps, wake-ups and times out of service."""
         for node in sorted(self.off):
             self.come_back(node, now_s)
         for node in sorted(self.asleep):
@@ -93,26 +93,26 @@ class NodeStates:
         self.meter.wake(node, min(ready_s, now_s) - since_s)
 
     def hold_from_s(self, allocation: Allocation, now_s: float) -> float:
-        """Return when all nodes of an allocation are awake, now at the earliest."""
+        """Return the time from which all nodes of an allocation are awake, but not before now."""
         return max(now_s, *(self.ready_s[node] for node, _ in allocation.placement))
 
     def out(self, held: Mapping[str, Allocation]) -> tuple[tuple[int, int], ...]:
-        """Return the GPUs out of service by node: all if it is off, if drained those not held."""
+        """Return the GPUs out of service by node (see `out_of_service`)."""
         return out_of_service(self._gpus, self.off, self.draining, held)
 
     def waking_w(self) -> float:
-        """Return what nodes that wake up draw on top of their idle power."""
+        """Return the draw of waking nodes on top of their idle power."""
         return sum(self.meter.wake_w[node] for node in self.waking)
 
     def owed_j(self, now_s: float) -> float:
-        """Return the energy that wake-ups are bound to use from now on."""
+        """Return the energy that current wake-ups will still use."""
         return sum(
             self.meter.wake_w[node] * (ready_s - now_s)
             for node, (_, ready_s) in self.waking.items()
         )
 
     def used_j(self, time_s: float) -> float:
-        """Return the energy used by a time from now on up to the next event."""
+        """Return the energy used by `time_s`, which is between now and the next event."""
         waking = [(node, *times) for node, times in self.waking.items()]
         return self.meter.used_j(time_s, self.asleep.items(), waking, self.off.items())
 
@@ -123,7 +123,7 @@ def out_of_service(
     draining: Collection[int],
     held: Mapping[str, Allocation],
 ) -> tuple[tuple[int, int], ...]:
-    """Return the GPUs out of service by node: all if it is off, if drained those not held."""
+    """Return the GPUs out of service by node: all if it is off, unheld ones if it is draining."""
     left = {node: 0 for node in draining if node not in off}
     for allocation in whole(held).values() if left else ():
         for node, n in allocation.placement:

@@ -1,17 +1,18 @@
-"""How much of the energy budget a round may spend: what has accrued, or what demand asks for.
+"""The part of the energy budget that a round may spend, by accrual or by demand.
 
-The pacings that accrue along a line (even, series, price, carbon) give a round at t the greatest
-constant power that cannot overdraw the line within the window.
+The pacings that accrue along a line (even, series, price, carbon) give a round at time t the
+greatest constant power that cannot overdraw the line within the window.
 
-**demand** (ours) knows only the horizon's budget. What is left of it beyond what the idle cluster
-draws until the horizon's end, B, is spent at ::
+**demand** (ours) knows only the horizon's budget. Let B be the rest of the budget beyond the draw
+of the idle cluster until the horizon's end. B is spent at ::
 
     (B / time left) n / n_mean
 
-with n the summed weights of the live jobs now and n_mean their mean over time so far: power in
-proportion to the jobs that wait for it. That is the rule "power equals the number of unfinished
-jobs", which is 3-competitive for flow time plus energy on one speed-scaled processor (Bansal, Chan
-and Pruhs, SODA 2009), scaled so that the budget lasts. A round never gets more than B.
+where n is the total weight of the jobs that are live now, and n_mean is its mean over time so far.
+Power is thus proportional to the demand of live jobs. This is the rule "power equals the number of
+unfinished jobs", which is 3-competitive for flow time plus energy on one speed-scaled processor
+(Bansal, Chan and Pruhs, SODA 2009), scaled so that the budget lasts. A round never gets more than
+B.
 """
 
 from fractions import Fraction
@@ -26,7 +27,7 @@ from ronda.instances.violation import RELATIVE
 
 
 class Allowance(NamedTuple):
-    """What a round may spend: `energy_j`, `sustained_w` and `banked_j` of a `Round`."""
+    """The energy that a round may spend: `energy_j`, `sustained_w` and `banked_j` of a `Round`."""
 
     energy_j: float
     sustained_w: float
@@ -34,32 +35,32 @@ class Allowance(NamedTuple):
 
 
 class Pacer:
-    """Paces the energy budget that an instance has."""
+    """The pacing of an instance's energy budget."""
 
     def __init__(self, instance: Instance) -> None:
         energy = instance.budget.energy
         if energy is None:
             raise ValueError("there is no energy budget to pace")
         self.energy = energy
-        # What an awake cluster draws, or at least what the budget can bear indefinitely.
+        # The draw of an awake, idle cluster, or less if the budget cannot bear it indefinitely.
         self._reserved_w = min(instance.cluster.topology.idle_w, energy.sustained_w)
         self._accrual = accrual(instance.budget, self._reserved_w)
         self._least_w = float(least_node_w(instance.cluster.topology).sum())
         self._job_seconds, self._since_s = 0.0, 0.0
 
     def advance(self, now_s: float, live: float) -> None:
-        """Note how much weight of jobs has been live since the last time."""
+        """Record the weight of live jobs since the last call."""
         self._job_seconds += live * (now_s - self._since_s)
         self._since_s = now_s
 
     def spending(self, now_s: float, used_j: float, live: float) -> Allowance:
-        """Return what the round at `now_s` may spend.
+        """Return the allowance of the round at `now_s`.
 
-        `used_j` is what has been used, or is bound to be, by now.
-        `live` are the summed weights of the live jobs.
+        `used_j` is the energy that has been used or is committed by now, and `live` is the total
+        weight of the live jobs.
         """
         line, window_s = self._accrual, self.energy.window_s
-        # What may not be stopped may have spent more than has accrued: idle nodes still draw.
+        # Jobs that may not be stopped can have spent more than has accrued: idle nodes still draw.
         watts = max(self._least_w, line.bearable_w(now_s, used_j, now_s + window_s))
         sustained_w = line.bearable_w(now_s, used_j, float("inf"))
         if self.energy.pacing == "demand" and now_s < self.energy.horizon_s:
@@ -70,12 +71,12 @@ class Pacer:
         return Allowance(watts * window_s, sustained_w, max(0.0, banked_j))
 
     def lasts_until_s(self, now_s: float, used_j: float, watts: float) -> float:
-        """Return until when the budget bears a constant power, up to rounding."""
+        """Return the time until which the budget bears a constant power, up to rounding."""
         slack_j = 0.5 * RELATIVE * max(used_j, 0.0)
         return self._accrual.lasts_until_s(now_s, used_j - slack_j, watts)
 
     def _by_demand(self, now_s: float, used_j: float, live: float) -> float:
-        """Return the watts that the number of live jobs asks for (see the module)."""
+        """Return the watts for the demand of the live jobs (see the module)."""
         energy = self.energy
         left_s = energy.horizon_s - now_s
         left_j = energy.credit_j + energy.joules - used_j - self._reserved_w * left_s
@@ -85,14 +86,14 @@ class Pacer:
 
 
 class Spending:
-    """What a run has used of power and energy, and what a round may use.
+    """The power and energy that a run has used, and that a round may use.
 
     Attributes
     ----------
     weight
         The exact sum of the weights of the live jobs.
     cost, carbon
-        What the energy used costs, and emits; None if the instance does not say.
+        The cost and the emissions of the energy used; None if the instance does not specify them.
     """
 
     def __init__(self, instance: Instance, nodes: NodeStates) -> None:
@@ -105,7 +106,7 @@ class Spending:
         self._pacer = None if budget.energy is None else Pacer(instance)
 
     def advance(self, now_s: float) -> None:
-        """Account for the time up to an event, before anything changes by it."""
+        """Account for the time up to an event, before the event changes anything."""
         if self._pacer is not None:
             self._pacer.advance(now_s, float(self.weight))
         for tally in (self.cost, self.carbon):
@@ -114,7 +115,7 @@ class Spending:
                     tally.advance(time_s, self._nodes.used_j(time_s))
 
     def limits(self, now_s: float, ahead_s: float) -> dict[str, Any]:
-        """Return the fields of a `Round` that limit what it may draw and use some time ahead."""
+        """Return the fields of a `Round` that limit its power and energy at `ahead_s` from now."""
         then_s, found = now_s + ahead_s, dict[str, float]()
         for name, tally in (("energy_price_per_j", self.cost), ("carbon_g_per_j", self.carbon)):
             if tally is not None:
@@ -128,11 +129,11 @@ class Spending:
         return found
 
     def lasts_until_s(self, now_s: float) -> float:
-        """Return when what runs now would use up the energy budget, if nothing ended before."""
+        """Return the time at which the running jobs would use up the energy budget."""
         if self._pacer is None:
             return float("inf")
         return self._pacer.lasts_until_s(now_s, self._bound_j(now_s), self._nodes.meter.watts)
 
     def _bound_j(self, now_s: float) -> float:
-        """Return the energy that has been used, or is bound to be by nodes that wake up."""
+        """Return the energy that has been used, or that waking nodes are committed to use."""
         return self._nodes.used_j(now_s) + self._nodes.owed_j(now_s)

@@ -1,8 +1,8 @@
-"""Sizes as a trained predictor tells them, while jobs are live.
+"""Sizes of live jobs from a trained predictor.
 
-A job's distribution is told once, as it is submitted. What changes then is that the job outlives
-parts of it: the expected size stays until the job has done as much as the next size that was told.
-One that has outlived all sizes is expected to be twice as large as what it has done.
+A job's distribution is predicted once, at submission. The belief then changes only as the job
+outlives parts of it: the expected size stays until the job has done as much as the next predicted
+size. A job that has outlived all sizes is expected to be twice as large as the work it has done.
 """
 
 from math import inf
@@ -18,11 +18,11 @@ from ronda.instances.models.fits import Predictor
 from ronda.instances.round import Round
 
 QUANTILES = 10
-"""How many an estimate tells."""
+"""The number of quantiles in an estimate."""
 
 
 class Tails:
-    """What is expected of a job that has outlived the first k of the sizes that were told."""
+    """The expected size of a job that has outlived the first k predicted sizes, for each k."""
 
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
@@ -36,7 +36,7 @@ class Tails:
         self._quantiles = work[np.minimum(places, len(work) - 1)]
 
     def after(self, done: float) -> tuple[float, Estimate]:
-        """Return the next size, and the estimate until then, of a job that has done `done`."""
+        """Return the next size and the estimate until that size for a job that has done `done`."""
         k = int(np.searchsorted(self.sizes.work, done, "right"))
         if k == len(self.sizes.work):
             return 2.0 * done, Estimate(work=2.0 * done, quantiles=(2.0 * done,))
@@ -50,9 +50,9 @@ def _from_behind(array: Floats) -> Floats:
 
 
 class TimedEstimate(NamedTuple):
-    """A distribution, and the estimate that follows from it until `until` is done.
+    """A distribution, and its estimate, which holds until the job has done `until`.
 
-    That is not before `until_s`, as long as `of` is the state of the job.
+    While `of` is the state of the job, that is not before `until_s`.
     """
 
     tails: Tails
@@ -62,7 +62,7 @@ class TimedEstimate(NamedTuple):
     until_s: float = -inf
 
     def at(self, now_s: float, state: JobState) -> "TimedEstimate":
-        """Return what is told of a job by now."""
+        """Return the estimate of a job at `now_s`."""
         done = state.done_at(now_s)
         until, estimate = self.until, self.estimate
         if done >= until:
@@ -74,14 +74,14 @@ class TimedEstimate(NamedTuple):
 
 
 class Predicted:
-    """What a predictor tells of live jobs, and what it learns when they are gone."""
+    """The predictions for live jobs, and what the predictor learns when jobs are gone."""
 
     def __init__(self, predictor: Predictor) -> None:
         self._service = Service(predictor)
         self._told: dict[str, TimedEstimate | None] = {}
 
     def submit(self, round: Round) -> list[tuple[str, Sizes]]:
-        """Learn of the jobs that are new; return what is told of their sizes."""
+        """Register new jobs and return the predicted distributions of their sizes."""
         new = [s.job for s in round.waiting if s.job.id not in self._told]
         if not new:
             return []
@@ -93,12 +93,12 @@ class Predicted:
         return found
 
     def end(self, job: Job, work: float | None) -> None:
-        """Learn that a job is gone, and how much `work` it was; None if it never completed."""
+        """Record that a job is gone, and its `work`; None if it never completed."""
         self._told.pop(job.id, None)
         self._service.end(job, work)
 
     def estimates(self, round: Round) -> dict[str, Estimate]:
-        """Return what is believed of live jobs by now."""
+        """Return the current estimates of live jobs."""
         found, now_s = {}, round.now_s
         for state in round.jobs:
             job = state.job.id
@@ -112,6 +112,6 @@ class Predicted:
 
 
 def first(sizes: Sizes) -> TimedEstimate:
-    """Return what is told of a job before it has done anything."""
+    """Return the estimate of a job before it has done any work."""
     tails = Tails(sizes)
     return TimedEstimate(tails, *tails.after(0.0))

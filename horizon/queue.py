@@ -1,4 +1,4 @@
-"""Live jobs: those that wait and those that run, in the order of submission, and who ends when."""
+"""Live jobs: the waiting and the running ones in the order of submission, and their ends."""
 
 import heapq
 from itertools import count
@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 class Queue:
-    """States of live jobs by id; `waiting`, `running` and `held` are always in order."""
+    """The states of live jobs by id; `waiting`, `running` and `held` are always in order."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, JobState] = {}
@@ -22,29 +22,29 @@ class Queue:
 
     @property
     def waiting(self) -> dict[str, JobState]:
-        """Jobs that wait."""
+        """The waiting jobs."""
         self._sort()
         return self._waiting
 
     @property
     def running(self) -> dict[str, JobState]:
-        """Jobs that run."""
+        """The running jobs."""
         self._sort()
         return self._running
 
     @property
     def held(self) -> dict[str, Allocation]:
-        """What the running jobs hold."""
+        """The allocations of the running jobs."""
         self._sort()
         return self._held
 
     def submit(self, job_id: str, place: int, state: JobState) -> None:
-        """Let a new job wait, behind all others."""
+        """Add a new waiting job behind all others."""
         self._place[job_id] = place
         self._waiting[job_id] = state
 
     def run(self, job_id: str, state: JobState) -> None:
-        """Let a job run, or show what has changed of one that does."""
+        """Move a job to the running ones, or update the state of a running job."""
         if self._waiting.pop(job_id, None) is not None and self._running:
             last = next(reversed(self._running))
             self._mixed |= self._place[last] > self._place[job_id]
@@ -53,13 +53,13 @@ class Queue:
         self._running[job_id], self._held[job_id] = state, state.allocation
 
     def wait(self, job_id: str, state: JobState) -> None:
-        """Let a running job wait."""
+        """Move a running job to the waiting ones."""
         del self._running[job_id], self._held[job_id]
         self._waiting[job_id] = state
         self._mixed = True
 
     def leave(self, job_id: str) -> None:
-        """Forget a job that has ended."""
+        """Remove a job that has ended."""
         for jobs in (self._waiting, self._running, self._held, self._place):
             jobs.pop(job_id, None)
 
@@ -74,7 +74,7 @@ class Queue:
 
 
 class Ends:
-    """When running jobs end if nothing changes, the earliest first."""
+    """The times at which running jobs end if nothing changes, the earliest first."""
 
     def __init__(self) -> None:
         # End, index, restarts, entry, job.
@@ -82,12 +82,12 @@ class Ends:
         self._entries = count()
 
     def expect(self, live: LiveJob) -> None:
-        """Note when a job ends; what was noted of it before no longer counts."""
+        """Record a job's expected end, which replaces its earlier one."""
         entry = live.end_s, live.index, live.state.restarts, next(self._entries), live
         heapq.heappush(self._heap, entry)
 
     def next_s(self) -> float:
-        """Return when the next job ends; infinity if none does."""
+        """Return the time at which the next job ends; infinity if none does."""
         while self._heap:
             end_s, _, version, _, live = self._heap[0]
             if live.end_s == end_s and live.state.restarts == version:
@@ -96,5 +96,5 @@ class Ends:
         return float("inf")
 
     def pop(self) -> LiveJob:
-        """Return the job that ends next, and forget its end."""
+        """Remove and return the job that ends next."""
         return heapq.heappop(self._heap)[4]

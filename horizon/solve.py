@@ -1,4 +1,4 @@
-"""Decide one round."""
+"""The decision of one round."""
 
 from typing import Annotated
 
@@ -30,32 +30,32 @@ def solve(
     log: Writer | None = None,
     extra: object = (),
 ) -> Plan:
-    """Decide one round, which is validated first, with one policy.
+    """Validate one round and decide it with one policy.
 
-    The plan is checked. If the policy fails or its plan breaks a rule, what runs keeps running and
-    what fits next to it starts: `Plan.status` is then ``fallback``, or ``none`` if no plan keeps
-    every limit, and ``record.message`` says why. The same round, seed and initial give the same
-    plan, unless the clock cut the search.
+    The plan is checked. If the policy fails or its plan breaks a rule, running jobs continue and
+    jobs that fit next to them start. In that case `Plan.status` is ``fallback``, or ``none`` if no
+    plan keeps every limit, and ``record.message`` gives the reason. The same round, seed and
+    initial plan give the same plan, unless the time limit cut the search.
 
     Parameters
     ----------
     policy
         A policy, or its name with parameters as in ``"milp(objective=rank, gap=1e-4)"``.
     deadline
-        By when to return: in so many seconds, or a `Deadline` that has begun; None: no limit.
+        The time limit: a number of seconds, or a `Deadline` that has begun; None means no limit.
     initial
-        A plan to start the search from.
+        A plan from which to start the search.
     log
-        Where the solver of a model writes its own words while it runs, as ``sys.stderr``.
+        A stream for the log of a model's solver while it runs, such as ``sys.stderr``.
     extra
-        Rules of the user's own, which the plan keeps (docs/own_rules.md): functions of the round
-        and its `OptionTable` that return a `Limit`, a `Term` or several; or the path of a file of
-        them. For `milp` and `prices`.
+        The user's own rules, which the plan keeps (docs/own_rules.md): functions of the round and
+        its `OptionTable` that return a `Limit`, a `Term` or several, or the path of a file with
+        such functions. For `milp` and `prices`.
 
     Raises
     ------
     InputError
-        If the round is not valid, or a rule is none: it raises, or returns something else.
+        If the round is not valid, or a rule is unusable: it raises, or returns something else.
     """
     clock = Deadline.of(deadline)  # it covers all that follows
     made = with_rules(as_policy(policy), extra, "extra")
@@ -72,7 +72,7 @@ def solve_valid(
     initial: Plan | None = None,
     log: Writer | None = None,
 ) -> Plan:
-    """Decide a round as `solve`; one from a file was validated when it was read."""
+    """Decide a valid round like `solve`; a round from a file was validated when it was read."""
     made, ledger = as_policy(policy), Ledger(round.cluster)
     if own := rules_of(made):
         refuse_bad(own, round)

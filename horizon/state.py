@@ -1,4 +1,4 @@
-"""The cluster as the driver sees it: who holds what, which nodes sleep, what it draws."""
+"""The driver's view of the cluster: allocations, sleeping nodes, and the draw."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ClusterState:
-    """Everything that changes while a validated instance is driven."""
+    """All state that changes while a validated instance is driven."""
 
     def __init__(
         self,
@@ -57,30 +57,30 @@ class ClusterState:
         self.ends = Ends()
         self.pinned: dict[str, None] = {}  # jobs that may not be stopped until they progress
         self._racks_are_capped = any(rack.power_cap_w for rack in instance.cluster.racks)
-        self._observed: dict[str, None] = {}  # in the order in which what they measure is learnt
+        self._observed: dict[str, None] = {}  # jobs to measure, in the order of learning from them
         self._left: set[str] = set()  # arrays that have lost members
         self.world = FaultState(instance.faults)
         self.failures: list[Failure] = []
         self.sweeps: dict[str, SweepState] = {}
-        self._trials = Counter(job.sweep for job in instance.jobs)  # that have not ended, by sweep
+        self._trials = Counter(job.sweep for job in instance.jobs)  # trials left, by sweep
         self.cluster = instance.cluster  # with the GPUs that are out of service now
 
     def next_submit_s(self) -> float:
-        """Return when the next job arrives."""
+        """Return the time at which the next job arrives; infinity if none does."""
         jobs = self.instance.jobs
         return jobs[self.submitted].submit_s if self.submitted < len(jobs) else float("inf")
 
     def next_report_s(self) -> float:
-        """Return when a running trial of a sweep reports its loss next."""
+        """Return the time at which a running trial of a sweep next reports its loss."""
         observed = (self.lives[job_id] for job_id in self._observed)
         times = (live.next_stage_s for live in observed if live.job.sweep is not None)
         return min(times, default=float("inf"))
 
     def advance(self, now_s: float) -> tuple[int, int, int]:
-        """Move the time on: jobs end, things break and are repaired, then jobs are submitted.
+        """Move the time on: jobs end, faults and repairs happen, then jobs are submitted.
 
-        Returns how many jobs completed and were submitted, and how often something broke or came
-        back that changes what can run.
+        Return the numbers of jobs that completed, of jobs that were submitted, and of faults and
+        repairs that affect which jobs can run.
         """
         self.spending.advance(now_s)
         self.now_s = now_s
@@ -107,7 +107,7 @@ class ClusterState:
         return completed, submitted, broke
 
     def _end(self, live: LiveJob) -> None:
-        """End a job that is complete, or has failed for good; one that may try again waits."""
+        """End a job that is complete or has failed for good; a job that may try again waits."""
         retries, end_s = self.instance.faults.retries, live.end_s
         if live.fails:
             dead = retries is not None and live.failed >= retries
@@ -126,7 +126,7 @@ class ClusterState:
             self._leave(live, live.outcome(self.now_s, discarded=True))
 
     def _leave(self, live: LiveJob, outcome: JobOutcome) -> None:
-        """Note a job that has ended in some way; what its trial of a sweep logged is kept."""
+        """Record the end of a job; the log of a sweep's trial is kept."""
         self.queue.leave(live.job.id)
         del self.lives[live.job.id]
         self.spending.weight -= Fraction(live.job.weight)
@@ -146,7 +146,7 @@ class ClusterState:
             self.sweeps[sweep] = replace(known, ended=known.ended | {live.job.id: log})
 
     def _fail(self, live: LiveJob, now_s: float, node: int | None) -> None:
-        """Stop a job by a failure, of a node or (None) its own; it waits with what is saved."""
+        """Stop a job after a node's or (None) its own failure; it waits with its saved work."""
         segment, failure = live.fail(now_s, node, live.job.costs or self.instance.costs)
         self._close(live, segment)
         self.failures.append(failure)
@@ -154,7 +154,7 @@ class ClusterState:
         self.ledger.release(live.job.id)
 
     def _reslice(self) -> None:
-        """Let arrays that have lost members go on without them, at once and at no cost."""
+        """Let arrays that have lost members continue without them, immediately and without cost."""
         if not self._left:
             return
         held = {i: a for i, a in self.held().items() if a.array in self._left}
@@ -166,7 +166,7 @@ class ClusterState:
         self.ledger.accept(Plan(allocations=self.held()))
 
     def _narrow(self, job_id: str, allocation: Allocation) -> None:
-        """Let a job go on in a narrower array."""
+        """Let a job continue in a narrower array."""
         live = self.lives[job_id]
         observed, pinned = job_id in self._observed, job_id in self.pinned
         speed = self.world.speed_of(allocation)
@@ -178,7 +178,7 @@ class ClusterState:
             self.pinned[job_id] = None
 
     def _happen(self, event: Event) -> bool:
-        """Carry out what happens to a node; return whether it changes what can run."""
+        """Carry out an event on a node; return whether it affects which jobs can run."""
         node, fault, world = event.node, event.fault, self.world
         if isinstance(fault, Straggler):
             world.speed[node] = fault.speed
@@ -212,7 +212,7 @@ class ClusterState:
         return [self.lives[i] for i, a in held if any(n == node for n, _ in a.placement)]
 
     def _settle(self) -> None:
-        """Switch drained nodes off that no job holds any more; show which GPUs can be used."""
+        """Switch off draining nodes without jobs, and update which GPUs can be used."""
         nodes = self.nodes
         if not nodes.draining and not nodes.off and not self.cluster.out:
             return
@@ -228,7 +228,7 @@ class ClusterState:
         self.ledger.accept(Plan(allocations=self.held(), asleep=tuple(sorted(self.nodes.asleep))))
 
     def snapshot(self, length_s: float, ahead_s: float = 0.0) -> Round:
-        """Return the round to decide now, with the limits of some time ahead."""
+        """Return the round to decide now, with the limits at `ahead_s` from now."""
         if not self.world.silent(self.now_s):
             self._measure()
         for job_id in [*self.pinned]:
@@ -253,9 +253,10 @@ class ClusterState:
         return seen if self.beliefs is None else self.beliefs.believe(seen)
 
     def _measure(self) -> None:
-        """Measure what has changed of the running jobs, and show what was measured long enough ago.
+        """Measure the changes in running jobs, and show reports that are old enough.
 
-        Reports are late by the same time each; nothing new is measured while one is on its way.
+        All reports are late by the same time; a job is not measured again while its report is
+        pending.
         """
         late_s = self.world.faults.report_s
         for job_id in self._observed:
@@ -270,7 +271,7 @@ class ClusterState:
                     self._learn(live, before, self.beliefs)
 
     def _learn(self, live: LiveJob, before: JobState, beliefs: "Beliefs") -> None:
-        """Let what a job has measured be learnt from."""
+        """Let the beliefs learn from a job's measurement."""
         held = live.state.allocation
         assert held is not None
         gpu_type = self.topology.pools[held.option.pool].gpu_type
@@ -284,7 +285,7 @@ class ClusterState:
             beliefs.begin(live.job, live.state.noise)
 
     def limit_events(self) -> list[float]:
-        """Return when idle nodes may begin to break a limit: it changes, or the budget is spent."""
+        """Return when idle nodes may begin to break a limit: it changes, or the budget ends."""
         if self.next_submit_s() == float("inf"):
             return []
         changes = (series.next_change(self.now_s) for series in self.instance.budget.series)
@@ -293,7 +294,7 @@ class ClusterState:
         return [*(change for change in changes if change is not None), *late]
 
     def must_rest(self) -> bool:
-        """Return whether a limit is broken now, or begins to be, if idle nodes stay awake."""
+        """Return whether idle nodes that stay awake break a limit now or are about to."""
         if self.spending.lasts_until_s(self.now_s) <= self.now_s + self.instant_s:
             return True
         if self.instance.budget.power_cap_w is None and not self._racks_are_capped:
@@ -302,19 +303,19 @@ class ClusterState:
 
     @property
     def instant_s(self) -> float:
-        """Seconds from now that count as now."""
+        """The tolerance in seconds within which a time counts as now."""
         return SECOND * max(1.0, self.now_s)
 
     def held(self) -> dict[str, Allocation]:
-        """Return what every running job holds."""
+        """Return the allocation of every running job."""
         return dict(self.queue.held)
 
     def difference(self, plan: Plan) -> Change:
-        """Return what a plan changes."""
+        """Return the changes that a plan makes."""
         return change_of(self.held(), plan, self.nodes.asleep)
 
     def apply(self, change: Change) -> tuple[int, int, int]:
-        """Carry out a change; returns how many jobs started, stopped and changed."""
+        """Carry out a change; return how many jobs started, stopped and changed."""
         for job_id in change.stopped:
             self._stop(job_id)
         now, narrow, held = self.held(), dict[str, Allocation](), dict[str, Allocation]()
@@ -338,13 +339,13 @@ class ClusterState:
         return len(held) - len(moved), len(change.stopped), len(moved)
 
     def _stop(self, job_id: str) -> None:
-        """Stop a job in good order: it waits, and has lost nothing."""
+        """Stop a job in an orderly way: it waits, and has lost no work."""
         live = self.lives[job_id]
         self._close(live, live.release(self.now_s, complete=False))
         self.queue.wait(live.job.id, live.state)
 
     def _own_s(self, job_id: str, allocation: Allocation) -> float:
-        """Return when a job that begins would be ready by itself."""
+        """Return the time at which a starting job would be ready by itself."""
         live = self.lives[job_id]
         costs = live.job.costs or self.instance.costs
         from_s = self.nodes.hold_from_s(allocation, self.now_s)
@@ -366,7 +367,7 @@ class ClusterState:
             self._observed[job_id] = None
 
     def _enter(self, live: LiveJob, allocation: Allocation) -> None:
-        """Enter a job's new segment in the queue, on the meter, and among those that will end."""
+        """Enter a job's new segment in the queue, on the meter, and among the expected ends."""
         self.queue.run(live.job.id, live.state)
         self.nodes.meter.begin(live.index, allocation.option, live.resume_s, live.truth.power)
         self.ends.expect(live)
@@ -382,7 +383,7 @@ class ClusterState:
         return msgspec.structs.replace(allocation, option=option)
 
     def _close(self, live: LiveJob, segment: Segment) -> None:
-        """Enter a job's finished segment on the meter, and what its array has lost."""
+        """Record a job's finished segment on the meter, and the loss of a member in its array."""
         if segment.array is not None:
             self._left.add(segment.array)
         self.pinned.pop(live.job.id, None)
@@ -390,7 +391,7 @@ class ClusterState:
         self._observed.pop(live.job.id, None)
 
     def close(self) -> tuple[JobOutcome, ...]:
-        """End sleeps, wake-ups and times off that are open and return every job's history."""
+        """End open sleeps, wake-ups and times out of service, and return every job's history."""
         self.nodes.close(self.now_s)
         missing = [i for i, outcome in enumerate(self.outcomes) if outcome is None]
         if missing:
@@ -399,7 +400,7 @@ class ClusterState:
 
 
 def _beliefs(knowledge: Knowledge, predictor: Predictor | None) -> "Beliefs | None":
-    """Return what learns from jobs that run, if policies know them in no other way."""
+    """Return beliefs that learn from jobs that run, if the level of knowledge requires them."""
     if predictor is not None and knowledge != "history":
         raise InputError("predictor", f"the knowledge {knowledge!r}", "history, which it tells")
     if knowledge not in LEARNT:

@@ -1,17 +1,17 @@
-"""Pay for imports before the first decision."""
+"""Imports before the first decision."""
 
 from ronda.horizon.solve import solve
 from ronda.instances import generate
 from ronda.solvers.contract import Policy
 
 LIMIT_S = 30.0
-"""Most seconds of a decision that only warms up."""
+"""The time limit of a decision that only warms up, in seconds."""
 
 
 def warm_up(policy: Policy | str = "prices") -> None:
-    """Decide a small round, so that all that a policy imports and makes once is there.
+    """Decide a small round, so that all one-time imports and objects of a policy exist.
 
-    The first decision of a process otherwise pays for that: 0.3 to 2 s, out of its limit. What
-    the policy answers, or raises, is not looked at.
+    Otherwise the first decision of a process takes 0.3 to 2 s of its limit for them. The policy's
+    answer, or exception, is ignored.
     """
     solve(generate.round(4, seed=0), policy, deadline=LIMIT_S)
