@@ -1,6 +1,6 @@
-"""The solvers of models by name, with their abilities, and whether they are installed.
+"""The solvers of models by name, with their abilities and a check that they are installed.
 
-Figures that a solver does not tell are missing in its outcome. This module loads no solver.
+Figures that a solver does not report are missing in its outcome. This module loads no solver.
 """
 
 import importlib
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Solver:
-    """A solver of models as arrays: ``module.solve_form(form, effort, start)``.
+    """A solver of models as arrays, called by ``module.solve_form(form, effort, start)``.
 
-    ``needs`` is the Python module that it loads, ``packages`` are those in records, ``install`` is
-    the way to get it, and ``lacks`` are its missing abilities. With ``through`` it uses Pyomo's
-    interface of that name; ``square_s`` are the seconds to translate a model per squared option.
+    ``needs`` is the Python module that it loads, and ``packages`` are the packages named in
+    records. ``install`` says how to install it, and ``lacks`` are its missing abilities. With
+    ``through`` it uses the Pyomo interface of that name. ``square_s`` is the time to translate a
+    model, in seconds per squared number of options.
     """
 
     module: str
@@ -45,13 +46,14 @@ class Solver:
             return cbc_program() is not None
         if self.needs and find_spec(self.needs.partition(".")[0]) is None:
             return False
-        return self.through in ("", "scip_direct") or _available(self.through)  # with its licence
+        return self.through in ("", "scip_direct") or _available(self.through)  # has a licence
 
     def refuse(self, given: Mapping[str, Any], place: str) -> None:
         """Refuse options ``SOLVER.NAME`` that the solver does not have.
 
-        InputError for an option of another solver, an unknown name or one that ronda sets, or a
-        value that it does not take. A solver without a list of names checks them when it solves.
+        Raises InputError for an option of another solver, an unknown name, an option that ronda
+        sets, or a value that the solver does not take. A solver without a list of names checks
+        options when it solves.
         """
         known = self._module.defaults(**self._told) if given else {}
         for key, value in given.items():
@@ -96,7 +98,7 @@ class Solver:
 
 
 class Writer(Protocol):
-    """The stream of a log, such as ``sys.stderr``."""
+    """A stream for a log, such as ``sys.stderr``."""
 
     def write(self, text: str, /) -> object:
         """Write a piece of text."""
@@ -106,12 +108,12 @@ class Writer(Protocol):
 
 
 LOG: ContextVar[Writer | None] = ContextVar("LOG", default=None)
-"""The log of running solvers, None for none."""
+"""The log of running solvers. None: no log."""
 
 
 @contextmanager
 def logged(log: Writer | None) -> Iterator[None]:
-    """Let solvers write to a log; InputError if it is no stream."""
+    """Let solvers write to a log; raise InputError if the log is not a stream."""
     if log is not None and not (hasattr(log, "write") and hasattr(log, "flush")):
         raise InputError(
             "log", f"a {type(log).__name__} object", "a stream, as sys.stderr, or None"
@@ -124,19 +126,19 @@ def logged(log: Writer | None) -> Iterator[None]:
 
 
 INSTEAD = {"gap": "gap=, as in milp(gap=1e-3)", "seed": "--seed", "time": "--time-limit"}
-"""The parameters in place of options that ronda sets, by a word of the name."""
+"""The parameters that replace options set by ronda, keyed by a word in the option's name."""
 
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
-"""The words for values of options, by the type of their defaults."""
+"""The words for values of options, keyed by the type of their defaults."""
 
 
 def bare(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options ``SOLVER.NAME`` by their names for the solver."""
+    """Return options with ``NAME`` instead of ``SOLVER.NAME`` as keys."""
     return {key.partition(".")[2]: value for key, value in options.items()}
 
 
 def _like(value: Any, default: Any) -> bool:
-    """Return whether a value has the type of a default; enumerations are words."""
+    """Return whether a value has the type of a default; values of enumerations are words."""
     if isinstance(default, bool) or isinstance(value, bool):
         return isinstance(value, bool) and isinstance(default, bool)
     if isinstance(default, float):
@@ -149,7 +151,7 @@ ROOM, EXTRA = "ronda.solvers.exact", "pip install 'ronda[solvers]'"
 
 @cache
 def cbc_program() -> str | None:
-    """Return the path of the program ``cbc``, or of that in PuLP's wheel, or None."""
+    """Return the path of the program ``cbc``, or of the copy in PuLP's wheel, or None."""
     program = shutil.which("cbc")
     if program is None and find_spec("pulp") is not None:
         from pulp.apis.coin_api import pulp_cbc_path
@@ -174,10 +176,10 @@ MIP = {
     "cplex": _of_pyomo("cplex_direct", "cplex", "pip install cplex, and a licence"),
     "glpk": _of_pyomo("glpk", "", "the program glpsol"),
 }
-"""The solvers of mixed-integer programs, by their names in `milp(solver=…)`."""
+"""The solvers of mixed-integer programs, keyed by their names in `milp(solver=…)`."""
 
 CP_SAT = "cp-sat"
-"""OR-Tools' constraint solver, which knows whole numbers only: coefficients are rounded."""
+"""OR-Tools' constraint solver, which knows only whole numbers, so coefficients are rounded."""
 
 SOLVERS = MIP | {
     CP_SAT: Solver(
@@ -188,11 +190,11 @@ SOLVERS = MIP | {
         ("continuous",),
     )
 }
-"""All solvers of models by name."""
+"""All solvers of models, keyed by name."""
 
 
 def find_solver(name: str, place: str, known: Collection[str] = tuple(MIP)) -> Solver:
-    """Return an installed solver; InputError, with the installed ones, if it is not."""
+    """Return an installed solver; otherwise raise InputError, which lists the installed solvers."""
     if name in known and SOLVERS[name].installed:
         return SOLVERS[name]
     said = f"no solver of {', '.join(known)}"

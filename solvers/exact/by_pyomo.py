@@ -1,8 +1,8 @@
-"""The solution of a bounded model through Pyomo's own interface to a solver.
+"""The solution of a model with bounds through Pyomo's own interface to a solver.
 
-It tells neither the times of solutions nor the size of the search tree, and takes no start. Pyomo
-translates the model after the limit is set, so a large one is late; it ends a program that does not
-stop a second after the limit.
+The interface reports neither the times of solutions nor the size of the search tree, and takes no
+start. Pyomo translates the model after the limit is set, so a large model is late. Pyomo kills a
+program that does not stop within a second of the limit.
 """
 
 import logging
@@ -35,25 +35,25 @@ from ronda.solvers.exact.linear_form import (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The names of a solver's gap, seed and threads, and its peculiarities."""
+    """A solver's names for gap, seed and threads, and its peculiarities."""
 
     gap: str
     seed: str
     threads: str = ""
-    whole: bool = False  # its limit is in whole seconds
-    early: float = 0.0  # it looks at its clock late by up to this share of the limit
-    bounds: bool = True  # it tells a bound before the search is over
+    whole: bool = False  # its time limit is in whole seconds
+    early: float = 0.0  # it may exceed its limit by this share of it
+    bounds: bool = True  # it reports a bound before the search is over
 
 
 OPTIONS = {
     "scip_direct": Options("limits/gap", "randomization/randomseedshift", "lp/threads"),
-    # Stopped by the clock, Pyomo 6.10 gives the bound of a maximum the wrong sign.
+    # After a time limit, Pyomo 6.10 gives the bound of a maximum the wrong sign.
     "cbc": Options("ratioGap", "randomCbcSeed", "threads", early=0.2, bounds=False),
     "gurobi_direct": Options("MIPGap", "Seed", "Threads"),
     "cplex_direct": Options("mip_tolerances_mipgap", "randomseed", "threads"),
     "glpk": Options("mipgap", "seed", whole=True),
 }
-"""The options by Pyomo's name of the interface."""
+"""The options, keyed by Pyomo's name for the interface."""
 
 _STOP = {
     TerminationCondition.optimal: StopReason.COMPLETE,
@@ -65,7 +65,7 @@ _STOP = {
 
 
 class _Passed(TextIOBase):
-    """A log without a file number, which Pyomo would take for the output that it captures."""
+    """A log without a file number, which Pyomo would confuse with its captured output."""
 
     def __init__(self, log: Any) -> None:
         self.log = log
@@ -78,7 +78,7 @@ class _Passed(TextIOBase):
 
 
 def defaults(through: str, program: str | None = None) -> dict[str, Any]:
-    """Return the parameters of SCIP that are left to users, with their defaults."""
+    """Return the SCIP parameters that users may set, with their defaults."""
     if through != "scip_direct":
         return {}
     from pyscipopt import Model
@@ -88,11 +88,11 @@ def defaults(through: str, program: str | None = None) -> dict[str, Any]:
 
 
 _REFUSALS = ("No match for", "Possible options", "is illegal", "valid range")
-"""The words of CBC about an unknown option or a value that it does not take."""
+"""The words with which CBC refuses an unknown option or an impossible value."""
 
 
 def takes(name: str, value: Any, through: str, program: str | None = None) -> bool:
-    """Return whether SCIP or CBC takes a value of an option; others are not asked."""
+    """Return whether SCIP or CBC takes a value of an option; other solvers are not checked."""
     if program is not None:
         words = [program, f"-{name}", str(value), "-stop"]
         said = subprocess.run(words, capture_output=True, text=True, check=False).stdout
@@ -102,7 +102,7 @@ def takes(name: str, value: Any, through: str, program: str | None = None) -> bo
     from pyscipopt import Model
 
     try:
-        with capture_output(capture_fd=True):  # SCIP writes where it refuses
+        with capture_output(capture_fd=True):  # SCIP prints its refusals
             Model().setParam(name, value)
     except ValueError:
         return False
@@ -119,7 +119,8 @@ def solve_form(
 ) -> Outcome:
     """Solve a model as `ronda.solvers.exact.highs.solve_form` does, but without a start.
 
-    `through` is Pyomo's name of the interface, `program` the path of a program that it calls.
+    `through` is Pyomo's name for the interface, and `program` is the path of the program that it
+    calls.
     """
     deadline, began, named = effort.deadline, effort.deadline.elapsed(), OPTIONS[through]
     model = _model(form)
@@ -147,7 +148,7 @@ def solve_form(
         return found(form, stop, message=message, solve_s=deadline.elapsed() - began)
     ended = told.solver.termination_condition
     if ended in (TerminationCondition.userInterrupt, TerminationCondition.resourceInterrupt):
-        raise KeyboardInterrupt  # the solver has taken the signal
+        raise KeyboardInterrupt  # the solver has caught the signal
     message, stop = f"{ended} (Pyomo's {through})", _STOP.get(ended, StopReason.ERROR)
     if stop in (StopReason.INFEASIBLE, StopReason.ERROR):
         return found(form, stop, message=message, solve_s=deadline.elapsed() - began)
@@ -163,8 +164,8 @@ def solve_form(
 
 
 def _model(form: LinearForm) -> Any:
-    """Return the model in Pyomo; an empty sum has a variable that is 0."""
-    # The garbage collector would walk all new expressions again and again: 5 to 15 times slower.
+    """Return the model in Pyomo; an empty sum contains a variable fixed to 0."""
+    # The garbage collector would visit all new expressions repeatedly, 5 to 15 times as slow.
     with PauseGC():
         model = pyo.ConcreteModel()
         model.x, model.nothing = pyo.Var(range(len(form.cost))), pyo.Var(bounds=(0, 0))
@@ -190,11 +191,11 @@ def _model(form: LinearForm) -> Any:
 
 
 def _point(model: Any, form: LinearForm, told: Any) -> Floats | None:
-    """Return the solution (n,), or None; variables without a row may have no value."""
+    """Return the solution (n,) or None; variables without a value get the one nearest to 0."""
     if not len(told.solution):
         return None
     warnings, level = logging.getLogger("pyomo.core"), logging.getLogger("pyomo.core").level
-    warnings.setLevel(logging.ERROR)  # it warns of a solution that is not optimal
+    warnings.setLevel(logging.ERROR)  # it warns about solutions that are not optimal
     try:
         model.solutions.load_from(told)
     finally:

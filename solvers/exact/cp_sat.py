@@ -1,21 +1,22 @@
 """The solution of a model by OR-Tools' CP-SAT, in whole numbers.
 
-CP-SAT knows only integers. A row of whole numbers stays unchanged; any other is multiplied by a
+CP-SAT knows only integers. A row of whole numbers stays unchanged. Any other row is multiplied by a
 power of two s and rounded so that no solution of the model is cut off:
 
     sum round(s a_k) x_k <= floor(s b + slack),   slack = sum |round(s a_k) - s a_k| max |x_k|
 
-A solution may exceed the row by at most 2 slack / s. s keeps `BITS` bits of the largest
-number, and fewer where sums would need more than `MOST`. The objective is rounded likewise. That of
-a solution is computed from the original numbers, and the bound holds for them:
+A solution may exceed the row by at most 2 slack / s. The factor s keeps `BITS` bits of the largest
+number, or fewer if sums would need more than `MOST` bits. The objective is rounded in the same way.
+The objective of a solution is computed from the original numbers, and the bound holds for them:
 
     (CP-SAT's bound + sum |round(s c_k) - s c_k| max |x_k|) / s + offset
 
-CP-SAT 9.15 runs without its presolve, with which it has called solutions optimal, and bounds
-proven, that were 5 % short; the models of rounds take half the time so.
+CP-SAT 9.15 runs without its presolve. With presolve it has reported solutions as optimal that were
+5 % short of the optimum. Without presolve the models of rounds take half the time.
 
-Continuous variables are on a grid of `GRID` steps; rows may be exceeded by one step of each, and
-the bound is weaker by as much. HiGHS then finds their best values beside the integers of CP-SAT.
+Continuous variables are on a grid of `GRID` steps. Rows may be exceeded by one step of each, and
+the bound is weaker by the same amount. HiGHS then finds their best values for the integers of
+CP-SAT.
 """
 
 import importlib
@@ -44,22 +45,22 @@ from ronda.solvers.exact.linear_form import (
 )
 
 BITS, MOST = 32, 45
-"""The bits of the largest number of a row, and of the largest sum. Numbers of a model have 30. With
-sums of 2^48 CP-SAT 9.15 has called a solution optimal that was not."""
+"""The bits of the largest number in a row, and of the largest sum. Numbers of a model have 30 bits.
+With sums of 2^48 CP-SAT 9.15 has reported a solution as optimal that was not."""
 
 GRID = 2**20
-"""The steps of a continuous variable."""
+"""The number of steps of a continuous variable."""
 
 FAR = 2.0**62
-"""The size from which a limit of a row counts as infinite."""
+"""The size above which a limit of a row counts as infinite."""
 
 
 def _cp_model() -> ModuleType:
     """Import CP-SAT's module after HiGHS's.
 
-    Both wheels contain a library ``libhighs.so.1``, in different versions, of which a process loads
-    one. CP-SAT calls nothing in it, so its symbols are looked up lazily. HiGHS does, so its own
-    library comes first.
+    Both wheels contain different versions of a library ``libhighs.so.1``, and a process loads only
+    one. HiGHS calls the library, so its own version is loaded first. CP-SAT does not call it, so
+    its symbols are looked up lazily.
     """
     importlib.import_module("highspy")
     flags = sys.getdlopenflags()
@@ -78,7 +79,7 @@ RONDAS = ("relative_gap_limit", "random_seed", "max_time_in_seconds", "catch_sig
 
 
 def defaults() -> dict[str, Any]:
-    """Return the parameters that are left to users, with their defaults; enumerations by name."""
+    """Return the parameters that users may set, with their defaults; enumerations are names."""
     parameters = _cp_model().CpSolver().parameters
     kind = type(parameters)
     names = [name for name in dir(kind) if isinstance(getattr(kind, name), property)]
@@ -90,7 +91,7 @@ def defaults() -> dict[str, Any]:
 
 
 def takes(name: str, value: Any) -> bool:
-    """Return whether CP-SAT takes a value of a parameter, whose type is right."""
+    """Return whether CP-SAT takes a value, of the right type, for a parameter."""
     parameters = _cp_model().CpSolver().parameters
     try:
         setattr(parameters, name, _told(parameters, value))
@@ -100,12 +101,12 @@ def takes(name: str, value: Any) -> bool:
 
 
 def _told(parameters: Any, value: Any) -> Any:
-    """Return a value for CP-SAT, with the member of an enumeration for its name."""
+    """Return a value for CP-SAT; the name of a member of an enumeration becomes the member."""
     return getattr(parameters, value, value) if isinstance(value, str) else value
 
 
 def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) -> Outcome:
-    """Solve a model as `ronda.solvers.exact.highs.solve_form` does; InputError without bounds."""
+    """Solve a model as `highs.solve_form` does; raise InputError for a variable without bounds."""
     cp_model = _cp_model()
     clock = effort.deadline
     began = clock.elapsed()
@@ -133,10 +134,10 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
     incumbents: list[tuple[float, float]] = []
 
     class Seen(cp_model.CpSolverSolutionCallback):  # type: ignore[misc, name-defined]
-        """Notes the time and the objective of each better solution."""
+        """A callback that records the time and the objective of each better solution."""
 
         def on_solution_callback(self) -> None:
-            """Note a solution."""
+            """Record a solution."""
             worth = self.objective_value / factor + whole.offset
             incumbents.append((clock.elapsed(), worth))
 
@@ -149,7 +150,7 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
         return found(form, stop, message=message, solve_s=solve_s)
     x = bound = None
     stop = StopReason.COMPLETE if status == cp_model.OPTIMAL else StopReason.TIME_LIMIT
-    if status != cp_model.UNKNOWN:  # otherwise its bound may be 0, whatever the model
+    if status != cp_model.UNKNOWN:  # otherwise its bound may be 0 for any model
         x = _off_the_grid(form, whole.point(np.array(solver.response_proto.solution, dtype=float)))
         side = 1.0 if form.maximize else -1.0
         bound = (solver.best_objective_bound + side * error) / factor + whole.offset
@@ -169,7 +170,7 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
 
 
 def _off_the_grid(form: LinearForm, x: Floats) -> Floats | None:
-    """Return a point with the best continuous values beside its integers, or None."""
+    """Return a point with the best continuous values for its integers, or None."""
     if form.integer.all():
         return x
     from ronda.solvers.exact.highs import solve_form as solved
@@ -201,15 +202,15 @@ class _Whole:
         self.offset = form.offset + float(form.cost @ self.base)
 
     def steps(self, x: Floats) -> Any:
-        """Return (n,) values as whole numbers of steps."""
+        """Return values as whole numbers of steps, shape (n,)."""
         return np.rint((x - self.base) / self.step).astype(np.int64)
 
     def point(self, steps: Floats) -> Floats:
-        """Return (n,) the values of whole numbers of steps."""
+        """Return the values of whole numbers of steps, shape (n,)."""
         return np.asarray(self.base + self.step * steps)
 
     def model(self, cp_model: Any) -> tuple[Any, float, float]:
-        """Return CP-SAT's model, the factor of its objective, and the error by rounding of that."""
+        """Return CP-SAT's model, and the factor and rounding error of its objective."""
         form, model = self.form, cp_model.CpModel()
         for low, high in zip(self.low.tolist(), self.high.tolist(), strict=True):
             model.proto.variables.add().domain.extend([low, high])
@@ -226,7 +227,7 @@ class _Whole:
             )
             low, high = np.clip((low * factor - slack, high * factor + slack), -FAR, FAR)
             least, most = ceil(low), floor(high)
-            if least > most:  # no whole number is between them: 0 = 1
+            if least > most:  # no whole number in between: add 0 = 1
                 columns, numbers, least, most = columns[:0], numbers[:0], 1, 1
             row = model.proto.constraints.add().linear
             row.vars.extend(columns.tolist())
@@ -240,9 +241,9 @@ class _Whole:
         return model, factor, error
 
     def _rounded(self, numbers: Floats, columns: Any) -> tuple[Any, float, float]:
-        """Return rounded multiples of the numbers of columns, the factor, and the possible error.
+        """Return rounded multiples of the columns' numbers, the factor, and the possible error.
 
-        A variable on a grid may also be a step off.
+        The error allows one step for each variable on a grid.
         """
         exact = numbers * self.step[columns]
         loose: Mask = ~self.form.integer[columns]

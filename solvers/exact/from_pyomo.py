@@ -1,6 +1,6 @@
-"""The conversion of Pyomo models to arrays, and of solutions to their variables.
+"""The conversion of Pyomo models to arrays, and of solutions to values of their variables.
 
-Pyomo models are the formulation of record for problems beyond options alone.
+Pyomo models are the authoritative formulation of problems with more than options.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from ronda.solvers.exact.linear_form import Effort, LinearForm, Outcome
 
 
 def solve(model: Any, effort: Effort | None = None, solver: str = "highs") -> Outcome:
-    """Solve a Pyomo model by one of the known solvers, and load the solution into its variables.
+    """Solve a Pyomo model with a known solver, and load the solution into its variables.
 
-    Values that the variables have beforehand are the warm start, if all integer ones have one.
-    Without a solution they are left as they are. The same model, seed and start give the same
-    solution, unless the clock cut the search. InputError if the model is not linear.
+    Existing values of the variables are the warm start, if all integer variables have one. Without
+    a solution the values do not change. The same model, seed and start give the same solution,
+    unless the deadline cut the search short. Raises InputError if the model is not linear.
     """
     form = linear_form(model)
     start = [np.nan if each.value is None else each.value for each in form.columns]
@@ -33,7 +33,7 @@ def solve(model: Any, effort: Effort | None = None, solver: str = "highs") -> Ou
 
 
 def set_values(form: LinearForm, x: Floats | None) -> None:
-    """Give the variables of the Pyomo model the values (n,), if there are any."""
+    """Give the variables of the Pyomo model the values `x` (n,), unless `x` is None."""
     if x is not None:
         for variable, number in zip(form.columns, x.tolist(), strict=True):
             variable.set_value(number, skip_validation=True)
@@ -42,9 +42,9 @@ def set_values(form: LinearForm, x: Floats | None) -> None:
 def linear_form(model: Any) -> LinearForm:
     """Read a Pyomo model with linear constraints and one linear objective.
 
-    Fixed variables count as constants. Variables that appear nowhere are left out; a constraint
-    with two different limits has two rows. InputError if an expression is not linear, a variable is
-    neither continuous nor integer, or there is not exactly one active objective.
+    Fixed variables count as constants. Unused variables are left out. A constraint with two
+    different limits has two rows. Raises InputError if an expression is not linear, if a variable
+    is neither continuous nor integer, or unless there is exactly one active objective.
     """
     goals = list(model.component_data_objects(Objective, active=True, descend_into=True))
     if len(goals) != 1:

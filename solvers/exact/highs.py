@@ -1,8 +1,7 @@
 """The solution of a model by HiGHS, with a start and a deadline.
 
 HiGHS gets the arrays directly, because Pyomo's own interface has no incumbent callback and
-redirects the process's output. It runs apart from the host's threads
-(`ronda.solvers.exact.threads`).
+redirects the process's output. HiGHS runs in threads of its own (`ronda.solvers.exact.threads`).
 """
 
 from collections.abc import Callable
@@ -30,26 +29,26 @@ from ronda.solvers.exact.threads import Answer, SolverError, apart
 
 PRECISE = ("mip", "primal", "dual")
 PRECISION = 1e-9
-"""The difference below which HiGHS takes solutions for equal, whatever the gap. With its default of
-1e-6 a bound does not hold where values are of very different size."""
+"""The difference below which HiGHS treats solutions as equal, whatever the gap. With its default of
+1e-6 a bound does not hold if values differ greatly in size."""
 
 
 QUIET = {"output_flag": False, "threads": 1, "mip_heuristic_run_rins": False}
-"""The options of HiGHS. 1.15.1 has crashed, with one thread as well, in its search around the
-relaxation (RINS); rounds of 64 to 256 jobs have the same plans without, in 13 % less time."""
+"""The options of HiGHS. HiGHS 1.15.1 has crashed in its search around the relaxation (RINS), even
+with one thread. Without RINS, rounds of 64 to 256 jobs have the same plans in 13 % less time."""
 
 
 class _Silent(highspy.Highs):
-    """A HiGHS that prints nothing; 1.16 prints its name when it gets callbacks."""
+    """A HiGHS that prints nothing; version 1.16 prints its name when callbacks are enabled."""
 
     def enableCallbacks(self) -> None:  # noqa: N802
-        """Take callbacks without printing."""
+        """Enable callbacks without printing."""
         self.setOptionValue("output_flag", False)
         super().enableCallbacks()  # type: ignore[no-untyped-call]
 
 
 def silent(**options: Any) -> highspy.Highs:
-    """Return a HiGHS on one thread that prints nothing, with options by its names."""
+    """Return a HiGHS on one thread that prints nothing, with options by their HiGHS names."""
     solver = _Silent()  # type: ignore[no-untyped-call]
     for name, value in (QUIET | options).items():
         if solver.setOptionValue(name, value) != highspy.HighsStatus.kOk:
@@ -63,12 +62,12 @@ def run(
     call: Callable[[], highspy.HighsStatus] | None = None,
     patience_s: float = inf,
 ) -> highspy.HighsModelStatus:
-    """Let HiGHS, or a call of it, run for some seconds at most; return the reason of its stop.
+    """Run HiGHS, or a call of it, for at most some seconds; return the model status.
 
-    SolverError if it failed, TimeoutError if it has not returned after `patience_s`: then it runs
-    until it looks at its clock, and must not be used any more.
+    Raises SolverError if HiGHS failed, and TimeoutError if it has not returned after `patience_s`.
+    In that case it runs until it reads its clock, and must not be used any more.
     """
-    # HiGHS counts the time of all runs together.
+    # HiGHS adds up the time of all runs.
     solver.setOptionValue("time_limit", solver.getRunTime() + max(seconds, 0.0))
     if alone(solver, call or solver.run, patience_s) == highspy.HighsStatus.kError:
         words = solver.modelStatusToString(solver.getModelStatus())
@@ -77,15 +76,15 @@ def run(
 
 
 def alone(solver: highspy.Highs, call: Callable[[], Answer], patience_s: float = inf) -> Answer:
-    """Return the answer of HiGHS to a call, made apart from the host's threads."""
-    stop = partial(solver.setOptionValue, "time_limit", 0.0)  # it looks at it again and again
+    """Return the result of a call to HiGHS in a separate thread."""
+    stop = partial(solver.setOptionValue, "time_limit", 0.0)  # HiGHS reads the limit repeatedly
     return apart(call, stop, int(solver.getOptionValue("threads")[1]), patience_s)
 
 
 def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) -> Outcome:
-    """Solve a model, from values (n,) of the columns, NaN where there is none.
+    """Solve a model, starting from values of the columns, shape (n,), with NaN if unknown.
 
-    A start without all integers does not count.
+    A start with an unknown integer is ignored.
     """
     deadline, gap = effort.deadline, effort.gap
     if effort.left_s <= 0:
@@ -117,18 +116,18 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
         try:
             status: highspy.HighsStatus = highs.run()
             if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:
-                # Presolve cannot tell which; the simplex method can.
+                # Presolve cannot tell the two apart; the simplex method can.
                 highs.setOptionValue("presolve", "off")
                 status = highs.run()
         finally:
-            highs.disableCallbacks()  # they hold the solver, and it holds them
+            highs.disableCallbacks()  # callbacks and solver refer to each other
         return status
 
     highs.cbMipImprovingSolution += improved
     try:
         run(highs, effort.left_s, search, effort.patience_s)
     except TimeoutError:
-        hearers.clear()  # a log is the caller's again
+        hearers.clear()  # stop writing to the caller's log
         if newest is not None:
             newest[form.integer] = np.round(newest[form.integer])
         stop, message = StopReason.TIME_LIMIT, "HiGHS did not look at its clock in time"
@@ -149,14 +148,14 @@ RONDAS = (
 
 
 def defaults() -> dict[str, Any]:
-    """Return the options that are left to users, with their defaults."""
+    """Return the options that users may set, with their defaults."""
     solver = silent()
     names = [name for name in dir(highspy.HighsOptions) if not name.startswith("_")]
     return {name: solver.getOptionValue(name)[1] for name in names if name not in RONDAS}
 
 
 def takes(name: str, value: Any) -> bool:
-    """Return whether HiGHS takes a value of an option, whose type is right."""
+    """Return whether HiGHS takes a value, of the right type, for an option."""
     return bool(silent().setOptionValue(name, value) == highspy.HighsStatus.kOk)
 
 
@@ -167,7 +166,7 @@ def highs_of(
     names: tuple[list[str], list[str]] | None = None,
     **options: Any,
 ) -> Any:
-    """Return a silent HiGHS that holds the model, with options by its names."""
+    """Return a silent HiGHS that holds the model, with options by their HiGHS names."""
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = len(form.cost), len(form.row_lower)
     lp.sense_ = highspy.ObjSense.kMaximize if form.maximize else highspy.ObjSense.kMinimize

@@ -1,7 +1,7 @@
-"""The reasons why a model has no solution: few constraints that cannot be met together.
+"""The reasons why a model has no solution: small sets of constraints that conflict.
 
-Where jobs that must run need more than there is, `ronda.formulations.allocation.rows.shortages`
-tells the numbers without a solver.
+If jobs that must run exceed the capacities, `ronda.formulations.allocation.rows.shortages` gives
+the numbers without a solver.
 """
 
 from collections.abc import Iterator
@@ -18,13 +18,12 @@ from ronda.solvers.exact.linear_form import Effort, LinearForm
 
 
 def conflicts(form: LinearForm, deadline: Deadline) -> list[Conflict] | None:
-    """Return sets of named constraints that conflict; empty if the model has a solution.
+    """Return sets of named constraints that conflict; [] if the model has a solution.
 
-    None if time is up before.
-
-    An irreducible set is HiGHS's if the model is infeasible even without integrality; otherwise it
-    is found by leaving out constraints one by one. A set that the deadline cuts short is perhaps
-    not yet irreducible, and says so.
+    The result is None if the time runs out first. HiGHS finds an irreducible set if the model is
+    infeasible even without integrality. Otherwise the search leaves out constraints one by one. If
+    the deadline cuts this search short, the set may not be irreducible yet, and its message says
+    so.
     """
     possible = _possible(form, np.arange(len(form.rows)), deadline)
     if possible is not False:
@@ -65,14 +64,14 @@ def components(form: LinearForm) -> Iterator[list[int]]:
 
 
 def _deletion_filter(form: LinearForm, deadline: Deadline) -> tuple[list[int], bool]:
-    """Remove every row without which the rest still conflicts (J. Chinneck's deletion filter).
+    """Remove every row that the conflict does not need (J. Chinneck's deletion filter).
 
-    Return the remaining rows, and whether all were tried.
+    Return the remaining rows, and whether all rows were tried.
     """
-    # One component of jobs and the rows they share conflicts by itself.
+    # One component of jobs and shared rows conflicts by itself.
     parts = (part for part in components(form) if _possible(form, part, deadline) is False)
     kept = next(parts, list(range(len(form.rows))))
-    # Halves first: most rows have no part in it.
+    # Try halves first, as most rows are not part of the conflict.
     size = max(1, len(kept) // 2)
     while size >= 1:
         at = 0
@@ -89,7 +88,7 @@ def _deletion_filter(form: LinearForm, deadline: Deadline) -> tuple[list[int], b
 
 
 def _possible(form: LinearForm, rows: Rows | list[int], deadline: Deadline) -> bool | None:
-    """Return whether some rows can be met together; None if time is up before."""
+    """Return whether some rows have a common solution, or None if the time runs out first."""
     rows = np.array(rows, dtype=np.int64)
     entries = [np.arange(form.start[i], form.start[i + 1]) for i in rows]
     at = np.concatenate([np.empty(0, dtype=np.int64), *entries])

@@ -1,8 +1,8 @@
-"""A model as arrays, the input of solvers, and the outcome of a solver.
+"""The arrays of a model as input for solvers, and the outcome of a solver.
 
-A problem of options (`Separable`) becomes arrays here, with the columns and rows of its Pyomo model
-(`ronda.formulations.allocation.pyomo_model`), whose docstrings explain them. Any other Pyomo model
-is read by `ronda.solvers.exact.from_pyomo`.
+This module turns a problem of options (`Separable`) into arrays. They have the columns and rows of
+its Pyomo model; `ronda.formulations.allocation.pyomo_model` explains them.
+`ronda.solvers.exact.from_pyomo` reads any other Pyomo model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,12 +21,12 @@ from ronda.instances.plan import SolutionStatus, StopReason
 
 @dataclass(frozen=True, slots=True)
 class LinearForm:
-    """Max or min c'x + offset with lower ≤ Ax ≤ upper and bounds on x (n,), some x integer.
+    """A model: maximise or minimise c'x + offset with lower ≤ Ax ≤ upper, x (n,) bounded.
 
-    ``columns`` and ``rows`` are the objects behind the arrays; ``str`` names each.
-    Row i of A has the coefficients ``value[start[i]:start[i + 1]]`` in the columns ``index[...]``.
-    Bounds of integers are made whole: with others HiGHS 1.15 calls feasible models infeasible, and
-    another solver may round them outwards.
+    Some x may be integer. ``columns`` and ``rows`` are the objects behind the arrays, and ``str``
+    gives their names. Row i of A has the coefficients ``value[start[i]:start[i + 1]]`` in the
+    columns ``index[...]``. Bounds of integers are made whole. With other bounds HiGHS 1.15 reports
+    feasible models as infeasible, and another solver may round them outwards.
     """
 
     columns: tuple[Any, ...]
@@ -44,7 +44,7 @@ class LinearForm:
     row_upper: Floats
 
     def __post_init__(self) -> None:
-        """Make the bounds of integers whole."""
+        """Round the bounds of integers inwards to whole numbers."""
         for name, whole in (("lower", np.ceil), ("upper", np.floor)):
             bound = getattr(self, name)
             object.__setattr__(self, name, np.where(self.integer, whole(bound), bound))
@@ -54,7 +54,7 @@ class LinearForm:
         return float(self.cost @ x + self.offset)
 
     def keeps(self, x: Floats) -> bool:
-        """Return whether a point keeps all rows, up to a millionth of the terms of each."""
+        """Return whether a point satisfies all rows, up to a millionth of the terms of each row."""
         row = np.arange(len(self.rows)).repeat(np.diff(self.start))
         terms, sums, sizes, most = self.value * x[self.index], *np.zeros((3, len(self.rows)))
         np.add.at(sums, row, terms)
@@ -68,10 +68,10 @@ class LinearForm:
 
 
 def form_of(problem: Separable, jobs: Sequence[str] = ()) -> LinearForm:
-    """Return a problem as arrays: a column for each option, x, and for each block, z.
+    """Return a problem as arrays, with a column x for each option and z for each block.
 
-    First come the rows ``one_option`` of jobs, named by `jobs`, that have several options or must
-    run; then those of the resources, by their names.
+    The first rows are ``one_option`` for jobs, named by `jobs`, that have several options or must
+    run. The rows of the resources follow, with their names.
     """
     counts, options, blocks = np.diff(problem.start), len(problem.value), len(problem.block_value)
     tied = (counts > 1) | (problem.must & (counts > 0))
@@ -108,9 +108,9 @@ def form_of(problem: Separable, jobs: Sequence[str] = ()) -> LinearForm:
 class Effort:
     """The time and the gap of a search.
 
-    ``reserve_s`` seconds of the ``deadline`` are left on return; for ``blind_s`` before that the
-    solver may not look at its clock. ``gap`` is the relative gap between
-    solution and bound at which to stop. ``options`` are those of the solver, by its own names.
+    ``reserve_s`` seconds of the ``deadline`` are left on return. For ``blind_s`` seconds before
+    that the solver may fail to read its clock. The search stops at the relative ``gap`` between
+    solution and bound. ``options`` are the solver's, by its own names.
     """
 
     deadline: Deadline = field(default_factory=Deadline)
@@ -122,31 +122,33 @@ class Effort:
 
     @property
     def left_s(self) -> float:
-        """The seconds that a solver has from now on, infinite without a limit."""
+        """The seconds that a solver has left, infinite without a limit."""
         return self.deadline.left() - self.reserve_s - self.blind_s
 
     @property
     def patience_s(self) -> float:
-        """The seconds from now on after which a solver is not waited for any longer.
+        """The seconds after which the caller no longer waits for a solver.
 
-        A solver that is late after `blind_s` is given up early, as further steps may be slow, too.
+        A solver with a long `blind_s` that is late is given up early, as its next steps may be slow
+        too.
         """
-        late_s = max(0.02, 0.03 * (self.deadline.limit_s or 0.0))  # a solver may be so late
+        late_s = max(0.02, 0.03 * (self.deadline.limit_s or 0.0))  # acceptable delay of a solver
         return self.left_s + max(late_s, self.blind_s - 2 * late_s)
 
 
 PROOF_GAP = 1e-9
-"""The gap below which a solution is the optimum, up to rounding."""
+"""The gap below which a solution counts as the optimum, up to rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The outcome of a solver on a model.
 
-    ``x`` (n,) has exact integers and is None without a solution; ``objective`` and ``bound`` (an
-    upper one when maximising) are in the model's unit, None if not known. ``nodes`` is the size of
-    the branch-and-bound tree, ``incumbents`` are pairs (seconds since the deadline's entry,
-    objective), ``message`` is the solver's own words and ``solve_s`` the seconds in the solver.
+    ``x`` (n,) has exact integers, and is None without a solution. ``objective`` and ``bound`` are
+    in the model's unit, or None if unknown; the bound is an upper bound for a maximisation.
+    ``nodes`` is the size of the branch-and-bound tree. ``incumbents`` are pairs (seconds since the
+    deadline's entry, objective). ``message`` is in the solver's own words, and ``solve_s`` is the
+    time in the solver.
     """
 
     stop: StopReason
@@ -168,9 +170,10 @@ def too_late(form: LinearForm) -> Outcome:
 
 
 def known_start(form: LinearForm, start: Floats | None) -> NDArray[np.int64] | None:
-    """Return the columns with values (n,) to start a search from, None if an integer lacks one.
+    """Return the columns with known values in a start (n,), or None if an integer has none.
 
-    A solver would complete a start without all integers by a MILP that may take all the time.
+    A solver would solve a MILP to complete a start with unknown integers, which may take all the
+    time.
     """
     if start is None or not np.isfinite(start[form.integer]).all():
         return None
@@ -178,7 +181,7 @@ def known_start(form: LinearForm, start: Floats | None) -> NDArray[np.int64] | N
 
 
 def proof(form: LinearForm, objective: float, bound: float) -> tuple[float, StopReason]:
-    """Return the bound, no tighter than the solution, and the reason why a search is over."""
+    """Return the bound, no tighter than the solution, and the reason why the search stopped."""
     bound = max(bound, objective) if form.maximize else min(bound, objective)
     met = abs(bound - objective) <= PROOF_GAP * max(abs(bound), 1.0)
     return bound, StopReason.COMPLETE if met else StopReason.GAP
@@ -195,9 +198,9 @@ def found(
     nodes: int = 0,
     incumbents: tuple[tuple[float, float], ...] = (),
 ) -> Outcome:
-    """Return the outcome of a search that stopped for a reason, with or without a solution.
+    """Return the outcome of a search that has stopped, with or without a solution.
 
-    A point that breaks a row is no solution, whatever the solver says.
+    A point that breaks a row is not a solution, whatever the solver says.
     """
     status = SolutionStatus.NONE
     if x is not None and not form.keeps(x):

@@ -1,4 +1,4 @@
-"""Files of Pyomo models, which every solver reads, and of solutions, which solvers write."""
+"""Files of Pyomo models for any solver to read, and of solutions that solvers write."""
 
 import os
 import re
@@ -19,27 +19,27 @@ from ronda.solvers.exact.highs import highs_of
 from ronda.solvers.exact.linear_form import LinearForm
 
 COMMENT = {".lp": "\\ ", ".mps": "* "}
-"""The suffixes of model files, and the begin of a line of comment in each."""
+"""The suffixes of model files, and the start of a comment line in each format."""
 
 SLACK = 1e-6
-"""The share of their terms by which rows may be broken, as solvers are not exact."""
+"""The share of its terms by which a row may be broken, as solvers are not exact."""
 
 _AFTER = {("#", "Rows"), ("#", "Dual"), ("#", "Basis")}
-"""The begin of lines behind which a file of HiGHS has no more values of variables."""
+"""The start of the lines after which a HiGHS file has no more values of variables."""
 
 _OF_ALL = ("Objective", "Objective_bound", "MIP_rel_gap")
-"""The entries of HiGHS about the whole solution."""
+"""The entries in HiGHS files about the whole solution."""
 
 _FILES = "with the same --policy, in a file of HiGHS (raw or pretty), SCIP, CBC or Gurobi"
 
 _OBJECTIVE = re.compile(r"objective(?: value)?\s*[:=]?\s+([-+.0-9e]+)\s*$", re.IGNORECASE)
-"""The line with the objective in files of all these solvers."""
+"""The line with the objective in the files of all supported solvers."""
 
 _STATUS = {"BS", "LB", "UB", "FX", "FR", "NB"}
-"""The status of a variable before its bounds in pretty files of HiGHS."""
+"""The values of a variable's status before its bounds in pretty HiGHS files."""
 
 _SECTIONS, _LONG = re.compile("^(bin|gen)$", re.MULTILINE), {"bin": "binary", "gen": "general"}
-"""The sections of LP files by HiGHS, and in words that CBC understands too."""
+"""The section names in LP files by HiGHS, and the names that CBC understands too."""
 
 _NOT_IN_LP = re.compile(r"[^A-Za-z0-9_.,()#]")
 
@@ -47,10 +47,10 @@ _NOT_IN_LP = re.compile(r"[^A-Za-z0-9_.,()#]")
 def export(model: Any, path: str | os.PathLike[str], remarks: Sequence[str] = ()) -> None:
     """Write a Pyomo model as ``.mps`` or ``.lp`` with its own names, completely or not at all.
 
-    In names ``[...]`` becomes ``(...)``, and characters that LP files do not allow ``_``. `remarks`
-    are lines of comment before the model. In ``.mps``, where CBC ignores the sense, a maximisation
-    becomes a minimisation with the other sign. InputError for another suffix, a model that is not
-    linear, or a file that cannot be written.
+    In names ``[...]`` becomes ``(...)``, and characters that LP files do not allow become ``_``.
+    `remarks` are comment lines before the model. In ``.mps``, a maximisation becomes a minimisation
+    with the opposite sign, because CBC ignores the sense. Raises InputError for another suffix, a
+    model that is not linear, or a file that cannot be written.
     """
     target = Path(path)
     if target.suffix not in COMMENT:
@@ -90,14 +90,16 @@ def _names(names: Iterable[str]) -> list[str]:
 def load_solution(
     model: Any, path: str | os.PathLike[str], derived: Iterable[Any] = ()
 ) -> float | None:
-    """Give the variables of a model the values in a solution file, 0 if they are missing.
+    """Give the variables of a model the values in a solution file, or 0 if missing.
 
-    `derived` variables, which follow from the others, suit each row best if they are missing.
+    `derived` variables follow from the others. If their values are missing, each row is checked
+    with the values that suit it best.
 
-    The files are those of HiGHS, SCIP, CBC and Gurobi: a line has the name of a variable and its
-    value behind it, or before it in HiGHS's pretty style. InputError, with line, variable or row,
-    if a value is no number, or not whole for an integer variable; if a variable is unknown, or
-    occurs twice; or if a limit of the model is broken. Return the objective in the file, or None.
+    Files of HiGHS, SCIP, CBC and Gurobi are supported. A line has the name of a variable and then
+    its value, or the value first in HiGHS's pretty style. Raises InputError, with the line,
+    variable or row, if a value is not a number, or not whole for an integer variable; if a variable
+    is unknown or occurs twice; or if a limit of the model is broken. Returns the objective in the
+    file, or None.
     """
     label, form, lines = storage.label(Path(path)), linear_form(model), _lines(path)
     columns = {name: k for k, name in enumerate(_names(str(one) for one in form.columns))}
@@ -119,7 +121,7 @@ def load_solution(
 def _told(
     lines: Sequence[str], label: str, columns: Mapping[str, int], rows: Container[str]
 ) -> dict[int, float]:
-    """Return the values of columns in a solution file, up to its rows or duals."""
+    """Return the values in a solution file, keyed by column, up to its rows or duals."""
     found: dict[int, float] = {}
     seen: dict[str, int] = {}
     unknown: list[tuple[str, str]] = []
@@ -129,7 +131,7 @@ def _told(
         if words[:1] == ["Rows"] or tuple(words[:2]) in _AFTER:
             break
         if words[:2] == ["#", "Columns"] and "".join(words[2:3]).lstrip("-").isdecimal():
-            most = abs(int(words[2]))  # of a sparse file, those that are not 0
+            most = abs(int(words[2]))  # number of nonzero values in a sparse file
         if not words or words[0].startswith("#"):
             continue
         if words[-1] == "Name" and "Primal" in words:
@@ -139,7 +141,7 @@ def _told(
         value = _number(text)
         if name not in columns:
             if name in _OF_ALL or name in rows or (isnan(value) and text.lower() != "nan"):
-                continue  # not of a variable
+                continue  # not a value of a variable
             unknown.append((place, repr(name)))
             continue
         if not isfinite(value):
@@ -158,10 +160,10 @@ def _told(
 
 
 def _pair(words: Sequence[str], *, pretty: bool) -> tuple[str, str]:
-    """Return the possible name of a variable, and its value, or "".
+    """Return the possible name of a variable, and its value or "".
 
-    A plain line has the name and the value behind their number and, where CBC found no feasible
-    solution, stars. A pretty line has number, perhaps status, two bounds, value, ..., name.
+    A plain line has a number, the name and the value, after stars if CBC found no feasible
+    solution. A pretty line has a number, possibly a status, two bounds, the value, ..., the name.
     """
     if pretty:
         rest = words[1:]
@@ -180,7 +182,7 @@ def _number(text: str) -> float:
 
 
 def _feasible(form: LinearForm, x: Floats, free: Mask, label: str) -> None:
-    """Refuse a point (n,) that breaks bounds or rows for any values of `free` columns (n,)."""
+    """Refuse a point (n,) that breaks bounds, or rows for all values of `free` columns (n,)."""
     low, high = np.where(free, form.lower, x), np.where(free, form.upper, x)
     room = SLACK * np.maximum(np.abs(x), 1.0)
     for k in np.flatnonzero((low < form.lower - room) | (high > form.upper + room))[:1]:

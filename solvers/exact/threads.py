@@ -1,8 +1,8 @@
 """Threads in which solvers run, apart from those of the host.
 
-HiGHS keeps helpers for each thread that calls it. If a host has called it with another number of
-helpers it fails, and in a process that was forked meanwhile it waits for helpers that are gone.
-With threads for solvers alone, host and library do not meet.
+HiGHS keeps helper threads for each thread that calls it. It fails if the same thread has called it
+with another number of helpers. In a forked process it waits for helpers that no longer exist. With
+separate threads for solvers, the host's own calls of HiGHS do not interfere.
 """
 
 import atexit
@@ -22,19 +22,19 @@ Answer = TypeVar("Answer")
 
 
 class SolverError(RondaError):
-    """A solver failed for a reason of its own, without a solution or a proof."""
+    """The failure of a solver for a reason of its own, without a solution or a proof."""
 
 
 TURN_S = 0.5
-"""The seconds after which a caller looks for interrupts."""
+"""The seconds between two checks of a waiting caller for interrupts."""
 
 _LEFT: "WeakSet[_Call]" = WeakSet()
-"""The running calls that were left alone."""
+"""The running calls for which callers no longer wait."""
 
 _Calls: TypeAlias = "SimpleQueue[_Call]"
 
 _IDLE: defaultdict[tuple[int, int], list[_Calls]] = defaultdict(list)
-"""The queues of threads without work, by process and number of helpers."""
+"""The queues of idle threads, keyed by process and number of helpers."""
 
 
 def apart(
@@ -45,9 +45,10 @@ def apart(
 ) -> Answer:
     """Return the result of a call in another thread, or raise its exception.
 
-    An interrupt of the caller, as by Ctrl-C, makes `stop` end the call; it is raised when the call
-    has ended, and a second one at once. Calls with other `helpers` are made in other threads.
-    TimeoutError if the call has not ended after some seconds; then it must stop, and is left alone.
+    An interrupt of the caller, such as Ctrl-C, calls `stop`, and is raised when the call has ended.
+    A second interrupt is raised immediately. Calls with other `helpers` run in other threads.
+    Raises TimeoutError if the call has not ended after `seconds`. In that case `stop` is called,
+    and the caller no longer waits for the end.
     """
     idle = _IDLE[os.getpid(), helpers]
     try:
@@ -79,7 +80,7 @@ class _Call:
         self.error: BaseException | None = None
 
     def wait(self, seconds: float = inf) -> bool:
-        """Wait for the end in turns, so that an interrupt is heard soon."""
+        """Wait for the end in short turns, so that an interrupt is noticed soon."""
         end = time.monotonic() + seconds
         while not self.ended.wait(max(0.0, min(TURN_S, end - time.monotonic()))):
             if time.monotonic() >= end:
@@ -92,15 +93,15 @@ def _serve(calls: _Calls, idle: list[_Calls]) -> None:
         made = calls.get()
         try:
             made.answer = made.call()
-        except BaseException as raised:  # the caller's
+        except BaseException as raised:  # for the caller
             made.error = raised
         idle.append(calls)
         made.ended.set()
-        del made  # and with it the solver
+        del made  # this frees the solver too
 
 
 def left_alone() -> list[_Call]:
-    """Return the calls of this process that were left alone and still run."""
+    """Return the calls of this process that still run after their callers stopped waiting."""
     return [made for made in _LEFT if made.process == os.getpid() and not made.ended.is_set()]
 
 

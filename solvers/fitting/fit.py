@@ -1,7 +1,7 @@
-"""Fits of models to measurements, with their errors, and warnings with a name.
+"""Fits of models to measurements, with errors and named warnings.
 
-Every row is left out of a fit once and predicted by it, one by one up to 24 rows of a throughput
-table or of a power curve, else in five random parts.
+Every row is left out of one fit, which then predicts it. Up to 24 rows of a throughput table or
+power curve are left out one by one. More rows are left out in five random parts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,10 +32,10 @@ from ronda.solvers.fitting.power import fit_power
 from ronda.solvers.fitting.throughput import fit_throughput, seconds
 
 POOR = 2.0
-"""The ratio of held-out to fitted error from which on there is a warning."""
+"""The ratio of held-out to fitted error above which there is a warning."""
 
 Progress = Callable[[str, float], None]
-"""A function of the name of the fitted application and the share of work that is done."""
+"""A function that takes the name of the fitted application and the share of work done."""
 
 _AXES = {"throughput": ("gpus", "nodes", "local_batch", "clock"), "power": ("speed",)}
 _MEASURED = {"throughput": "step_s", "power": "power_w"}
@@ -51,16 +51,17 @@ def fit_table(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Fits:
-    """Fit every application and GPU of a table of measurements, and for power each batch size.
+    """Fit every application and GPU in a table of measurements; for power, every batch size.
 
-    Fits are ordered as in the table; ``docs/fitting.md`` lists its columns. `kind`: see
-    `ronda.solvers.fitting.measurements.read_measurements`; `known`, `shared` and `seed`: see
-    `fit_measured`.
+    Fits are in the order of the table. ``docs/fitting.md`` lists its columns.
+    `ronda.solvers.fitting.measurements.read_measurements` explains `kind`, and `fit_measured`
+    explains `known`, `shared` and `seed`.
 
     Raises
     ------
     InputError
-        With file and row if the table cannot be used, or with the parameter that it cannot tell.
+        With the file and row if the table cannot be used, or with a parameter that the table does
+        not determine.
     """
     tables = read_measurements(path, reading, kind)
     found: list[Fit] = []
@@ -78,10 +79,11 @@ def fit_measured(
     shared: bool = True,
     seed: int = 0,
 ) -> list[Fit]:
-    """Fit one application on one GPU; each batch size of power is a fit of its own.
+    """Fit one application on one GPU; for power, each batch size is a separate fit.
 
-    `known` parameters are not fitted. Batch sizes of power may share the shape of their curves. The
-    seed draws the parts that are left out. Too few rows, or too few different ones, are refused.
+    `known` parameters are not fitted. With `shared`, the power curves of all batch sizes have one
+    shape. The seed draws the parts that are left out. Raises InputError for too few rows or too few
+    different rows.
     """
     if table.kind == "power" and not shared:
         batches = table.rows.batch.to_numpy()
@@ -98,7 +100,7 @@ def fit_measured(
 
 
 def predict(models: Mapping[float, Fitted[Any]], rows: pd.DataFrame) -> Floats:
-    """Return the seconds of an iteration or the watts of each row, NaN without a model."""
+    """Return the seconds per iteration or the watts of each row, or NaN without a model."""
     found = np.full(len(rows), np.nan)
     for batch, fitted in models.items():
         own = (rows.batch == batch).to_numpy()
@@ -110,14 +112,14 @@ def predict(models: Mapping[float, Fitted[Any]], rows: pd.DataFrame) -> Floats:
 
 
 def _models(table: Measurements, known: Mapping[str, float]) -> Mapping[float, Fitted[Any]]:
-    """Return the models by batch size, 0 if there is none."""
+    """Return the models, keyed by batch size (0 without batch sizes)."""
     if table.kind == "power":
         return fit_power(table, known)
     return {0.0: fit_throughput(table, known)}
 
 
 def _held_out(table: Measurements, known: Mapping[str, float], seed: int) -> Floats:
-    """Return predictions of each row by models without it, NaN if the rest is too little."""
+    """Return predictions of each row by models fitted without it, NaN if too few rows are left."""
     random = np.random.default_rng(seed)
     part = pd.Series(0, index=table.rows.index)
     for _, own in table.rows.groupby("batch"):
@@ -126,7 +128,7 @@ def _held_out(table: Measurements, known: Mapping[str, float], seed: int) -> Flo
     found = np.full(len(part), np.nan)
     for k in range(int(part.max()) + 1):
         left = (part == k).to_numpy()
-        with suppress(InputError):  # the rows are needed: nothing can be said about them
+        with suppress(InputError):  # the fit needs these rows, so they have no held-out error
             found[left] = predict(_models(table.where(~left), known), table.rows[left])
     return found
 
@@ -172,7 +174,7 @@ def _fit(table: Measurements, batch: float, fitted: Fitted[Any], rows: tuple[Res
 
 
 def errors_of(rows: Sequence[Residual]) -> FitErrors:
-    """Return the errors of a fit."""
+    """Return the errors of a fit on its own rows and on held-out rows."""
     off = [abs(row.fitted / row.measured - 1.0) for row in rows]
     out = [abs(row.held_out / row.measured - 1.0) for row in rows if row.held_out is not None]
     return FitErrors(
@@ -185,7 +187,7 @@ def errors_of(rows: Sequence[Residual]) -> FitErrors:
 
 
 def outliers(rows: Sequence[Residual]) -> list[FitRemark]:
-    """Return a warning of rows that are far from the fit of the others."""
+    """Return a warning about rows that are far from the fit of the other rows, if any."""
     off = {row.row: abs(row.fitted / row.measured - 1.0) for row in rows}
     typical = median(off.values())
     least = max(0.1, 5.0 * typical)
@@ -216,7 +218,7 @@ def _weak(parameters: Sequence[FitParameter]) -> list[FitRemark]:
 
 
 def _poor(errors: FitErrors) -> list[FitRemark]:
-    """Return a warning if held-out rows are predicted much worse than fitted ones."""
+    """Return a warning if held-out rows are predicted much worse than fitted rows."""
     ratio, out = errors.ratio, errors.held_out_mape
     if ratio is None or out is None or ratio <= POOR or out < 1e-3:  # negligible
         return []

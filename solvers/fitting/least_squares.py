@@ -1,8 +1,8 @@
 """Robust least squares within bounds, with the covariance of parameters.
 
-Residuals are logarithms of predicted over measured, so that 0.1 s and 10 s count alike. They are
-weighed by ``2 f^2 (sqrt(1 + (r/f)^2) - 1)`` with f = 0.05 (SciPy's ``soft_l1``): as squares below
-5 %, in proportion above, so that a faulty row does not bend the curve.
+Residuals r are logarithms of predicted / measured, so that relative errors at 0.1 s and 10 s count
+the same. The loss is ``2 f^2 (sqrt(1 + (r/f)^2) - 1)`` with f = 0.05 (SciPy's ``soft_l1``). It is
+quadratic below 5 % and linear above, so that a faulty row does not bend the curve.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,9 +22,9 @@ M = TypeVar("M", Parametric, PowerCurve)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best point: (P,) parameters, and their (P, P) covariance from the curvature.
+    """The best point: parameters (P,), and their covariance (P, P) from the curvature.
 
-    Variances are 0 for held parameters and for those on a bound.
+    Variances are 0 for held parameters and for parameters on a bound.
     """
 
     x: Floats
@@ -33,7 +33,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Fitted(Generic[M]):
-    """A fitted model, its parameters, and remarks on those that the rows did not tell."""
+    """A fitted model, its parameters, and remarks on parameters that the rows did not determine."""
 
     model: M
     parameters: tuple[FitParameter, ...]
@@ -43,7 +43,7 @@ class Fitted(Generic[M]):
 def parameters_of(
     model: Parametric | PowerCurve, errors: Mapping[str, float], held: Collection[str]
 ) -> tuple[FitParameter, ...]:
-    """Return the parameters of a model with their standard errors, 0 for one at a bound."""
+    """Return the parameters of a model with their standard errors, 0 for parameters on a bound."""
     made = []
     for name, error in errors.items():
         value = float(getattr(model, name))
@@ -68,7 +68,7 @@ def check_known(known: Mapping[str, float], bounds: Mapping[str, tuple[float, fl
 
 
 def log_ratio(predicted: Floats, measured: Floats) -> Floats:
-    """Return log(predicted / measured), with predictions at least 1e-12 of the measured."""
+    """Return log(predicted / measured), with predictions of at least 1e-12 times measured."""
     return np.asarray(np.log(np.maximum(predicted / measured, 1e-12)))
 
 
@@ -79,10 +79,10 @@ def search(
     upper: Floats,
     free: Mask,
 ) -> Found:
-    """Return the best point within (P,) bounds from any of the (P,) starts.
+    """Return the best point within bounds (P,), found from any of the starts (P,).
 
-    `residuals` maps (P,) parameters to (R,). Parameters that are not `free` keep their value, which
-    is the same in all starts.
+    `residuals` maps parameters (P,) to residuals (R,). Parameters that are not `free` keep their
+    value, which is the same in all starts.
     """
     x, size = starts[0].copy(), len(free)
     covariance = np.zeros((size, size))
@@ -109,14 +109,14 @@ def search(
     best = min(tries, key=lambda found: float(found.cost))
     jacobian = np.asarray(best.jac, dtype=float)
     steep = np.maximum(np.linalg.norm(jacobian, axis=0), 1e-300)
-    # A parameter is on a bound if moving it there changes residuals by less than 1e-4.
+    # A parameter is on a bound if a move to that bound changes residuals by less than 1e-4.
     at_low, at_high = (np.abs(best.x - bound) < 1e-4 / steep for bound in (low, high))
     x[free] = np.where(at_low, low, np.where(at_high, high, best.x))
     inner = ~(at_low | at_high)
     told = np.flatnonzero(free)[inner]
     slopes = jacobian[:, inner] / steep[inner]
     variance = 2.0 * float(best.cost) / max(len(slopes) - len(told), 1)
-    # The curvature has the diagonal 1; with a little more, all variances are finite.
+    # The curvature has the diagonal 1. A small addition makes all variances finite.
     spread = np.linalg.inv(slopes.T @ slopes + 1e-12 * np.eye(len(told)))
     covariance[np.ix_(told, told)] = variance * spread / np.outer(steep[inner], steep[inner])
     return Found(x, covariance)

@@ -1,4 +1,4 @@
-"""Tables of measurements in CSV, read as checked numbers by application and GPU."""
+"""Tables of measurements in CSV, read as checked numbers per application and GPU."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ APPLICATION = {
     "model": ("model", "network", "app", "application"),
     "optimizer": ("optimizer",),
 }
-"""The columns that name the application, as ``squad-bert_base_uncased-adamw``; all optional."""
+"""The optional columns that name the application, such as ``squad-bert_base_uncased-adamw``."""
 
 GPU = {"gpu_type": ("gpu_type", "gpu")}
 
@@ -46,20 +46,20 @@ COLUMNS: dict[Kind, dict[str, tuple[str, ...]]] = {
         "batch": ("batch", "batch_size", "local_batch", "global_batch_size"),
     },
 }
-"""The columns by kind of table, and their possible headers."""
+"""The columns of each kind of table, and their possible headers."""
 
 _TIMES = ("step_s", "iters_per_s", "samples_per_s")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """The details of a table that it does not contain.
+    """The details that a table itself does not contain.
 
-    `model` is the application to take, by its name or a unique part of it (None for all); in a
-    table without such a column it is the name. Without columns of them, nodes are as few as hold
-    the GPUs, and gradient passes as few as keep the local batch within `max_local_batch` (by
-    default one). `skip_zero` skips rows with a time or rate of 0, which in some tables means "not
-    measured".
+    `model` selects an application by its name or a unique part of the name (None: all). In a table
+    without such a column it gives the name. Without a column of nodes, there are as few nodes as
+    hold the GPUs. Without a column of gradient passes, there are as few as keep the local batch
+    within `max_local_batch` (by default one). `skip_zero` skips rows with a time or rate of 0,
+    which means "not measured" in some tables.
     """
 
     model: str | None = None
@@ -73,11 +73,11 @@ class Reading:
 class Measurements:
     """Measurements of one application on one type of GPU; `place` names the file in messages.
 
-    The columns of `rows` are, for throughput: ``gpus``, ``nodes``, ``local_batch`` (per GPU and
-    pass), ``passes``, ``clock`` (share of the highest), ``step_s`` and, if measured, ``sync_s``;
-    for power: ``speed`` (relative to no cap) and ``power_w`` (of one busy GPU); for both: ``row``,
-    the line in the file, and ``batch``, which has a curve each for power (0 for none). `skipped` is
-    the number of rows with 0 for "not measured".
+    For throughput, the columns of `rows` are ``gpus``, ``nodes``, ``local_batch`` (per GPU and
+    pass), ``passes``, ``clock`` (share of the highest), ``step_s`` and, if measured, ``sync_s``.
+    For power, they are ``speed`` (relative to no cap) and ``power_w`` (of one busy GPU). Both kinds
+    have ``row``, the line in the file, and ``batch`` (0: none). Each ``batch`` has its own power
+    curve. `skipped` is the number of rows with 0 for "not measured".
     """
 
     place: str
@@ -88,7 +88,7 @@ class Measurements:
     skipped: int = 0
 
     def where(self, which: Mask) -> "Measurements":
-        """Return some of the rows."""
+        """Return the measurements of the rows in a mask."""
         return replace(self, rows=self.rows[which])
 
     def refused(self, found: str, expected: str) -> InputError:
@@ -100,11 +100,11 @@ class Measurements:
 def read_measurements(
     path: str | Path, reading: Reading | None = None, kind: Kind | None = None
 ) -> list[Measurements]:
-    """Read a CSV table of measurements, one `Measurements` for each application and GPU.
+    """Read a CSV table, and return one `Measurements` per application and GPU.
 
-    ``docs/fitting.md`` lists its columns. It is a table of power if it has a column of watts,
-    unless `kind` says otherwise. Without a column of speeds, speed is ``reference / time``: the
-    reference is the shortest time of the same batch size at the highest cap, or of all where there
+    ``docs/fitting.md`` lists its columns. A table with a column of watts is a table of power,
+    unless `kind` says otherwise. Without a column of speeds, speed is ``reference / time``. The
+    reference is the shortest time of the same batch size at the highest cap, or at any cap if there
     is no column of caps.
 
     Raises
@@ -128,7 +128,7 @@ def read_measurements(
 
 
 def _text(path: str | Path, names: dict[str, tuple[str, ...]]) -> pd.DataFrame:
-    """Return all known columns as text; ``attrs["headers"]`` has their headers."""
+    """Return all known columns as text, with their headers in ``attrs["headers"]``."""
     return read_columns(path, names, names, kind="measurement")
 
 
@@ -154,7 +154,7 @@ def _parts(
 
 
 def _wanted(path: str | Path, names: pd.Series, word: str) -> str:
-    """Return the application that a word names."""
+    """Return the application with a name that contains the given word."""
     known = list(dict.fromkeys(names))
     near = [name for name in known if name == word] or [name for name in known if word in name]
     if len(near) == 1:
@@ -166,7 +166,7 @@ def _wanted(path: str | Path, names: pd.Series, word: str) -> str:
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns of a table as checked numbers; errors name their own headers."""
+    """The columns of a table as checked numbers; errors name the table's own headers."""
 
     path: str | Path
     kind: Kind
@@ -174,7 +174,7 @@ class _Columns:
     frame: pd.DataFrame
 
     def first(self, *columns: str) -> str:
-        """Return the first of some columns that the table has."""
+        """Return the first of the given columns that the table has."""
         for column in columns:
             if column in self.headers:
                 return column
@@ -202,7 +202,7 @@ class _Columns:
         return values
 
     def refuse(self, column: str, bad: Mask, expected: str) -> None:
-        """Refuse the first row where `bad` holds, if any."""
+        """Raise InputError for the first row where `bad` is true, if any."""
         refuse(self.path, self.frame, bad, column, expected, self.headers[column])
 
 

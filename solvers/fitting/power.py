@@ -1,9 +1,9 @@
 """The fit of power curves ``a + b min(s, s0) + c max(s^3 - s0^3, 0)`` to measured watts.
 
-The batch sizes of one application on one GPU share the shape of their curves: each has its own a
-and its own rise b + c, while the knee s0 and the cubic share c / (b + c), which follow from voltage
-and frequency, are common. A curve usually has 6 to 9 measurements, and four parameters of its own
-would follow their noise: ``docs/fitting.md`` has the comparison.
+The curves of all batch sizes of one application on one GPU share their shape. Each curve has its
+own a and its own rise b + c. The knee s0 and the cubic share c / (b + c), which follow from voltage
+and frequency, are common. A curve usually has 6 to 9 measurements, so four parameters per curve
+would fit the noise (``docs/fitting.md`` has the comparison).
 """
 
 from collections.abc import Mapping
@@ -34,9 +34,9 @@ _NAMES = ("a_w", "b_w", "c_w", "s0")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Family:
-    """Measured curves of one shape: (R,) speeds, watts and curves of rows, and the curves' count.
+    """Measured curves of one shape: speeds (R,), watts (R,), curves of rows (R,), curve count.
 
-    Parameters of a search are ``[s0, cubic share, a_1 .. a_J, rise_1 .. rise_J]``.
+    The parameters of a search are ``[s0, cubic share, a_1 .. a_J, rise_1 .. rise_J]``.
     """
 
     speed: Floats
@@ -57,7 +57,7 @@ class _Family:
         return np.minimum(self.speed, knee), np.asarray(above)
 
     def levels(self, *shapes: Floats) -> Floats:
-        """Return (J, 1 + S) the best non-negative a and factors of shapes for each curve."""
+        """Return the best non-negative a and factors of shapes for each curve, shape (J, 1 + S)."""
         basis = np.column_stack([np.ones_like(self.speed), *shapes]) / self.power_w[:, None]
         own = [basis[self.curve == j] for j in range(self.count)]
         return np.array([nnls(rows, np.ones(len(rows)))[0] for rows in own])
@@ -66,8 +66,8 @@ class _Family:
 def fit_power(table: Measurements, known: Mapping[str, float]) -> dict[float, Fitted[PowerCurve]]:
     """Fit a `PowerCurve` to each batch size of measured watts, all of one shape.
 
-    ``a_w`` (watts) and ``s0`` may be known. Too few speeds, and power that falls as speed rises,
-    are refused.
+    ``a_w`` (watts) and ``s0`` may be known. Raises InputError for too few speeds, and for power
+    that falls as speed rises.
     """
     check_known(known, FIXABLE)
     _check_speeds(table, known)
@@ -87,11 +87,11 @@ def fit_power(table: Measurements, known: Mapping[str, float]) -> dict[float, Fi
 
 
 def _varies(power_w: pd.Series) -> bool:
-    return bool(power_w.max() > 1.05 * power_w.min())  # else a constant is fitted
+    return bool(power_w.max() > 1.05 * power_w.min())  # otherwise a constant is fitted
 
 
 def _free(known: Mapping[str, float], rises: Mask) -> Mask:
-    """Return the parameters of a family to search; curves (J,) may rise or not."""
+    """Return the parameters to search; `rises` (J,) marks curves that rise."""
     shape = [rises.any() and "s0" not in known, rises.any()]
     return np.concatenate([shape, np.full(len(rises), "a_w" not in known), rises])
 
@@ -124,14 +124,15 @@ def _check_speeds(table: Measurements, known: Mapping[str, float]) -> None:
 
 
 def _least_knee(speed: Floats) -> float:
-    """Return the second slowest speed, as b needs two speeds up to the knee."""
+    """Return the second slowest speed, as two speeds up to the knee are required to fit b."""
     return min(float(np.unique(speed)[:2].max()), 0.98)
 
 
 def _starts(family: _Family, known: Mapping[str, float], rises: Mask) -> list[Floats]:
     """Return the best of many knees, each with its levels by linear least squares.
 
-    Every curve is fitted alone; then all get the cubic share of the sum and are fitted again.
+    Every curve is fitted alone. Then all curves get the cubic share of the sum and are fitted
+    again.
     """
     speeds = np.unique(np.clip(family.speed, _least_knee(family.speed), 1.0))
     between = np.append(speeds[1:] + speeds[:-1], 2.0 * speeds[0]) / 2.0
@@ -141,7 +142,7 @@ def _starts(family: _Family, known: Mapping[str, float], rises: Mask) -> list[Fl
     for knee in [known["s0"]] if "s0" in known else knees.tolist():
         below, above = family.shapes(knee)
         _, b, c = family.levels(below, above).sum(axis=0)
-        share = float(np.clip(c / max(b + c, 1e-9), 0.01, 0.99))  # a start on a bound may stay
+        share = float(np.clip(c / max(b + c, 1e-9), 0.01, 0.99))  # a start on a bound stays there
         levels = np.maximum(family.levels((1.0 - share) * below + share * above), 1.0)
         levels[~rises] = np.pad(family.levels(), ((0, 0), (0, 1)))[~rises]
         levels[:, 0] = known.get("a_w", levels[:, 0])

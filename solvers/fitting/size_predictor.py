@@ -1,7 +1,8 @@
 """The training of a predictor of job sizes on an instance, and its test on the last jobs.
 
-Jobs are replayed in the order of time, so that each is predicted from jobs that had ended when it
-came. As a trace does not tell starts, jobs count as complete when they would be without queueing.
+Jobs are replayed in order of time, so that each prediction uses only jobs that had ended before the
+job's submission. As a trace does not record starts, a job counts as complete when it would be
+without queueing.
 """
 
 import heapq
@@ -38,15 +39,15 @@ PARAMETERS = {
 
 
 def train(instance: Instance, *, alpha: float = 0.1, seed: int = 0) -> Predictor:
-    """Return a predictor of the sizes of jobs like those of an instance, the same for a seed.
+    """Return a predictor of sizes for jobs like an instance's; it depends only on the seed.
 
-    InputError for an instance with elastic applications, whose sizes do not tell run times, or with
-    too few jobs.
+    Raises InputError for an instance with too few jobs, or with elastic applications, where sizes
+    do not determine run times.
     """
     jobs = _rigid(instance)
     features = Features(*_words(jobs))
     rows = np.array([row for _, row in _gone_through(jobs, features.submit, features.end)])
-    first = int(0.8 * len(jobs))  # the trees are fitted to the jobs before
+    first = int(0.8 * len(jobs))  # the trees are fitted to earlier jobs
     logs = np.log([_work(job) for job in jobs[:first]])
     learner = Predictor(
         instance=instance.name,
@@ -72,7 +73,7 @@ def train(instance: Instance, *, alpha: float = 0.1, seed: int = 0) -> Predictor
 
 
 def _rigid(instance: Instance) -> tuple[Job, ...]:
-    """Return the jobs of an instance in the order of submission; refuse elastic ones."""
+    """Return the jobs of an instance in order of submission; refuse elastic jobs."""
     for job in instance.jobs:
         models = instance.profiles[job.profile].throughput.values()
         if not all(isinstance(each, Rigid) for each in models):
@@ -103,7 +104,7 @@ def _gone_through(
     submit: Callable[[Job, float], Told],
     end: Callable[[Job, float], object],
 ) -> Iterator[tuple[Job, Told]]:
-    """Yield the prediction for each job as it comes, after the jobs that ended before."""
+    """Yield each job with its prediction on submission, after the ends of earlier jobs."""
     running: list[tuple[float, int]] = []
     for k, job in enumerate(jobs):
         while running and running[0][0] <= job.submit_s:
@@ -114,7 +115,7 @@ def _gone_through(
 
 
 def _trees(rows: Floats, logs: Floats, seed: int) -> str:
-    """Return the text of trees fitted to rows (J, F) and log sizes (J,)."""
+    """Fit trees to rows (J, F) and log sizes (J,), and return them as text."""
     import lightgbm  # only predictors need it
 
     data = lightgbm.Dataset(rows, logs, feature_name=[c.replace(" ", "_") for c in COLUMNS])
@@ -124,7 +125,7 @@ def _trees(rows: Floats, logs: Floats, seed: int) -> str:
 
 
 def _judged(jobs: tuple[Job, ...], service: Service, first: int) -> Calibration:
-    """Replay all jobs and test the predictions of the last ones, with errors from `first` on."""
+    """Replay all jobs, with errors from `first` on, and test the predictions of the last jobs."""
     from scipy.stats import spearmanr
 
     judged = int((1.0 - 0.1) * len(jobs))  # the last tenth
@@ -148,7 +149,7 @@ def _judged(jobs: tuple[Job, ...], service: Service, first: int) -> Calibration:
     told = np.array(believed)
 
     def correlation(a: Floats, b: Floats) -> float:
-        """Return 0 where one of them is the same for all."""
+        """Return the correlation of a and b, or 0 if one of them is constant."""
         return float(spearmanr(a, b)[0]) if np.ptp(a) and np.ptp(b) else 0.0
 
     return Calibration(

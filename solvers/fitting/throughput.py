@@ -1,11 +1,11 @@
 """The fit of the throughput model of Pollux, with a clock share, to measured iterations.
 
 The model is that of `ronda.instances.models.throughput`, ``T = m C + X``. The logarithms of T are
-fitted and, where synchronisation was measured, those of C as well, which separates both parts
-(Pollux fits the same two quantities; Qiao et al., OSDI 2021, and goodput.py of its artifact).
+fitted. Where synchronisation was measured, those of C are fitted as well, which separates both
+parts. Pollux fits the same two quantities (Qiao et al., OSDI 2021, and goodput.py in its artifact).
 
 A parameter on which no row depends must not be fitted, as it would stay at the start of the search.
-It is held at a value, with a named warning, or refused if there is no sensible one.
+It is held at a value, with a named warning, or refused if there is no sensible value.
 """
 
 from collections.abc import Mapping
@@ -38,15 +38,15 @@ BOUNDS = {
     "gamma": (1.0, 10.0),
     "phi": (0.0, 1.0),
 }
-"""Parameters of `ronda.instances.profile.Parametric`; gamma as in Pollux (its goodput.py)."""
+"""The bounds of the parameters of `ronda.instances.profile.Parametric`; gamma's are from Pollux."""
 
 PLACES = {"r": "in one node", "n": "across nodes"}
-"""The places where GPUs synchronise, by the letter of their parameters."""
+"""The places where GPUs synchronise, keyed by the letter in their parameters."""
 
 
 @dataclass(slots=True)
 class Scheme:
-    """The parameters to fit: all but those `held` at a value or `copied` from another one."""
+    """The parameters to fit: all except those `held` at a value or `copied` from another."""
 
     held: dict[str, float]
     copied: dict[str, str] = field(default_factory=dict)
@@ -63,9 +63,10 @@ class Scheme:
 
 
 def identify(table: Measurements, known: Mapping[str, float]) -> Scheme:
-    """Return the parameters that can be fitted to measured iterations besides known values.
+    """Return the parameters that measured iterations and known values determine.
 
-    Impossible values, one local batch in all rows, and too few rows are refused.
+    Raises InputError for impossible values, for a single local batch in all rows, and for too few
+    rows.
     """
     check_known(known, BOUNDS)
     scheme = Scheme(dict(known))
@@ -94,7 +95,7 @@ def identify(table: Measurements, known: Mapping[str, float]) -> Scheme:
 
 
 def _synchronisation(table: Measurements, scheme: Scheme) -> None:
-    """Hold or copy the parameters of synchronisation that no row tells."""
+    """Hold or copy the parameters of synchronisation that no row determines."""
     many = table.rows[table.rows.gpus > 1]
     sizes = {
         "r": many.gpus[many.nodes == 1].unique(),
@@ -122,8 +123,8 @@ def _synchronisation(table: Measurements, scheme: Scheme) -> None:
 def _overlap(table: Measurements, scheme: Scheme) -> None:
     """Hold gamma unless some GPUs and nodes were measured with two computing times.
 
-    There must also be more different rows than parameters of synchronisation, which T_sync alone
-    can explain.
+    Otherwise T_sync alone could explain the rows. There must also be more different rows than
+    parameters of synchronisation.
     """
     if "gamma" in scheme.held:
         return
@@ -143,7 +144,7 @@ def _overlap(table: Measurements, scheme: Scheme) -> None:
 
 
 Rows = Mapping[str, Floats] | pd.DataFrame
-"""Columns of measured iterations."""
+"""The columns of measured iterations."""
 
 _LINEAR = tuple(BOUNDS)[:6]
 
@@ -151,7 +152,7 @@ _LINEAR = tuple(BOUNDS)[:6]
 def fit_throughput(table: Measurements, known: Mapping[str, float]) -> Fitted[Parametric]:
     """Fit a `Parametric` to measured iterations; known parameters are not fitted.
 
-    Too few rows, or too few different ones, are refused.
+    Raises InputError for too few rows or too few different rows.
     """
     scheme = identify(table, known)
     rows = {str(name): own.to_numpy(float) for name, own in table.rows.items()}
@@ -175,13 +176,13 @@ def fit_throughput(table: Measurements, known: Mapping[str, float]) -> Fitted[Pa
 
 
 def seconds(model: Parametric, rows: Rows) -> Floats:
-    """Return the seconds of whole iterations."""
+    """Return the seconds per whole iteration."""
     compute, exposed = _phases(model, rows)
     return np.asarray(rows["passes"] * compute + exposed)
 
 
 def _phases(model: Parametric, rows: Rows) -> tuple[Floats, Floats]:
-    """Return the seconds of computing in a pass, and of synchronisation that does not overlap."""
+    """Return the seconds of computing per pass, and of synchronisation that does not overlap."""
     return phases(model, rows["gpus"], rows["nodes"], rows["local_batch"], rows["clock"])
 
 
@@ -191,7 +192,7 @@ def _model(x: Floats, scheme: Scheme) -> Parametric:
 
 
 def _starts(rows: Rows, scheme: Scheme) -> list[Floats]:
-    """Return (8,) starts; without overlap T is linear in six parameters, which NNLS finds.
+    """Return start points (8,); without overlap T is linear in six parameters, which NNLS finds.
 
     Relative errors are minimised, as in the search.
     """
@@ -207,7 +208,7 @@ def _starts(rows: Rows, scheme: Scheme) -> list[Floats]:
         rest = 1.0 - seconds(Parametric(**values | {"gamma": 1.0}), rows) / rows["step_s"]
         factors, _ = nnls(np.column_stack(shares), rest)
         for name, share, factor in zip(linear, shares, factors, strict=True):
-            # A start on a bound may stay there, so each begins with a fiftieth of a step.
+            # A start on a bound may stay there, so each begins at a fiftieth of a step or more.
             values[name] = max(float(factor), 0.02 / max(float(share.max()), 1e-300))
     gammas = (1.1, 2.0, 4.0) if "gamma" in scheme.free else (values["gamma"],)
     return [np.array(list((values | {"gamma": gamma}).values())) for gamma in gammas]

@@ -1,5 +1,5 @@
 """The solution of separable problems by prices, with a certificate.
 
-A round becomes such a problem in `ronda.formulations.allocation`. The entry is
+`ronda.formulations.allocation` turns a round into such a problem. The entry point is
 `engine.solve_separable` with a `Search`. All modules load HiGHS.
 """

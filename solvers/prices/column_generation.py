@@ -1,15 +1,15 @@
-"""The dual of a problem with many coupling resources, by column generation, with a diving answer.
+"""Column generation for the dual of a problem with many coupling resources, and a diving answer.
 
-Planes need more evaluations than there are resources, and for each an LP as large as all of them.
-From some 16 resources on columns are quicker: a master problem, the relaxation of a few options of
-each job, gives prices (the duals of its rows). D at these prices is a bound, and options of more
-value than that enter, until there is none or the bound is near enough. The master
-begins with the options of most surplus at the prices of every fourth job, which are found in the
-same way, and with the basis of a greedy answer.
+Cutting planes need more evaluations than there are resources, and each evaluation solves an LP with
+all planes. From about 16 resources on, columns are quicker. A master problem, the relaxation of a
+few options per job, gives prices (the duals of its rows). D at these prices is a bound. Options
+that are worth more than these prices enter, until there are none or the bound is close enough. The
+master begins with the options of most surplus at prices that come from every fourth job in the same
+way. It also begins with the basis of a greedy answer.
 
-Its solution is nearly whole. A dive makes it so: half of the split jobs take the option of their
-largest share, options that no longer fit are forbidden, and the master is solved again, with all
-other jobs free. Every other time new options enter.
+The master's solution is nearly integral. A dive makes it integral: half of the split jobs take the
+option with their largest share, and options that no longer fit are forbidden. The master is solved
+again with all other jobs free. New options enter every second time.
 
 (Column generation: Dantzig and Wolfe, Oper. Res. 8, 1960. Diving: Sadykov et al., INFORMS J.
 Comput. 31, 2019.)
@@ -28,16 +28,17 @@ from ronda.solvers.prices.dual import Dual, DualFunction, Jobs, Reply, Search, s
 from ronda.solvers.prices.fill import is_feasible, needed_blocks, without_excess
 
 MANY = 16
-"""The number of resources from which on columns find prices sooner than planes."""
+"""The number of resources from which columns find prices sooner than planes do."""
 
 FIRST, MORE, IN_DIVE = 4, 3, 3
-"""The options of a job in the first master, and the most that enter each time, and in a dive."""
+"""The options per job in the first master, and the most that enter per step and per step of a
+dive."""
 
 WHOLE, SLACK = 1e-6, 1e-9
-"""The shares of an option, and of a capacity, that count as rounding."""
+"""The shares of an option and of a capacity that count as rounding errors."""
 
 TO_PRICE = 0.6
-"""The share of the time for prices; a dive takes about as long."""
+"""The share of the time for prices. A dive takes about as long."""
 
 
 def price(
@@ -48,9 +49,9 @@ def price(
     start: Floats | None = None,
     known: Sequence[tuple[Floats, Reply]] = (),
 ) -> Dual:
-    """Find prices of a good bound for a normalised problem, by columns if many resources couple it.
+    """Find prices with a good bound for a normalised problem, by columns for many resources.
 
-    `start` and `known` are as in `solve_dual`. With columns there is an answer as well.
+    `start` and `known` are as in `solve_dual`. Columns also give an answer.
     """
     if len(problem.names) >= MANY and len(problem.value):
         if known:
@@ -64,14 +65,14 @@ def price(
 
 
 def _first_prices(problem: Separable, search: Search, start: Floats | None) -> Floats:
-    """Return (R,) prices of an earlier problem, or of a sample of the jobs."""
+    """Return prices of an earlier problem or of a sample of the jobs, shape (R,)."""
     if start is not None and (start > 0).any():
         return np.nan_to_num(start)
     few_jobs = problem.jobs <= max(600, 3 * len(problem.names))
     if few_jobs or search.deadline.over():
         best = np.maximum.reduceat(problem.value, problem.start[:-1][np.diff(problem.start) > 0])
         scarce = np.maximum(problem.capacity, 1.0)
-        together = float(np.median(best)) * len(best) / 4  # a quarter of what all would pay at most
+        together = float(np.median(best)) * len(best) / 4  # a quarter of the most they pay
         return np.asarray(together / len(scarce) / scarce)
     few = with_share(problem, np.arange(0, problem.jobs, 4)).problem
     rough = replace(search, tolerance=1e-3, deadline=search.deadline.share(TO_PRICE / 2))
@@ -81,10 +82,10 @@ def _first_prices(problem: Separable, search: Search, start: Floats | None) -> F
 
 
 class Master:
-    """The relaxation of some options of a normalised problem, in HiGHS.
+    """The relaxation of a normalised problem with some of its options, in HiGHS.
 
-    Its columns are the blocks and then the options `rows`, in the order of entry; its rows are one
-    for each job and one for each resource.
+    Its columns are the blocks and then the options `rows`, in order of entry. It has one row per
+    job and one per resource.
     """
 
     def __init__(self, problem: Separable, jobs: Jobs, prices: Floats) -> None:
@@ -99,7 +100,7 @@ class Master:
         self.greedy = self._begin()
 
     def price(self, search: Search) -> Dual | None:
-        """Find prices, or return None if jobs that must run, or least amounts, do not fit."""
+        """Find prices, or return None if jobs that must run or required least uses do not fit."""
         best, bound = self.prices, self.ask(self.prices * self.ask.scale)[0]
         self._lp.setOptionValue("simplex_strategy", PRIMAL)
         while not search.deadline.over() and self._solve(search):
@@ -157,9 +158,9 @@ class Master:
         self._lp.changeColsBounds(n, at, np.full(n, low), np.full(n, high))
 
     def _widen(self, worth: Floats, most: int, among: Mask | None = None) -> bool:
-        """Let options enter that are worth more than the prices (J,) of their jobs.
+        """Let options enter whose surplus exceeds `worth` (J,) of their jobs.
 
-        `among` (P,) are the kinds of use that may enter.
+        `among` (P,) marks the kinds of use that may enter. Return whether any option entered.
         """
         rows = self.jobs.best_of_each(self.prices, worth + 1e-7, self.known, most, among)
         self._enter(rows)
@@ -188,9 +189,9 @@ class Master:
         self.owner = np.concatenate([self.owner, owner])
 
     def _begin(self) -> Ints:
-        """Make a greedy answer at the prices the master's first basis, and return its options.
+        """Set the master's first basis from a greedy answer at the prices, and return its options.
 
-        Jobs come by their surplus, the largest first, and take their best option that fits.
+        Jobs take their best option that fits, in descending order of surplus.
         """
         problem, blocks = self.problem, self.ask.blocks_at(self.prices)
         use = problem.use.picked(self.rows).plain()
@@ -215,7 +216,7 @@ class Master:
         return chosen
 
     def _rounded(self, share: Floats) -> tuple[Ints, Floats] | None:
-        """Return an answer from the largest shares that fit, with the blocks that they need."""
+        """Return the better of the greedy answer and an answer from the largest shares that fit."""
         problem = self.problem
         chosen, undecided = np.full(problem.jobs, -1), np.ones(problem.jobs, dtype=bool)
         taken = self._take(np.flatnonzero(share > WHOLE), share, undecided, self._room(), np.inf)
@@ -233,9 +234,9 @@ class Master:
     def _take(
         self, columns: Rows, share: Floats, undecided: Mask, room: Floats, most: float
     ) -> Rows:
-        """Return up to `most` columns of largest share whose jobs are undecided and which fit.
+        """Return up to `most` columns of largest share that fit and have undecided jobs.
 
-        Their jobs are decided then, and their use leaves the room.
+        Mark their jobs as decided, and subtract their use from `room`.
         """
         taken = list[int]()
         for k in columns[np.argsort(-share[columns], kind="stable")].tolist():
@@ -254,7 +255,7 @@ class Master:
 
 
 PRIMAL, DUAL = 4, 1
-"""The simplex methods of HiGHS: primal while options enter, dual after some were forbidden."""
+"""The simplex methods of HiGHS: primal when options enter, dual after options were forbidden."""
 
 
 def _without_options(problem: Separable) -> highspy.Highs:

@@ -1,35 +1,36 @@
-"""The core: the few jobs whose choice prices leave open, which are decided together.
+"""The core: the few jobs that prices leave undecided, whose options are chosen together.
 
 At prices p every plan falls short of the dual bound by exactly::
 
     sum_j loss_j(choice) + sum_b loss of blocks + sum_r p_r (rest of r)
 
-All three sums have no negative terms. So the core takes the options of least loss while all other
-jobs take their best one; and a plan that uses an option outside the core falls short by at least
-that option's loss. Both together bound the optimum, and the core is widened until that certifies
-the gap. Small cores are decided label by label (`best_within`), others by a MILP (`solve_core`).
-It minimises the shortfall as the dual bound less the value, which is the same and needs no columns
-for unused capacity.
+No sum has negative terms. So the core consists of the options of least loss, and all jobs outside
+it take their best option. A plan that uses an option outside the core falls short by at least that
+option's loss. Both facts bound the optimum, and the core grows until the bound certifies the gap.
+Labels decide small cores (`best_within`), and a MILP decides larger ones (`solve_core`). The MILP
+minimises the dual bound minus the value. That is the same shortfall, but needs no columns for
+unused capacity.
 
-**Labels.** To find the best answer with a shortfall of at most e only choices whose losses add up
-to e or less matter. Job after job, each label (a choice of the jobs so far) is extended by every
-option of the next job. A label goes if
+**Labels.** The best answer with a shortfall of at most e has choices whose losses add up to e or
+less. Each label is a choice for the jobs so far. The search extends every label by every option of
+the next job, job after job. It drops a label if
 
 * its losses, and the price of capacity that can no longer be used, exceed e;
 * it cannot become feasible, whatever the other jobs take;
-* another label uses as much of all resources but one, no more of that one, and is worth as much.
+* another label uses the same of all resources but one, no more of that one, and is worth as much.
 
-This is the dynamic programme of the multiple-choice knapsack (Kellerer, Pferschy and Pisinger,
-*Knapsack Problems*, 2004, section 11.5), limited by reduced costs. In rounds of some ten jobs it
-takes a millisecond where a MILP solver takes ten; with many jobs the labels become too many.
+This is dynamic programming for the multiple-choice knapsack (Kellerer, Pferschy and Pisinger,
+*Knapsack Problems*, 2004, section 11.5), limited by reduced costs. In rounds of about ten jobs it
+takes one millisecond, and a MILP solver takes ten. With many jobs there are too many labels.
 
-**Strangers.** With many resources even the best answer is below the dual bound by a little for each
-of them, and tens of thousands of options lose less than all of that together. But a plan that uses
-one still falls short for all other resources. So the core is solved once more with strangers: any
-job may leave it for the surplus of its best option, and for each leaver one stranger enters, which
-uses as much as some kind of option and is worth its price, less the least loss of any option of the
-kind outside the core. Each plan is one of this model with at least its value, so the bound holds
-for all plans, though the model has few of the options.
+**Strangers.** With many resources the best answer falls short of the dual bound by a little per
+resource. Tens of thousands of options lose less than this whole shortfall. But a plan that uses one
+of these options still falls short for all other resources. So the core is solved again with
+strangers. Any job may leave the core and earn the surplus of its best option. For each job that
+leaves, one stranger enters. The stranger uses as much as some kind of option. Its value is the
+price of that use minus the least loss of any option of the kind outside the core. Every plan has a
+counterpart in this model of at least its value. So the bound holds for all plans, although the
+model contains few of the options.
 """
 
 from dataclasses import dataclass, replace
@@ -47,68 +48,70 @@ from ronda.solvers.prices.dual import Dual, Jobs, Losses, Search
 from ronda.solvers.prices.fill import is_feasible, spend, without_excess
 
 ALONE, LABELS, CORES = "prices alone", "labels", "cores"
-"""The ways to decide the jobs that prices leave open (`CoreSearch.decided_by`)."""
+"""The methods for jobs that prices leave undecided (`CoreSearch.decided_by`)."""
 
 FIRST_CORE, BESIDE_ANSWER = 150, 2000
-"""The alternatives in the first core: few suffice after a greedy fill, more are needed beside an
-answer of the dual."""
+"""The number of alternatives in the first core, after a greedy fill and after an answer from the
+dual."""
 
 CLOSER = 0.5
-"""The share of the gap to which a core is decided where its own bound stays above 0: with many
+"""The share of the gap to which a core is decided after an answer from the dual. With many
 resources even the best answer is below the dual bound."""
 
 CLIQUES = 20_000
-"""The options with which HiGHS works on its table of cliques for a second without a look at its
-clock, before its search and once more in it. The time grows with their square (on one slow core:
-27,000 options 1.4 s, 38,000 options 2 s)."""
+"""The number of options with which HiGHS works on its clique table for a second without reading its
+clock, both before and during its search. The time grows with the square of this number (on one slow
+core: 27,000 options 1.4 s, 38,000 options 2 s)."""
 
 CORE_NODES = 200
-"""The search-tree nodes of a core without all options that could matter."""
+"""The most search-tree nodes for a core without all options that could matter."""
 
 FEW_JOBS, MOST_NEAR = 256, 400
-"""The most jobs and alternatives that are decided without a MILP."""
+"""The most jobs, and the most alternatives, that are decided without a MILP."""
 
 NEAREST, FURTHER, LEAST_FURTHER = 2e-4, 3.0, 1.3
-"""The first shortfall within which answers are searched, relative to the bound, the usual factor to
-the next, and the factor below which the MILP decides."""
+"""The first limit on the shortfall of examined answers, relative to the bound; the usual factor to
+the next limit; and the factor below which the MILP decides."""
 
 RETURNS_LATE_S = 0.02
-"""The further delay of HiGHS before it looks at its clock, on cores of some thousand options."""
+"""The additional seconds before HiGHS reads its clock, on cores of some thousand options."""
 
 ROUNDING = 1e-7
-"""The excess over a capacity that counts as rounding, as a share of it or of the smallest use."""
+"""The excess over a capacity that counts as a rounding error, relative to the capacity or to the
+smallest use."""
 
 MOST_LABELS = 60_000
-"""The labels after which the search is given up, about 30 ms."""
+"""The number of labels after which the search stops, about 30 ms."""
 
 
 def blind_s(options: int) -> float:
-    """Return the time for which HiGHS, given some options, does not look at its clock, twice."""
+    """Return the seconds for which HiGHS does not read its clock, twice, with some options."""
     return (options / CLIQUES) ** 2
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The outcome of deciding the open jobs together.
+    """The outcome of deciding the undecided jobs together.
 
-    No answer among those examined falls short of the dual bound by less than `least` (infinite
-    without any); `proven` if all of them were examined, or the target was reached.
+    Every examined answer better than `chosen` falls short of the dual bound by at least `least`,
+    which is infinite if there is no better answer. `proven` means that all answers were examined or
+    the target was reached.
     """
 
     chosen: Ints | None  # (J,) option of every job; None without an answer
     blocks: Floats | None  # (B,) count of every block; None without an answer
     least: float
     proven: bool
-    columns: int  # options that were open
+    columns: int  # undecided options
     nodes: int  # search-tree nodes or labels
 
 
 class CoreSearch:
     """The search for the best answer to a normalised problem at its dual prices.
 
-    It looks only for answers better than `known`, the value of a known one; `chosen` and `blocks`
-    stay None without one. `offset` is value outside the problem that counts for the gap.
-    `decided_by`, `cores`, `columns` and `nodes` are as in `Answer`.
+    It looks only for answers better than `known`, the value of a known answer. Without such an
+    answer `chosen` and `blocks` stay None. `offset` is a value outside the problem that counts for
+    the gap. `cores`, `columns` and `nodes` are as in `Answer`, and `decided_by` is its `search`.
     """
 
     def __init__(
@@ -131,7 +134,7 @@ class CoreSearch:
         self.decided_by = ALONE
 
     def run(self) -> StopReason:
-        """Widen until the gap is certified, the optimum proven, or the time over."""
+        """Widen the core until the gap is certified, the optimum is proven, or the time is over."""
         prices, blocks = self.dual.prices, self.dual.blocks
         best = self.jobs.losses(prices, np.inf, 0).best
         self._offer(best, blocks)
@@ -143,7 +146,7 @@ class CoreSearch:
         if not self._certified():
             if self.dual.answer is None:
                 self._offer(spend(self.problem, prices, best, blocks), blocks)
-            # Few jobs are decided exactly even so: plans of later rounds are better for it.
+            # Few jobs are decided exactly anyway, which improves the plans of later rounds.
             if self.problem.jobs <= FEW_JOBS and self._near():
                 return StopReason.GAP if self._certified() else StopReason.COMPLETE
         most = FIRST_CORE if self.dual.answer is None else BESIDE_ANSWER
@@ -158,10 +161,10 @@ class CoreSearch:
         return StopReason.GAP if self._certified() else StopReason.COMPLETE
 
     def _near(self) -> bool:
-        """Search for the best answer within more and more of the bound; return whether it is found.
+        """Search for the best answer within growing shortfalls; return whether it is found.
 
-        All answers within a shortfall are examined (`best_within`): if there is none, the bound
-        sinks by it. If they are too many, the next shortfall is smaller.
+        All answers within a shortfall are examined (`best_within`). If there is none, the bound
+        sinks by the shortfall. If there are too many, the next shortfall is smaller.
         """
         scale = abs(self.dual.bound + self.offset)
         done, factor = self.nearest * scale / FURTHER, FURTHER
@@ -177,7 +180,7 @@ class CoreSearch:
         return False
 
     def _weigh(self, within: float) -> int | None:
-        """Examine all answers within a shortfall; return the number of labels, None if too many."""
+        """Examine all answers within a shortfall; return the number of labels (None: too many)."""
         losses = self.jobs.losses(self.dual.prices, within, MOST_NEAR)
         if len(losses.loss) == MOST_NEAR:
             return None
@@ -188,7 +191,7 @@ class CoreSearch:
         return found.nodes
 
     def _widen(self, most: int) -> bool:
-        """Decide a core of `most` alternatives; return whether all is decided."""
+        """Decide a core of `most` alternatives; return whether the optimum is proven."""
         shortfall = self._shortfall()
         losses = self.jobs.losses(self.dual.prices, shortfall, most)
         complete = len(losses.loss) < most
@@ -212,9 +215,9 @@ class CoreSearch:
         return complete and found.proven
 
     def _rule_out(self, losses: Losses, least: float) -> None:
-        """Lower the bound by the least shortfall of all plans, if that of a core's plans suffices.
+        """Lower the bound by the least shortfall of all plans, if the core's plans allow it.
 
-        `losses` are those of the core, whose plans fall short by at least `least`.
+        `losses` are the options of the core. Its plans fall short by at least `least`.
         """
         enough = self._shortfall() - 0.999 * self.search.gap * self._least_size()
         if self.problem.use.kind is None or not 0.0 < enough <= least or self._certified():
@@ -232,7 +235,7 @@ class CoreSearch:
         self.bound = min(self.bound, self.dual.bound - found)
 
     def _enter(self, how: str, found: Decided, outside: float) -> None:
-        """Enter the outcome of deciding open jobs; other answers fall `outside` short."""
+        """Record an outcome; answers that were not examined fall short by at least `outside`."""
         self.decided_by = how
         self.cores += 1
         self.columns = max(self.columns, found.columns)
@@ -244,7 +247,7 @@ class CoreSearch:
             self.bound = min(self.bound, self.dual.bound - least)
 
     def _offer(self, chosen: Ints, blocks: Floats) -> None:
-        """Take an answer if it is feasible and better than the best so far."""
+        """Keep an answer if it is feasible and better than the best so far."""
         objective = self.problem.objective(chosen, blocks)
         if objective > self.objective and is_feasible(self.problem, chosen, blocks, ROUNDING):
             self.chosen, self.blocks, self.objective = chosen, blocks, objective
@@ -253,7 +256,7 @@ class CoreSearch:
         return self.dual.bound - self.objective
 
     def _least_size(self) -> float:
-        """Return the least size for the relative gap, as the bound is at least the objective."""
+        """Return the least possible reference value of the relative gap."""
         known = self.objective if np.isfinite(self.objective) else self.dual.bound
         return min(abs(known + self.offset), abs(self.dual.bound + self.offset))
 
@@ -272,10 +275,10 @@ class _Stage:
 def best_within(
     problem: Separable, prices: Floats, losses: Losses, shortfall: float
 ) -> Decided | None:
-    """Return the best answer with at most some shortfall, or None with too many labels.
+    """Return the best answer within a shortfall, or None if there are too many labels.
 
-    `prices` (R,) are those of the dual bound, `losses` all options that lose no more than the
-    shortfall of the dual bound at these prices.
+    `prices` (R,) are those of the dual bound. `losses` are all options that lose no more than the
+    shortfall at these prices.
     """
     if not problem.block_integer.all() or (problem.block_count > 200).any():
         return None
@@ -299,7 +302,7 @@ def best_within(
 
 
 def _job_stages(problem: Separable, losses: Losses) -> tuple[Ints, list[_Stage]]:
-    """Return the free jobs, those of most options last, with their choices."""
+    """Return the undecided jobs with their choices, in ascending order of the number of options."""
     order = np.argsort(losses.job, kind="stable")
     jobs, first = np.unique(losses.job[order], return_index=True)
     rows, loss = losses.row[order], losses.loss[order]
@@ -321,7 +324,7 @@ def _block_stages(problem: Separable, prices: Floats, shortfall: float) -> list[
     for b, most in enumerate(problem.block_count.tolist()):
         counts = np.arange(int(most) + 1)
         loss = max(gain[b], 0.0) * most - gain[b] * counts
-        near = loss <= max(shortfall, 0.0)  # below 0 by rounding, if there is a proof already
+        near = loss <= max(shortfall, 0.0)  # a proof may leave it below 0, by rounding
         use = problem.block_use[:, b : b + 1] * counts[near]
         stages.append(_Stage(loss[near], use, counts[near]))
     return stages
@@ -337,7 +340,7 @@ def _sweep(
     if (least[0] > limit).any() or prices @ np.maximum(room - most[0], 0.0) > shortfall:
         return None, 0
     last = 0
-    if stages and len(stages[0].use) > 1:  # the resource with most different uses
+    if stages and len(stages[0].use) > 1:  # the resource with most distinct uses
         uses = np.concatenate([stage.use for stage in stages], axis=1)
         last = int(np.argmax([len(np.unique(row)) for row in uses]))
     steps: list[tuple[Ints, Ints]] = []
@@ -372,7 +375,7 @@ def _ahead(stages: list[_Stage], resources: int) -> tuple[list[Floats], list[Flo
 
 
 def _unbeaten(loss: Floats, use: Floats, prices: Floats, last: int) -> Ints:
-    """Return the labels that no other beats with equal use of all resources but `last`."""
+    """Return the labels that no label with equal use of all resources but `last` beats."""
     worth = prices @ use - loss
     others = [row for r, row in enumerate(use) if r != last]
     order = np.lexsort((-worth, use[last], *others))
@@ -380,7 +383,7 @@ def _unbeaten(loss: Floats, use: Floats, prices: Floats, last: int) -> Ints:
     if others:
         group[1:] = np.cumsum(np.any([np.diff(row[order]) != 0 for row in others], axis=0))
     span = float(np.ptp(worth)) + 1.0 if len(worth) else 1.0
-    level = worth[order] + group * (2.0 * span)  # every group lies above all those before
+    level = worth[order] + group * (2.0 * span)  # every group lies above all earlier groups
     above = np.maximum.accumulate(level)
     kept = np.ones(len(order), dtype=bool)
     kept[1:] = level[1:] > above[:-1]
@@ -401,8 +404,8 @@ HIGHS = {
     "mip_allow_restart": False,
     "mip_rel_gap": 0.0,
 }
-"""The options for a core: with few coupling rows its first relaxation is nearly tight, so
-that restarts do not pay."""
+"""The options of HiGHS for a core. With few coupling rows the first relaxation is nearly tight, so
+restarts do not pay."""
 
 
 def solve_core(
@@ -417,7 +420,7 @@ def solve_core(
     seed: int,
     begin: Ints | None = None,
 ) -> Decided:
-    """Decide the core.
+    """Decide a core by a MILP.
 
     Parameters
     ----------
@@ -426,16 +429,16 @@ def solve_core(
     target
         The shortfall at which to stop, in units of value.
     cutoff
-        The shortfall of the best known answer; only better ones matter.
+        The shortfall of the best known answer; only better answers matter.
     begin
-        (J,) an answer within the core, from which the search starts.
+        An answer within the core from which the search starts, shape (J,).
     """
     columns = _columns(losses)
-    if not len(columns.row) and not len(problem.block_value):  # nothing is open
+    if not len(columns.row) and not len(problem.block_value):  # nothing is undecided
         return Decided(losses.best, np.zeros(0), np.inf, True, 0, 0)
     unit = _unit(problem, target)
     solver = _model(problem, bound, losses, columns, unit)
-    # Within the target of the core's own bound is near enough: both bounds then prove the gap.
+    # An answer within the target of the core's own bound is enough: both bounds prove the gap.
     solver.setOptionValue("mip_abs_gap", target / unit)
     if begin is not None:
         taken = np.zeros(solver.getNumCol())
@@ -464,7 +467,7 @@ def least_with_strangers(
 ) -> float:
     """Return the least shortfall of any plan from the dual bound, up to `enough`.
 
-    `losses` are the options of a core; equal uses of the problem are of one kind.
+    `losses` are the options of a core. Options with equal use are of one kind.
     """
     columns, unit = _columns(losses), _unit(problem, enough)
     strangers = _strangers(problem, jobs, dual.prices, losses, columns)
@@ -505,7 +508,7 @@ def _searched(
 
 
 def _including(losses: Losses, chosen: Ints) -> Losses:
-    """Return losses with the options of a choice among them, whatever they lose."""
+    """Return losses that include the options of a choice, whatever they lose."""
     listed = set(zip(losses.job.tolist(), losses.row.tolist(), strict=True))
     other = np.flatnonzero(chosen != losses.best).tolist()
     new = np.array([j for j in other if (j, int(chosen[j])) not in listed], dtype=np.int64)
@@ -519,12 +522,12 @@ def _including(losses: Losses, chosen: Ints) -> Losses:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The options of a core: the best one and the alternatives of every job that has any."""
+    """The options of a core: the best option and the alternatives of every undecided job."""
 
-    jobs: Ints  # (F,) the free jobs
+    jobs: Ints  # (F,) the undecided jobs
     job: Ints  # (C,) index into `jobs`
     row: Ints  # (C,) row of the problem
-    may_wait: NDArray[np.bool_]  # (F,) whether taking none is in the core
+    may_wait: NDArray[np.bool_]  # (F,) whether the core lets the job wait
 
 
 def _columns(losses: Losses) -> _Columns:
@@ -543,13 +546,13 @@ def _columns(losses: Losses) -> _Columns:
 
 @dataclass(frozen=True, slots=True)
 class _Strangers:
-    """Further columns of a core's model: jobs that leave it, and strangers in their place."""
+    """Additional columns of a core's model: jobs that leave, and strangers in their place."""
 
     value: Floats  # (N,)
-    use: csc_array  # (R, N), below 0 for what is left behind
+    use: csc_array  # (R, N), below 0 for use that a leaving job gives up
     most: Floats  # (N,)
-    job: Ints  # (N,) index into the free jobs of one that leaves, or -1
-    comes: Floats  # (N,) 1 for a stranger, -1 for who leaves
+    job: Ints  # (N,) index of a leaving job among the undecided jobs, or -1
+    comes: Floats  # (N,) 1 for a stranger, -1 for a leaving job
 
 
 def _strangers(
@@ -564,7 +567,7 @@ def _strangers(
     runs = np.flatnonzero(losses.best >= 0)
     surplus = np.zeros(problem.jobs)
     surplus[runs] = problem.value[losses.best[runs]] - use.each(price, losses.best[runs])
-    waits = np.setdiff1d(runs[~must[runs]], losses.job[~listed])  # to wait is outside for these
+    waits = np.setdiff1d(runs[~must[runs]], losses.job[~listed])  # the core does not let these wait
     fixed = np.delete(losses.best, columns.jobs)
     stays = np.bincount(use.each(np.arange(len(price)), fixed[fixed >= 0]), minlength=len(price))
     free, comes, left = len(columns.jobs), np.flatnonzero(np.isfinite(loss)), np.flatnonzero(stays)
@@ -612,7 +615,7 @@ def _model(
     unit: float,
     strangers: _Strangers | None = None,
 ) -> highspy.Highs:
-    """Build the MILP, whose shortfall is the dual bound less the value of all jobs and blocks."""
+    """Build the MILP that minimises the dual bound minus the value of all jobs and blocks."""
     resources, blocks = len(problem.capacity), len(problem.block_value)
     fixed = np.delete(losses.best, columns.jobs)
     fixed = fixed[fixed >= 0]

@@ -1,20 +1,20 @@
 """The Lagrangian dual of a separable round: prices at which demand meets capacity.
 
-With prices p >= 0 for the resources, jobs decide alone and::
+With prices p >= 0 for the resources, each job decides alone. The dual function::
 
     D(p) = sum_r p_r c_r + sum_j max_k (v_jk - p.a_jk) + sum_b n_b max(0, v_b - p.a_b)
 
-bounds every plan from above. D is convex and piecewise linear; each evaluation gives a cutting
-plane. Prices minimise the model of all planes within a box around the best prices so far
-(a trust region: planes alone make prices jump from one corner to the other), which grows when
-the model was right and shrinks when it was wrong. The model without the box bounds the least D
-from below, so that the method knows when to stop.
+bounds every plan from above. D is convex and piecewise linear, and each evaluation gives a cutting
+plane. New prices minimise the model of all planes within a box around the best prices so far. This
+box is a trust region, as planes alone make prices jump from corner to corner. It grows when the
+model was right and shrinks when it was wrong. The model without the box bounds the least D from
+below, so that the method knows when to stop.
 
-With one variable two planes suffice, those at the ends of the bracket around the minimum. With more
-a small LP in HiGHS finds the lowest point.
+With one variable two planes are enough: those at the ends of the bracket around the minimum. With
+more variables a small LP in HiGHS finds the lowest point.
 
-Jobs are asked in blocks of a fixed size, whose arrays stay in the cache. The sums of blocks are
-added exactly (`math.fsum`). A `Search` holds the start, the precision and the end, for all steps.
+Jobs reply in blocks of a fixed size, whose arrays stay in the cache. The sums of blocks are added
+exactly (`math.fsum`). A `Search` holds the start, the precision and the end of all steps.
 """
 
 import math
@@ -37,24 +37,24 @@ from ronda.solvers.exact.threads import SolverError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """The start and the end of a search.
+    """The start, the precision and the end of a search.
 
-    `start` are prices of an earlier, similar problem, by name; `within` is the relative shortfall
-    of its answer from the dual bound, within which answers are searched first. Both may lead to
-    another answer within the gap. The finer the prices (`tolerance`), the fewer jobs they leave
-    undecided: an evaluation costs much less than a wider core.
+    `start` are prices of an earlier, similar problem, keyed by resource. `within` is the relative
+    shortfall of its answer from the dual bound; answers within this shortfall are searched first.
+    Both may lead to another answer within the gap. Finer prices (`tolerance`) leave fewer jobs
+    undecided, and an evaluation costs much less than a wider core.
     """
 
-    gap: float = 1e-4  # relative, between objective and bound, at which to stop
+    gap: float = 1e-4  # relative, between objective and bound, to stop at
     deadline: Deadline = field(default_factory=Deadline)
     seed: int = 0  # of HiGHS
     start: Mapping[str, float] = field(default_factory=dict)
     within: float = 0.0
-    tolerance: float = 1e-8  # of the prices, relative
-    reserve_s: float = 0.0  # seconds of the deadline that are left on return
-    solver: str = "highs"  # of models of a whole round; cores of prices are HiGHS's
-    options: Mapping[str, object] = field(default_factory=dict)  # that solver's, by its names
-    parts: int = 1  # of the jobs, drawn by the seed, that get models of their own (`milp` alone)
+    tolerance: float = 1e-8  # relative, of the prices
+    reserve_s: float = 0.0  # seconds of the deadline to leave on return
+    solver: str = "highs"  # for models of a whole round; HiGHS solves the cores of prices
+    options: Mapping[str, object] = field(default_factory=dict)  # options of that solver
+    parts: int = 1  # random parts of the jobs with a model each (`milp` alone)
 
     def __post_init__(self) -> None:
         """Refuse an impossible gap."""
@@ -67,37 +67,37 @@ BLOCK, OPTIONS = 4096, 2**18
 
 
 EPSILON = float(np.finfo(float).eps)
-"""Twice the relative rounding error of a sum or product: a sum of n products is off by less than
-n + 2 times this share of all their sizes."""
+"""Twice the relative rounding error of a sum or product. The error of a sum of n products is less
+than n + 2 times this share of the sum of their sizes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The replies of jobs to some prices."""
 
-    value: float  # sum over jobs of value less price of what they take
-    use: Floats  # (R,) what they take of each resource
+    value: float  # sum over jobs of the value minus the price of their options
+    use: Floats  # (R,) use of each resource
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The C options of least loss against each job's best one at some prices.
+    """The C options of least loss relative to each job's best option at some prices.
 
-    They are sorted by loss and then by job and row.
+    They are sorted by loss, then by job and row.
     """
 
     best: Ints  # (J,) row of each job's best option, -1 for none
     job: Ints  # (C,)
     row: Ints  # (C,) -1 for none
     loss: Floats  # (C,)
-    next_loss: float  # every alternative that is not listed costs at least this much
+    next_loss: float  # every alternative that is not listed loses at least this much
 
 
 class Jobs:
-    """The jobs of a separable problem, which reply to any prices.
+    """The jobs of a separable problem, which reply to prices.
 
-    `reply_s` are the processor seconds of their quickest reply; the first one finds nothing in the
-    cache.
+    `reply_s` are the processor seconds of their quickest reply, as the first reply finds nothing in
+    the cache.
     """
 
     def __init__(self, problem: Separable) -> None:
@@ -109,7 +109,7 @@ class Jobs:
 
     def reply(self, prices: Floats) -> Reply:
         """Return the replies of jobs to prices (R,)."""
-        began = time.thread_time()  # another process may hold a single reply up for long
+        began = time.thread_time()  # another process may delay a single reply for long
         found = _added([block.reply(prices) for block in self._blocks])
         self.reply_s = min(self.reply_s or math.inf, time.thread_time() - began)
         return found
@@ -117,17 +117,18 @@ class Jobs:
     def best_of_each(
         self, prices: Floats, worth: Floats, without: Mask, most: int, among: Mask | None = None
     ) -> Rows:
-        """Return the `most` options of each job with most surplus, above that in (J,).
+        """Return the `most` options of each job with most surplus, above `worth` (J,).
 
-        Options `without` (K,) are left out, and those of kinds of use outside `among` (P,).
+        Options in `without` (K,) and kinds of use outside `among` (P,) are left out.
         """
         found = [b.best_of_each(prices, worth, without, most, among) for b in self._blocks]
         return np.concatenate(found)
 
     def least_by_kind(self, prices: Floats, without: Mask) -> Floats:
-        """Return (P,) the least loss of options of each kind of use, but those `without` (K,).
+        """Return the least loss of options of each kind of use, shape (P,).
 
-        Infinite where there is none. Equal uses of the problem are of one kind.
+        Options in `without` (K,) are left out. The loss is infinite for a kind without options.
+        Options with equal use are of one kind.
         """
         least = np.full(self._blocks[0].use.amount.shape[1], np.inf)
         for block in self._blocks:
@@ -142,11 +143,11 @@ class Jobs:
         return _joined([b.losses(prices, limit, most) for b in self._blocks], most)
 
     def most_surplus(self, prices: Floats) -> list[float]:
-        """Return the upper bound on the surplus of each job, with rounding."""
+        """Return an upper bound on the surplus of each job, including rounding errors."""
         return [each for block in self._blocks for each in block.most_surplus(prices).tolist()]
 
     def option_losses(self, prices: Floats) -> Floats:
-        """Return (K,) the least shortfall of any plan with an option from the dual bound."""
+        """Return each option's least shortfall from the dual bound in any plan, shape (K,)."""
         return np.concatenate([block.option_losses(prices) for block in self._blocks])
 
 
@@ -174,9 +175,9 @@ def _joined(parts: list[Losses], most: int) -> Losses:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Consecutive jobs of a problem, from `first_job` and `first_row` on; offsets begin at 0.
+    """Consecutive jobs of a problem, from `first_job` and `first_row` on, with offsets from 0.
 
-    `counts` are the options of each job, `filled` the jobs that have any.
+    `counts` is the number of options of each job; `filled` are the jobs with options.
     """
 
     first_job: int
@@ -206,7 +207,7 @@ class _Block:
 
     @property
     def rows(self) -> slice:
-        """The rows of the options of the block in the problem."""
+        """The rows of the block's options in the problem."""
         return slice(self.first_row, self.first_row + len(self.value))
 
     def _reduced(self, prices: Floats) -> Floats:
@@ -222,21 +223,21 @@ class _Block:
         starts = self.start[filled]
         top = np.maximum.reduceat(reduced, starts)
         hits = (reduced == top.repeat(self.counts[filled])).nonzero()[0]
-        rows = hits[hits.searchsorted(starts)]  # the first of equals
+        rows = hits[hits.searchsorted(starts)]  # the first of equal options
         take = (top > 0) | self.must[filled]
         best[filled[take]] = rows[take]
         surplus[filled[take]] = top[take]
         return best, surplus
 
     def reply(self, prices: Floats) -> Reply:
-        """Return the replies of the jobs of the block."""
+        """Return the summed replies of the block's jobs."""
         best, surplus = self._best(self._reduced(prices))
         return Reply(float(surplus.sum()), self.use.total(best[best >= 0]))
 
     def best_of_each(
         self, prices: Floats, worth: Floats, without: Mask, most: int, among: Mask | None
     ) -> Rows:
-        """Return, as rows of the problem, the `most` options of each job with most surplus."""
+        """Return the `most` options of each job with most surplus, as rows of the problem."""
         own, starts = self.rows, self.start[self.filled]
         if not len(starts):
             return np.zeros(0, dtype=np.int64)
@@ -262,14 +263,14 @@ class _Block:
         return np.concatenate(found) + self.first_row
 
     def most_surplus(self, prices: Floats) -> Floats:
-        """Return (n,) the upper bound on the surplus of each job, with rounding."""
+        """Return an upper bound on each job's surplus, including rounding errors, shape (n,)."""
         use = self.use
         cost = replace(use, amount=np.abs(use.amount)).cost(prices)
         lost = _lost(len(use.amount), np.abs(self.value), cost)
         return self._best(self._reduced(prices) + lost)[1]
 
     def option_losses(self, prices: Floats) -> Floats:
-        """Return (K,) the loss of each option against its job's best one."""
+        """Return the loss of each option relative to its job's best option, shape (K,)."""
         reduced = self._reduced(prices)
         return np.asarray(self._best(reduced)[1].repeat(self.counts) - reduced)
 
@@ -278,7 +279,7 @@ class _Block:
         reduced = self._reduced(prices)
         best, surplus = self._best(reduced)
         taken = best >= 0
-        if not most:  # only the best options are asked for
+        if not most:  # the caller wants only the best options
             none_at_all = np.zeros(0, dtype=np.int64)
             rows = np.where(taken, best + self.first_row, -1)
             return Losses(rows, none_at_all, none_at_all, np.zeros(0), 0.0)
@@ -311,11 +312,11 @@ class _Block:
 
 
 class Line:
-    """The lower model of a function of one variable, without a solver.
+    """A model from below of a convex function of one variable, without a solver.
 
-    Of the points so far, ``left`` is the rightmost one where the function falls and ``right`` the
-    leftmost one where it does not. Between them no other plane is above both of theirs: these
-    are tangents of a convex function. Outside, theirs are still below the function.
+    ``left`` is the rightmost point so far where the function falls, and ``right`` is the leftmost
+    point where it does not. Between them no other tangent is above both of theirs, because the
+    function is convex. Outside, their tangents are still below the function.
     """
 
     def __init__(self) -> None:
@@ -345,11 +346,11 @@ class Line:
 
 
 class Planes:
-    """The lower model of a function of several variables, as a small LP in HiGHS.
+    """A model from below of a convex function of several variables, as a small LP in HiGHS.
 
-    Values are divided by the ceiling, the greatest value that any variable may take, so that the LP
-    is well scaled whatever the unit of value. A step that fails, or that the deadline cuts, has the
-    least value -infinity.
+    Values are divided by the ceiling, the greatest value that any variable may take. So the LP is
+    well scaled, whatever the unit of value. A step that fails or runs out of time has the least
+    value -infinity.
     """
 
     def __init__(self, variables: int, ceiling: float, deadline: Deadline) -> None:
@@ -373,7 +374,7 @@ class Planes:
         self._lp.changeColsBounds(self._n, columns, low / unit, high / unit)
         try:
             status = run(self._lp, self._deadline.left())
-        except SolverError:  # no price is wrong: any has a bound
+        except SolverError:  # any prices give a valid bound
             status = highspy.HighsModelStatus.kSolveError
         if status != highspy.HighsModelStatus.kOptimal:
             return -np.inf, (low + high) / 2
@@ -382,42 +383,42 @@ class Planes:
 
 
 PATIENCE = 15
-"""The evaluations in a row without progress after which the search ends."""
+"""The number of successive evaluations without progress after which the search ends."""
 
 ANSWER = 10
-"""The replies of all jobs in whose time prices become an answer: the best options of jobs without
-excess ones, in the user's units. More evaluations are worth more than filling such an answer:
-2,000 jobs fall 26 % short of the best plan after 9 evaluations, 1.2 % after 13, 0.03 % after 21; a
-fill takes as long as 10 to 60 evaluations and brings that to 1.2, 0.5 and 0.006 %."""
+"""The number of replies of all jobs that take as long as making an answer from prices: the jobs'
+best options, without those in excess, in the user's units. More evaluations are worth more than
+filling this answer. 2,000 jobs fall 26 % short of the best plan after 9 evaluations, 1.2 % after 13
+and 0.03 % after 21. A fill takes as long as 10 to 60 evaluations and brings the shortfall to 1.2,
+0.5 and 0.006 %."""
 
 DRIFT, LEAST_DRIFT = 0.1, 1e-3
-"""The expected distance of prices from those of an earlier, similar problem: a share of them, and
-for low ones a share of the value of all jobs together, over the number of resources."""
+"""The expected distance of prices from those of an earlier, similar problem. It is a share of the
+prices. For low prices it is a share of the value of all jobs, divided by the number of
+resources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dual:
     """The result of the dual.
 
-    `replies` are those of the jobs to all prices that were tried, first to zero; they hold for a
-    problem that differs in its capacities and blocks only.
+    `replies` are the jobs' replies to all tried prices, with zero prices first. They also hold for
+    a problem that differs only in capacities and blocks.
     """
 
-    prices: Floats  # (R,) the best
-    bound: float  # D at these prices: no plan is worth more
-    evaluations: int  # how often all jobs were asked
-    blocks: Floats  # (B,) how many of each block are worth their price
+    prices: Floats  # (R,) the best prices
+    bound: float  # D at these prices, which no plan exceeds
+    evaluations: int  # number of times that all jobs replied
+    blocks: Floats  # (B,) number of each block that is worth its price
     replies: tuple[tuple[Floats, Reply], ...] = ()
-    answer: tuple[Ints, Floats] | None = (
-        None  # an answer that fits, and its blocks, if one is known
-    )
+    answer: tuple[Ints, Floats] | None = None  # an answer that fits, and its blocks, if known
 
 
 class DualFunction:
     """D(p) of a problem, with resources scaled so that prices are comparable.
 
-    A scaled price is the value of the whole capacity of a resource; it never needs to exceed the
-    value of all jobs together.
+    A scaled price is the value of a resource's whole capacity. It never has to exceed the value of
+    all jobs together.
     """
 
     def __init__(self, problem: Separable, jobs: Jobs) -> None:
@@ -427,7 +428,7 @@ class DualFunction:
         self.replies: list[tuple[Floats, Reply]] = []
 
     def blocks_at(self, prices: Floats) -> Floats:
-        """Return the counts of blocks that are worth their price."""
+        """Return the number of each block that is worth its price."""
         problem = self.problem
         if not len(problem.block_value):
             return problem.block_value
@@ -459,15 +460,15 @@ def solve_dual(
     start: Floats | None = None,
     known: Sequence[tuple[Floats, Reply]] = (),
 ) -> Dual:
-    """Find prices whose bound is within the search's tolerance, relative, of the least there is.
+    """Find prices whose bound is within the search's relative tolerance of the least bound.
 
     Parameters
     ----------
     start
-        (R,) prices to start from, per unit; NaN where there is none.
+        Prices per unit to start from, shape (R,); NaN for an unknown price.
     known
-        `Dual.replies` of a problem that differs in its capacities and blocks only: the search goes
-        on from them, at the best of their prices.
+        `Dual.replies` of a problem that differs only in capacities and blocks. The search continues
+        from the best of their prices.
     """
     ask = DualFunction(problem, jobs)
     if known:
@@ -475,7 +476,7 @@ def solve_dual(
     else:
         value, slope = ask(np.zeros(len(problem.capacity)))
     at = np.zeros_like(slope)
-    if _clears(at, value, slope, search.tolerance):  # nothing is short
+    if _clears(at, value, slope, search.tolerance):  # no resource is short
         return _found(ask, known, at, value)
     worth = max(largest(problem.value), largest(problem.block_value))
     ceiling = max(abs(value), worth) or 1.0
@@ -510,10 +511,10 @@ def _lowest(
     ceiling: float,
     search: Search,
 ) -> tuple[Floats, float]:
-    """Return the scaled prices of the least value, and that value, from a point and its value on.
+    """Return the scaled prices of least value, and that value, starting from a known point.
 
     Each step takes the lowest point of the model within a box, which grows while the model is
-    right. The time of `ANSWER` replies is left to make an answer of the prices.
+    right. The time of `ANSWER` replies is left for making an answer from the prices.
     """
     tolerance, stalled = search.tolerance, 0
     while True:
@@ -522,7 +523,7 @@ def _lowest(
         slack = 1e-9 * ceiling
         on_edge = (point <= at - radius + slack) & (at - radius > 0.0)
         on_edge |= (point >= at + radius - slack) & (at + radius < ceiling)
-        if on_edge.any():  # the box hides lower values: look without it
+        if on_edge.any():  # the box hides lower values: search without it
             floor = model.lowest(np.zeros_like(at), np.full_like(at, ceiling))[0]
         late = search.deadline.left() <= ANSWER * ask.jobs.reply_s
         if best - floor <= tolerance * abs(best) or stalled >= PATIENCE or late:
@@ -547,20 +548,19 @@ def _found(
 
 
 def _clears(at: Floats, value: float, slope: Floats, tolerance: float) -> bool:
-    """Return whether jobs take no more than the capacities, and all of those with a price.
+    """Return whether jobs fit the capacities, and use all of each capacity with a price.
 
-    Then their choices are a plan worth D(p) itself, so no prices have a lower one.
+    In that case their choices are a plan of value D(p), so no prices have a lower D.
     """
     return bool((slope >= 0).all()) and float(at @ slope) <= tolerance * abs(value)
 
 
 def bound_at(problem: Separable, prices: Floats) -> float:
-    """Return D(p), rounded outwards: no plan is worth more than this, whatever the prices.
+    """Return D(p) rounded up, so that no plan is worth more, whatever the prices.
 
     Prices below 0 count as 0. Each number is increased by its possible rounding error, and sums are
-    exact, so that the bound holds for the problem in real numbers, wherever the prices come from
-    (A. Neumaier and O. Shcherbina, Math. Program. 99, 2004, have such bounds for any linear
-    program).
+    exact. So the bound holds for the problem in real numbers, whatever the source of the prices. A.
+    Neumaier and O. Shcherbina (Math. Program. 99, 2004) give such bounds for any linear program.
     """
     prices = np.fmax(prices, 0.0)
     cost = prices @ np.abs(problem.block_use)
@@ -574,7 +574,7 @@ def bound_at(problem: Separable, prices: Floats) -> float:
 
 
 def _lost(products: int, value: Floats, cost: Floats) -> Floats:
-    """Return the possible rounding error of values less a sum of products, of the size `cost`.
+    """Return the possible rounding error of values minus a sum of products of size `cost`.
 
     It is 0 where the products are 0.
     """

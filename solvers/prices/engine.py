@@ -1,18 +1,18 @@
-"""The price engine: certified near-optimal answers to separable rounds.
+"""The price engine, which gives certified near-optimal answers to separable rounds.
 
-1. Solve the Lagrangian dual (`ronda.solvers.prices.dual`): prices and an upper bound D. Where many
-   resources couple the jobs, capacities are rounded down first (`with_floors`), and columns find
-   the prices, and an answer to begin with (`ronda.solvers.prices.column_generation`).
-2. Where the dual takes half a block (half a node that may sleep), its bound is too high by up to
-   half the value of a node, far more than undecided jobs cost. So the range of such a block is cut
-   in two, and each part has a dual of its own: branch and bound.
+1. Solve the Lagrangian dual (`ronda.solvers.prices.dual`) for prices and an upper bound D. If many
+   resources couple the jobs, capacities are first rounded down (`with_floors`). Columns then find
+   the prices, and a first answer (`ronda.solvers.prices.column_generation`).
+2. If the dual takes half a block (half a node that may sleep), its bound is too high by up to half
+   the value of a node. That is far more than undecided jobs cost. So branch and bound divides the
+   range of such a block in two, and each part has its own dual.
 3. Let all jobs take their best option at these prices, except for a small core of jobs whose
-   alternatives cost next to nothing, which is decided exactly (`ronda.solvers.prices.core`).
-4. Every plan outside the core falls short of D by at least the least loss that was left out. Widen
-   the core until the best plan is within the requested gap, or proven optimal.
+   alternatives lose next to nothing. The core is decided exactly (`ronda.solvers.prices.core`).
+4. Widen the core until the best plan is within the requested gap, or proven optimal. Every plan
+   outside the core falls short of D by at least the least loss outside the core.
 
-Parts that share no binding resource (`ronda.formulations.allocation.separable`) are solved apart,
-and their answers joined.
+Parts that share no binding resource (`ronda.formulations.allocation.separable`) are solved
+separately, and their answers are joined.
 """
 
 import heapq
@@ -42,14 +42,14 @@ class Answer:
     chosen: Ints | None  # (J,) row of each job's option, -1 for none; None without an answer
     blocks: Floats | None  # (B,) the counts of blocks
     objective: float | None
-    bound: float  # no answer is worth more
+    bound: float  # upper bound on every answer
     dual: Dual  # the prices and the bound that they alone prove
     stop: StopReason
-    search: str = ALONE  # the way in which open jobs were decided
+    search: str = ALONE  # the method that decided the last open jobs
     cores: int = 0  # cores that were decided
-    columns: int = 0  # options in the largest core
-    nodes: int = 0  # search-tree nodes in all
-    parts: int = 1  # that were answered apart
+    columns: int = 0  # number of options in the largest core
+    nodes: int = 0  # total search-tree nodes
+    parts: int = 1  # number of parts that were answered separately
 
     @property
     def gap(self) -> float | None:
@@ -68,7 +68,7 @@ def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
     Raises
     ------
     InputError
-        If the problem is malformed, or the gap is 0, which prices cannot promise.
+        If the problem is malformed, or if the gap is 0, which prices cannot guarantee.
     """
     search = search or Search()
     if not search.gap:
@@ -107,7 +107,7 @@ def solve_separable(problem: Separable, search: Search | None = None) -> Answer:
 
 
 def first_answer(problem: Separable, search: Search | None = None) -> Answer:
-    """Fill a separable problem at the prices of its dual, without a search."""
+    """Return the fill of a separable problem at the prices of its dual, without a search."""
     search = search or Search()
     return _first(problem, replace(search, deadline=search.deadline.sooner(search.reserve_s)))
 
@@ -132,14 +132,14 @@ def _first(problem: Separable, search: Search) -> Answer:
 
 
 def _parts(problem: Separable) -> list[Part]:
-    """Return the parts of a problem that share no binding resource, none if it has only one."""
+    """Return the parts of a problem that share no binding resource; a single part gives []."""
     checkpoint()
     problem.validate()
     return independent(problem)
 
 
 def in_turn(parts: Sequence[Part], search: Search) -> Iterator[tuple[Part, Search]]:
-    """Yield the parts of a problem, each with its share of the time by its options."""
+    """Yield each part of a problem with a share of the time in proportion to its options."""
     left = sum(len(part.options) + 1 for part in parts)
     for part in parts:
         own = len(part.options) + 1
@@ -149,8 +149,8 @@ def in_turn(parts: Sequence[Part], search: Search) -> Iterator[tuple[Part, Searc
 
 STOPS = (StopReason.INFEASIBLE, StopReason.TIME_LIMIT, StopReason.GAP, StopReason.COMPLETE)
 SEARCHES = (ALONE, LABELS, CORES)
-"""The orders of reasons to stop, of which the first counts, and of searches, of which the last
-counts."""
+"""The orders of stop reasons and of searches. For parts together the first of their stop reasons
+counts, and the last of their searches."""
 
 
 def _together(problem: Separable, parts: Sequence[Part], answers: Sequence[Answer]) -> Answer:
@@ -190,10 +190,10 @@ def _together(problem: Separable, parts: Sequence[Part], answers: Sequence[Answe
 
 @dataclass(frozen=True, slots=True)
 class _Priced:
-    """A problem in units of its own, with its dual.
+    """A problem in its own units, with its dual.
 
-    `problem` is `plain` with rounded capacities as further resources; `rounded` (F,) are their
-    resources, `size` (F,) their sizes.
+    `problem` is `plain` with rounded capacities as additional resources. `rounded` (F,) are the
+    resources that they round, and `size` (F,) are their sizes.
     """
 
     plain: Separable
@@ -221,16 +221,16 @@ def _priced(problem: Separable, search: Search) -> _Priced:
 
 
 def _closing(search: Search, jobs: Jobs) -> Search:
-    # In the time of 15 replies a step of a fill ends, and the answer is converted.
+    # The time of 15 replies is enough to end a step of a fill and convert the answer.
     return replace(search, deadline=search.deadline.sooner(15 * jobs.reply_s))
 
 
 _Found = tuple[Ints | None, Floats | None]
-"""A choice and counts of blocks, if there is one."""
+"""A choice and counts of blocks, or None for both."""
 
 
 def _filled(problem: Separable, jobs: Jobs, dual: Dual) -> _Found:
-    """Return the dual's answer, or the greedy fill at its prices, if it fits."""
+    """Return the dual's answer, or the greedy fill at its prices if the fill fits."""
     if dual.answer is not None:
         return dual.answer
     chosen, blocks = fill(problem, jobs, dual.prices)
@@ -238,7 +238,7 @@ def _filled(problem: Separable, jobs: Jobs, dual: Dual) -> _Found:
 
 
 def _best_of(problem: Separable, *answers: _Found) -> _Found:
-    """Return the answer of most value, the first of equals."""
+    """Return the answer of greatest value; of equal answers, the first."""
 
     def worth(answer: _Found) -> float:
         chosen, blocks = answer
@@ -250,10 +250,10 @@ def _best_of(problem: Separable, *answers: _Found) -> _Found:
 
 
 def _in_units(found: Answer, problem: Separable, ready: _Priced) -> Answer:
-    """Return an answer in the user's units, with the dual's bound computed again in them.
+    """Return an answer in the user's units, with the dual's bound computed again in those units.
 
-    Prices of rounded capacities count at the capacities. The part of the gap proven in the
-    problem's own units is kept, as values are rounded in them.
+    Prices of rounded capacities are added to those of the capacities. The part of the gap that was
+    proven in the problem's own units is kept, because values are rounded in those units.
     """
     own = folded(found.dual.prices, ready.rounded, ready.size)
     prices = ready.units.prices(own)
@@ -270,15 +270,15 @@ def _in_units(found: Answer, problem: Separable, ready: _Priced) -> Answer:
 
 
 FEW_JOBS = 12
-"""The most jobs for which all answers are weighed together, with blocks: otherwise many duals would
-be needed, as they prove little (500 rounds of pollux-1: 6 s instead of 12 s)."""
+"""The most jobs for which all answers, with blocks, are examined together. Branching would take
+many duals, as each proves little (500 rounds of pollux-1: 6 s instead of 12 s)."""
 
 
 @dataclass(order=True, slots=True)
 class _Part:
-    """The ranges of undecided blocks; the part of the best bound comes first.
+    """A part of the search with ranges of undecided blocks; parts are ordered by bound, best first.
 
-    `problem` counts blocks from `low` on, which are worth `offset`.
+    `problem` counts blocks from `low` on. The blocks in `low` are worth `offset`.
     """
 
     key: float
@@ -290,9 +290,10 @@ class _Part:
 
 
 class WholeBlocks:
-    """Branch and bound on the counts of blocks, with a `CoreSearch` for each part that needs one.
+    """Branch and bound on the counts of blocks, with a `CoreSearch` for each undivided part.
 
-    The problem is normalised. `decided_by`, `cores`, `columns` and `nodes` are as in `Answer`.
+    The problem is normalised. `cores`, `columns` and `nodes` are as in `Answer`, and `decided_by`
+    is its `search`.
     """
 
     def __init__(self, problem: Separable, jobs: Jobs, dual: Dual, search: Search) -> None:
@@ -308,8 +309,8 @@ class WholeBlocks:
         self._add(problem, dual, np.zeros_like(problem.block_count), 0.0)
 
     def run(self) -> StopReason:
-        """Search part after part until the gap is certified or the time over."""
-        closed = -np.inf  # best bound of parts that were searched
+        """Search one part after another until the gap is certified or the time is over."""
+        closed = -np.inf  # best bound of searched parts
         while self._parts:
             part = self._parts[0]
             if self._certified(max(closed, -part.key)):
@@ -319,7 +320,7 @@ class WholeBlocks:
             if block is not None and not self.search.deadline.over():
                 self._cut(part, block)
                 continue
-            if block is not None:  # no time to cut: as many as the jobs ask for
+            if block is not None:  # no time to divide: take as many as the jobs ask for
                 blocks = part.dual.blocks.copy()
                 blocks[block] = self._asked(part, block)
                 part = replace(part, dual=replace(part.dual, blocks=blocks))
@@ -359,7 +360,7 @@ class WholeBlocks:
         heapq.heappush(self._parts, part)
 
     def _undecided(self, part: _Part) -> int | None:
-        """Return the block with the widest range of those that the dual does not decide."""
+        """Return the block with the widest range that the dual leaves undecided, if any."""
         problem, prices = part.problem, part.dual.prices
         few = problem.jobs <= FEW_JOBS
         if few or self._number > 200 or not problem.block_integer.any():
@@ -368,7 +369,7 @@ class WholeBlocks:
         gain = np.abs(problem.block_value - cost.sum(axis=0))
         size = np.maximum(np.abs(cost).max(axis=0, initial=0.0), np.abs(problem.block_value))
         free = problem.block_integer & (problem.block_count > 0) & (size > 0)
-        free &= gain <= 1e-6 * size  # at its price, the dual does not tell how many
+        free &= gain <= 1e-6 * size  # at its price, the dual leaves the count open
         if not free.any():
             return None
         return int(np.argmax(np.where(free, problem.block_count, 0.0)))
@@ -385,7 +386,7 @@ class WholeBlocks:
         self._open(part, replace(problem, capacity=room, block_count=more), least)
 
     def _asked(self, part: _Part, block: int) -> float:
-        """Return the whole number of blocks, below the most, that jobs ask for at the prices."""
+        """Return the whole number of blocks that jobs ask for at the prices, below the maximum."""
         problem, prices = part.problem, part.dual.prices
         others = part.dual.blocks.copy()
         others[block] = 0.0

@@ -1,8 +1,8 @@
-"""A good answer without a search: the greedy fill at prices, and exchanges of two jobs.
+"""The greedy fill at prices with exchanges of two jobs, a good answer without a search.
 
-Jobs begin with their best options at the prices. Those of least value per over-used resource give
-way until all fit. The rest of the capacity is spent on steps to better options, most value per
-price first, then on pairs of steps, of which one makes room for the other.
+Jobs begin with their best options at the prices. The jobs of least value per over-used resource
+give way until the rest fits. Free capacity goes to steps to better options, in descending order of
+value per price. Then it goes to pairs of steps, where one step makes room for the other.
 """
 
 from contextlib import suppress
@@ -16,10 +16,11 @@ from ronda.instances.violation import ROUNDING
 from ronda.solvers.prices.dual import Jobs
 
 PAIRS = 250_000
-"""The pairs of steps, times resources, that are compared together."""
+"""The number of pairs of steps, times resources, that are compared together."""
 
 FREE = 1e-6
-"""The price of free resources, as a share of their possible earnings: frugal options come first."""
+"""The price of free resources as a share of their possible earnings, so that frugal options come
+first."""
 
 
 def fill(
@@ -29,18 +30,18 @@ def fill(
     blocks: Floats | None = None,
     exchanges: int = 16,
 ) -> tuple[Ints, Floats]:
-    """Return a good choice (J,) for a normalised problem, -1 for none, and (B,) counts of blocks.
+    """Return a good choice (J,) for a normalised problem (-1: no option), and block counts (B,).
 
-    It is feasible unless jobs that must run, or least amounts that must be used, forbid it. Ties go
-    to the earlier job. At most `exchanges` pairs of steps are taken.
+    The choice is feasible unless jobs that must run or required least uses forbid it. Ties go to
+    the earlier job. At most `exchanges` pairs of steps are taken.
 
     Parameters
     ----------
     prices
-        (R,) prices with a good dual bound.
+        Prices with a good dual bound, shape (R,).
     blocks
-        (B,) the counts of blocks; by default as many as the jobs ask for at the prices, or as the
-        fitting ones need, or all, whichever gives most.
+        Counts of blocks, shape (B,). The default is the best of three: as many as the jobs ask for
+        at the prices, as many as the fitting jobs need, or all.
     """
     best = jobs.losses(prices, np.inf, 0).best
     if blocks is not None:
@@ -61,7 +62,7 @@ def fill(
 def is_feasible(
     problem: Separable, chosen: Ints, blocks: Floats, rounding: float = ROUNDING
 ) -> bool:
-    """Return whether an answer keeps all capacities and runs all jobs that must run."""
+    """Return whether an answer fits all capacities and runs all jobs that must run."""
     excess = problem.excess(chosen, blocks)
     if (excess > rounding * np.maximum(np.abs(problem.capacity), 1.0)).any():
         return False
@@ -69,9 +70,9 @@ def is_feasible(
 
 
 def needed_blocks(problem: Separable, prices: Floats, chosen: Ints) -> Floats:
-    """Return (B,) the fewest blocks, cheapest first, that a choice needs.
+    """Return the fewest blocks that a choice needs, cheapest blocks first, shape (B,).
 
-    Blocks in any amount are taken only as far as there is room for them.
+    Blocks of any amount are taken only as far as they have room.
     """
     counts = np.zeros_like(problem.block_count)
     if not len(counts):
@@ -92,11 +93,11 @@ def needed_blocks(problem: Separable, prices: Floats, chosen: Ints) -> Floats:
 
 
 def without_excess(problem: Separable, chosen: Ints, blocks: Floats) -> Ints:
-    """Return the choice without the jobs of least value per over-used resource.
+    """Remove jobs of least value per over-used resource from a choice until it fits, if possible.
 
-    Each job counts by its share of the over-used resources; jobs with the least value per share go
-    first, only as many as needed, and jobs that must run stay. The answer may still be infeasible
-    (jobs that must run, resources with a least use).
+    A job's share is the sum of its shares of the over-used resources. Jobs with the least value per
+    share leave first, and only as many as needed. Jobs that must run stay. The answer may still be
+    infeasible because of jobs that must run or resources with a least use.
     """
     result = chosen.copy()
     for _ in range(len(problem.capacity)):
@@ -118,7 +119,7 @@ def without_excess(problem: Separable, chosen: Ints, blocks: Floats) -> Ints:
 
 
 def _earned(problem: Separable) -> Floats:
-    """Return (R,) the possible earnings of all of a resource, per unit."""
+    """Return the possible earnings of each whole resource, per unit, shape (R,)."""
     return np.asarray(
         float(problem.value.max(initial=0.0)) / np.maximum(np.abs(problem.capacity), 1.0)
     )
@@ -127,11 +128,11 @@ def _earned(problem: Separable) -> Floats:
 def spend(
     problem: Separable, prices: Floats, chosen: Ints, blocks: Floats, exchanges: int = 0
 ) -> Ints:
-    """Spend the free capacities of a choice, by single steps and by pairs, in time."""
+    """Spend the free capacities of a choice by single steps and pairs, as time allows."""
     if not len(problem.value):
         return chosen
     spending = _Spending(problem, prices, chosen, blocks)
-    with suppress(OutOfTimeError):  # each step leaves an answer
+    with suppress(OutOfTimeError):  # each step leaves a valid answer
         spending.upgrade()
         for _ in range(exchanges):
             if not spending.exchange():
@@ -141,7 +142,7 @@ def spend(
 
 
 class _Spending:
-    """A growing choice: `now` (J,) is the row of each job, `left` (R,) the unused capacity."""
+    """A growing choice: `now` (J,) is the row of each job; `left` (R,) is the unused capacity."""
 
     def __init__(self, problem: Separable, prices: Floats, chosen: Ints, blocks: Floats) -> None:
         self.problem, self.prices, self.now = problem, prices, chosen.copy()
@@ -152,7 +153,7 @@ class _Spending:
         self.cost: Floats = problem.use.cost(prices + FREE * _earned(problem))
 
     def upgrade(self) -> None:
-        """Move jobs to better rows, most value per price first, while any fits."""
+        """Move jobs to better rows that fit, in descending order of value per price."""
         together = max(1, PAIRS // max(1, len(self.left)))
         taken = True
         while taken:
@@ -162,9 +163,9 @@ class _Spending:
                 taken |= self._take(rows[at : at + together])
 
     def exchange(self) -> bool:
-        """Take the pair of steps of two jobs that gains most; return whether there was one.
+        """Take the pair of steps of two jobs that gains most; return whether there was such a pair.
 
-        Only steps that a better answer can contain are tried: a step may lose at most the gap
+        Only steps that a better answer can contain are tried. Such a step loses at most the gap
         between the bound at these prices and the answer (reduced-cost fixing).
         """
         checkpoint()
@@ -183,7 +184,7 @@ class _Spending:
         return True
 
     def _best_steps(self) -> Rows:
-        """Return the best fitting step of each job, the best of all first."""
+        """Return the best fitting step of each job, in descending order."""
         problem, has = self.problem, self.now >= 0
         at = np.where(has, self.now, 0)
         value_now = np.where(has, problem.value[at], 0.0)
@@ -193,7 +194,7 @@ class _Spending:
         job = self.owner[rows]
         gain = problem.value[rows] - value_now[job]
         extra = self.cost[rows] - np.where(has, self.cost[at], 0.0)[job]
-        # A better row that costs no more comes before all others, the best such first.
+        # Better rows that cost no more come before all others, in descending order of gain.
         free = extra <= 0
         merit = np.where(free, np.inf, gain / np.where(free, 1.0, extra))
         order = np.lexsort((rows, -gain, -merit))
@@ -201,10 +202,10 @@ class _Spending:
         return np.asarray(rows[order[np.sort(first)]])
 
     def _take(self, rows: Rows) -> bool:
-        """Move jobs, each to one of some rows, in order as far as they fit; return whether any did.
+        """Move jobs to the given rows in order, as far as they fit; return whether any job moved.
 
-        As many as fit together move at once. The first that does not is left out, and so are all
-        that would no longer fit by themselves.
+        As many rows as fit together are taken at once. The next row is left out, as are all rows
+        that no longer fit by themselves.
         """
         moved, (_, use) = False, self._change(rows, self.owner[rows])
         while len(rows):
@@ -221,11 +222,11 @@ class _Spending:
 
     @property
     def _room(self) -> Floats:
-        """(R,) the room for a step, up to rounding."""
+        """The room for a step, up to rounding, shape (R,)."""
         return np.maximum(self.left, 0.0) + self.slack
 
     def _near_steps(self) -> tuple[Rows, Rows]:
-        """Return the rows (-1 to wait) and jobs of the steps that lose least, within the gap."""
+        """Return the rows (-1: wait) and jobs of the steps that lose least, within the gap."""
         problem, runs = self.problem, self.now >= 0
         profit = surpluses(problem, self.prices)
         best = np.where(problem.must, -np.inf, 0.0)
