@@ -67,7 +67,7 @@ def half_width(values: Sequence[float] | Floats) -> float:
 
 def geometric_mean(values: Floats, axis: int = -1) -> Floats:
     """Return the geometric mean along an axis."""
-    with np.errstate(divide="ignore"):  # of a zero it is 0
+    with np.errstate(divide="ignore"):  # the mean with a zero is 0
         return np.asarray(np.exp(np.log(values).mean(axis=axis)))
 
 
@@ -83,9 +83,8 @@ def shifted_mean(times_s: Floats) -> float:
 def expected_running_time(spent: ArrayLike, reached: ArrayLike) -> float:
     """Return the ERT: the total cost of runs divided by the number that reached the target.
 
-    `spent` is the cost of each run, shape (R,), until the target or in vain. See N. Hansen et al.,
-    COCO, Optimization Methods and Software 36, 2021, sec. 5. The ERT is infinite if no run reached
-    it.
+    `spent` are costs until the target or in vain, shape (R,). See N. Hansen et al., COCO,
+    Optimization Methods and Software 36, 2021, sec. 5. The ERT is infinite if no run reached it.
     """
     count = np.count_nonzero(reached)
     return float(np.sum(spent) / count) if count else float("inf")
@@ -94,8 +93,7 @@ def expected_running_time(spent: ArrayLike, reached: ArrayLike) -> float:
 class Ranks(NamedTuple):
     """Mean ranks of S solvers over problems, where 1 is best, and the role of chance.
 
-    `p` is the p-value of the hypothesis that all solvers are alike. Solvers with mean ranks closer
-    than `critical` cannot be told apart.
+    `p` is the p-value of all solvers being alike; ranks closer than `critical` are not told apart.
     """
 
     mean: Floats

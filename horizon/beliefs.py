@@ -274,7 +274,7 @@ class Beliefs:
         `lowest` is the lowest clock of each GPU type, by name.
         """
         if any(isinstance(model, Rated) for model in profile.throughput.values()):
-            return profile  # as handed over last
+            return profile  # with the rates that were handed over last
         found = self._profiles.get(profile.name)
         if found is None:
             throughput = {
@@ -299,7 +299,6 @@ class Beliefs:
         return self._alike(job), job.user, job.gpus
 
     def _sizes(self, round: Round) -> dict[str, Estimate]:
-        """Return the believed sizes of live jobs."""
         alike: dict[str, list[JobState]] = {}
         for state in round.jobs:
             alike.setdefault(self._alike(state.job), []).append(state)

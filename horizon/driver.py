@@ -242,9 +242,8 @@ class Driver:
     def _next_look_s(self) -> float:
         """Return the time of the next decision that the energy budget requires.
 
-        This is the end of the window, or a fraction of the window while jobs wait and there is no
-        period. If running jobs would use up the budget earlier because they take longer than
-        expected, it is the time when they do so.
+        This is the end of the window, or a fraction of it while jobs wait and there is no period;
+        or earlier, when running jobs that take longer than expected would use up the budget.
         """
         state, window_s = self.state, self._window_s
         if window_s is None:
@@ -257,9 +256,8 @@ class Driver:
     def _to_answer(self, due: bool) -> Round | None:
         """Return the round whose decision takes effect now, if there is one.
 
-        Decisions that take time are requested when they are due, one after the other. A limit that
-        changes or runs out does not wait: the policy is asked again, and its answer takes effect at
-        once.
+        Decisions that take time are requested when they are due, one by one. A limit that changes
+        or runs out does not wait: the policy is asked again, and its answer takes effect at once.
         """
         now_s = self.state.now_s
         live = bool(self.state.queue.waiting or self.state.queue.running)
@@ -371,7 +369,7 @@ class Driver:
         """Carry out a recorded decision again."""
         state, change = self.state, decision.change
         if asked.now_s != state.now_s:
-            state.snapshot(self._length_s)  # measures progress, as when the decision was made
+            state.snapshot(self._length_s)  # measures progress, as the original decision did
         kept = {i: a for i, a in state.held().items() if i not in change.stopped}
         plan = msgspec.structs.replace(
             decision.plan, allocations=kept | change.held, asleep=change.asleep

@@ -82,8 +82,8 @@ def answer(
     # Limits are raised to bear the jobs that may not be stopped.
     raised, gave = bearing(round)
 
-    # The policy decides. Some of the time is left to check its plan: 22 microseconds for each job
-    # that runs (measured on one slow core).
+    # The policy decides. Some time is reserved to check its plan, which takes 22 microseconds per
+    # running job (measured on one slow core).
     before_s, limit_s = deadline.elapsed(), deadline.limit_s
     check_s = min(deadline.paced(1e-5 * len(round.jobs)), 0.2 * (limit_s or 0.0))
     asked = ask(policy, raised, deadline=deadline.sooner(check_s), seed=seed, initial=initial)
@@ -92,11 +92,11 @@ def answer(
     if not isinstance(asked, str) and limit_s is not None and own_s > LATE * limit_s + LATE_S:
         asked = f"late: came after {own_s:.3g} s of {limit_s:.3g} s"
 
-    # Its plan is checked, in the round that it was asked about, and in the present.
+    # Its plan is checked in the round that it answers, and in the present.
     if isinstance(asked, str):
         faults, plan = [asked], _nothing(policy, seed, initial)
     elif now is None:
-        # A policy of ronda's own has looked at its user's rules itself.
+        # A policy of ronda's own checks its user's rules itself.
         plan, faults = asked, _faults((ledger if timely else ruled).check, round, asked, timely)
     else:
         plan, faults = asked, _faults(check_plan, round, asked, timely)

@@ -276,8 +276,7 @@ class LiveJob:
     def fail(self, now_s: float, node: int | None, costs: Costs) -> tuple[Segment, Failure]:
         """End the allocation after a failure of a node, or (None) of the job itself.
 
-        The job goes back to its last checkpoint; there is one after each `costs.checkpoint_s` of
-        progress.
+        The job goes back to its last checkpoint; it has one per `costs.checkpoint_s` of progress.
         """
         reached = self.done_at(now_s) if node is not None else self.truth.failures[self.failed]
         self.failed += node is None
@@ -304,7 +303,6 @@ class LiveJob:
         return self._release(now_s, self.work if complete else self.done_at(now_s))
 
     def _release(self, now_s: float, done: float) -> Segment:
-        """End the allocation with the given work done."""
         segment = self._end_segment(now_s, done)
         self.since_s, self.stages, self.report = now_s, None, None
         self.end_s = self.next_stage_s = INFINITY
@@ -316,7 +314,6 @@ class LiveJob:
         return segment
 
     def _end_segment(self, now_s: float, done: float) -> Segment:
-        """End the segment with the given work done."""
         allocation = self.state.allocation
         assert allocation is not None
         self.done = done

@@ -166,7 +166,6 @@ class ClusterState:
         self.ledger.accept(Plan(allocations=self.held()))
 
     def _narrow(self, job_id: str, allocation: Allocation) -> None:
-        """Let a job continue in a narrower array."""
         live = self.lives[job_id]
         observed, pinned = job_id in self._observed, job_id in self.pinned
         speed = self.world.speed_of(allocation)
@@ -255,8 +254,7 @@ class ClusterState:
     def _measure(self) -> None:
         """Measure the changes in running jobs, and show reports that are old enough.
 
-        All reports are late by the same time; a job is not measured again while its report is
-        pending.
+        All reports are equally late; a job with a pending report is not measured again.
         """
         late_s = self.world.faults.report_s
         for job_id in self._observed:

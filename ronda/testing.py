@@ -169,8 +169,8 @@ class Contract:
     def a_deadline_is_kept(self) -> None:
         """Check that a plan for 600 jobs in half a second is in time, is valid and stops no job."""
         round_ = large()
-        self.plan("loose")  # imports are not what is tested here
-        began_s = time.process_time()  # what other processes take does not count
+        self.plan("loose")  # the test should not include imports
+        began_s = time.process_time()  # the time of other processes does not count
         plan = solve(round_, self.policy, deadline=Deadline(LIMIT_S))
         spent_s = time.process_time() - began_s
         assert spent_s < LIMIT_S + LATE_S, f"{spent_s:.2f} s of {LIMIT_S} s"
@@ -277,8 +277,8 @@ def large() -> Round:
 def split_room() -> Round:
     """Return a round of two nodes of 2 GPUs, each with a pinned and a light job; a heavy one waits.
 
-    The heavy job requests 2 GPUs of one node. No plan can empty a node, so stopping a light job for
-    it is in vain.
+    It requests 2 GPUs of a node. No plan can empty a node, so a light job that stops does so in
+    vain.
     """
     nodes = {"name": "nodes", "count": 2, "gpus_per_node": 2, "gpu_type": "T"}
     running = []

@@ -16,9 +16,8 @@ def quality_over_time(
 ) -> Chart:
     """Show each policy's mean gap over all runs; for a single round, also the range over seeds.
 
-    The last panel shows the share of `TARGETS` that the runs reach. `reference` maps each round to
-    the value that gaps are measured against, `limit_s` ends the time axis, and `labels` fix the
-    colours.
+    The last panel shows the share of `TARGETS` that are reached. `reference` is the value for gaps
+    by round, `limit_s` ends the time axis, and `labels` fix the colours.
     """
     rounds = list(dict.fromkeys(t.round for t in found))
     order = labels or list(dict.fromkeys(t.label for t in found))

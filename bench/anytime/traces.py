@@ -87,9 +87,8 @@ class Trace:
 def reached(gaps: Floats) -> Floats:
     """Return the share of pairs of a run and a target in `TARGETS` that are reached, shape (T,).
 
-    `gaps` has shape (R, T) for R runs. As a function of time or evaluations, the share is the
-    empirical distribution of runtimes (N. Hansen et al., COCO, Optimization Methods and Software
-    36, 2021, sec. 5).
+    `gaps` has shape (R, T). Over time or evaluations, this is the empirical distribution of
+    runtimes (N. Hansen et al., COCO, Optimization Methods and Software 36, 2021, sec. 5).
     """
     return np.asarray((gaps[:, None, :] <= TARGETS[None, :, None]).mean(axis=(0, 1)))
 

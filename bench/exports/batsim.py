@@ -62,7 +62,6 @@ def _asked(instance: Instance, job: Job, part: int, submit_s: float) -> list[str
 
 
 def _ran(part: JobPart, submit_s: float) -> list[str]:
-    """Return the columns from the starting time to the consumed energy."""
     run_s, total_s = part.end_s - part.start_s, part.end_s - submit_s
     times = (part.start_s, run_s, part.end_s, part.start_s - submit_s, total_s, total_s / run_s)
     return [*map(plain, times), intervals(part.gpus), plain(part.energy_j)]

@@ -1,8 +1,7 @@
 """A schedule in the Trace Event Format, the JSON that Perfetto and Chrome show as a timeline.
 
-In terms of Google's "Trace Event Format", nodes are processes, their GPUs are threads, allocations
-are complete events ("X"), and quantities that change in steps are counter events ("C"). Times are
-whole microseconds.
+In Google's "Trace Event Format", nodes are processes, GPUs are threads, allocations are complete
+events ("X"), and stepwise quantities are counter events ("C"). Times are whole microseconds.
 """
 
 from collections.abc import Iterable, Iterator

@@ -25,10 +25,7 @@ FORMATS: dict[str, tuple[Make, tuple[str, ...]]] = {
 
 
 def format_of(path: Path, name: str | None) -> Make:
-    """Return the function that makes a format; raise InputError if format and file name do not fit.
-
-    The format is the one called `name`, or follows from the file's name if `name` is None.
-    """
+    """Return the function that makes a format, by name or file suffix; refuse a wrong suffix."""
     meant = [*FORMATS.values()] if name is None else [FORMATS[name]]
     for make, suffixes in meant:
         if path.name.endswith(suffixes):

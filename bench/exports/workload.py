@@ -90,7 +90,7 @@ def _lines(
     yield _line(whole)
     ready_s = job.submit_s
     for part in parts if len(parts) > 1 else ():
-        status = "2"  # it goes on; or the last part was completed, or failed
+        status = "2"  # another part follows; the last part completed (3) or failed (4)
         if part is parts[-1]:
             status = "3" if state == "completed" else "4"
         own = {3: plain(part.start_s - ready_s), 4: plain(part.end_s - part.start_s)}

@@ -22,7 +22,7 @@ from ronda.instances.arrays import Floats
 from ronda.instances.errors import printable
 from ronda.instances.files.storage import write_bytes
 
-# Okabe and Ito's palette, which people with colour-blindness can tell apart
+# Okabe and Ito's palette, whose colours people with colour-blindness can tell apart
 # (https://jfly.uni-koeln.de/color/).
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
 LINES = ("-", "--", ":", "-.")
@@ -63,7 +63,7 @@ def drawn(chart: Chart) -> Figure:
                 keys[marks.name] = key
         _finish(axes, panel, inner=chart.one_x and k // chart.columns < rows - 1)
     if keys:
-        longest_in = 0.55 + 0.065 * max(map(len, keys))  # of an entry at a font size of 8
+        longest_in = 0.55 + 0.065 * max(map(len, keys))  # the longest entry at a font size of 8
         fit = max(1, min(4 if len(keys) <= 8 else 6, int(chart.inches[0] / longest_in)))
         how: dict[str, Any] = {"loc": "outside lower center", "fontsize": 8, "frameon": False}
         figure.legend([*keys.values()], [*keys], ncols=fit, **how)
@@ -81,7 +81,7 @@ def _draw(axes: Axes, marks: Marks, panel: Panel, order: float) -> Any:
     )
     look: dict[str, Any] = {"alpha": marks.alpha, "zorder": order}
     dash = marks.dash
-    if dash == "-" and isinstance(marks.colour, int):  # another one once colours repeat
+    if dash == "-" and isinstance(marks.colour, int):  # a new dash when colours repeat
         dash = LINES[marks.colour // len(PALETTE) % len(LINES)]
     lines: dict[str, Any] = {"color": shade, "linewidth": marks.width, "linestyle": dash}
     if marks.kind == "rule":
@@ -185,11 +185,11 @@ def save_picture(figure: Figure, picture: Path, kind: str = "png") -> None:
     drawn = io.BytesIO()
     about = {"Date": None} if kind == "svg" else {}  # equal numbers give equal files
     for text in figure.findobj(Text):
-        # Letter by letter: ``$`` begins no formula. Those of logarithmic axes have no text yet.
+        # Show text literally: ``$`` begins no formula. Logarithmic axes have no labels yet.
         if said := text.get_text():
             text.set_text("\n".join(map(printable, said.split("\n"))))
             text.set_parse_math(False)
     with rc_context({"svg.hashsalt": picture.stem}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a name may have any
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names may have any glyph
         figure.savefig(drawn, format=kind, dpi=150, metadata=about)
     write_bytes(picture, drawn.getvalue())

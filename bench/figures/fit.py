@@ -82,7 +82,6 @@ def _power(curve: PowerCurve, speed: Floats, measured: Floats, title: str) -> Pa
 
 
 def _steps(measured: Floats, fitted: Floats, title: str) -> Panel:
-    """Return a panel of fitted against measured seconds."""
     both = np.concatenate([measured, fitted])
     ends = [float(both.min()), float(both.max())]
     line = Marks("line", ends, ends, colour=1, width=1.0)

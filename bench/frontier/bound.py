@@ -52,7 +52,7 @@ def bound_steps(
         limited = replace(instance, budget=replace(instance.budget, energy=spent))
         try:
             found.append((energy_j, bounds(limited, need=need).mean_jct_s))
-        except InputError:  # too little for all jobs
+        except InputError:  # too little energy for all jobs
             found.append((energy_j, np.inf))
     seconds = np.maximum(np.array([jct for _, jct in found]), loosest.mean_jct_s)
     # A mean JCT that is out of reach with more energy is also out of reach with less.

@@ -151,10 +151,9 @@ def _point(sustained_w: float, runs: tuple[Result, ...]) -> FrontierPoint:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """All policies at one energy.
+    """All policies at one energy: mean JCT by label, None where no point has so little energy.
 
-    `jct_s` is the mean JCT by label, None where no point has so little energy. `best` is the label
-    of the best of ronda's own policies, if any has a value.
+    `best` is the label of the best of ronda's own policies, if any has a value.
     """
 
     energy_j: float
@@ -227,9 +226,9 @@ energy, or use less energy by this share at equal JCT, and they should be worse 
 class Duel:
     """The best own policy and the strongest comparator at one energy, or at one mean JCT.
 
-    `at` is that energy in joules, or that mean JCT in seconds. `gain` is the ratio of the
-    comparator's mean JCT to ours, or the share of the comparator's energy that ours saves. `own` is
-    None if no own policy reaches `at`.
+    `at` is that energy in joules, or that JCT in seconds. `gain` is the ratio of the comparator's
+    JCT to ours, or the share of its energy that ours saves. `own` is None if no own policy gets
+    there.
     """
 
     at: float

@@ -125,7 +125,7 @@ def _rankings(found: dict[str, tuple[Curve, ...]]) -> list[Ranking]:
             swapped = tuple(
                 (first, second)
                 for first, second in combinations(names, 2)
-                if jct[first] < jct[second] * (1.0 - 1e-6)  # what differs by less ranks alike
+                if jct[first] < jct[second] * (1.0 - 1e-6)  # smaller differences count as ties
                 and before[second] < before[first] * (1.0 - 1e-6)
             )
             made.append(Ranking(change, factor, order, swapped))

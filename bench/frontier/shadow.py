@@ -74,8 +74,7 @@ def shadows(
 ) -> tuple[Shadow, ...]:
     """Return a row for each policy and budget with any known shadow price.
 
-    `larger` maps a number of additional nodes to the curves with these nodes; `worths` is by label
-    and factor.
+    `larger` maps numbers of additional nodes to curves with them; `worths` is by label and factor.
     """
     made = []
     nodes = min(larger, default=0)

@@ -156,7 +156,7 @@ class _Runs:
         if self.found.kind == "anytime":
             return
         at, instance = (result.workload, result.label), self.found.question(result)
-        if not result.ok:  # its jobs count as undone
+        if not result.ok:  # its jobs count as incomplete
             self.jobs[at] += len(instance.jobs) if isinstance(instance, Instance) else 0
         if not result.ok or (schedule := self.found.schedule(result)) is None:
             return

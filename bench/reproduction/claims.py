@@ -48,8 +48,7 @@ class Rule(Record, frozen=True, kw_only=True):
 class Figure(Record, frozen=True, kw_only=True):
     """The figure measured for a claim, its 95 % interval if there is one, and its origin.
 
-    `sizes` gives the source of job sizes for our policy and for the comparator. `note` describes a
-    failure.
+    `sizes` says where our policy and the comparator get job sizes. `note` describes a failure.
     """
 
     value: float | None = None

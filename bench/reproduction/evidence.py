@@ -31,8 +31,8 @@ ANSWER = "answer.json"
 def carry_out(claim: Claim, out: Path, jobs: int) -> Path:
     """Run the rest of a claim's command, and return the command's folder.
 
-    Progress goes to stderr. Raise RondaError if the command fails; failed runs of a suite are no
-    error.
+    Progress goes to stderr. Raise RondaError if the command fails, but not for a suite's failed
+    runs.
     """
     words, folder = shlex.split(claim.words), out / file_name(claim.words)
     if claim.suite:
@@ -131,8 +131,7 @@ def _sizes(line: TableRow) -> Iterable[str]:
 def _told(claim: Claim, answer: dict[str, Any]) -> tuple[float | None, str]:
     """Return the figure from a command that prints JSON, and its source of sizes.
 
-    For a frontier, the figure is the greatest ratio at equal energy; a claim can name ``best`` to
-    mean the best of ronda's own policies.
+    For a frontier, this is the greatest ratio at equal energy; ``best`` is the best of ronda's own.
     """
     if "instances" not in answer:
         return float(answer[claim.metric]), str(answer.get("knowledge", ""))

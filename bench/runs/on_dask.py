@@ -142,8 +142,7 @@ def _await(task: "Future[Sent]", client: Client, stop: Stop) -> Sent | str:
 def sign_of_life(client: Client, key: object) -> tuple[str, Any]:
     """Return the process that a task needs, and a value that changes whenever it is heard of.
 
-    The process is the worker that has the task, or any worker that might take it. Without any sign,
-    the value is None.
+    That is the task's worker, or any worker that might take it; without a sign the value is None.
     """
     try:
         workers, tasks = client.sync(_ask, client, callback_timeout=ASK_S)

@@ -113,9 +113,8 @@ def _first(schedule: Schedule, field: str, what: str) -> list[str]:
 def believed(schedule: Schedule) -> dict[str, float]:
     """Return the accuracy of forecasts, or nothing if there were none.
 
-    `size_error` and `rate_error` are the mean of ``|log(believed / real)|``. `size_coverage` is the
-    share of sizes between the believed 10 % and 90 % quantiles, which is 0.8 for calibrated
-    beliefs.
+    `size_error` and `rate_error` are means of ``|log(believed / real)|``. `size_coverage` is the
+    share of sizes between the believed 10 % and 90 % quantiles: 0.8 for calibrated beliefs.
     """
     found: dict[str, float] = {}
     for what in ("size", "rate"):
@@ -195,14 +194,13 @@ def drive_in_folder(
 ) -> RunFigures:
     """Run a case, or resume where an earlier process stopped, and keep all results in a folder.
 
-    The folder gets ``schedule.json.zst``, the figures that `draw` makes, and finally
-    ``metrics.json``; if that file exists, nothing runs again. Decisions are stored in
-    ``journal.jsonl`` as they are made.
+    The folder gets ``schedule.json.zst``, the figures of `draw`, and last ``metrics.json``; if that
+    exists, nothing runs again. ``journal.jsonl`` stores decisions as they are made.
     """
     about = {
         name: msgspec.to_builtins(getattr(case, name))
         for name in case.__struct_fields__
-        if name not in {"source", "label"}  # how it was written does not matter
+        if name not in {"source", "label"}  # the spelling does not matter
     }
     done, journal = out / "metrics.json", out / "journal.jsonl"
     with claim(out, "run", about):

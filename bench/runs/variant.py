@@ -75,8 +75,7 @@ class SearchDraw(Record, frozen=True, kw_only=True):
 def loaded(instance: Instance, load: float) -> Instance:
     """Return the instance with the submissions of its rigid jobs spread to give a load.
 
-    The load is the jobs' GPU-seconds divided by those of the cluster from the first submission to
-    the last.
+    The load is the jobs' share of the cluster's GPU-seconds from first to last submission.
     """
     submit_s = np.array([job.submit_s for job in instance.jobs]) - instance.jobs[0].submit_s
     if not submit_s[-1] > 0:
@@ -90,10 +89,7 @@ def loaded(instance: Instance, load: float) -> Instance:
 
 
 def resized(instance: Instance, sigma: float, seed: int) -> Instance:
-    """Return the instance with true sizes times ``exp(sigma z - sigma^2 / 2)``, z normal.
-
-    Estimates stay unchanged.
-    """
+    """Return true sizes times ``exp(sigma z - sigma^2 / 2)``, z normal; estimates do not change."""
     drawn = np.random.default_rng(seed).standard_normal(len(instance.jobs))
     factors = np.exp(sigma * drawn - 0.5 * sigma**2).tolist()
     jobs = []
@@ -214,7 +210,7 @@ class Variant(Record, frozen=True, kw_only=True):
             made = resized(made, self.size_noise, self.seed)
         if self.wrong_sizes:
             from ronda.formulations.prediction.helios_errors import (
-                with_errors,  # its room loads scipy
+                with_errors,  # its package loads scipy
             )
 
             made = with_errors(made, self.seed)

@@ -30,9 +30,8 @@ Sides = tuple[list[Result], list[Result]]
 class FigureChange(NamedTuple):
     """A figure over pairs of runs: the ratio of after to before, and a verdict.
 
-    ``same`` means that all pairs are equal. ``noise`` means that the interval contains 1, or that a
-    difference of times proves nothing. The other verdicts are ``better``, ``worse``, and ``–`` if
-    the figure is not known on both sides.
+    ``same``: all pairs are equal; ``noise``: the interval contains 1, or a difference of times
+    proves nothing; ``better`` or ``worse``; ``–``: the figure is unknown on a side.
     """
 
     ratio: Interval

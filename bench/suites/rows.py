@@ -162,8 +162,8 @@ class TableRow:
     def _units(self, which: NDArray[np.bool_]) -> tuple[NDArray[np.int_], bool]:
         """Return each chosen pair's unit, by number, and whether units are more than seeds.
 
-        Units are instances. For a single instance, they are its changes, and for a single workload
-        or change, they are seeds: runs on one instance are not independent problems.
+        Units are instances, or for one instance its changes, or for one workload or change its
+        seeds: runs on one instance are not independent problems.
         """
         at = [pair.at for pair, asked in zip(self.pairs, which, strict=True) if asked]
         rest = tuple(axis for axis in dict.fromkeys(chain(*at)) if axis not in FIXED)
@@ -200,7 +200,6 @@ class TableRow:
 
 
 def _figure(run: Result | None, metric: str) -> float:
-    """Return a figure of a run; NaN if it has none."""
     found = run.metrics.get(metric, getattr(run, metric, None)) if run and run.ok else None
     return nan if found is None else float(found)
 
@@ -234,8 +233,7 @@ def least_mean_jct_s(groups: Iterable[Iterable[Result]]) -> float:
 def partner(run: Result, others: Sequence[Result]) -> Result | None:
     """Return the partner of a run among the runs that it may be compared with.
 
-    The partner has the same seed. A single candidate is the partner of all runs if its instance
-    does not depend on a seed.
+    It has the same seed, or is the only candidate and its instance depends on no seed.
     """
     same = [other for other in others if other.seed == run.seed]
     alone = others if len(others) == 1 and not others[0].variant.draws else ()

@@ -27,7 +27,7 @@ class SuitePart(Record, frozen=True, kw_only=True):
     policies: tuple[Name | dict[str, Any], ...] = ()
     knowledge: tuple[Knowledge, ...] = ()
     seeds: str = ""
-    by_seed: tuple[Name, ...] = ()  # axes whose values are dealt to seeds, not multiplied
+    by_seed: tuple[Name, ...] = ()  # axes whose values are distributed over seeds
     change: dict[str, Any] = {}
     time_limit_s: Positive | None = None
     predictor: str = ""
@@ -45,8 +45,7 @@ class Ratio(Record, frozen=True, kw_only=True):
 class TableSpec(Record, frozen=True, kw_only=True):
     """A table with a row per value of the axes `rows`; runs that differ in other axes are averaged.
 
-    The values of the axis `across` become columns that show `cells`: the first cell, and the others
-    in brackets.
+    The values of `across` become columns that show `cells`: the first, and the others in brackets.
     """
 
     rows: tuple[Name, ...] = ("policy",)
@@ -140,5 +139,5 @@ def converted(value: Any, kind: Any, before: str) -> Any:
         said = mismatch(error, value, kind, known_fields=True)
         place = (before + said.place).rstrip(" ,.")
         raise InputError(place, said.found, said.expected) from None
-    except InputError as error:  # a record's own
+    except InputError as error:  # raised by a record itself
         raise InputError(before + error.place, error.found, error.expected) from None

@@ -43,7 +43,7 @@ class Summary:
 
     @property
     def tested(self) -> bool:
-        """Whether there are enough instances to tell even an always best policy from a last one."""
+        """Whether there are enough instances to tell an always best policy from the last one."""
         return self.ranks is not None and self.ranks.critical < len(self.labels) - 1
 
     def table(self) -> Table:
@@ -71,7 +71,6 @@ class Summary:
         return Table.of(f"{len(self.mean_jct_s)} instances together", rows, self._notes(placed))
 
     def _notes(self, placed: Ranks | None) -> tuple[str, ...]:
-        """Explain the numbers."""
         notes = [
             f"mean JCT: geometric mean over instances, {SHIFT_S:g} s added before and taken off "
             "after; ∞ with a failure",

@@ -46,7 +46,7 @@ class Arranged:
     inside: tuple[TableColumn, ...] = ()
     ratio: Ratio | None = None
     title: str = ""
-    usual: bool = False  # of one instance: with its jobs and bound, and seeds by the policy
+    usual: bool = False  # a default table: one instance, with jobs, bound and number of seeds
 
     @property
     def base(self) -> dict[str, str]:
@@ -127,7 +127,6 @@ class Arranged:
         return Numbered(f"{first} ({told})" if told else first, numbers)
 
     def _notes(self, lines: Sequence[TableRow]) -> tuple[str, ...]:
-        """Explain the numbers."""
         counts = {len(line.pairs) for line in lines}
         each = (run.metrics.get("notes", ()) for line in lines for run in line.runs)
         notes = [*dict.fromkeys(chain.from_iterable(each))]

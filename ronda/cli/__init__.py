@@ -35,7 +35,7 @@ def main() -> None:
         if not heard:
             raise
         print("error: interrupted", file=sys.stderr)
-        sys.exit(130)  # as shells have it: 128 + SIGINT
+        sys.exit(130)  # as in shells: 128 + SIGINT
     finally:
         if heard or signal.getsignal(signal.SIGINT) is hear:  # the exit code is settled
             signal.signal(signal.SIGINT, signal.SIG_DFL if heard else signal.SIG_IGN)

@@ -209,7 +209,7 @@ def _remembered(ctx: click.Context, _option: click.Parameter, value: bool) -> No
 force_option = click.option(
     "--force",
     is_flag=True,
-    is_eager=True,  # before the files that it is for
+    is_eager=True,  # is read before the files that it concerns
     expose_value=False,
     callback=_remembered,
     help="Replace what an earlier command wrote.",

@@ -27,7 +27,7 @@ def finish(call: Callable[[], Any]) -> int:
         where = f" (see '{ctx.command_path} --help')" if ctx is not None else ""
         return _failed(error.format_message().rstrip(".") + where, error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        return _failed("interrupted", 130)  # as shells have it: 128 + SIGINT
+        return _failed("interrupted", 130)  # as in shells: 128 + SIGINT
     except RondaError as error:
         return _failed(str(error), error.exit_code)
     except BrokenPipeError:  # the reader (say, `head`) has read enough

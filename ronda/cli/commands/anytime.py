@@ -67,7 +67,7 @@ def command(
 
     The command takes up to --time-limit for each round, policy and seed; progress goes to stderr.
     """
-    minds_power(objective)  # refuses what it does not know
+    minds_power(objective)  # refuses an unknown objective
     wanted, numbers = split_policies(policies), parse_seeds(seeds)
     runs = How(**how, timeout=60.0 + 3 * time_limit, answer="plan")
     rounds = {source: load_round(source) for source in dict.fromkeys(sources)}
