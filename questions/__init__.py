@@ -1,4 +1,4 @@
-"""What else may be asked about a round: why, what if, which other plans, which moves."""
+"""Questions about a round: why a job got its option, what if, other plans, and moves."""
 
 COMMANDS = {
     "whatif": (

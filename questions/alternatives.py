@@ -1,13 +1,13 @@
-"""The best different plans of a round: solve, cut off what was found, and solve again.
+"""The best different plans of a round: solve, cut off the solution, and solve again.
 
-Two plans differ if a job has another option, or runs in one of them only. With R the options of a
-plan, and U those of the jobs that it leaves out, the row
+Two plans differ if a job has different options in them or runs in only one of them. If R are the
+options of a plan and U the options of the jobs that it leaves out, the row
 
     Σ_{k in R} x_k − Σ_{k in U} x_k ≤ |R| − 1
 
 cuts off that plan and no other (E. Balas and R. Jeroslow, *Canonical cuts on the unit hypercube*,
-SIAM J. Applied Mathematics 23, 1972). Options are those of the model: one that another one of its
-job beats in everything is no choice of its own.
+SIAM J. Applied Mathematics 23, 1972). Only options of the model count; it has no option that
+another option of the same job dominates.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ from ronda.solvers.prices.dual import Search
 from ronda.solvers.registry import as_policy
 
 ABLE = ("milp", "cp-sat", "sia-like")
-"""Policies that can: they solve one model of the whole round."""
+"""Policies that can give alternatives, because they solve one model of the whole round."""
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Number = Annotated[int, msgspec.Meta(ge=1, le=1000)]
@@ -63,24 +63,25 @@ def alternatives(
     deadline: Deadline | Positive | None = None,
     log: Writer | None = None,
 ) -> list[Plan]:
-    """Return the best different plans of a round, the best first; none if there is no plan.
+    """Return the best different plans of a round, best first; the list is empty without any plan.
 
-    Plans differ if at least one job has another option, or runs in one of them only; options that
-    another one of the job beats do not count (`ronda.questions.alternatives`). All pass
-    `ronda.check`, and no job runs in a plan that its choice leaves out.
+    Plans differ if at least one job has another option or runs in only one of them. Options that
+    another option of the job dominates do not count (`ronda.questions.alternatives`). All plans
+    pass `ronda.check`, and no plan runs a job that its choice leaves out.
 
     Parameters
     ----------
     policy
-        ``milp``, ``cp-sat`` or ``sia-like`` with parameters; not ``placement=exact``, nor by parts.
+        ``milp``, ``cp-sat`` or ``sia-like`` with parameters, but without ``placement=exact`` and
+        without parts.
     number
-        How many at most; fewer if there are no more, or time is up.
+        Largest number of plans. Fewer are returned if no more exist or time runs out.
     within
-        The share of its objective by which a plan may fall short of the best.
+        Share of the best objective by which a plan may fall short of it.
     deadline
-        By when to return: in so many seconds, or a `Deadline` that has begun; None: no limit.
+        Time limit in seconds, or a `Deadline` that has begun; None means no limit.
     log
-        Where the solver writes its own words, as ``sys.stderr``.
+        Stream for the solver's log, such as ``sys.stderr``.
     """
     deadline, made = Deadline.of(deadline), as_policy(policy)
     return alternatives_valid(validate(round), made, number, within, seed, deadline, log)
@@ -95,7 +96,7 @@ def alternatives_valid(
     deadline: Deadline,
     log: Writer | None,
 ) -> list[Plan]:
-    """Return alternatives as `alternatives`; of a round that was validated when it was read."""
+    """Return the same as `alternatives` for a round that has already been validated."""
     if not isinstance(made, ByModel) or made.name not in ABLE:
         raise InputError("alternatives", f"policy {made.name}", " or ".join(ABLE))
     if made.exact or made.parts > 1:
@@ -120,7 +121,7 @@ def alternatives_told(
     deadline: Deadline,
     log: Writer | None,
 ) -> tuple[list[Plan], Report | None]:
-    """Return alternatives, and what they are worth and in what they differ, if there are any."""
+    """Return alternatives, and a report of their objectives and differences; None without plans."""
     plans = alternatives_valid(round, made, number, within, seed, deadline, log)
     return plans, _report(round, plans) if plans else None
 
@@ -157,7 +158,7 @@ def _in_words(differs: Mapping[str, str]) -> str:
 
 
 def _differences(round: Round, plan: Plan, best: Plan) -> dict[str, str]:
-    """Return how jobs run in a plan, by job, where that differs from the best plan."""
+    """Return the differences of a plan from the best plan in words, keyed by job."""
     pools = [pool.name for pool in round.cluster.topology.pools]
     found = {}
     for job in (state.job.id for state in round.jobs):
@@ -171,7 +172,7 @@ def _differences(round: Round, plan: Plan, best: Plan) -> dict[str, str]:
 
 
 def _way(given: Allocation | None, pools: Sequence[str]) -> dict[str, str]:
-    """Return how a job runs, in words; empty if it does not."""
+    """Return the option of a job in words; empty if the job waits."""
     if given is None:
         return {}
     option = given.option
@@ -184,8 +185,8 @@ def _way(given: Allocation | None, pools: Sequence[str]) -> dict[str, str]:
 def best_plans(question: Question, search: Search, number: int, within: float) -> list[Plan]:
     """Return at most `number` different plans, the best first.
 
-    None falls short of the first by more than the share `within`. Choices for which nodes have no
-    room, or whose plan breaks a rule, are left out. The bound is that of the first for all.
+    No plan falls short of the first by more than the share `within`. Choices that do not fit on
+    nodes, or whose plan breaks a rule, are left out. All plans have the bound of the first.
     """
     case = make_case(question.round, question.table, question.values)
     plans, before = list[Plan](), list[Rows]()
@@ -223,11 +224,11 @@ def best_plans(question: Question, search: Search, number: int, within: float) -
             break
         if (rows_of(question.table, plan) == rows).all() and not check(question.round, plan):
             plans.append(plan)
-    return sorted(plans, key=lambda plan: -(plan.objective or 0.0))  # but for the gap they are
+    return sorted(plans, key=lambda plan: -(plan.objective or 0.0))  # solved only up to the gap
 
 
 def _without(problem: Separable, before: list[Rows]) -> Separable:
-    """Return a problem without the choices (J,) that were made before."""
+    """Return the problem with a row that cuts off each earlier choice (J,)."""
     if not before:
         return problem
     job = np.arange(problem.jobs).repeat(np.diff(problem.start))

@@ -1,4 +1,4 @@
-"""Why a job got what it got: its options against the prices of a plan."""
+"""Explanations of why a job got its option, by comparing its options at the prices of a plan."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,37 +24,36 @@ from ronda.solvers.decision.plan import Question
 from ronda.solvers.rules import NO_RULES, Rules
 
 SHAPES, MORE = 5, 3
-"""Alternatives that are named: the best option of this many sizes, and this many more."""
+"""Number of alternatives shown: the best option of each of 5 sizes, and the 3 best in all."""
 
 READY = "ready_gpus["
 OF_GPUS = ("gpus[", "whole_nodes[", "buddy[", READY)
-"""How the names of resources begin that are GPUs, not power."""
+"""Prefixes of the names of resources that are GPUs rather than power."""
 
 SAME = 1e-7
-"""Difference in surplus, relative to the worth, below which two options are equally good: prices
-are known to about 1e-8."""
+"""Difference in surplus, relative to the worth, below which options tie; prices have error 1e-8."""
 
 
 class Reason(StrEnum):
-    """Why a job got what it got."""
+    """The reason why a job got its option."""
 
-    MUST_RUN = "must_run"  # it may not be stopped or changed
-    BEST = "best"  # nothing else gives it more at these prices
-    TIE = "tie"  # something else would be just as good
-    SECOND_BEST = "second_best"  # its favourite and those of the others do not fit together
-    NO_OPTION = "no_option"  # there is no way to run it
-    WORTHLESS = "worthless"  # no way to run it is worth anything
-    TOO_DEAR = "too_dear"  # its best option costs more than it is worth
-    CROWDED_OUT = "crowded_out"  # worth its price, but not everything that is fits together
-    NO_ROOM = "no_room"  # chosen, but the nodes have no room for it
+    MUST_RUN = "must_run"  # the job may not be stopped or changed
+    BEST = "best"  # no other option has a larger surplus at these prices
+    TIE = "tie"  # another option has the same surplus
+    SECOND_BEST = "second_best"  # the best options of all jobs do not fit together
+    NO_OPTION = "no_option"  # the job has no option
+    WORTHLESS = "worthless"  # no option of the job is worth anything
+    TOO_DEAR = "too_dear"  # the best option costs more than it is worth
+    CROWDED_OUT = "crowded_out"  # an option is worth its price, but not all such options fit
+    NO_ROOM = "no_room"  # the option was chosen, but the nodes have no room for it
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price of a resource: ``name`` as in the plan, ``each`` for one unit of it.
+    """The price of a resource: its ``name`` in the plan, and the price ``each`` of one unit.
 
-    ``kilowatt`` is what a kilowatt costs for as long as the round's limit looks ahead; None for
-    what is not power or energy.
+    ``kilowatt`` is the price of a kilowatt over the horizon of the round's limit; it is None for
+    resources other than power and energy.
     """
 
     name: str
@@ -64,7 +63,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A way to run the job, or not to (0 GPUs): its worth, what it costs, and the difference."""
+    """An option of a job, or waiting (0 GPUs): its worth, its costs, and the difference."""
 
     pool: str
     gpus: int
@@ -82,21 +81,21 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a job got what it got: the most interesting of its options, best first."""
+    """The explanation of a job's option, with the most interesting of its options, best first."""
 
     job: str
-    objective: str  # what the options' worth means
+    objective: str  # the name of the objective, which gives options their worth
     runs: bool
     reason: Reason
-    moved: bool  # it keeps its option but had to change nodes
-    hindrance: str | None  # what nodes or racks lack for its best option, if it waits for that
-    regret: float | None  # surplus less that of its next best choice, if it has one
-    prices: tuple[Price, ...]  # of the resources that its options use
-    options: tuple[Weighed, ...]  # not to run is one of them unless it must run
+    moved: bool  # the job keeps its option but changes nodes
+    hindrance: str | None  # why the best option does not fit on nodes or racks, if so
+    regret: float | None  # surplus less that of the next best choice, if any
+    prices: tuple[Price, ...]  # prices of the resources that its options use
+    options: tuple[Weighed, ...]  # waiting is one of them unless the job must run
 
     @property
     def chosen(self) -> Weighed | None:
-        """What the job got."""
+        """The option that the job got."""
         return next((o for o in self.options if o.chosen), None)
 
 
@@ -109,16 +108,16 @@ def explain_jobs(
     parameters: Mapping[str, float] | None = None,
     extra: Rules = NO_RULES,
 ) -> list[Explanation]:
-    """Explain the lots of some jobs of a plan by its prices and the name of its objective.
+    """Explain, by the prices and the objective of a plan, why each of `jobs` got its option.
 
-    `elastic`, `parameters` (of the objective) and `extra` rules are as the policy had them. Of a
-    policy that minds how long waking takes, the plan must be its first: only nodes that sleep now
-    are not ready. Of a job in an array the lot is that of the array.
+    `elastic`, `parameters` (of the objective) and `extra` rules must be those of the policy. Only
+    nodes that sleep now count as not ready, so the plan of a policy that considers waking times
+    must be its first. A job in an array has the explanation of the array.
 
     Raises
     ------
     InputError
-        If the round has no such job, or the plan is a fallback: then nothing was weighed.
+        If the round has no such job, or the plan is a fallback that compared no options.
     """
     known = [state.job.id for state in round.jobs]
     for job in jobs:
@@ -140,7 +139,7 @@ def explain_jobs(
 
 
 def refuse_unknown(job: str, known: Sequence[str]) -> None:
-    """Refuse a job that is not in the round, and name those with a similar id."""
+    """Raise InputError, naming similar ids, if a job is not in the round."""
     if job in known:
         return
     near = get_close_matches(job, known, n=3, cutoff=0.5) or list(known[:3])
@@ -150,21 +149,21 @@ def refuse_unknown(job: str, known: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Scales:
-    """What is needed to weigh options; (n,) arrays are of the options `rows` of the table.
+    """The data for comparing options; (n,) arrays belong to the options `rows` of the table.
 
-    `unbeaten` tells which of them the policy weighed: the others are worth nothing, or another one
-    of the job is worth as much and costs no more of anything.
+    `unbeaten` marks the options that the policy considered. The others are worthless or dominated:
+    another option of the job is worth as much and uses no more of any resource.
     """
 
     plan: Plan
     round: Round
     table: OptionTable
     problem: Separable
-    prices: Floats  # (R,)
+    prices: Floats  # shape (R,)
     rows: Rows
     late: NDArray[np.bool_]  # whether nodes must wake first
     unbeaten: NDArray[np.bool_]
-    chosen: Rows  # (J,) row of the table
+    chosen: Rows  # row of the table, shape (J,)
     gpu_cost: Floats
     power_cost: Floats
     rule_cost: Floats
@@ -173,9 +172,10 @@ class _Scales:
     def of(
         cls, round: Round, plan: Plan, table: OptionTable, worth: Floats, asked: list[int]
     ) -> "_Scales":
-        """Weigh what the policy weighed; of the jobs asked for also what they have or get.
+        """Compute the costs of the options that the policy considered, and of held options.
 
-        Of jobs of which it weighed nothing, all options.
+        For the jobs `asked`, current and chosen options are added, or all options if the policy
+        considered none.
         """
         case, chosen = make_case(round, table, worth), rows_of(table, plan)
         times_s = times_of(plan.prices, round.window_s)
@@ -203,12 +203,12 @@ class _Scales:
         return cls(plan, round, table, problem, prices, rows, late, unbeaten, chosen, *costs)
 
     def surplus(self, own: Rows) -> Floats:
-        """Return what options are worth less what they cost."""
+        """Return the worth of options less their costs."""
         cost = self.gpu_cost[own] + self.power_cost[own] + self.rule_cost[own]
         return np.asarray(self.problem.value[own] - cost)
 
     def explain(self, j: int, objective: str) -> Explanation:
-        """Explain the lot of job j."""
+        """Explain why job j got its option."""
         table, plan, job = self.table, self.plan, self.table.jobs[j].job.id
         own = np.flatnonzero(table.job[self.rows] == j)
         surplus = self.surplus(own)
@@ -237,7 +237,7 @@ class _Scales:
         )
 
     def _regret(self, j: int, own: Rows, surplus: Floats) -> float:
-        """Return the surplus of what job j got less that of its next best that is not beaten."""
+        """Return the surplus of job j's choice less that of its next best undominated choice."""
         known = self.plan.details.regret.get(self.table.jobs[j].job.id)
         if known is not None:
             return known
@@ -248,13 +248,13 @@ class _Scales:
         return float(regrets(np.array([0, len(own)]), surplus, must, chosen)[0])
 
     def _kilowatt(self, name: str, price: float) -> float | None:
-        """Return what a kilowatt costs as long as the limit looks ahead."""
+        """Return the price of a kilowatt over the limit's horizon; None for other resources."""
         if name.startswith((*OF_GPUS, f"{RULE}[")):
             return None
         return price * 1e3 * seconds_of(name, self.round.window_s)
 
     def _reason(self, j: int, own: Rows, surplus: Floats, regret: float) -> Reason:
-        """Tell why job j got what it got."""
+        """Return the reason why job j got its option."""
         job, worth = self.table.jobs[j].job.id, self.problem.value[own]
         if self.table.must_run[j]:
             return Reason.MUST_RUN
@@ -266,12 +266,12 @@ class _Scales:
         if job in self.plan.details.unplaced:
             return Reason.NO_ROOM
         if not self.unbeaten[own].any():
-            none = not len(own) or worth.max() > 0  # the latter if no rack could bear it
+            none = not len(own) or worth.max() > 0  # worth > 0 if no rack has the power
             return Reason.NO_OPTION if none else Reason.WORTHLESS
         return Reason.CROWDED_OUT if surplus.max() > same else Reason.TOO_DEAR
 
     def _hindrance(self, j: int, own: Rows, surplus: Floats) -> str | None:
-        """Return why job j waits although the GPUs for its best option would be there."""
+        """Return why job j waits although enough GPUs are free for its best option."""
         job, plan = self.table.jobs[j].job.id, self.plan
         if job in plan.allocations:
             return None
@@ -285,7 +285,7 @@ class _Scales:
         return lack_of_room(self.round, best, plan.allocations.values())
 
     def _shown(self, own: Rows, j: int) -> list[int]:
-        """Return the most interesting options of a job: good ones, of all sizes, and its own."""
+        """Return the most interesting options of a job: the best, several sizes, and its own."""
         table = self.table
         surplus = self.surplus(own)
         ranked = own[np.argsort(-surplus, kind="stable")].tolist()
@@ -300,7 +300,7 @@ class _Scales:
         return sorted(shown)
 
     def _weighed(self, k: int, chosen: bool) -> Weighed:
-        """Return what option k is worth and costs."""
+        """Return option k with its worth and costs."""
         table, row = self.table, int(self.rows[k])
         costs = (self.gpu_cost, self.power_cost, self.rule_cost)
         worth, gpu, power, rule = (float(a[k]) for a in (self.problem.value, *costs))
@@ -321,7 +321,7 @@ class _Scales:
 
 
 def _cheapest(case: Case, plan: Plan) -> Case:
-    """Return the case with every option once: in the rack, now or later, where it pays most."""
+    """Return the case with the best rack and start (now or later) of every option only."""
     problem = separable(case)
     surplus = surpluses(problem, _in_order(problem, plan))
     order = np.lexsort((-surplus, case.rows))
@@ -332,5 +332,5 @@ def _cheapest(case: Case, plan: Plan) -> Case:
 
 
 def _in_order(problem: Separable, plan: Plan) -> Floats:
-    """Return (R,) the plan's prices."""
+    """Return the plan's prices in the order of the problem's resources, shape (R,)."""
     return np.array([plan.prices.get(name, 0.0) for name in problem.names])

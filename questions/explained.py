@@ -1,4 +1,4 @@
-"""An explanation in words: why a job got what it got."""
+"""Explanations in words of why a job got its option."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from ronda.solvers.registry import POLICIES, policy_class
 from ronda.solvers.rules import rules_of
 
 WORTH = {"rank": "seconds of all jobs' completion times saved per second"}
-"""What a unit of worth is, where that can be said in a few words."""
+"""The unit of worth of each objective for which a few words can name it."""
 
 REASONS = {
     "must_run": "It may not be stopped or changed, so it keeps what it has.",
@@ -33,7 +33,7 @@ REASONS = {
 class Explainer:
     """The explanations of ``ronda solve --explain`` for jobs of a round that a policy decides.
 
-    InputError, before any work, for what it or the round has not.
+    InputError is raised before any work if the policy cannot explain or the round lacks a job.
     """
 
     def __init__(self, round: Round, made: Policy, jobs: Sequence[str]) -> None:
@@ -47,7 +47,7 @@ class Explainer:
         self.round, self.made, self.jobs = round, made, jobs
 
     def explain(self, plan: Plan) -> list[Explanation]:
-        """Explain what the jobs got; nothing if no plan was found, which is said elsewhere."""
+        """Explain the options of the jobs; return nothing if no plan was found."""
         if plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE):
             return []
         return explain_jobs(
@@ -60,7 +60,7 @@ class Explainer:
         )
 
     def told(self, report: Report, why: Sequence[Explanation]) -> Report:
-        """Return the report of a plan with explanations: sentences, and the options in a table."""
+        """Return the report of a plan with explanations: sentences and a table of options."""
         if not why:
             return report
         parts: list[str | Table] = [*report.parts]
@@ -76,7 +76,7 @@ def _has_prices(policy: type) -> bool:
 
 
 def sentences(found: Explanation) -> list[str]:
-    """Say why a job got what it got."""
+    """Return sentences that say why a job got its option."""
     unit = WORTH.get(found.objective)
     measured = f"objective {found.objective}" + (f", {unit}" if unit else "")
     lines = [f"{found.job}: {_lot(found)} ({measured})", f"  {_prices(found)}"]
@@ -87,7 +87,7 @@ def sentences(found: Explanation) -> list[str]:
         lines.append(f"  On nodes: {found.hindrance}.")
     if found.moved:
         lines.append("  To make room for others it keeps its option but moves to other nodes.")
-    if found.regret is not None and found.reason != "tie":  # which is none, up to rounding
+    if found.regret is not None and found.reason != "tie":  # a tie has none, up to rounding
         lines.append(f"  {_regret(found.regret)}")
     return lines
 
@@ -101,7 +101,7 @@ def _lot(found: Explanation) -> str:
 
 
 def shape(option: Weighed) -> str:
-    """Name an option, as in ``8 GPUs of default/A100 at 80 % clock, batch 256``."""
+    """Return an option in words, such as ``8 GPUs of default/A100 at 80 % clock, batch 256``."""
     if not option.gpus:
         return "not to run"
     many = "GPU" if option.gpus == 1 else "GPUs"

@@ -1,4 +1,4 @@
-"""Migrations that empty most nodes, or save most watts, with a bound on what any could."""
+"""Migrations that empty most nodes or save most watts, with a bound on any possible saving."""
 
 import dataclasses
 import math
@@ -40,20 +40,20 @@ Gap = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Migration(Record, frozen=True, kw_only=True):
-    """A job, or the jobs of an array, on other nodes; nothing else about how it runs changes.
+    """A move of a job, or of the jobs of an array, to other nodes with the same option.
 
     Attributes
     ----------
     jobs
-        The job; of an array all of them.
+        The moved job, or all jobs of the moved array.
     gpus
-        GPUs that it has.
+        Number of GPUs.
     source, target
-        Pairs (node, GPUs there), before and after.
+        Pairs (node, GPUs there) before and after the move.
     pause_s
-        Seconds of progress that it loses.
+        Seconds of progress lost by the move.
     first
-        Whether it must stop before the others move, as these need its GPUs.
+        Whether the job must stop before others move, because they need its GPUs.
     """
 
     jobs: tuple[str, ...]
@@ -65,26 +65,27 @@ class Migration(Record, frozen=True, kw_only=True):
 
     @property
     def lost_gpu_s(self) -> float:
-        """GPU-seconds without progress."""
+        """The GPU-seconds without progress."""
         return self.gpus * self.pause_s
 
 
 class Consolidation(Record, frozen=True, kw_only=True):
-    """What moves achieve, and the plan that carries them out.
+    """The plan that carries out a set of moves, with its savings and losses.
 
     Attributes
     ----------
     plan
-        All jobs that run, the moved ones on their new nodes: `check` accepts it. Its ``objective``
-        is what is saved, nodes or watts, and its ``bound`` what no plan of such moves exceeds.
+        Plan with all running jobs, moved jobs on their new nodes; `check` accepts it. Its
+        ``objective`` is the saving in nodes or watts, and no plan of such moves saves more than its
+        ``bound``.
     moves
-        In an order in which each finds its GPUs free.
+        Moves, in an order in which each finds its GPUs free.
     emptied, filled
-        The nodes that have jobs only before, and only after.
+        Nodes that have jobs only before the moves, and only after them.
     saved_w
-        Watts that the nodes without jobs draw less asleep than those before.
+        Watts saved if nodes without jobs sleep, compared with before.
     lost_gpu_s, lost_j
-        GPU-seconds without progress by the moves' pauses, and what the GPUs draw in them.
+        GPU-seconds without progress in the pauses of moves, and energy that the GPUs use in them.
     """
 
     plan: Plan
@@ -107,32 +108,32 @@ def consolidate(
     deadline: Deadline | Positive | None = None,
     seed: Index = 0,
 ) -> Consolidation:
-    """Return the moves of running jobs that empty most nodes, and of such plans one of few moves.
+    """Return the moves of running jobs that save most, with few moves among equally good plans.
 
-    Jobs keep their options; those that may not be preempted stay, an array moves as one job, and no
-    node that sleeps wakes. A moved job takes whole nodes and one block, as ronda cuts all jobs. The
-    same round and seed give the same moves, unless the clock cut the search.
+    Jobs keep their options, jobs that may not be preempted stay, an array moves as one job, and no
+    sleeping node wakes. A moved job takes whole nodes and one block, as everywhere in ronda. The
+    same round and seed give the same moves unless the deadline ends the search.
 
     Parameters
     ----------
     save
-        What counts: `nodes` without jobs, or the `watts` that these draw less asleep, where they
-        sleep then.
+        What to save: ``nodes`` with jobs, or the ``watts`` that nodes without jobs save asleep.
+        With ``watts`` the plan puts these nodes to sleep.
     moves
-        Most jobs to move; by default any number.
+        Largest number of jobs to move; by default any number.
     lost_gpu_s
-        Most GPU-seconds without progress by the pauses of moves; by default any number.
+        Limit on the GPU-seconds without progress in the pauses of moves; by default none.
     gap
-        Relative gap between what is saved and its bound at which to stop.
+        Relative gap between the saving and its bound at which the search stops.
     deadline
-        By when to return: in so many seconds, or a `Deadline` that has begun; None: no limit.
+        Time limit in seconds, or a `Deadline` that has begun; None means no limit.
 
     Raises
     ------
     InputError
-        If the round is not valid, or what runs breaks a rule already.
+        If the round is invalid, or its running jobs already break a rule.
     """
-    until, round = Deadline.of(deadline), validate(round)  # within the deadline
+    until, round = Deadline.of(deadline), validate(round)  # validation counts towards the deadline
     if broken := check(round, Plan(allocations=round.held)):
         raise InputError("what runs", str(broken[0]), "jobs that keep every rule: see ronda solve")
     seen = AsOne(round)
@@ -149,11 +150,11 @@ def consolidate(
 
 
 class _Found(NamedTuple):
-    """Ways to move jobs, what they save at most, how the search ended, and what it cost."""
+    """The solutions of a search with their bounds, the reason for its end, and its cost."""
 
     at: tuple[Mapping[str, Placement], ...]
-    safe: float  # by counting
-    told: float  # by the search, infinite: nothing
+    safe: float  # bound by counting
+    told: float  # bound by the search; infinite if it found none
     stop: StopReason
     record: SolveRecord
 
@@ -161,7 +162,7 @@ class _Found(NamedTuple):
 def _search(
     round: Round, save: Saving, moves: int | None, lost_gpu_s: float | None, effort: Effort
 ) -> _Found:
-    """Search for the moves of a round without arrays: those that save most, then few of them."""
+    """Search a round without arrays for the moves that save most, then for fewer such moves."""
     from ronda.questions.consolidate.model import build, fewest_moves
     from ronda.questions.consolidate.read import placements
 
@@ -176,7 +177,7 @@ def _search(
         record = SolveRecord(seed=effort.seed, message="no time to build the model")
         return _Found((quick,), safe, math.inf, StopReason.TIME_LIMIT, record)
     built_s = deadline.elapsed()
-    # To read and to check the answer takes no longer than to build the model.
+    # Reading and checking the answer takes no longer than building the model.
     effort = dataclasses.replace(effort, reserve_s=built_s - began_s)
     outcome, ways = solve(model, effort), [quick]
     told = math.inf if outcome.bound is None else outcome.bound
@@ -209,7 +210,7 @@ def _answer(
     found: _Found,
     to: Mapping[str, Placement],
 ) -> Consolidation:
-    """Return moves with what they save and lose."""
+    """Return moves with their savings and losses."""
     held, idle_w = seen.round.held, [p.gpu_type.idle_w for p in round.cluster.topology.pools]
     at = {job: on for job, on in to.items() if not same_nodes(on, held[job].placement)}
     moved = {job: replace(held[job], placement=on) for job, on in at.items()}
@@ -249,7 +250,7 @@ def _answer(
 
 
 def _in_turn(seen: AsOne, round: Round, at: Mapping[str, Placement]) -> tuple[Migration, ...]:
-    """Return moves in an order in which each finds its GPUs free; if need be some stop before."""
+    """Return moves in an order in which each finds its GPUs free; some jobs may stop first."""
     states = {state.job.id: state for state in seen.round.running}
     held, free = seen.round.held, round.cluster.topology.node_gpus.tolist()
     for allocation in held.values():
@@ -293,10 +294,10 @@ def _give(free: list[int], placement: Placement, times: int) -> None:
 
 
 def most_saved(round: Round, saving: Saving) -> float:
-    """Return an upper bound on what moves save in a round without arrays.
+    """Return an upper bound on the saving by moves in a round without arrays.
 
-    Of each pool, min Σ_n w_n a_n with Σ_n size_n a_n ≥ GPUs held and 0 ≤ a_n ≤ 1 is what the nodes
-    in use are worth at least: those of least w per GPU are filled first.
+    In each pool, the nodes in use are worth at least min Σ_n w_n a_n with Σ_n size_n a_n ≥ GPUs
+    held and 0 ≤ a_n ≤ 1. The minimum fills the nodes of least w per GPU first.
     """
     topology, worth = round.cluster.topology, worth_of(round, saving)
     held = np.zeros(len(worth))

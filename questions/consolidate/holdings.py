@@ -1,10 +1,10 @@
-"""Who runs where, as classes: nodes that hold alike are one, and so are jobs that move alike.
+"""The occupancy of nodes as classes of nodes with equal contents and of jobs that move alike.
 
-A job on one node moves as a block of its GPUs. A *wide* one, on several nodes, moves as jobs are
-cut everywhere (`ronda.formulations.positions.variables`): q = gpus div M whole nodes, each the
-pool's largest (M GPUs), and a block of gpus mod M. What may not be stopped stays, and no node that
-sleeps wakes. A move loses the pause that it costs (`JobState.pause_at`) beyond the one the job is
-in.
+A job on one node moves as one block of GPUs. A *wide* job, on several nodes, is cut as everywhere
+(`ronda.formulations.positions.variables`): into q = gpus div M whole nodes of the pool's largest
+size (M GPUs) and a block of gpus mod M. Jobs that may not be stopped stay, and no sleeping node
+wakes. A move loses the pause that it causes (`JobState.pause_at`), less the rest of a pause that
+the job is already in.
 """
 
 from collections import defaultdict
@@ -23,15 +23,15 @@ from ronda.instances.job import JobState
 from ronda.instances.round import Round
 
 Saving = Literal["nodes", "watts"]
-"""What a node without jobs counts: one, or the watts that it draws less asleep."""
+"""The saving that a node without jobs counts for: one node, or the watts that it saves asleep."""
 
 Kind = tuple[int, int, float]
-"""Of a block: its pool, its GPUs and the watts of each (0 where no rack's power is capped)."""
+"""The kind of a block: its pool, its GPUs and the watts per GPU (0 if no rack has a power cap)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mover:
-    """A job that may move, in pieces (GPUs, how many), all in one rack if ``tied``.
+    """A job that may move, in ``pieces`` (GPUs, number of pieces), all in one rack if ``tied``.
 
     A move loses ``lost_gpu_s`` GPU-seconds.
     """
@@ -45,9 +45,9 @@ class Mover:
 
 
 class Stage(NamedTuple):
-    """Jobs on a node that move alike: those of a kind, or the part of a wide one (its index).
+    """Jobs on a node that move alike: the jobs of a kind, or the part of wide job ``wide``.
 
-    ``lost`` are the GPU-seconds that each loses, ascending: those who stay are the last.
+    ``lost`` are the GPU-seconds that each job loses by a move, ascending. The last jobs stay.
     """
 
     gpus: int
@@ -57,7 +57,7 @@ class Stage(NamedTuple):
 
 
 class Content(NamedTuple):
-    """What nodes of a group hold that hold alike: GPUs that stay in any case, and the stages."""
+    """The common contents of nodes in a group: GPUs that always stay, and stages of jobs."""
 
     group: int
     fixed: int
@@ -66,21 +66,21 @@ class Content(NamedTuple):
 
 @dataclass(frozen=True)
 class Occupancy:
-    """The occupancy of nodes, in groups of equal ones.
+    """The occupancy of nodes, in groups of equal nodes.
 
     Attributes
     ----------
     groups, worth
-        Equal nodes, and what each of them counts without jobs. Groups are of one rack if
-        `racked`, otherwise their ``rack`` is -1.
+        Groups of equal nodes, and the saving that each node counts for without jobs. A group is in
+        one rack if `racked`; otherwise its ``rack`` is -1.
     contents
-        The nodes by what they hold.
+        Nodes, keyed by their content.
     blocks
-        By node, the jobs of each kind on this node alone that may move, as in a `Stage`.
+        For each node, the movable jobs on that node alone, keyed by kind and ordered as in `Stage`.
     wide
-        The other jobs that may move.
+        Other jobs that may move, which are on several nodes.
     fixed_w
-        (R,) watts by rack that no move changes, with every node awake.
+        Watts in each rack that no move changes, with every node awake, shape (R,).
     """
 
     round: Round
@@ -95,7 +95,7 @@ class Occupancy:
 
     @cached_property
     def racks(self) -> dict[int, list[int]]:
-        """The racks of each pool's groups."""
+        """The racks of the groups of each pool."""
         pairs = sorted({(group.pool, group.rack) for group in self.groups})
         return {p: [rack for pool, rack in pairs if pool == p] for p, _ in pairs}
 
@@ -116,7 +116,7 @@ def lost_s(round: Round, state: JobState) -> float:
 
 
 def worth_of(round: Round, saving: Saving) -> Floats:
-    """Return (N,) what each node without jobs counts."""
+    """Return the saving that each node without jobs counts for, shape (N,)."""
     topology = round.cluster.topology
     if saving == "nodes":
         return np.ones(len(topology.node_gpus))
@@ -124,7 +124,7 @@ def worth_of(round: Round, saving: Saving) -> Floats:
 
 
 def holdings(round: Round, saving: Saving = "nodes") -> Occupancy:
-    """Return who runs where in a round without arrays."""
+    """Return the occupancy of a round without arrays."""
     topology = round.cluster.topology
     movers = _movers(round)
     wide = tuple(m for m in movers.values() if len(m.placement) > 1)
@@ -161,7 +161,7 @@ def holdings(round: Round, saving: Saving = "nodes") -> Occupancy:
 
 
 def _movers(round: Round) -> dict[str, Mover]:
-    """Return the jobs that may move."""
+    """Return the jobs that may move, keyed by id."""
     topology, found = round.cluster.topology, dict[str, Mover]()
     most, capped = largest_nodes(topology), bool(rack_caps(round.cluster))
     for state in round.running:
@@ -185,7 +185,7 @@ def _movers(round: Round) -> dict[str, Mover]:
 def _groups(
     round: Round, saving: Saving, *, racked: bool
 ) -> tuple[tuple[Group, ...], tuple[float, ...]]:
-    """Return the groups of nodes in service that are awake, and what one without jobs counts."""
+    """Return the groups of awake nodes in service, and the worth of a node of each without jobs."""
     topology = round.cluster.topology
     able = topology.node_gpus > 0
     able[list(round.asleep)] = False

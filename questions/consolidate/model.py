@@ -1,23 +1,23 @@
-"""The moves that save most, as a model in Pyomo: a path through what may stay on alike nodes.
+"""A Pyomo model of the moves that save most, as flows through the jobs that may stay on nodes.
 
-What stays on the nodes of a content (`ronda.questions.consolidate.holdings`) is a flow of as
-many units through its stages; how the free GPUs are cut into the blocks of who moves, one as well
-(`ronda.formulations.positions.cuts`). Nodes and jobs that are alike are counted, not told apart, so
-the size of the model does not grow with their number, and its relaxation is that of all ways to
-fill a node.
+The nodes with one content (`ronda.questions.consolidate.holdings`) are units of a flow through its
+stages, which decides the jobs that stay. Another flow cuts free GPUs into blocks for jobs that move
+(`ronda.formulations.positions.cuts`). Equal nodes and equal jobs are counted rather than
+distinguished, so the size of the model does not grow with their number. Its relaxation is as tight
+as that of a model with all ways to fill a node.
 
 ==================  ===========================================================================
 variable            meaning
 ==================  ===========================================================================
-``keep[t,k,u,m]``   nodes of content t, with u GPUs kept by stages before k, that keep m of its
-                    jobs: the m that lose most by a move
+``keep[t,k,u,m]``   number of nodes of content t, with u GPUs kept by stages before k, that keep m
+                    jobs of stage k: the m that lose most by a move
 ``gone[j]``         1 if wide job j moves
-``cut[c,f,s]``      how many nodes of group c with f free GPUs give s of them to a piece
-``put[b,r]``        blocks of kind b (pool, GPUs, watts) that go to rack r, and
-``in_rack[j,s,r]``  the pieces of s GPUs of wide job j: only if racks matter
+``cut[c,f,s]``      number of nodes of group c with f free GPUs that give s of them to a piece
+``put[b,r]``        number of blocks of kind b (pool, GPUs, watts) that go to rack r
+``in_rack[j,s,r]``  number of pieces of s GPUs of wide job j in rack r (both only if racks matter)
 ==================  ===========================================================================
 
-Each constraint family is one function below; its docstring is the mathematics that it adds.
+Each function below adds one family of constraints; its docstring states their mathematics.
 """
 
 from collections import defaultdict
@@ -34,10 +34,10 @@ from ronda.questions.consolidate.holdings import Content, Occupancy
 
 
 def build(found: Occupancy, *, moves: int | None = None, lost_gpu_s: float | None = None) -> Any:
-    """Return the model of holdings, with the plan that moves nothing as its start.
+    """Return the model of an occupancy, with a start solution that moves no job.
 
-    Its expressions ``saved``, ``moved`` and ``lost`` are what a plan saves, the jobs that it moves
-    and the GPU-seconds that these lose; `moves` and `lost_gpu_s` limit the last two.
+    Its expressions are ``saved`` (the saving), ``moved`` (the number of moved jobs) and ``lost``
+    (the GPU-seconds that they lose). `moves` and `lost_gpu_s` limit the last two.
     """
     with PauseGC():
         model = pyo.ConcreteModel("consolidation")
@@ -56,9 +56,9 @@ def build(found: Occupancy, *, moves: int | None = None, lost_gpu_s: float | Non
 
 
 def fewest_moves(model: Any) -> None:
-    """Change the goal of a solved model: save as much, by few moves, of these by what loses least.
+    """Change the objective of a solved model to the fewest moves, then least loss, at equal saving.
 
-    min Σ moved + lost / (1 + all that could be lost), with Σ saved ≥ what was found.
+    min moved + lost / (1 + Σ of all possible losses), with saved ≥ the saving found.
     """
     all_s, saved = sum(mover.lost_gpu_s for mover in model.holdings.movers), pyo.value(model.saved)
     model.save.deactivate()
@@ -70,21 +70,21 @@ def fewest_moves(model: Any) -> None:
 
 
 def kept(model: Any) -> None:
-    """Σ_m keep_t0·m = nodes of content t, and what reaches (k, u) leaves it: Σ_m keep_tkum."""
+    """Add Σ_m keep_t00m = nodes of content t, and: inflow of (k, u) = Σ_m keep_tkum."""
     model.kept = pyo.ConstraintList()
     for come, leave in model.flow:
         model.kept.add(sum(leave) == sum(come))
 
 
 def wide_stay(model: Any) -> None:
-    """Σ_u keep_tku1 = nodes of content t (1 - gone_j) for the stage k of wide job j."""
+    """Add Σ_u keep_tku1 = nodes of content t (1 - gone_j) for the stage k of wide job j."""
     model.wide_stay = pyo.ConstraintList()
     for j, stay, nodes in model.parts:
         model.wide_stay.add(sum(stay) == nodes * (1 - model.gone[j]))
 
 
 def pieces(model: Any) -> None:
-    """Σ_{c in p, f} cut_cfs ≥ moved blocks of s GPUs + Σ_j (pieces of s GPUs of j) gone_j."""
+    """Add Σ_{c in p, f} cut_cfs ≥ moved blocks of s GPUs + Σ_j (pieces of s GPUs of j) gone_j."""
     needs = defaultdict[tuple[int, int], list[Any]](list)
     for (pool, gpus, _), terms in model.blocks.items():
         needs[pool, gpus] += terms
@@ -95,7 +95,7 @@ def pieces(model: Any) -> None:
 
 
 def pieces_in_rack(model: Any) -> None:
-    """Σ_{c in p and r, f} cut_cfs ≥ Σ_b put_br + Σ_j in_rack_jsr, over blocks of s GPUs."""
+    """Add Σ_{c in p and r, f} cut_cfs ≥ Σ_b put_br + Σ_j in_rack_jsr, over blocks of s GPUs."""
     needs = defaultdict(list)
     for (pool, gpus, _, r), put in model.put.items():
         needs[pool, gpus, r].append(put)
@@ -105,9 +105,9 @@ def pieces_in_rack(model: Any) -> None:
 
 
 def somewhere(model: Any) -> None:
-    """Σ_r put_br = moved blocks of kind b; Σ_r in_rack_jsr = (pieces of s GPUs of j) gone_j.
+    """Add Σ_r put_br = moved blocks of kind b; Σ_r in_rack_jsr = (pieces of s GPUs of j) gone_j.
 
-    With one_jr binary, of a job that is tied to one rack: in_rack_jsr = (pieces) one_jr.
+    A job that is tied to one rack has a binary one_jr and the row in_rack_jsr = (pieces) one_jr.
     """
     found: Occupancy = model.holdings
     model.somewhere = pyo.ConstraintList()
@@ -123,9 +123,9 @@ def somewhere(model: Any) -> None:
 
 
 def rack_power(model: Any) -> None:
-    """Nodes awake + what stays + Σ_b gpus w put_br + Σ_j s w_j in_rack_jsr ≤ cap, in kW.
+    """Add awake nodes + staying jobs + Σ_b gpus w put_br + Σ_j s w_j in_rack_jsr ≤ cap, in kW.
 
-    Where watts are saved nodes without jobs sleep.
+    If watts are saved, nodes without jobs sleep.
     """
     found, drawn = model.holdings, defaultdict(list, model.kept_w)
     for (_, gpus, each_w, r), put in model.put.items():
@@ -137,7 +137,7 @@ def rack_power(model: Any) -> None:
     model.rack_power = pyo.ConstraintList()
     for cap in rack_caps(found.round.cluster):
         watts = sum(sum(drawn[r]) + float(found.fixed_w[r]) for r in cap.racks)
-        if pyo.is_potentially_variable(watts):  # else no move changes it
+        if pyo.is_potentially_variable(watts):  # otherwise no move changes it
             model.rack_power.add(watts / 1000 <= cap.cap_w * (1 + TOLERANCE) / 1000)
 
 
@@ -145,7 +145,7 @@ def rack_power(model: Any) -> None:
 
 
 def _variables(model: Any) -> None:
-    """Add ``keep``, ``gone``, ``cut`` and what follows from them."""
+    """Add ``keep``, ``gone`` and ``cut``, and the expressions that follow from them."""
     found: Occupancy = model.holdings
     model.gone = pyo.Var(range(len(found.wide)), domain=pyo.Binary, initialize=0)
     model.keep = pyo.Var(pyo.Any, dense=False, domain=pyo.NonNegativeIntegers)
@@ -181,7 +181,7 @@ def _variables(model: Any) -> None:
 
 
 def _paths(model: Any, t: int, content: Content, nodes: int) -> dict[int, list[Any]]:
-    """Add the ways through the stages of a content; return their ends by the GPUs kept."""
+    """Add the paths through the stages of a content; return their last arcs, keyed by GPUs kept."""
     group, now = model.holdings.groups[content.group], 0
     reached: dict[int, list[Any]] = {0: [nodes]}
     for k, stage in enumerate(content.stages):
@@ -207,7 +207,7 @@ def _paths(model: Any, t: int, content: Content, nodes: int) -> dict[int, list[A
 
 
 def add_racks(model: Any) -> None:
-    """Add ``put`` and ``in_rack``, and the families that need them."""
+    """Add ``put`` and ``in_rack``, and the constraint families that use them."""
     found, whole = model.holdings, {"domain": pyo.NonNegativeIntegers, "initialize": 0}
     at = [(*kind, r) for kind in model.blocks for r in found.racks[kind[0]]]
     model.put = pyo.Var(at, **whole)

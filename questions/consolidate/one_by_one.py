@@ -1,4 +1,4 @@
-"""Nodes emptied one after the other: at once, and an answer where the clock cuts the search."""
+"""A heuristic that empties one node after another: a fast answer if time ends the search."""
 
 from collections import defaultdict
 
@@ -14,10 +14,10 @@ Placement = tuple[tuple[int, int], ...]
 def one_by_one(
     found: Occupancy, *, moves: int | None = None, lost_gpu_s: float | None = None
 ) -> dict[str, Placement]:
-    """Return new nodes of jobs: those nodes are emptied first that save most by each move.
+    """Return new placements of jobs, emptying first the nodes that save most per move.
 
-    Their jobs go, the widest first, where they leave the fewest GPUs free. A node that cannot be
-    emptied within the limits, or has got a job, stays as it is.
+    The jobs of a node move, the widest first, to the nodes where they leave the fewest GPUs free. A
+    node stays as it is if it cannot be emptied within the limits or has received a job.
     """
     rest, left_moves = _Rest(found), float("inf") if moves is None else moves
     left_s = float("inf") if lost_gpu_s is None else lost_gpu_s
@@ -42,7 +42,7 @@ def one_by_one(
 
 
 class _Rest:
-    """The free GPUs of nodes in use, as sets of nodes (the bits of a number) by pool and GPUs."""
+    """The nodes in use, as bit sets keyed by pool and number of free GPUs."""
 
     def __init__(self, found: Occupancy) -> None:
         self._found, self._free = found, dict[int, int]()
@@ -71,7 +71,7 @@ class _Rest:
         return sorted((m for own in alike for m in own), key=lambda m: -m.kind[1])
 
     def emptied(self, node: int, going: list[Mover]) -> list[int]:
-        """Move all jobs of a node, and return where to; none if one finds no room."""
+        """Move all jobs of a node and return their new nodes; empty if one job finds no room."""
         self._turn(node)
         to = list[int]()
         for mover in going:
@@ -92,7 +92,7 @@ class _Rest:
         return []
 
     def _room(self, mover: Mover) -> int | None:
-        """Return the node in use with the fewest free GPUs that may take a job."""
+        """Return the node in use with the fewest free GPUs that has room for a job, if any."""
         pool, gpus, each_w = mover.kind
         for free in range(gpus, max(self._size) + 1):
             nodes = self._sets.get((pool, free), 0)

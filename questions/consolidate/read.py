@@ -1,4 +1,4 @@
-"""From a solved model of moves to nodes: who moves, and where to."""
+"""The reading of a solved model of moves: which jobs move, and to which nodes."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ Placement = tuple[tuple[int, int], ...]
 
 
 def placements(model: Any) -> dict[str, Placement]:
-    """Return the pairs (node, GPUs), ascending, of each job that a solved model moves."""
+    """Return the new (node, GPUs) pairs, ascending, of each job that a solved model moves."""
     found: Occupancy = model.holdings
     singles = list[Mover]()
     free: defaultdict[int, defaultdict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     flows = _flows(model)
     for t, (content, nodes) in enumerate(found.contents.items()):
         for node, kept, gone in _decided(found, content, nodes, flows[t]):
-            # Nodes with jobs come first: one that is emptied is filled before one that was empty.
+            # Nodes with jobs come first, so emptied nodes are filled before idle ones.
             there = free[content.group][found.groups[content.group].size - content.fixed - kept]
             there.insert(0 if content.stages else len(there), node)
             singles += gone
@@ -38,7 +38,7 @@ def placements(model: Any) -> dict[str, Placement]:
 
 
 Flow = defaultdict[tuple[int, int], list[int]]
-"""By (stage, GPUs kept before it), for each node that comes so far: how many jobs it keeps."""
+"""For each node at (stage, GPUs kept before it), the number of jobs that it keeps."""
 
 
 def _flows(model: Any) -> defaultdict[int, Flow]:
@@ -51,7 +51,7 @@ def _flows(model: Any) -> defaultdict[int, Flow]:
 def _decided(
     found: Occupancy, content: Content, nodes: list[int], flow: Flow
 ) -> Iterator[tuple[int, int, list[Mover]]]:
-    """Yield for each node of a content the GPUs that stay, and the jobs of it alone that move."""
+    """Yield, for each node of a content, the GPUs that stay and the jobs on it alone that move."""
     pool = found.groups[content.group].pool
     for node in nodes:
         kept, gone = 0, list[Mover]()
@@ -65,7 +65,7 @@ def _decided(
 
 
 def _wide_pieces(model: Any, j: int) -> list[tuple[int, int]]:
-    """Return the pieces (GPUs, rack) of a wide job that moves; rack -1 for any."""
+    """Return the pieces (GPUs, rack) of a wide job that moves; rack -1 means any rack."""
     pieces = model.holdings.wide[j].pieces
     if not model.holdings.racked:
         return [(gpus, -1) for gpus, n in pieces for _ in range(n)]
@@ -82,7 +82,7 @@ def _racks(model: Any, *kind: Any) -> list[int]:
 def _taken(
     mover: Mover, pieces: list[tuple[int, int]], supply: dict[tuple[int, int, int], list[int]]
 ) -> Placement:
-    """Take the nodes of pieces (GPUs, rack) out of the supply: if it can be, where the job is."""
+    """Take nodes for pieces (GPUs, rack) from the supply, where possible the job's own nodes."""
     held, taken = {node for node, _ in mover.placement}, dict[int, int]()
     for gpus, rack in pieces:
         nodes = supply[mover.kind[0], gpus, rack]

@@ -1,4 +1,4 @@
-"""Moves that empty nodes as a report."""
+"""A report of the moves that empty nodes."""
 
 from ronda.instances.plan import SolutionStatus
 from ronda.instances.round import Round
@@ -7,11 +7,11 @@ from ronda.instances.tables.table import Report, Table
 from ronda.questions.consolidate.answer import Consolidation
 
 ROWS = 40
-"""Moves that the table shows, and nodes that are named."""
+"""The largest number of moves in the table and of nodes named."""
 
 
 def consolidation_report(round: Round, found: Consolidation, save: str) -> Report:
-    """Return moves with their savings, in nodes or watts (`save`), and their costs."""
+    """Return a report of moves with their savings in nodes or watts (`save`) and their costs."""
     plan, record = found.plan, found.plan.record
     fields = {
         "round": round.name,

@@ -1,7 +1,7 @@
-"""What if a round were another one: changes, and what each of them would do to its plan.
+"""What-if questions: changes to a round, and the effect of each on its plan.
 
-Here stand the changes (`changes`), policies that value them on the scale of the round as it is
-(`frozen`), a new job at each of its sizes (`sizes`), and the answer (`answer`).
+The modules are the changes (`changes`), policies that value plans on the scale of the unchanged
+round (`frozen`), a new job at each of its sizes (`sizes`), and the answer (`answer`).
 """
 
 from ronda.questions.whatif.changes import (

@@ -1,4 +1,4 @@
-"""What if: the plan of a round with some changes, against the plan of the round as it is."""
+"""What if: the plan of a changed round, compared with the plan of the unchanged round."""
 
 from collections.abc import Callable, Sequence
 from math import nan
@@ -28,16 +28,16 @@ TOGETHER = "all together"
 
 
 class Shift(Record, frozen=True, kw_only=True):
-    """What a change means for a job.
+    """The effect of a change on a job.
 
     Attributes
     ----------
     job
-        Its id.
+        Id of the job.
     before, after
-        What it runs on; None: it waits.
+        Allocation before and after the change; None if the job waits.
     gain
-        In units of the objective; below 0: it loses.
+        Gain of the job in units of the objective; negative for a loss.
     """
 
     job: str
@@ -52,19 +52,21 @@ class Changed(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     change
-        What was changed, in words.
+        Description of the change in words.
     round, plan
-        The round with the change, and its plan.
+        Changed round and its plan.
     objective
-        What the plan is worth on the scale of the round as it is.
+        Worth of the plan on the scale of the unchanged round.
     found
-        The difference to the plan of the round as it is.
+        Difference in worth from the plan of the unchanged round.
     foretold
-        The difference that the prices of that plan let expect, at most but for `WhatIf.slack`.
+        Difference predicted by the prices of that plan; `found` exceeds it by at most
+        `WhatIf.slack`.
     shifts
-        Jobs of both rounds that gain or lose, who gains most first.
+        Jobs of both rounds that gain or lose, the largest gain first.
     why
-        Why no plan keeps the change; "" if one does. Figures are NaN then, and nobody gains.
+        Reason why no plan allows the change, or "". With a reason, figures are NaN and no job
+        gains.
     """
 
     change: str
@@ -78,21 +80,21 @@ class Changed(Record, frozen=True, kw_only=True):
 
 
 class WhatIf(Record, frozen=True, kw_only=True):
-    """What some changes would do.
+    """The effects of some changes on a round.
 
     Attributes
     ----------
     base
-        The plan of the round as it is.
+        Plan of the unchanged round.
     objective
-        What it is worth.
+        Worth of that plan.
     slack
-        By how much the bound of its prices is above that: no outcome's `found` is more than its
-        `foretold` and this.
+        Excess of the bound by its prices over that worth. The `found` of an outcome never exceeds
+        its `foretold` by more than this slack.
     outcomes
-        What each change does alone, and at the end, if they are several, all of them together.
+        Effect of each change alone and, as the last entry, of several changes together.
     sizes
-        By new job, what each of its sizes does alone.
+        Effects of each size of a new job alone, keyed by job.
     """
 
     base: Plan
@@ -102,7 +104,7 @@ class WhatIf(Record, frozen=True, kw_only=True):
     sizes: dict[str, tuple[Size, ...]]
 
     def to_frame(self) -> "DataFrame":
-        """Return a data frame of pandas: a row for each outcome."""
+        """Return a pandas data frame with one row per outcome."""
         fields = ("change", "objective", "found", "foretold", "why")
         return frame({n: [getattr(each, n) for each in self.outcomes] for n in fields})
 
@@ -118,30 +120,30 @@ def whatif(
     initial: Plan | None = None,
     progress: Progress | None = None,
 ) -> WhatIf:
-    """Return what changes to a round would do to its plan: each alone, and all of them together.
+    """Return the effects of changes on the plan of a round, each alone and all together.
 
-    Values are those of the round as it is, whatever the change, so that objectives compare: more
-    GPUs, a higher cap or another job never lose anything.
+    Options keep the values of the unchanged round, so that objectives can be compared: more GPUs, a
+    higher cap or another job never lose anything.
 
     Parameters
     ----------
     changes
-        At least one of those in `ronda.questions.whatif`.
+        At least one change from `ronda.questions.whatif`.
     policy
-        One that chooses by values, such as ``prices``, ``milp`` and ``genetic``.
+        Policy that chooses by values, such as ``prices``, ``milp`` or ``genetic``.
     time_limit_s
-        For each plan.
+        Time limit for each plan.
     initial
-        The plan before, for the ages of jobs.
+        Previous plan, which holds the ages of jobs.
     progress
-        Called with the share of the plans that are made, and which one comes next.
+        Function that is called with the share of finished plans and the name of the next one.
 
     Raises
     ------
     InputError
-        If a change is not possible, or the policy does not choose by values.
+        If a change is impossible, or the policy does not choose by values.
     RondaError
-        If there is no plan for the round as it is.
+        If there is no plan for the unchanged round.
     """
     if not changes:
         raise InputError("changes", "none", "at least one, such as Gpus('A100', 8)")
@@ -182,7 +184,7 @@ def whatif(
 
 
 def _changed(round: Round, change: Change) -> Round:
-    """Return a changed round, which is valid."""
+    """Return the changed round after validating it."""
     return validate(change.apply(round), str(change))
 
 
@@ -201,7 +203,7 @@ def _outcome(words: str, found: Judged, base: Judged) -> Changed:
 
 
 def _impossible(plan: Plan, base: Plan) -> str:
-    """Return which limits give way that did not before, or why there is no plan; "" if neither."""
+    """Return which limits are newly broken, or why there is no plan; "" if neither applies."""
     known = {conflict.message.partition(", which")[0] for conflict in base.details.conflicts}
     said = [conflict.message for conflict in plan.details.conflicts]
     if new := [words for words in said if words.partition(", which")[0] not in known]:
@@ -211,7 +213,7 @@ def _impossible(plan: Plan, base: Plan) -> str:
 
 
 def _shifts(base: Judged, found: Judged) -> tuple[Shift, ...]:
-    """Return the jobs of both rounds that gain or lose more than rounding."""
+    """Return the jobs of both rounds that gain or lose more than a rounding error."""
     least = 1e-9 * max(map(abs, base.worth.values()), default=0.0)
     shifts = [
         Shift(

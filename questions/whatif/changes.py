@@ -1,7 +1,7 @@
-"""Changes to a round, each made from it without touching it; nodes and pools keep their numbers.
+"""Changes to a round; each gives a new round in which nodes and pools keep their numbers.
 
-What is added comes after what is there, and what is removed is out of service
-(`ronda.instances.cluster.Cluster.out`), so that plans of both rounds name nodes alike.
+New nodes come after existing ones, and removed nodes are out of service
+(`ronda.instances.cluster.Cluster.out`), so plans of both rounds name nodes alike.
 """
 
 from collections.abc import Iterable
@@ -26,16 +26,17 @@ from ronda.instances.rules.problem import one_of
 class Gpus(Record, frozen=True):
     """More GPUs of a type, or fewer.
 
-    New nodes are like those of the largest group of the type and stand in its rack; if the GPUs do
-    not fill the last one, it is a smaller node. They draw nothing until they are used. Nodes of
-    which the fewest GPUs are in use go first.
+    New nodes are like the largest group of the type and stand in its rack. The last node is smaller
+    if the GPUs do not fill it. New nodes draw no power until they are used. GPUs are removed first
+    from the nodes with the fewest GPUs in use.
 
     Attributes
     ----------
     gpu_type
-        Its name, in any case, with the partition as in ``vc1/A100`` where several have it.
+        Name of the type in upper or lower case. If several partitions have the type, the name
+        includes one, as in ``vc1/A100``.
     number
-        GPUs more; below 0, fewer.
+        Number of added GPUs; negative to remove GPUs.
     """
 
     gpu_type: str
@@ -94,7 +95,7 @@ class Gpus(Record, frozen=True):
 
 
 def _new(like: NodeGroup, count: int, gpus: int, names: set[str]) -> NodeGroup:
-    """Return a group of new nodes like those of another one, switched off while not in use."""
+    """Return a group of new nodes like another group, switched off while not in use."""
     number = next(n for n in range(1, len(names) + 2) if f"new-{n}" not in names)
     off = {"sleep_w": 0.0, "wake_s": 0.0, "wake_w": 0.0}
     return replace(like, name=f"new-{number}", count=count, gpus_per_node=gpus, **off)
@@ -106,9 +107,9 @@ class PowerCap(Record, frozen=True):
     Attributes
     ----------
     watts
-        The cap; or None.
+        Cap in watts; None removes the cap unless `share` is given.
     share
-        Then, of the cap that there is.
+        Share of the present cap, which takes precedence over `watts`.
     """
 
     watts: Positive | None = None
@@ -118,7 +119,7 @@ class PowerCap(Record, frozen=True):
         return f"cap {self.watts:,g} W" if self.share is None else f"cap ×{self.share:g}"
 
     def apply(self, round: Round) -> Round:
-        """Return the round with the cap."""
+        """Return the round with the new cap."""
         cap_w = self.watts
         if self.share is not None:
             if round.power_cap_w is None:
@@ -130,7 +131,7 @@ class PowerCap(Record, frozen=True):
 
 
 class EnergyShare(Record, frozen=True):
-    """A share of the energy that the round may use, and of the power that it can bear for long."""
+    """A share of the energy that the round may use, and of the power that it can sustain."""
 
     share: Positive
 
@@ -138,7 +139,7 @@ class EnergyShare(Record, frozen=True):
         return f"energy ×{self.share:g}"
 
     def apply(self, round: Round) -> Round:
-        """Return the round with that energy."""
+        """Return the round with the new energy budget."""
         if round.energy_j is None:
             raise InputError("--energy", f"{self.share:g} of no budget", "a round that has one")
         scaled = {
@@ -150,7 +151,7 @@ class EnergyShare(Record, frozen=True):
 
 
 class WithoutRack(Record, frozen=True):
-    """No rack of this name, nor what stands in racks below it; jobs there wait."""
+    """The removal of a rack and all racks below it; jobs there wait."""
 
     rack: str
 
@@ -182,7 +183,7 @@ class WithoutRack(Record, frozen=True):
 
 
 class WithoutNode(Record, frozen=True):
-    """No node of this number; jobs there wait."""
+    """The removal of a node; jobs there wait."""
 
     node: int
 
@@ -199,12 +200,12 @@ class WithoutNode(Record, frozen=True):
 
 
 class NewJob(Record, frozen=True):
-    """A job that waits as well.
+    """An additional waiting job.
 
     Attributes
     ----------
     job
-        Without ``truth``.
+        Job without ``truth``.
     """
 
     job: Job
@@ -213,7 +214,7 @@ class NewJob(Record, frozen=True):
         return f"with job {self.job.id}"
 
     def apply(self, round: Round) -> Round:
-        """Return the round with the job."""
+        """Return the round with the new job."""
         if any(state.job.id == self.job.id for state in round.jobs):
             raise InputError("--job", repr(self.job.id), "an id that no job of the round has")
         state = JobState(job=self.job, since_s=round.now_s)
@@ -222,7 +223,7 @@ class NewJob(Record, frozen=True):
 
 
 class WithoutJob(Record, frozen=True):
-    """No job of this id."""
+    """The removal of a job."""
 
     job: str
 
@@ -242,11 +243,11 @@ class WithoutJob(Record, frozen=True):
 
 
 Change = Gpus | PowerCap | EnergyShare | WithoutRack | WithoutNode | NewJob | WithoutJob
-"""What may be changed; the text of each says what it is, for people."""
+"""A change of any kind; its text describes it in words."""
 
 
 def _without(round: Round, gone: dict[int, int]) -> Round:
-    """Return the round with some GPUs of nodes out of service; jobs that lose theirs wait."""
+    """Return the round with some GPUs of nodes out of service; jobs that lose GPUs wait."""
     cluster = round.cluster
     out = dict(cluster.out)
     for node, gpus in gone.items():
@@ -282,7 +283,7 @@ def _except(nodes: Iterable[int], off: set[int]) -> tuple[int, ...]:
 
 
 def read_job(path: Path, now_s: float) -> Job:
-    """Read a new job from a file; without a time of submission it is submitted now."""
+    """Read a new job from a file; the default time of submission is now."""
     fields: dict[str, Any] = read_part(path, dict)
     new = record_of({"submit_s": now_s} | fields, Job, label(path))
     if new.truth is not None:

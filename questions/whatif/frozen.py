@@ -1,4 +1,4 @@
-"""A policy that values every round on the scale of one, and what its prices foretell of others."""
+"""A policy that values all rounds on the scale of one, and bounds on others from its prices."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -30,12 +30,12 @@ from ronda.solvers.prices.dual import bound_at
 from ronda.solvers.rules import EXTRA, Rules, rules_of
 
 GAP = 1e-6
-"""Relative gap to which plans are proven: it is their differences that are asked for."""
+"""Relative gap to which plans are proven; it is small because their differences matter."""
 
 
 @dataclass(frozen=True)
 class Only:
-    """A job that may run on so many GPUs of one pool alone, and is worth `bonus` more there."""
+    """A job that may run only on `gpus` GPUs of one pool and is worth `bonus` more there."""
 
     job: str
     pool: int
@@ -43,7 +43,7 @@ class Only:
     bonus: float
 
     def rows(self, question: Question) -> tuple[Mask, Mask]:
-        """Return (K,) which rows are the job's, and which of them it may have."""
+        """Return which rows belong to the job, and which of them it may have, shape (K,)."""
         table = question.table
         own = np.array([state.job.id == self.job for state in table.jobs], dtype=bool)[table.job]
         return own, own & (table.pool == self.pool) & (table.gpus == self.gpus)
@@ -51,10 +51,10 @@ class Only:
 
 @dataclass(frozen=True)
 class Judged:
-    """A plan on the scale of the round as it is.
+    """A plan valued on the scale of the unchanged round.
 
-    ``worth`` is by job, ``lost`` what soft limits cost; ``bound`` what no plan of its round exceeds
-    by the prices of the round as it is.
+    ``worth`` is keyed by job, and ``lost`` is the cost of soft limits. By the prices of the
+    unchanged round, no plan of the same round is worth more than ``bound``.
     """
 
     round: Round
@@ -65,13 +65,13 @@ class Judged:
 
     @property
     def objective(self) -> float:
-        """What the plan is worth."""
+        """The worth of the plan."""
         return sum(self.worth.values()) - self.lost
 
 
 @dataclass
 class Frozen(TimelyPolicy):
-    """A policy with values on a scale, and a job that may have one size `only`, if any."""
+    """A policy with values on a fixed scale; `only` may restrict one job to one size."""
 
     name: str  # type: ignore[misc]
     capabilities: Capability  # type: ignore[misc]
@@ -83,11 +83,11 @@ class Frozen(TimelyPolicy):
 
     @property
     def extra(self) -> Rules:
-        """The rules that its plans keep."""
+        """The extra rules that its plans keep."""
         return rules_of(self.made)
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Decide a round."""
+        """Return the plan of a round by values on the scale."""
         asked = self.question(round, deadline, seed, initial)
         return self.made.decide(round, deadline=deadline, seed=seed, initial=initial, asked=asked)
 
@@ -98,7 +98,7 @@ class Frozen(TimelyPolicy):
         seed: int = 0,
         initial: Plan | None = None,
     ) -> Question:
-        """Build the options of a round and what they are worth on the scale."""
+        """Build the options of a round and their worth on the scale."""
         asked = self.made.question(round, deadline or Deadline(), seed, initial)
         values = frozen_values(_outlook(asked, self.scale), self.scale) + asked.added
         if self.only is not None:
@@ -107,14 +107,14 @@ class Frozen(TimelyPolicy):
         return msgspec.structs.replace(asked, values=values)
 
     def knowing(self, round: Round) -> "Frozen":
-        """Return the policy with jobs that the scale lacks, as they are worth in a round."""
+        """Return the policy with the round's missing jobs added to its scale, at their worth there."""
         asked = self.made.question(AsOne(round).round, Deadline(), 0)
         return replace(self, scale=with_newcomers(self.scale, _outlook(asked, self.scale)))
 
     def judged(self, round: Round, initial: Plan | None, base: Judged | None = None) -> Judged:
-        """Return the plan of a round; of a changed one, by the prices of that as it is, the `base`.
+        """Return the plan of a round, bounded for a changed round by the prices of the `base` plan.
 
-        Where the plan of that is still possible, and worth more than what was found, it stands.
+        The `base` plan replaces the new one if it is still possible and worth more.
         """
         plan = solve_valid(
             round, self, seed=self.seed, deadline=Deadline(self.limit_s), initial=initial
@@ -135,17 +135,17 @@ class Frozen(TimelyPolicy):
 def freeze(
     made: Policy, round: Round, seed: int, limit_s: float | None, initial: Plan | None
 ) -> Frozen:
-    """Return a policy that values any round as it values this one, with a limit for each plan.
+    """Return a policy that values any round on the scale of `round`, with a limit per plan.
 
     Raises
     ------
     InputError
-        If the policy does not choose by values, or these are no scale for other rounds.
+        If the policy does not choose by values, or its values are no scale for other rounds.
     """
     if not isinstance(made, Optimising) or Capability.ARRAYS in made.capabilities:
         expected = "a policy that chooses by values, such as prices, milp or genetic"
         raise InputError("--policy", made.name, expected)
-    if rules_of(made).seeing_racks:  # prices bound choices of options alone
+    if rules_of(made).seeing_racks:  # prices bound only choices of options
         raise InputError(f"{made.name}: {EXTRA}", "rules that see racks", "none for a what-if")
     made = replace(made, gap=min(made.gap, GAP))
     asked = made.question(AsOne(round).round, Deadline(), seed, initial)
@@ -162,7 +162,7 @@ def _outlook(asked: Question, scale: Scale) -> Outlook:
 def _judge(
     question: Question, shown: Plan, round: Round, plan: Plan, prices: Mapping[str, float]
 ) -> Judged:
-    """Judge a plan, and as it is shown to the question, which is about arrays as one job."""
+    """Return the judgement of a plan; `shown` is the same plan with each array as one job."""
     rows, own = rows_of(question.table, shown), question.table.own
     worth = {
         state.job.id: float(question.values[k]) if k >= 0 else 0.0
@@ -173,28 +173,28 @@ def _judge(
 
 
 class Priced(NamedTuple):
-    """Rows (n,) of a question's table as a problem, and (R,) prices of its resources."""
+    """A problem with the rows (n,) of a question's table, and the prices (R,) of its resources."""
 
     rows: Rows
     problem: Separable
     prices: Floats
 
     def bound(self) -> float:
-        """Return D(p), which no plan exceeds."""
+        """Return the dual bound D(p), which no plan exceeds."""
         return bound_at(self.problem, self.prices)
 
     def dearest(self, row: int) -> str:
-        """Return the resource for which a row of the table pays most, "" if it pays nothing."""
+        """Return the resource for which a row of the table pays most; "" if it pays nothing."""
         cost = self.prices[:, None] * self.problem.use.dense(np.flatnonzero(self.rows == row))
         at = int(np.argmax(cost)) if cost.size else 0
         return self.problem.names[at] if cost.size and cost[at, 0] > 0 else ""
 
 
 def priced(question: Question, prices: Mapping[str, float]) -> Priced:
-    """Return the problem of a question, with rows for the times that prices name.
+    """Return the problem of a question, with rows for the times that occur in prices.
 
-    At any prices D(p) bounds all plans (docs/prices.md): rows without a price, and prices without a
-    row (of racks, which are left aside), make the bound weaker, not wrong.
+    D(p) bounds all plans at any prices (docs/prices.md). Rows without a price and prices without a
+    row (of racks, which are ignored) make the bound weaker but not wrong.
     """
     case = make_case(question.round, question.table, question.values)
     times_s = times_of(prices, case.round.window_s)
@@ -206,7 +206,7 @@ def priced(question: Question, prices: Mapping[str, float]) -> Priced:
 
 
 def _still(base: Judged, round: Round) -> Plan:
-    """Return the plan of the round as it is in a changed one, where new nodes stay off."""
+    """Return the plan of the unchanged round for a changed round, where new nodes stay off."""
     known = {state.job.id for state in round.jobs}
     allocations = {job: a for job, a in base.plan.allocations.items() if job in known}
     nodes, more = (len(r.cluster.topology.node_gpus) for r in (base.round, round))

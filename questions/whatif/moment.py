@@ -1,4 +1,4 @@
-"""A round out of an instance: what the cluster looks like at some time of a run."""
+"""A round from an instance: the state of the cluster at some time of a run."""
 
 from contextlib import suppress
 from typing import NamedTuple
@@ -13,18 +13,18 @@ from ronda.solvers.contract import Capability, Policy
 
 
 class Moment(NamedTuple):
-    """A decision of a run: the round, and the plan before it."""
+    """A decision of a run: the round and the previous plan."""
 
     round: Round
     before: Plan | None
 
 
 class _ReachedError(Exception):
-    """The run has come to the time that is asked for."""
+    """The signal that a run has reached the requested time."""
 
 
 class _Watched:
-    """A policy whose rounds are seen."""
+    """A policy that records the last and the busiest round before it decides."""
 
     def __init__(self, policy: Policy) -> None:
         self.name: str = policy.name
@@ -37,7 +37,7 @@ class _Watched:
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
-        """Decide a round."""
+        """Record the round and return its plan."""
         self.last = Moment(round, initial)
         if self.busiest is None or len(round.jobs) > len(self.busiest.round.jobs):
             self.busiest = self.last
@@ -53,17 +53,17 @@ def moment(
     time_limit_s: float | None = 10.0,
     progress: Progress | None = None,
 ) -> Moment:
-    """Return the first decision of a run from a time on; None: the one with most live jobs.
+    """Return a run's first decision at or after `at_s`; by default the one with most live jobs.
 
     Raises
     ------
     InputError
-        If nothing is decided any more by then.
+        If the run makes no decision at or after `at_s`.
     """
     watched = _Watched(policy)
 
     def look(completed: int, jobs: int, now_s: float) -> None:
-        """Stop the run where it is asked for."""
+        """Stop the run at the requested time."""
         if progress is not None:
             progress(completed, jobs, now_s)
         if at_s is not None and now_s >= at_s:

@@ -1,4 +1,4 @@
-"""The answer to a what-if as a report: its changes, who gains and loses, the sizes of new jobs."""
+"""A report of a what-if: changes, jobs that gain and lose, and sizes of new jobs."""
 
 from collections.abc import Iterator
 
@@ -12,11 +12,11 @@ from ronda.questions.whatif.answer import Changed, WhatIf
 from ronda.questions.whatif.sizes import Size
 
 JOBS = 3
-"""Jobs that a table names of those that gain, and of those that lose."""
+"""Number of gaining jobs, and of losing jobs, that a table names."""
 
 
 def whatif_report(source: str, round: Round, found: WhatIf) -> Report:
-    """Return the effects of changes on the plan of a round, and warnings for impossible changes."""
+    """Return a report of the effects of changes, with warnings for impossible changes."""
     pools = round.cluster.topology.pools
     fields = {
         "round": round.name,
@@ -63,7 +63,7 @@ def _on(pools: tuple[Pool, ...], allocation: Allocation | None) -> str:
 
 
 def _changes(source: str, round: Round, found: WhatIf) -> Table:
-    def signed(value: float) -> str:  # what rounding leaves of none is 0
+    def signed(value: float) -> str:  # rounding errors count as 0
         return f"{value:+.4g}" if abs(value) > 1e-9 * abs(found.objective) else "0"
 
     rows = [{"": "as it is", "objective": f"{found.objective:.6g}", "found": "", "foretold": ""}]
@@ -89,7 +89,7 @@ def _used(plan: Plan) -> dict[str, str]:
 
 
 def _shifts(pools: tuple[Pool, ...], outcomes: tuple[Changed, ...]) -> Iterator[Table]:
-    """Yield the jobs that gain and lose most by each change, and how many others do, if any."""
+    """Yield tables of the jobs that gain and lose most by each change, and the number of others."""
     rows = []
     for outcome in outcomes:
         gain = [shift for shift in outcome.shifts if shift.gain > 0]

@@ -1,4 +1,4 @@
-"""A new job at each of its sizes: would it start, where, at whose cost, and what forbids it."""
+"""A new job at each of its sizes: whether and where it starts, its cost to others, and limits."""
 
 from collections.abc import Callable
 from dataclasses import replace as with_fields
@@ -18,28 +18,28 @@ from ronda.solvers.as_one import AsOne
 
 
 class Size(Record, frozen=True, kw_only=True):
-    """A new job on so many GPUs of a pool.
+    """The outcome for a new job on a given number of GPUs of a pool.
 
     Attributes
     ----------
     pool, gpus
-        Where, and how many.
+        Pool and number of GPUs.
     worth
-        What it is worth there, in units of the objective: of clocks and batches that which is best
-        with all others' in view; the best alone, if it cannot run there.
+        Worth of the job there in units of the objective, with the clock and batch that are best for
+        all jobs together. If the job cannot run there, it is the worth of its own best option.
     cost
-        What all others lose if it runs there; None: it cannot.
+        Total loss of the other jobs if it runs there; None if it cannot run there.
     starts
-        Whether the best plan with that size, or without the job, has it.
+        Whether running the job at that size is better than leaving it out.
     allocation
-        What it runs on if others make room; None: it cannot.
+        Allocation of the job if others make room; None if it cannot run there.
     losers
-        By job, what those lose who lose, most first.
+        Losses of the jobs that lose, keyed by job, largest first.
     row
-        The row of the model that forbids it or, if it is worth less than it costs, the one in which
-        it takes most of what is dear; "" if it starts.
+        Row of the model that forbids the size or, if the size is worth less than it costs, the row
+        on which it spends most; "" if the job starts.
     why
-        The same in words.
+        The same reason in words.
     """
 
     pool: str
@@ -60,10 +60,11 @@ def sizes_of(
     base: Judged,
     told: Callable[[float, str], None] = lambda share, what: None,
 ) -> tuple[Size, ...]:
-    """Return all sizes of a job that is new in a round, at the end where it has none.
+    """Return all sizes of a new job in a round, followed by the pools where it has no size.
 
-    Each is tried in a plan in which it is worth more than all the rest: it runs there if it can,
-    and what others have less than in the plan of the round as it is (`base`) is what it costs.
+    Each size is tried in a plan in which the job is worth more than all other jobs, so it runs if
+    it can. Its cost is what the other jobs lose compared with the plan of the unchanged round
+    (`base`).
     """
     question = made.question(AsOne(round).round)
     table, dear = question.table, priced(question, base.plan.prices)
@@ -86,7 +87,7 @@ def sizes_of(
 
 
 def _judged(size: Size, job: str, base: Judged, forced: Judged, dearest: str) -> Size:
-    """Return a size with what came out where it was worth more than all the rest."""
+    """Return a size with the outcome of the plan in which it was worth more than all other jobs."""
     allocation = forced.plan.allocations.get(job)
     if allocation is None:
         row, why = _forbids(forced, job, size)
@@ -109,7 +110,7 @@ def _judged(size: Size, job: str, base: Judged, forced: Judged, dearest: str) ->
 
 
 def _forbids(forced: Judged, job: str, size: Size) -> tuple[str, str]:
-    """Return the row that leaves a job no room whatever others do, and why in words."""
+    """Return the row that leaves a job no room whatever other jobs do, and the reason in words."""
     known = forced.plan.details.unplaced.get(job)
     if known is not None:
         return "nodes", known
@@ -129,7 +130,7 @@ def _forbids(forced: Judged, job: str, size: Size) -> tuple[str, str]:
 
 
 def _nowhere(round: Round, job: Job, pools: set[int]) -> list[Size]:
-    """Return the pools of a job's partition in which it has no size, and what forbids them."""
+    """Return the pools of a job's partition in which it has no size, with the reasons."""
     least, found = job.min_gpus or job.gpus, []
     throughput = round.profiles[job.profile].throughput
     for k, pool in enumerate(round.cluster.topology.pools):
