@@ -107,7 +107,7 @@ class Frozen(TimelyPolicy):
         return msgspec.structs.replace(asked, values=values)
 
     def knowing(self, round: Round) -> "Frozen":
-        """Return the policy with the round's missing jobs added to its scale, at their worth there."""
+        """Return the policy with the round's new jobs added to its scale, at their worth there."""
         asked = self.made.question(AsOne(round).round, Deadline(), 0)
         return replace(self, scale=with_newcomers(self.scale, _outlook(asked, self.scale)))
 
