@@ -42,10 +42,10 @@ from ronda.instances.round import Round
 from ronda.instances.schedule import Forecast
 
 REMEMBERED = 500
-"""The number of an application's last complete jobs that are remembered."""
+"""The number of recent complete jobs that are remembered for each application."""
 
 REPORTED = 100_000
-"""The number of last forecasts that are kept for a report."""
+"""The number of recent forecasts that are kept for a report."""
 
 NEWS = 0.01
 """The relative error of a step time above which a model is fitted again."""
@@ -128,7 +128,7 @@ class Beliefs:
         self.forecasts: deque[Forecast] = deque(maxlen=REPORTED)
 
     def save(self) -> SavedBeliefs:
-        """Return what was learnt, except by a predictor."""
+        """Return the learnt beliefs, without those of a predictor."""
         return SavedBeliefs(
             complete={name: list(known) for name, known in self._complete.items()},
             measured=[(where, list(m.ways.items())) for where, m in self._measured.items()],

@@ -25,7 +25,7 @@ from ronda.solvers.registry import policy
 WORD = "the name of one, which another process can make"
 
 STARTS_S = 60.0
-"""The most seconds for the start of a process."""
+"""The time limit for the start of a process, in seconds."""
 
 
 class Asked(msgspec.Struct):

@@ -75,7 +75,7 @@ class TrueRates:
     ) -> Stages:
         """Return the rates of `job` on an allocation, over the stages of its noise curve.
 
-        The job is faster by `factor` than its profile says.
+        The job runs at `factor` times the speed of its profile.
         """
         option, way = allocation.option, self._way(allocation)
         array = (option.mode, option.width)
@@ -131,7 +131,7 @@ class Base(NamedTuple):
 
 @dataclass(slots=True)
 class LiveJob:
-    """A live job.
+    """A job from its submission to its end.
 
     The job has done `done` by `since_s`. That is the last time at which its allocation began to
     progress, it was measured, or its speed changed.

@@ -1,4 +1,4 @@
-"""Live jobs: the waiting and the running ones in the order of submission, and their ends."""
+"""The queue of live jobs, waiting and running, in the order of submission, and their ends."""
 
 import heapq
 from itertools import count

@@ -151,7 +151,7 @@ class Contract:
                 assert len(set(kept)) == 1, f"round {name!r}: array {array!r}: a part goes on"
 
     def nothing_is_stopped_in_vain(self) -> None:
-        """Check that each stopped job gives up something that the plan uses."""
+        """Check that the plan uses a part of what each stopped job gave up."""
         for name, round_ in rounds().items():
             found = stopped_in_vain(round_, self.plan(name))
             assert not found, f"round {name!r}: {found[0]} stops, and could go on where it is"

@@ -8,8 +8,8 @@ OR Letters 41, 2013) is::
     gap = 0 if r = v = 0;  1 if there is no plan yet, or r v < 0;  |r - v| / max(|r|, |v|) else
 
 The gap is a step function of time that starts at 1. Its integral up to the time limit is the
-*primal integral*: the search costs as much as that many seconds at a gap of 100 %. Less is better;
-a quick, bad decision can score like a late, good one.
+*primal integral*, in equivalent seconds at a gap of 100 %. Less is better; a quick, bad decision
+can score like a late, good one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -149,10 +149,10 @@ def traces_of(
 
 
 def trace_of(result: Result, value: float, *, own: bool) -> Trace:
-    """Return the trace of one run; with `own`, the run aimed at the common objective.
+    """Return the trace of one run; `own` says whether the run aimed at the common objective.
 
-    Incumbents count only with `own`. Each time between the end of building and the end of the
-    search is converted to evaluations in proportion. Incumbents are valued before they are placed
+    Incumbents count only with `own`. Their times between the end of building and the end of the
+    search are converted to evaluations in proportion. Incumbents are valued before they are placed
     on nodes, so none counts for more than `value`, the value of the returned plan.
     """
     told = result.metrics

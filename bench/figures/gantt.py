@@ -18,7 +18,7 @@ SIZES = (
 """Colours of jobs by size, from the smallest to the largest (viridis)."""
 
 ROW = 0.92
-"""The height of a GPU's bar relative to the row spacing; the gaps add up between nodes."""
+"""The height of a GPU's row as a share of its space; the rest of the space separates nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def away(instance: Instance, schedule: Schedule) -> Marks:
 
 
 def bases(instance: Instance) -> list[int]:
-    """Return the number of GPUs in front of each node, followed by the total."""
+    """Return the number of GPUs on the nodes before each node, followed by the total."""
     return [0, *np.cumsum(instance.cluster.topology.node_gpus).tolist()]
 
 
@@ -137,7 +137,7 @@ def _boxes(
     *,
     hatch: bool = False,
 ) -> Marks:
-    """Return boxes; each has a start, an end, the number of GPUs in front of it, and a height."""
+    """Return boxes; each has a start, an end, a number of GPUs above it, and a height in GPUs."""
     start, end, low, high = np.array([*corners]).reshape(-1, 4).T
     return Marks("boxes", start, low, name, colour, end, low + high, hatch=hatch)
 

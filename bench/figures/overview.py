@@ -16,10 +16,10 @@ def overview(results: Sequence[Result], labels: Sequence[str] = ()) -> Chart:
 
     A small marker is a policy on a workload (an instance with its changes): the mean over its runs,
     with the same interval as in tables. A large marker is the policy's geometric mean over the
-    workloads that all policies completed without fault, with an interval over instances; each
+    workloads that all policies completed without a fault, with an interval over instances; each
     instance counts once. Policies with a failed or invalid run have no large marker. If one of
-    these workloads has no bound, every policy is compared with the best policy on each workload.
-    `labels` fix the colours.
+    these workloads has no bound, the best policy on each workload replaces the bound. `labels` fix
+    the colours.
     """
     groups: dict[str, dict[str, list[Result]]] = {}
     for run in results:

@@ -1,4 +1,4 @@
-"""Mean ranks of policies over instances, and which policies cannot be told apart."""
+"""Mean ranks of policies over instances, and groups of policies that cannot be told apart."""
 
 from collections.abc import Sequence
 

@@ -1,9 +1,9 @@
 """The clairvoyant frontier: a mean JCT that no schedule with a given energy can beat.
 
-A schedule uses E joules. The energy of the cheapest idling until the earliest possible end cannot
-serve jobs. The bounds of `ronda.formulations.bounds.clairvoyant` for a budget of the remainder, all
-of it available from the start, therefore hold for the schedule. The bounds of a sweep's loosest
-budget hold for every run of the sweep.
+The E joules of a schedule include the energy of the cheapest idling until the earliest possible
+end, which cannot serve jobs. The bounds of `ronda.formulations.bounds.clairvoyant` for a budget of
+the remaining joules, all available from the start, therefore hold for the schedule. The bounds of a
+sweep's loosest budget hold for every run of the sweep.
 """
 
 from collections.abc import Callable

@@ -88,7 +88,7 @@ def frontiers(
 ) -> list[Frontier]:
     """Return the frontier of each instance from a folder of runs; the folder also keeps the bounds.
 
-    `there` are all runs in the folder. Only those that belong to the runs `asked` for count.
+    `there` are all runs in the folder; only those count that belong to the runs in `asked`.
     """
     made = []
     for name, instance in instances.items():

@@ -1,4 +1,4 @@
-"""The page: it fills the template with a folder's contents and all libraries."""
+"""The report page: a template filled with the contents of a folder and the page's libraries."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence

@@ -103,8 +103,8 @@ def contents(found: Reported) -> str:
 def summary(found: Reported) -> list[str]:
     """Return the findings: each workload's best policy, how certain that is, and who knows sizes.
 
-    The ranking has only policies whose runs ended well on all of a workload's instances and gave up
-    no job. The user's own policies are named whatever their rank.
+    The ranking has only policies whose runs all ended well and gave up no job, on every instance of
+    the workload. The user's own policies are named whatever their rank.
     """
     made = []
     for name, every in found.workloads.items():

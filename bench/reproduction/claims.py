@@ -20,7 +20,7 @@ Sure = Literal["abstract", "poster", "artifact", "second-hand", "unconfirmed"]
 
 
 class ClaimVerdict(StrEnum):
-    """Whether a measured figure meets a claim."""
+    """The verdict on whether a measured figure meets a claim."""
 
     MET = "met"
     MISSED = "missed"
@@ -64,11 +64,11 @@ class Figure(Record, frozen=True, kw_only=True):
 class Claim(Record, frozen=True, kw_only=True):
     """A published figure, and the way to measure ours.
 
-    The runs of `ours` are the cells of a `suite` with these values of its axes; the comparator's
-    runs have the values of `against` instead. `shows` is our figure itself (``value``), the factor
-    by which ours is smaller than the comparator's (``times``), or the share by which it is smaller
-    (``cut``). Among the figures for `each` value of further axes, the greatest counts. Without a
-    suite, a `command` prints the figure as JSON.
+    The runs of `ours` are the cells of a `suite` with the given values of its axes; the
+    comparator's runs have the values of `against` instead. `shows` is our figure itself
+    (``value``), the factor by which ours is smaller than the comparator's (``times``), or the share
+    by which it is smaller (``cut``). `each` names further axes; the greatest figure over their
+    values counts. Without a suite, a `command` prints the figure as JSON.
     """
 
     name: Name

@@ -64,7 +64,7 @@ class Layout:
 
 
 class Comparison:
-    """The execution of those cases of a comparison that have no final result yet.
+    """The execution of the cases of a comparison that have no final result yet.
 
     `folder` exists. `processes` runs proceed in parallel, or as many as the Dask cluster behind
     `client` has threads. `watch` is never called from two threads at the same time. The `answer` of

@@ -42,7 +42,7 @@ this machine; this process asks ten times in between."""
 
 
 class ClusterError(RondaError):
-    """The cluster can no longer be used."""
+    """An error for a cluster that can no longer be used."""
 
     exit_code = 2
 

@@ -100,7 +100,7 @@ def resized(instance: Instance, sigma: float, seed: int) -> Instance:
 
 
 def restarting(instance: Instance, restart_s: float) -> Instance:
-    """Return the instance with the given restart cost for all jobs and the usual start cost."""
+    """Return the instance with the given restart cost and its own start cost for all jobs."""
     costs = Costs(start_s=instance.costs.start_s, restart_s=restart_s)
     return replace(
         instance, costs=costs, jobs=tuple(replace(job, costs=None) for job in instance.jobs)

@@ -1,6 +1,6 @@
 """Instances that a suite makes, with ronda's generators or a function in a file next to the suite.
 
-Both take the parameters of their table by name, and the seed if they have such a parameter.
+A generator and a function take their table's parameters by name, and the seed if they have one.
 """
 
 import inspect

@@ -119,7 +119,7 @@ class Arranged:
         return f"{line.at[-1]} ({said})" if said else line.at[-1]
 
     def _across(self, line: TableRow) -> Numbered:
-        """Return a cell of the axis across: the first column's value, and others in brackets."""
+        """Return a cell of the axis `across`: the first column's value, and others in brackets."""
         first, *more = (shown.cell(line.value(shown)) for shown in self.inside)
         told = ", ".join(filter(None, [*more, line.note]))
         at = f"{self.axis}={line.at[-1]}: "

@@ -1,4 +1,4 @@
-"""Loading of the document that an argument names, and writing of a command's document."""
+"""Functions that load the document named by an argument, and write a command's document."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar

@@ -23,7 +23,7 @@ def command(
 ) -> int:
     """Say which named constraints of a ROUND conflict, or that a plan exists.
 
-    The exit code is 1 if no plan can keep all limits, and 3 if the time is too short to know.
+    The exit code is 1 if no plan can keep all limits, and 3 if the search runs out of time.
     """
     deadline = Deadline(time_limit, started=entered)
     round_ = load_round(source)

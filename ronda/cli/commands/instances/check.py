@@ -1,4 +1,4 @@
-"""``ronda instances check``: a check of a file, or of whether an answer keeps every rule."""
+"""``ronda instances check``: a check of a file, or of an answer against every rule."""
 
 import click
 
