@@ -1,15 +1,15 @@
-"""Which idle nodes stay awake for jobs to come: the ski-rental rule on waking.
+"""The choice of idle nodes that stay awake for future jobs, by the ski-rental rule.
 
-Idling costs power by the second, sleeping costs a wake-up later (rent or buy: Karlin, Manasse,
-Rudolph and Sleator, *Competitive snoopy caching*, Algorithmica 1988). A node that idles until
-idling has cost as much as the wake-up, and sleeps then, never costs more than twice what one with
-foresight does. The price of a wake-up is what the node draws for the w seconds in which it cannot
-run jobs. With `saved` the watts that it saves asleep, the break-even time is
-``T = w (awake + wake) / saved``.
+An idle node costs power every second, and a sleeping node costs a wake-up later (rent or buy:
+Karlin, Manasse, Rudolph and Sleator, *Competitive snoopy caching*, Algorithmica 1988). If a node
+idles until this has cost as much as the wake-up, and goes to sleep at that time, it never costs
+more than twice as much as with foresight. The price of a wake-up is the energy that the node draws
+in the w seconds in which it cannot run jobs. If a sleeping node saves `saved` watts, the break-even
+time is ``T = w (awake + wake) / saved``.
 
-A policy that puts a price on watts may have more nodes awake than pay for themselves: for these the
-same time runs from when they came to be too many (`standing`). Until then their power is spent
-anyway, and jobs may use them for what their GPUs draw besides.
+A policy that puts a price on watts may keep more nodes awake than pay for themselves. For these the
+same time runs from the moment when they became too many (`standing`). Until it ends, their power is
+spent in any case, and jobs may use them for only the extra power of their GPUs.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -36,7 +36,7 @@ from ronda.instances.round import Round
 
 
 class IdleNodes(PlanMemory, frozen=True):
-    """Since when nodes that are awake have had no job, in seconds."""
+    """The times in seconds since which awake nodes have had no job."""
 
     key: ClassVar[str] = "idle_nodes"
 
@@ -44,7 +44,7 @@ class IdleNodes(PlanMemory, frozen=True):
 
 
 class SurplusNodes(PlanMemory, frozen=True):
-    """Since when nodes are awake that do not pay for themselves, in seconds by pool."""
+    """The times in seconds since which awake nodes have not paid for themselves, per pool."""
 
     key: ClassVar[str] = "surplus_nodes"
 
@@ -52,7 +52,7 @@ class SurplusNodes(PlanMemory, frozen=True):
 
 
 def break_even_s(round: Round) -> Floats:
-    """Return (N,) for how long each node idles before it sleeps."""
+    """Return the seconds for which each node idles before it sleeps, shape (N,)."""
     t = round.cluster.topology
     saved_w = t.awake_w - t.sleep_w
     cost_j = t.wake_s * (t.awake_w + t.wake_w)
@@ -61,10 +61,11 @@ def break_even_s(round: Round) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How many nodes of each pool are awake under a plan, more than pay for themselves.
+    """The awake nodes of each pool under a plan, of which some may not pay for themselves.
 
-    ``awake`` (P,) counts those that do as well; ``since`` says, by pool, since when the others do
-    not, and ``left_s`` for how much longer the last of them stands by: 0 if there is none.
+    ``awake`` (P,) counts all awake nodes. ``since`` maps each pool to the times since which nodes
+    have not paid for themselves, and ``left_s`` is the time for which the last of these nodes still
+    stands by, 0 if there is none.
     """
 
     awake: tuple[int, ...]
@@ -73,10 +74,10 @@ class Standing:
 
 
 def standing(round: Round, needed: Sequence[int], initial: Plan | None) -> Standing:
-    """Return how many nodes stay awake if `needed` (P,) pay for themselves.
+    """Return the nodes that stay awake if `needed` (P,) of them pay for themselves.
 
-    Of the nodes that are awake now the others stand by for the least break-even time of their pool
-    from when they came to be too many. Those that came last are needed again first.
+    The other nodes that are awake now stand by for the least break-even time of their pool, which
+    starts when they became too many. The nodes that became too many last are needed again first.
     """
     t, now_s = round.cluster.topology, round.now_s
     there = t.node_gpus > 0
@@ -104,11 +105,11 @@ def stand_by(
     idle_since: Mapping[int, float],
     limit_s: Floats,
 ) -> tuple[int, ...] | None:
-    """Return the nodes that sleep if some that no job uses stay, or become, awake.
+    """Return the nodes that sleep while some unused nodes stay awake or wake.
 
-    First nodes wake until `needed` (P,) of each pool are awake; then those stay awake that have
-    idled (`idle_since`) for less than their limit (N,), most recently used first; all only as far
-    as the watts of the round, and of racks, go.
+    First nodes wake until `needed` (P,) of each pool are awake. After that, nodes stay awake that
+    have idled (`idle_since`) for less than their limit in `limit_s` (N,), most recently used first.
+    Both happen only as far as the watts of the round and of racks allow.
     """
     if not plan.asleep:
         return plan.asleep
@@ -121,7 +122,7 @@ def stand_by(
     missing = needed - np.bincount(t.node_pool[awake], minlength=len(t.pools))
 
     def take(node: int) -> bool:
-        """Let a node be awake if there is power for it."""
+        """Wake a node, or keep it awake, if there is power for it."""
         nonlocal spare_w
         wake_w = float(waking_w[node]) * (node in now)
         more_w = float(awake_w[node]) + (wake_w - float(t.sleep_w[node]))
@@ -145,7 +146,7 @@ def stand_by(
 
 
 def _racks(round: Round, plan: Plan) -> RackPower | None:
-    """Return what racks with a power cap have left under a plan; None without caps."""
+    """Return the power that a plan leaves of the caps of racks, or None without caps."""
     if not capped(round.cluster):
         return None
     racks = RackPower(round, plan.asleep or ())
@@ -157,7 +158,7 @@ def _racks(round: Round, plan: Plan) -> RackPower | None:
 
 
 def spare_of(round: Round, plan: Plan) -> float:
-    """Return the watts that a plan leaves of the round's limits; infinite without limits."""
+    """Return the watts that a plan leaves of the round's limits, infinite without limits."""
     held = held_under(round, plan)
     wake_w, wake_s = wakes(round, plan.asleep)
     watts = np.append(held.watts, wake_w)
@@ -166,10 +167,10 @@ def spare_of(round: Round, plan: Plan) -> float:
 
 
 def rest(round: Round, plan: Plan, initial: Plan | None) -> Plan:
-    """Return the plan with the nodes asleep that no job uses, but those that idle for not long yet.
+    """Return the plan with unused nodes asleep, except for nodes that became idle recently.
 
-    Nodes sleep only where power or energy is limited, and sleeping saves some; they wake wherever
-    a job is placed on them.
+    Nodes sleep only where power or energy is limited and sleep saves some. They wake if the plan
+    places a job on them.
     """
     if not may_sleep(round):
         return woken(round, plan)
@@ -183,7 +184,7 @@ def rest(round: Round, plan: Plan, initial: Plan | None) -> Plan:
 
 
 def woken(round: Round, plan: Plan) -> Plan:
-    """Return the plan with the nodes awake that sleep now, and have a job under it."""
+    """Return the plan with its used nodes awake, including nodes that sleep now."""
     used = used_nodes(plan.allocations.values()).intersection(round.asleep)
     if not used:
         return plan
@@ -200,7 +201,7 @@ def unused(round: Round, plan: Plan) -> tuple[int, ...]:
 
 
 def used_by_pool(round: Round, used: Collection[int]) -> list[tuple[int, int, str]]:
-    """Return, for each pool, how many nodes have a job, how many there are, and its name."""
+    """Return the number of nodes with jobs, the number of nodes and the name of each pool."""
     topology = round.cluster.topology
     there = topology.node_gpus > 0
     pools = len(topology.pools)
@@ -211,9 +212,9 @@ def used_by_pool(round: Round, used: Collection[int]) -> list[tuple[int, int, st
 
 
 def with_awake(round: Round, plan: Plan, awake: Sequence[int]) -> Plan:
-    """Return the plan with `awake` nodes of each pool awake, those with jobs and others.
+    """Return the plan with `awake` nodes of each pool awake, including nodes with jobs.
 
-    Of the others those that are awake now stay so first. Power limits are held.
+    Nodes without jobs that are awake now stay awake before others wake. Power limits are kept.
     """
     resting = replace(plan, asleep=unused(round, plan))
     never = np.zeros(len(round.cluster.topology.node_gpus))

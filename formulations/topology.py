@@ -1,7 +1,7 @@
-"""The cluster as a tree: nodes in racks, racks in what holds them, all below one root.
+"""The tree of a cluster, with nodes in racks, racks in other racks or rows, and one root.
 
-What each node has and draws, and its rack, stands as arrays in `ronda.instances.cluster.Topology`.
-The tree is a networkx graph, made by the first question about what lies above or below.
+`ronda.instances.cluster.Topology` has arrays of the GPUs, power and rack of each node. The tree is
+a networkx graph, made at the first question about the places above or below another one.
 """
 
 from collections import Counter, defaultdict
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     import networkx as nx
 
 Place = tuple[str, str | int]
-"""A vertex of the tree: its kind ("cluster", "rack", "node"), and a rack's name or node's index."""
+"""A vertex of the tree, as its kind ("cluster", "rack", "node") and a rack's name or node index."""
 
 ROOT: Place = ("cluster", "")
 
 FEW = 6
-"""Racks below one place that an outline names one by one even if they are equal."""
+"""The most equal racks below one place that an outline shows one by one."""
 
 
 @per_record(maxsize=8)
 def cluster_tree(cluster: Cluster) -> "nx.DiGraph[Place]":
-    """Return the tree, its edges from the root to the nodes; do not change it.
+    """Return the tree, with edges from the root to the nodes; callers must not change it.
 
-    Racks have the attribute `cap_w` (watts or None), nodes `pool` (index) and `gpus`. Nodes outside
-    any rack share the rack "".
+    Racks have the attribute `cap_w` (watts or None). Nodes have the attributes `pool` (index) and
+    `gpus`. Nodes outside any rack share the rack "".
     """
     import networkx as nx
 
@@ -51,9 +51,9 @@ def cluster_tree(cluster: Cluster) -> "nx.DiGraph[Place]":
 
 @per_record(maxsize=8)
 def racks_above(cluster: Cluster) -> dict[str, tuple[str, ...]]:
-    """Return by rack its own name and those of all racks that hold it, from the inside out.
+    """Return for each rack its name and the names of all racks that hold it, from the inside out.
 
-    Decisions ask this: networkx, which takes half a second to load, is not needed to walk up.
+    Decisions call this function, so it does without networkx, which takes half a second to load.
     """
     parents: dict[str | None, str | None] = {rack.name: rack.parent for rack in cluster.racks}
     found = {}
@@ -67,7 +67,7 @@ def racks_above(cluster: Cluster) -> dict[str, tuple[str, ...]]:
 
 
 def outline(cluster: Cluster, name: str) -> "nx.DiGraph[int]":
-    """Return the tree for people: equal nodes, and many equal racks, are one vertex with a count.
+    """Return a readable tree, in which equal nodes and many equal racks are one counted vertex.
 
     Vertices are numbered from the root, 0, and have the attributes `kind` and `label`.
     """
@@ -89,7 +89,7 @@ def outline(cluster: Cluster, name: str) -> "nx.DiGraph[int]":
 
 
 def _equal_parts(tree: "nx.DiGraph[Place]", place: Place) -> list[list[Place]]:
-    """Return what is directly below a place, equal parts together; a lone unnamed rack is none."""
+    """Return the parts directly below a place, grouped if equal; skip a lone unnamed rack."""
     below = list(tree.successors(place))
     if below == [("rack", "")]:
         return _equal_parts(tree, below[0])
@@ -109,7 +109,7 @@ def _shape(tree: "nx.DiGraph[Place]", place: Place) -> Hashable:
 
 
 def _label(cluster: Cluster, places: list[Place], name: str) -> str:
-    """Return what equal places are, in words."""
+    """Return a text that describes equal places."""
     import networkx as nx
 
     tree, pools = cluster_tree(cluster), cluster.topology.pools

@@ -1,25 +1,26 @@
-"""What nodes draw without jobs, what a job adds, and what cap and budget leave for jobs.
+"""The power of nodes without jobs, the power that a job adds, and the power left by cap and budget.
 
-Equal nodes make a `NodeClass`. What racks' caps leave while jobs are placed is in
-`ronda.formulations.placement.rack_power`.
+Equal nodes form a `NodeClass`. `ronda.formulations.placement.rack_power` computes the power that
+the caps of racks leave during placement.
 
-**The energy ahead** is what a budget bears over time, and what each option takes of its window. By
-t seconds from now the cluster may use ``L(t) = B + (E - B) t / W`` joules within the window of W
-seconds and ``B + sustained t`` after it, with B what is banked (`ronda.instances.round`). What
-draws w watts more for d more seconds uses ``w min(t, d)`` of them by t: a job besides its idle
-GPUs, but not in its pauses, and a node that wakes. A plan must keep ``base t + Σ_k w_k min(t, d_k)
-<= L(t)`` at every t of the window (`left_w`, `overspent_s`); at one t it is a row of the allocation
-model (`ronda.formulations.allocation.rows.energy`).
+**Energy over time.** By t seconds from now, the cluster may use ``L(t) = B + (E - B) t / W`` joules
+within the window of W seconds, and ``B + sustained t`` after it, where B is the banked energy
+(`ronda.instances.round`). A load that draws w more watts for d more seconds uses ``w min(t, d)`` of
+them by t. Such loads are jobs, beyond their idle GPUs and outside pauses, and nodes that wake. A
+plan must keep ``base t + Σ_k w_k min(t, d_k) <= L(t)`` at every t of the window (`left_w`,
+`overspent_s`); at one t, this is a row of the allocation model
+(`ronda.formulations.allocation.rows.energy`).
 
-Policies that fill up a round job by job charge each its **share** of the window once. With ``M(t) =
-L(t) - (base + h) t`` for what draws h watts on for the whole window, ::
+**Shares.** Policies that fill up a round job by job charge each job a single share of the window.
+With ``M(t) = L(t) - (base + h) t`` for loads that draw h watts for the whole window, ::
 
     Σ_k w_k share_k <= E / W - base,   share_k = d/W max(1, M(W) / M(d)),   d = min(W, d_k)
 
-is enough, since ``min(t, d) / M(t)`` is greatest at d or W. It is exact for jobs of one length
-and what draws h, and for all jobs where all of E may be used at once: an option is then charged
-``w min(W, d)`` joules. As h counts what runs now for longer than the window, and its nodes: should
-a plan stop that, `left_w` shows whether the jobs in its place draw too much too soon. Ours.
+is enough, since ``min(t, d) / M(t)`` is greatest at d or W. This rule is our own. It is exact for
+jobs of one length together with the loads h, and for all jobs where all of E may be used at once:
+in that case an option is charged ``w min(W, d)`` joules. h counts the jobs that run for longer than
+the window, and their nodes. If a plan stops such jobs, `left_w` shows whether the jobs in their
+place draw too much too soon.
 """
 
 from collections import Counter
@@ -37,14 +38,15 @@ from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING
 
 TOLERANCE = 2e-7
-"""Share of a limit by which rounding may exceed it: more than what solvers take for that, less than
-what the checker forgives."""
+"""The share of a limit by which rounding may exceed it, more than the tolerance of solvers and less
+than that of the checker."""
 
 
 def node_w(topology: Topology, asleep: Iterable[int] = (), woken: Iterable[int] = ()) -> Floats:
-    """Return (N,) the watts of each node without jobs: awake with all GPUs idle, if in no list.
+    """Return the watts of each node without jobs, shape (N,).
 
-    `asleep` nodes sleep; `woken` ones draw what waking takes besides.
+    `asleep` nodes sleep, `woken` nodes also draw the power of waking, and other nodes are awake
+    with all GPUs idle.
     """
     watts, asleep, woken = topology.awake_w.copy(), list(asleep), list(woken)
     watts[woken] += topology.waking_w[woken]
@@ -55,16 +57,16 @@ def node_w(topology: Topology, asleep: Iterable[int] = (), woken: Iterable[int] 
 def idle_w(round: Round, asleep: tuple[int, ...] | None) -> float:
     """Return the watts of the cluster without any progressing job, once woken nodes are awake.
 
-    `asleep` are the nodes that sleep under the plan; None: those that sleep now.
+    `asleep` are the nodes that sleep under the plan; None stands for the nodes that sleep now.
     """
     sleeping = round.asleep if asleep is None else asleep
     return float(node_w(round.cluster.topology, sleeping).sum())
 
 
 def wakes(round: Round, asleep: tuple[int, ...] | None) -> tuple[Floats, Floats]:
-    """Return the watts that waking takes besides, and for how many seconds, of each woken node.
+    """Return the extra watts of waking, and the seconds for which each woken node draws them.
 
-    `asleep` as for `idle_w`.
+    `asleep` is as in `idle_w`.
     """
     topology = round.cluster.topology
     woken = sorted(set(round.asleep).difference(round.asleep if asleep is None else asleep))
@@ -82,7 +84,7 @@ def drawn_w(
 ) -> float:
     """Return the watts of the cluster with its jobs, once every pause and wake-up is over.
 
-    `asleep` as for `idle_w`.
+    `asleep` is as in `idle_w`.
     """
     return idle_w(round, asleep) + sum(extra_w(round, a.option) for a in allocations.values())
 
@@ -94,15 +96,15 @@ def extra_gpu_w(round: Round, option: Option) -> float:
 
 
 def least_node_w(topology: Topology) -> Floats:
-    """Return (N,) the watts of each node without jobs, awake or asleep, whichever is less."""
+    """Return the watts of each node without jobs, awake or asleep, whichever is less, (N,)."""
     return np.minimum(topology.awake_w, topology.sleep_w)
 
 
 def least_held_w(topology: Topology) -> Floats:
     """Return the least watts that a held GPU of each pool adds to `least_node_w`, shape (P,).
 
-    A node awake with u of its n GPUs held draws ``awake - least >= (awake - least) u / n`` more
-    than its least, as u <= n.
+    An awake node with u of its n GPUs held draws ``awake - least >= (awake - least) u / n`` watts
+    more than its least power, as u <= n.
     """
     held = np.full(len(topology.pools), np.inf)
     up = topology.node_gpus > 0
@@ -113,13 +115,13 @@ def least_held_w(topology: Topology) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class NodeClass:
-    """Nodes that no constraint of the allocation model can tell apart.
+    """A class of nodes that no constraint of the allocation model can tell apart.
 
-    The ``name`` is that of the pool, with a number if the pool has several classes; ``rack`` is an
+    The ``name`` is that of the pool, with a number if the pool has several classes. ``rack`` is an
     index into ``topology.racks`` if a power cap limits the rack, else -1. ``awake_w`` and
-    ``sleep_w`` are of one node, awake with all GPUs idle, or asleep. One that sleeps now draws
-    ``wake_w`` besides for ``wake_s`` seconds if it is woken. ``still_w`` is what one that is still
-    waking draws besides, which has been taken off all limits but the caps of racks.
+    ``sleep_w`` are the watts of one node awake with all GPUs idle, and asleep. A node that sleeps
+    now draws ``wake_w`` more watts for ``wake_s`` seconds if it is woken. A node that is already
+    waking draws ``still_w`` more watts, which all limits but the caps of racks already exclude.
     """
 
     name: str
@@ -135,16 +137,16 @@ class NodeClass:
 
     @property
     def more_w(self) -> float:
-        """Watts at once that one node awake draws more than asleep."""
+        """The watts that one awake node draws at once beyond a sleeping node."""
         return self.awake_w - self.sleep_w + self.wake_w
 
     @property
     def more_in_rack_w(self) -> float:
-        """The same, as they count against a cap on its rack."""
+        """The watts of `more_w` that count against a cap on the node's rack."""
         return self.more_w + self.still_w
 
     def more_j(self, seconds: float) -> float:
-        """Return the joules that one node awake uses more than asleep in some time from now."""
+        """Return the joules that an awake node uses beyond a sleeping one in the next `seconds`."""
         waking_j = self.wake_w * min(self.wake_s, seconds)
         return (self.awake_w - self.sleep_w) * seconds + waking_j
 
@@ -179,7 +181,7 @@ def rack_caps(cluster: Cluster) -> tuple[RackCap, ...]:
 def outermost_w(cluster: Cluster) -> float | None:
     """Return the sum of the outermost racks' power caps if these cover all nodes, else None.
 
-    Necessary for the racks' caps, not sufficient: which rack a job draws from, placement decides.
+    The caps of racks imply this limit but not the reverse, as placement decides where a job draws.
     """
     caps = rack_caps(cluster)
     outermost = [c for c in caps if not any(c.racks < other.racks for other in caps)]
@@ -191,14 +193,14 @@ def outermost_w(cluster: Cluster) -> float | None:
 def node_classes(round: Round) -> tuple[NodeClass, ...]:
     """Return the classes of equal nodes, in the order in which they appear in the cluster.
 
-    Two nodes are equal if pool, number of GPUs, powers awake, asleep and while they wake, and
-    (where a rack's power is capped) the rack are the same. Nodes out of service are of no class.
+    Two nodes are equal if they have the same pool, number of GPUs, power awake, asleep and while
+    waking, and (where racks have power caps) rack. Nodes out of service have no class.
     """
     return _classified(round)[0]
 
 
 def classes_of_nodes(round: Round) -> list[int]:
-    """Return (N,) the index of each node's class; -1 out of service."""
+    """Return the index of each node's class, -1 for nodes out of service, shape (N,)."""
     return _classified(round)[1]
 
 
@@ -247,9 +249,9 @@ def _node_classes(
 
 
 def awake_for(classes: Sequence[NodeClass], gpus: Sequence[int]) -> list[int]:
-    """Return how many nodes of each class a number of GPUs in each pool (P,) keeps awake.
+    """Return how many nodes of each class the given `gpus` (P,) of pools keep awake.
 
-    Nodes that save least asleep, per GPU, come first.
+    Nodes that save the least power asleep, per GPU, come first.
     """
     counts, left = [0] * len(classes), list(gpus)
     for c in _by_saving(classes, [kind.more_w for kind in classes]):
@@ -260,9 +262,9 @@ def awake_for(classes: Sequence[NodeClass], gpus: Sequence[int]) -> list[int]:
 
 
 def most_awake(classes: Sequence[NodeClass], nodes: Sequence[int]) -> list[int]:
-    """Return how many nodes of each class may be awake if a number of each pool (P,) may.
+    """Return how many nodes of each class may be awake if `nodes` (P,) of each pool may be awake.
 
-    Nodes that save least asleep, per GPU, come first.
+    Nodes that save the least power asleep, per GPU, come first.
     """
     counts, left = [0] * len(classes), list(nodes)
     for c in _by_saving(classes, [kind.more_w for kind in classes]):
@@ -274,9 +276,9 @@ def most_awake(classes: Sequence[NodeClass], nodes: Sequence[int]) -> list[int]:
 def least_awake(
     classes: Sequence[NodeClass], gpus: Sequence[int], saved: Sequence[float]
 ) -> Floats:
-    """Return (C,) nodes awake, in fractions, that hold GPUs of each pool (P,) at least cost.
+    """Return the fractional numbers of awake nodes (C,) that hold `gpus` (P,) at the least cost.
 
-    `saved` (C,) is what one node of each class saves asleep.
+    `saved` (C,) is the power or energy that one sleeping node of each class saves.
     """
     counts, left = np.zeros(len(classes)), list(gpus)
     for c in _by_saving(classes, saved):
@@ -288,7 +290,7 @@ def least_awake(
 
 
 def _by_saving(classes: Sequence[NodeClass], saved: Sequence[float]) -> list[int]:
-    """Return the classes by what a GPU's share of a node saves asleep, the least first."""
+    """Return the classes sorted by the saving of a sleeping node per GPU, the least first."""
     each = [max(0.0, w) / kind.gpus_per_node for w, kind in zip(saved, classes, strict=True)]
     return sorted(range(len(classes)), key=each.__getitem__)
 
@@ -296,7 +298,7 @@ def _by_saving(classes: Sequence[NodeClass], saved: Sequence[float]) -> list[int
 def node_steps_w(classes: Sequence[NodeClass], pool: int) -> Floats:
     """Return the watts beyond sleep of the nodes that 0, 1, … GPUs of a pool keep awake.
 
-    Nodes as of `awake_for`; those that sleep now draw what waking takes besides.
+    The nodes are as in `awake_for`. Nodes that sleep now also draw the power of waking.
     """
     order = _by_saving(classes, [kind.more_w for kind in classes])
     own = [classes[c] for c in order if classes[c].pool == pool]
@@ -307,7 +309,7 @@ def node_steps_w(classes: Sequence[NodeClass], pool: int) -> Floats:
 
 
 def by_pool(classes: Sequence[NodeClass], counts: Sequence[int], pools: int) -> list[int]:
-    """Return (P,) the nodes of each pool, from the nodes of each class."""
+    """Return the number of nodes in each pool from the `counts` of classes, shape (P,)."""
     found = [0] * pools
     for kind, count in zip(classes, counts, strict=True):
         found[kind.pool] += count
@@ -315,22 +317,22 @@ def by_pool(classes: Sequence[NodeClass], counts: Sequence[int], pools: int) -> 
 
 
 def nodes_for(classes: Sequence[NodeClass], gpus: Sequence[int]) -> list[int]:
-    """Return (P,) how many nodes of each pool a number of GPUs in each pool (P,) keeps awake."""
+    """Return how many nodes of each pool the given `gpus` (P,) keep awake, shape (P,)."""
     return by_pool(classes, awake_for(classes, gpus), len(gpus))
 
 
 def may_sleep(round: Round) -> bool:
     """Return whether sleeping nodes can help in this round.
 
-    They can if power is limited (cap, energy or rack) and some node draws less asleep than idle,
-    or than it takes to wake it.
+    They can help if power is limited (by a cap, energy or racks) and some node draws less power
+    asleep than awake and idle, with the power of waking included.
     """
     limited = round.watts is not None or bool(rack_caps(round.cluster))
     return limited and any(kind.more_in_rack_w > 0 for kind in node_classes(round))
 
 
 def base_w(round: Round) -> float:
-    """Return the watts of the cluster without jobs, with nodes asleep where that can help."""
+    """Return the watts of the cluster without jobs, with nodes asleep where this can help."""
     topology = round.cluster.topology
     return float((least_node_w(topology) if may_sleep(round) else topology.awake_w).sum())
 
@@ -341,13 +343,13 @@ def capped(cluster: Cluster) -> bool:
 
 
 def seconds_left(round: Round, state: JobState, option: Option) -> float:
-    """Return for how long a job will draw an option's power; infinite if its size is not known."""
+    """Return the seconds for which a job will draw an option's power, infinite for unknown size."""
     work = state.remaining_at(round.now_s)
     return np.inf if work is None else work / option.rate + option.teardown_s
 
 
 def may_use_j(round: Round, seconds: Floats) -> Floats:
-    """Return the joules L(t) that the cluster may use within each of some times from now."""
+    """Return the joules L(t) that the cluster may use in each of the next `seconds` t."""
     assert round.energy_j is not None
     energy_j, window_s = round.energy_j, round.window_s
     mean_w = energy_j / window_s
@@ -361,7 +363,7 @@ def may_use_j(round: Round, seconds: Floats) -> Floats:
 def share(round: Round, seconds: Floats) -> Floats:
     """Return the share of its watts that each job is charged throughout the window (see above).
 
-    `seconds` is for how long it draws them. The round has an energy budget.
+    `seconds` are the times for which jobs draw power. The round has an energy budget.
     """
     assert round.energy_j is not None
     window_s, d = round.window_s, np.minimum(seconds, round.window_s)
@@ -374,7 +376,7 @@ def share(round: Round, seconds: Floats) -> Floats:
 
 @per_record(maxsize=2)
 def _lasting_w(round: Round) -> float:
-    """Return the watts that what runs now draws beyond the base for the whole window."""
+    """Return the watts beyond the base that running jobs and their nodes draw all window long."""
     topology = round.cluster.topology
     found, used = 0.0, set[int]()
     for state in round.running:
@@ -391,14 +393,15 @@ def _lasting_w(round: Round) -> float:
 
 
 def left_w(round: Round, base: float, watts: Floats, seconds: Floats) -> float:
-    """Return the watts that may come on top for as long as is looked ahead; below 0: too much.
+    """Return the additional watts that the limits allow throughout the window, negative if broken.
 
     Parameters
     ----------
     base
-        Watts of the cluster without jobs.
+        The watts of the cluster without jobs.
     watts, seconds
-        (n,) what jobs add to their idle GPUs, and for how long; infinite counts as the window.
+        The watts that loads add, beyond idle GPUs, and the seconds for which they do, (n,) each;
+        infinite seconds count as the window.
     """
     left = np.inf
     if round.power_cap_w is not None:
@@ -409,9 +412,10 @@ def left_w(round: Round, base: float, watts: Floats, seconds: Floats) -> float:
 
 
 def tightest_s(round: Round, base: float, watts: Floats, seconds: Floats) -> tuple[float, bool]:
-    """Return the time until which the energy budget leaves least watts, and whether it is kept.
+    """Return the time until which the energy budget leaves the fewest watts, and whether it holds.
 
-    It is, if by no time more is used than may be, up to rounding. Arguments as of `left_w`.
+    It holds if the use exceeds the allowed energy at no time, up to rounding. The arguments are as
+    in `left_w`.
     """
     times, spare_w = spare(round, base, watts, seconds)
     kept = spare_w >= -TOLERANCE * may_use_j(round, times) / times
@@ -422,11 +426,11 @@ def tightest_s(round: Round, base: float, watts: Floats, seconds: Floats) -> tup
 def spare(
     round: Round, base: float, watts: Floats, seconds: Floats, *, until_end: bool = False
 ) -> tuple[Floats, Floats]:
-    """Return the times at which what is used bends, and the watts that are left until each.
+    """Return the times at which the slope of used energy changes, and the watts left until each.
 
-    In between both what is used and what may be used are linear: no time there is worse. With
-    `until_end` the last job's end is looked at, and not that of the window only. Other arguments as
-    of `left_w`.
+    Between these times, both used and allowed energy are linear, so no time in between is worse.
+    With `until_end`, times up to the end of the last job count, and not only those in the window.
+    The other arguments are as in `left_w`.
     """
     window_s = round.window_s
     d = np.where(np.isfinite(seconds), seconds, window_s)

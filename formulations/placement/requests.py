@@ -1,4 +1,4 @@
-"""Placement of chosen options on nodes, with as few moves as possible."""
+"""The placement of chosen options on nodes, with as few moves as possible."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -20,10 +20,10 @@ from ronda.instances.round import Round
 
 
 class Placed(NamedTuple):
-    """Options on nodes, by job id and in the order of the choice.
+    """The allocations of placed jobs by job id, in the order of the choice.
 
-    `moved` are jobs that keep their option but change nodes, `moved_gpus` their GPUs on nodes that
-    are new to them. `asleep` are the nodes that sleep from now on, None if these do not change.
+    `moved` are jobs that keep their option but change nodes, and `moved_gpus` counts their GPUs on
+    new nodes. `asleep` are the nodes that sleep from now on, None if these do not change.
     """
 
     allocations: dict[str, Allocation]
@@ -48,7 +48,7 @@ def assemble(
     may_sleep: bool,
     awake: Mapping[int, int],
 ) -> Placed:
-    """Return the answer in the order of the choice."""
+    """Return the placed options in the order of the choice."""
     allocations: dict[str, Allocation] = {}
     moved, moved_gpus = [], 0
     for job, option in chosen.items():
@@ -74,7 +74,7 @@ def assemble(
 
 
 def as_they_are(round: Round, held: dict[str, Allocation]) -> Placed:
-    """Return the answer in which all jobs go on unchanged."""
+    """Return the answer in which all jobs continue unchanged."""
     return Placed(held, (), (), 0, _sleepers(round, held, may_sleep=False, awake={}))
 
 
@@ -119,30 +119,32 @@ def place(
     yielding: Collection[str] = (),
     racks: Mapping[str, int] | None = None,
 ) -> Placed:
-    """Put every chosen option on nodes; nodes are given in ascending order.
+    """Put every chosen option on nodes, and list the nodes of each job in ascending order.
 
     A running job whose option has not changed (except for its expected rate) keeps its
-    `Allocation` object, unless a larger job needs the room. Options below a node go to the fullest
-    node that fits, larger ones take whole nodes in as few racks as possible and put the remainder
-    on one more node; nodes in use are preferred to idle ones, and those to sleeping ones. For GPU
-    counts that divide each other and the node size everything is placed whenever the GPUs suffice
-    (see `ronda.formulations.placement.packing`). Racks' power caps are respected.
+    `Allocation` object, unless a larger job needs the room. An option smaller than a node goes to
+    the fullest node with room. A larger option takes whole nodes in as few racks as possible, and
+    its remainder goes to one more node. Nodes in use are preferred to idle nodes, and idle nodes to
+    sleeping ones. For GPU counts that divide each other and the node size, every option is placed
+    if there are enough GPUs (see `ronda.formulations.placement.packing`). The placement respects
+    the power caps of racks.
 
     Parameters
     ----------
     chosen
-        Options by job id, the most important first: the last ones are left out if room does not
-        suffice. Running jobs that are not in it stop.
+        The options by job id, the most important first; the last ones are left out if there is too
+        little room. Running jobs without a chosen option stop.
     may_sleep, awake
-        Whether nodes that no job uses are put to sleep, and the number of nodes of a pool (by
-        index) that stay awake then. Jobs are squeezed into these. Pools not named keep no idle node
-        awake.
+        Whether to put nodes that no job uses to sleep, and the number of nodes per pool (by index)
+        that stay awake in that case. Jobs of a named pool use only these nodes. Pools that are not
+        named keep no idle node awake.
     migrate
         Whether running jobs whose option has not changed may move to make room.
     yielding
-        Running jobs that give up their nodes before others are placed; they may end there again.
+        Running jobs that give up their nodes before others are placed; they may return there.
     racks
-        Jobs of span "rack" that are placed first, each in this rack (index) if it has room.
+        Jobs of span "rack" that are placed first, with the index of the rack that each gets if it
+        has room.
 
     Raises
     ------
@@ -205,7 +207,7 @@ def _requests(
     *,
     with_power: bool,
 ) -> dict[int, list[PoolRequest]]:
-    """Return the requests of jobs by pool, the most important first; watts only if they matter."""
+    """Return the requests of jobs per pool, the most important first; watts only `with_power`."""
     # In a single pool with all nodes in service these are numbered as in the cluster.
     one_pool = len(round.cluster.topology.pools) == 1 and not round.cluster.out
     position = [nodes.position for nodes in free_lists(round.cluster)]
@@ -227,9 +229,10 @@ def _requests(
 
 
 def _worth_keeping(nodes: PoolNodes, requests: Iterable[PoolRequest], count: int) -> int:
-    """Return the `count` nodes that are best kept awake, and all nodes of pinned jobs.
+    """Return the `count` nodes that are best kept awake, with all nodes of pinned jobs among them.
 
-    Nodes with many running jobs come first, then those with many GPUs in use, awake and large ones.
+    Nodes with many running jobs come first, then nodes with many GPUs in use, then awake nodes, and
+    then large nodes.
     """
     jobs, gpus, pinned = [0] * len(nodes.nodes), [0] * len(nodes.nodes), set[int]()
     for request in requests:

@@ -1,8 +1,8 @@
-"""Options and their nodes in one model, which is exact where counting GPUs is not.
+"""A joint model of options and nodes, which is exact where a count of GPUs is not.
 
-Here the rows of `ronda.formulations.allocation` meet the nodes of the cluster: the model says which
-running jobs stay in place, and how the remaining room is cut into pieces for the others. Rows for
-nodes whichever jobs they hold are in `ronda.formulations.allocation.rows`; the quick placement of a
-given choice is `ronda.formulations.placement`. The model, `ronda.formulations.positions.model`, is
-not exported, as it loads Pyomo.
+The model adds the nodes of the cluster to the rows of `ronda.formulations.allocation`. It decides
+which running jobs stay in place, and how the remaining room is cut into pieces for other jobs.
+`ronda.formulations.allocation.rows` has the rows for nodes that hold for any jobs on them, and
+`ronda.formulations.placement` quickly places a given choice. The package does not export the model,
+`ronda.formulations.positions.model`, as it loads Pyomo.
 """

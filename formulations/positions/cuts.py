@@ -1,10 +1,10 @@
-"""Room as a flow: the free GPUs of equal nodes are cut into pieces for jobs.
+"""A flow model of room, in which the free GPUs of equal nodes are cut into pieces for jobs.
 
-A node with f GPUs free may give s of them to a piece and has f - s left. Powers of two make it the
-buddy allocator's tree: a block of 2^l splits in two of 2^(l-1). As a flow it holds for all sizes
-(the arc-flow model of J. M. Valério de Carvalho, Annals of OR 86, 1999). Such a model has
-``groups`` of equal nodes; ``left[c, f]`` is the number of nodes of group c with f free GPUs before
-any cut, ``mixed[i, c]`` the number of empty ones that way i takes uncut.
+A node with f free GPUs may give s of them to a piece and has f - s left. For powers of two, this is
+the tree of the buddy allocator, which splits a block of 2^l into two of 2^(l-1). The flow is valid
+for all sizes (the arc-flow model of J. M. Valério de Carvalho, Annals of OR 86, 1999). The model
+has ``groups`` of equal nodes. ``left[c, f]`` is the number of nodes of group c with f free GPUs
+before any cut, and ``mixed[i, c]`` is the number of empty nodes that way i takes uncut.
 """
 
 from collections import defaultdict
@@ -27,9 +27,9 @@ def add_cuts(
     Parameters
     ----------
     wanted
-        GPUs of the pieces, by pool. ``sizes`` of the model are the pieces of each group.
+        The GPUs of the pieces in each pool. ``sizes`` of the model are the pieces of each group.
     most
-        GPUs of each pool's largest node: pieces of as many take a whole node.
+        The GPUs of each pool's largest node; a piece of that size takes a whole node.
     """
     model.groups = tuple(groups)
     model.sizes = [sorted(s for s in wanted.get(g.pool, ()) if s <= g.size) for g in groups]
@@ -46,7 +46,7 @@ def add_cuts(
 
 
 def room(model: Any) -> None:
-    """Σ_s cut_cfs ≤ left_cf + Σ_s cut_c(f+s)s, less Σ_i mixed_ic if f is all."""
+    """Σ_s cut_cfs ≤ left_cf + Σ_s cut_c(f+s)s, less Σ_i mixed_ic if f is the whole node."""
     taken = defaultdict(list)
     for i, c in model.mixed:
         taken[c].append(model.mixed[i, c])
@@ -63,9 +63,9 @@ def room(model: Any) -> None:
 
 
 def at_least(model: Any, name: str, needs: Mapping[Any, list[Any]]) -> None:
-    """Add a family by which cuts of a size, in a pool or a rack of it, meet the `needs`.
+    """Add a family of rows so that the cuts of each size in a pool, or its rack, meet the `needs`.
 
-    `needs` are terms by (pool, GPUs), or (pool, GPUs, rack).
+    `needs` maps (pool, GPUs), or (pool, GPUs, rack), to terms whose sum is required.
     """
     cuts: defaultdict[Any, list[Any]] = defaultdict(list)
     for (c, _, s), cut in model.cut.items():
@@ -87,7 +87,7 @@ def in_use(model: Any, c: int) -> Any:
 def pieces_cut(model: Any, c: int, free: Mapping[int, list[int]]) -> Iterator[tuple[int, int]]:
     """Yield the pieces (GPUs, node) that a solved model cuts from group c.
 
-    `free` are its nodes by their free GPUs, which are updated.
+    `free` maps numbers of free GPUs to nodes of the group, and is updated.
     """
     for level in range(model.groups[c].size, 0, -1):
         for s in model.sizes[c]:
@@ -98,5 +98,5 @@ def pieces_cut(model: Any, c: int, free: Mapping[int, list[int]]) -> Iterator[tu
 
 
 def whole_number(variable: Any, index: Any) -> int:
-    """Return the whole number of a variable in a solved model, 0 if there is none."""
+    """Return the value of an integer variable in a solved model, 0 if the index is missing."""
     return round(variable[index].value or 0.0) if index in variable else 0

@@ -1,25 +1,26 @@
 """Options and positions as one exact MILP in Pyomo, with prices for moves and fragments.
 
-The allocation model (`ronda.formulations.allocation.pyomo_model`), every option *fresh* (on nodes
-of its own choice) or *staying* (`ronda.formulations.positions.variables`), and its nodes. The nodes
-of a group (pool, rack, size) are interchangeable except for the jobs that stay on them. So room is
-a flow (`ronda.formulations.positions.cuts`).
+The model adds nodes to the allocation model (`ronda.formulations.allocation.pyomo_model`). A *way*
+is an option that is either *fresh* (on nodes of its own choice) or *staying* on its nodes
+(`ronda.formulations.positions.variables`). The nodes of a group (pool, rack, size) are
+interchangeable except for the jobs that stay on them, so room is a flow
+(`ronda.formulations.positions.cuts`).
 
 =================  ============================================================================
 variable           meaning
 =================  ============================================================================
 ``x[i]``           1 if way i is chosen: option k, fresh or staying
-``keep[n,j,u,t]``  of node n, where u GPUs are kept by those before the j-th that may stay there:
-                   1 if that one stays (t = 1) or goes (t = 0); only where several may stay
+``keep[n,j,u,t]``  1 if the j-th job that may stay on node n stays (t = 1) or goes (t = 0), where
+                   earlier such jobs keep u GPUs; only where several jobs may stay
 ``cut[c,f,s]``     the number of nodes of group c with f free GPUs that give s of them to a piece
 ``in_rack[i,r]``   1 if way i, tied to one rack, is in rack r
-``filled[i,r]``    whole nodes of way i in rack r, and ``block[i,r]`` its block: only where caps on
-                   the power of racks make it matter
-``mixed[i,c]``     empty nodes of group c that a mixed way takes
+``filled[i,r]``    the number of whole nodes of way i in rack r, and ``block[i,r]`` that of its
+                   block; only where racks have power caps
+``mixed[i,c]``     the number of empty nodes of group c that mixed way i takes
 =================  ============================================================================
 
-Each constraint family is one function below; its docstring is the mathematics that it adds, and its
-name is the constraint's name in the model.
+Each constraint family is one function below. Its docstring gives the constraints that it adds, and
+its name is the name of the constraints in the model.
 """
 
 from collections import defaultdict
@@ -39,10 +40,10 @@ from ronda.instances.arrays import Rows
 
 
 def build_positions(found: Ways, *, units_of_its_own: bool = True) -> Any:
-    """Return the model of ways, which has its data in the attributes ``ways`` and ``nodes``.
+    """Return the model of the given ways, with the data in its attributes ``ways`` and ``nodes``.
 
-    With `units_of_its_own` its objective is in units of the largest value (``scale``), otherwise
-    it and the rows are in those of the values, GPUs, watts and joules.
+    With `units_of_its_own` the objective is in units of the largest value (``scale``) and rows are
+    normalised; otherwise they are in the units of the values, GPUs, watts and joules.
     """
     case = found.case
     problem, scale = separable(case, both_limits=True), 1.0
@@ -70,7 +71,7 @@ def build_positions(found: Ways, *, units_of_its_own: bool = True) -> Any:
 
 
 def chosen_ways(model: Any) -> Rows:
-    """Return the ways that a solved model chooses."""
+    """Return the indices of the ways that a solved model chooses."""
     taken = np.array([v.value or 0.0 for v in model.x.values()])
     return np.flatnonzero(taken > 0.5)
 
@@ -79,7 +80,7 @@ def chosen_ways(model: Any) -> Rows:
 
 
 def stays(model: Any) -> None:
-    """Σ_u keep_{nju1} = x_j; Σ_t keep_{n1·t} = 1; what reaches (j, u) leaves it, per node n."""
+    """Σ_u keep_{nju1} = x_j, Σ_t keep_{n1·t} = 1, and flow is kept at each (j, u), per node n."""
     model.stays = pyo.ConstraintList()
     for arcs, into in model.paths.values():
         for i, taken in arcs.items():
@@ -134,7 +135,7 @@ def mixed_nodes(model: Any) -> None:
 
 
 def awake_nodes(model: Any) -> None:
-    """a_c ≥ nodes of class c in use by any job."""
+    """a_c ≥ the number of nodes of class c that any job uses."""
     used = defaultdict(list)
     for c, group in enumerate(model.nodes.groups):
         used[model.ways.case.classes[group.kind].name].append(model.in_use[c])
@@ -144,9 +145,9 @@ def awake_nodes(model: Any) -> None:
 
 
 def capped_pieces(model: Any) -> None:
-    """Σ_r filled_ir = q_i x_i, Σ_r block_ir = [r_i > 0] x_i; by rack as in `pieces_in_rack`.
+    """Σ_r filled_ir = q_i x_i, Σ_r block_ir = [r_i > 0] x_i, and per rack as in `pieces_in_rack`.
 
-    Ways tied to a rack have all pieces there.
+    Ways tied to a rack have all pieces in that rack.
     """
     found, most = model.ways, largest_nodes(model.ways.case.round.cluster.topology)
     needs = defaultdict(list)
@@ -198,7 +199,7 @@ def power_in_rack(model: Any) -> None:
 
 
 def _variables(model: Any) -> None:
-    """Add the variables of the module's table, and the room beside jobs in place."""
+    """Add the variables of the module's table, and the room that jobs in place leave."""
     found, nodes = model.ways, model.nodes
     every = _racks_of_all(model) if found.case.racks else {}
     model.capped = {i: those for i, those in every.items() if not found.mixed[i]}
@@ -225,9 +226,10 @@ def _variables(model: Any) -> None:
 
 
 def _keeps(model: Any) -> None:
-    """Add ``keep``, and ``left[c, f]``: the nodes of group c with f GPUs free beside jobs in place.
+    """Add ``keep``, and ``left[c, f]``, the number of nodes with f GPUs that staying jobs leave.
 
-    On a node where one job may stay its x decides that; where several may, a path through them.
+    On a node where one job may stay, the x of that job decides the free GPUs. Where several jobs
+    may stay, a path through these jobs decides.
     """
     model.keep = pyo.Var(pyo.Any, dense=False, bounds=(0, 1))
     model.paths = {}
@@ -252,7 +254,7 @@ def _keeps(model: Any) -> None:
 
 
 def _path(model: Any, n: int, group: Group) -> dict[int, list[Any]]:
-    """Add the path through the jobs that may stay on node n; return its ends by free GPUs."""
+    """Add the path through the jobs that may stay on node n, and return its ends by free GPUs."""
     arcs: dict[int, list[Any]] = {}
     into: list[tuple[list[Any], list[Any]]] = []
     reached: dict[int, list[Any]] = {0: [1]}
@@ -283,17 +285,17 @@ def pieces_of(found: Ways) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _racks(model: Any) -> dict[int, list[int]]:
-    """Return the racks that could hold each way which is tied to one, none for other ways."""
+    """Return the racks that could hold each way that is tied to a rack, none for other ways."""
     found: Ways = model.ways
     every = _racks_of_all(model)
     return {i: every[i] if tied else [] for i, tied in enumerate(found.tied.tolist()) if i in every}
 
 
 def _racks_of_all(model: Any) -> dict[int, list[int]]:
-    """Return the racks in the pool of each fresh way that are large enough for it.
+    """Return the racks in the pool of each fresh way that are large enough for the way.
 
-    A way that is not tied to a rack has all racks of the pool; a way whose option is in one rack
-    has that one.
+    A way that is not tied to a rack has all racks of the pool; a way whose option names a rack has
+    only that rack.
     """
     found: Ways = model.ways
     nodes: Nodes = model.nodes

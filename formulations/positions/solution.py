@@ -1,4 +1,4 @@
-"""The placement in a solved model: pieces are cut from nodes, and jobs get the pieces."""
+"""The placement that a solved model gives, as pieces cut from nodes for jobs."""
 
 from collections import defaultdict
 from typing import Any
@@ -11,9 +11,9 @@ Placement = tuple[tuple[int, int], ...]
 
 
 def placements(model: Any) -> dict[str, Placement]:
-    """Return pairs (node, GPUs), ascending, of each job that a solved model runs.
+    """Return the ascending pairs (node, GPUs) of each job that a solved model runs.
 
-    Jobs tied to a rack choose first, then the widest, each in as few racks as possible.
+    Jobs tied to a rack choose first, then wider jobs, each in as few racks as possible.
     """
     found: Ways = model.ways
     case = found.case
@@ -29,7 +29,7 @@ def placements(model: Any) -> dict[str, Placement]:
 
 
 class _Supply:
-    """The nodes of the pieces that a solution cuts, by (pool, GPUs) and rack."""
+    """The nodes of the pieces that a solution cuts, indexed by (pool, GPUs) and rack."""
 
     def __init__(self, model: Any, chosen: set[int]) -> None:
         self._model = model
@@ -46,7 +46,7 @@ class _Supply:
             self._empty.append(free[group.size])
 
     def take(self, i: int) -> list[tuple[int, int]]:
-        """Return the pieces of a fresh way."""
+        """Return the pieces of way i, which is fresh."""
         found: Ways = self._model.ways
         if found.mixed[i]:
             return self._mixed(i)
@@ -63,7 +63,7 @@ class _Supply:
         return taken
 
     def _mixed(self, i: int) -> list[tuple[int, int]]:
-        """Return the empty nodes of a mixed way, all full but the smallest."""
+        """Return the pieces of mixed way i on empty nodes, all full except the smallest."""
         model, left = self._model, int(self._model.ways.case.gpus[i])
         groups = [(-g.size, c) for c, g in enumerate(model.nodes.groups)]
         taken = []

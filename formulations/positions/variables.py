@@ -1,13 +1,13 @@
-"""The variables of the exact model: each option on fresh nodes, or in place.
+"""The variables of the exact model, which are options on fresh nodes or in place.
 
-The current option of a job comes twice: it *stays* on its nodes at its value, or *moves*, at its
-value less the loss of the restart (`loss_of_moves`); where rules see racks, it stays in its own and
-moves to the others. Every other option is put on nodes like a job that starts: q = gpus div M whole
-nodes, each the pool's largest (M GPUs) and empty, and a block of gpus mod M GPUs on one more node.
-A job that the pool's largest nodes cannot hold so is *mixed*: it takes the fewest nodes that hold
-it, whatever their sizes, each empty.
+The current option of a job has two variables. It *stays* on its nodes with its value, or *moves*
+with its value less the loss by the restart (`loss_of_moves`); where rules read racks, it stays in
+its own rack and moves to others. Every other option takes nodes like a job that starts. It has
+q = gpus div M whole nodes, each empty and of the pool's largest size (M GPUs), and a block of
+gpus mod M GPUs on one more node. If the pool's largest nodes cannot hold a job in this way, the job
+is *mixed* and takes the fewest empty nodes that hold it, of any size.
 
-Nodes are in groups of equal ones, with the GPUs that jobs hold on them (`nodes_of`).
+Equal nodes form groups, with the GPUs that jobs hold on them (`nodes_of`).
 """
 
 from collections import defaultdict
@@ -24,18 +24,18 @@ from ronda.instances.arrays import Mask, Rows
 from ronda.instances.cluster import Topology
 
 NODE_SHARE = 1e-5
-"""The price of a node in use, as a share of the largest value of an option: among plans of equal
-value, one that leaves more nodes empty for wide jobs is better."""
+"""The price of a node in use, as a share of the largest value of an option. Among plans of equal
+value, it prefers those that leave more nodes empty for wide jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """The options of a `case` as they can be placed; all arrays are (n,), of its variables.
+    """The ways to place the options of a `case`, in arrays (n,) over the variables of the case.
 
-    ``stay`` tells which stay in place. The others take ``whole`` nodes and a block of ``rest`` GPUs
-    or, if ``mixed``, ``whole`` empty nodes of any size; all in one rack if ``tied``. A node in use
-    costs ``node_price``. If moves and nodes only break ``ties``, all of them together cost no more
-    than that; otherwise it is None.
+    ``stay`` tells whether a way stays in place. The other ways take ``whole`` nodes and a block of
+    ``rest`` GPUs or, if ``mixed``, ``whole`` empty nodes of any size; if ``tied``, all are in one
+    rack. A node in use costs ``node_price``. If moves and nodes only break ties, their total cost
+    is at most ``ties``; otherwise ``ties`` is None.
     """
 
     case: Case
@@ -49,7 +49,7 @@ class Ways:
 
 
 def ways(case: Case, ties: float | None = None) -> Ways:
-    """Return the options of a case as they can be placed; moves and nodes cost at most `ties`."""
+    """Return the ways to place the options of a case; moves and nodes cost at most `ties`."""
     table, round_ = case.table, case.round
     now, must = table.current[case.rows], table.must_run[case.job]
     here = now & in_place(table, case.rows, [state.allocation for state in table.jobs])
@@ -81,7 +81,7 @@ def ways(case: Case, ties: float | None = None) -> Ways:
 
 
 def restrict_ways(found: Ways, kept: Rows) -> Ways:
-    """Return the ways with some ascending numbers."""
+    """Return only the ways with the given ascending indices."""
     some = np.zeros(len(found.stay), dtype=bool)
     some[kept] = True
     columns = {
@@ -91,14 +91,14 @@ def restrict_ways(found: Ways, kept: Rows) -> Ways:
 
 
 def largest_nodes(topology: Topology) -> list[int]:
-    """Return (P,) the GPUs of each pool's largest node in service, 1 where none is."""
+    """Return the GPUs of each pool's largest node in service, 1 if none is in service, (P,)."""
     most = np.ones(len(topology.pools), dtype=np.int64)
     np.maximum.at(most, topology.node_pool, topology.node_gpus)
     return [int(gpus) for gpus in most]
 
 
 def _pieces(case: Case, stay: Mask, node_price: float, ties: float | None) -> Ways:
-    """Return the number of whole nodes and the block of every option."""
+    """Return the ways with the number of whole nodes and the block of every option."""
     topology = case.round.cluster.topology
     most = largest_nodes(topology)
     whole, rest = np.divmod(case.gpus, np.array(most)[case.pool])
@@ -121,12 +121,12 @@ def _pieces(case: Case, stay: Mask, node_price: float, ties: float | None) -> Wa
 
 
 Held = tuple[tuple[int, int], ...]
-"""Pairs (variable of a job that may stay on a node, its GPUs there), the most GPUs first."""
+"""The jobs that may stay on a node, as pairs of variable and GPUs there, the most GPUs first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Nodes of one pool, rack and size, of one node class of the case (index ``kind``)."""
+    """The nodes of one pool, rack, size and node class of the case (with index ``kind``)."""
 
     pool: int
     rack: int
@@ -137,7 +137,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The groups, and by node the GPUs that jobs hold which may stay."""
+    """The groups of nodes, and per node the GPUs of jobs that may stay."""
 
     groups: tuple[Group, ...]
     held: dict[int, Held]

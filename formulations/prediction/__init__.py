@@ -1,4 +1,4 @@
-"""Predictions of sizes and speeds before they are known, and how they are learnt.
+"""Predictions of sizes and speeds, learnt from jobs before the real values are known.
 
 Only the driver knows the `truth`.
 """

@@ -1,9 +1,9 @@
-"""The features of a submitted job, from which its size is predicted.
+"""The features of a submitted job, which predict its size.
 
-User, virtual cluster, name, GPUs, hour and day of the week are those of Helios' QSSF service (Hu et
-al., SC'21; the successor's artifact lists them). Rare names count as the frequent one nearest to
-them. The others are ours: the sizes of complete jobs of the same user on as many GPUs, and how
-often such jobs come. Hours count from the start of the horizon.
+User, virtual cluster, name, GPUs, hour and day of the week come from Helios' QSSF service (Hu et
+al., SC'21; the successor's artifact lists them). A rare name counts as the most similar frequent
+name. The other features are our own: the sizes of complete jobs of the same user on the same number
+of GPUs, and how often such jobs arrive. Hours count from the start of the horizon.
 """
 
 from collections import deque
@@ -33,17 +33,17 @@ COLUMNS = (
 """The names of the features; sizes are logarithms of work."""
 
 CATEGORIES = (0, 1, 2)
-"""The columns of numbers that stand for words."""
+"""The columns whose numbers stand for words."""
 
 LAST = 20
-"""The number of remembered sizes."""
+"""The most sizes to remember."""
 
 NEAR = 0.6
-"""The least likeness of names (difflib's ratio), as in the artifact."""
+"""The least similarity of names (difflib's ratio), as in the artifact."""
 
 
 class RecentJobs:
-    """The last jobs of one user on as many GPUs."""
+    """The last jobs of one user on one number of GPUs."""
 
     __slots__ = ("came_s", "last_s", "sizes")
 
@@ -54,7 +54,7 @@ class RecentJobs:
 
 
 class Features:
-    """Rows of `COLUMNS` for jobs as they come, from the jobs that have ended before."""
+    """The source of rows of `COLUMNS` for jobs that arrive, made from jobs that have ended."""
 
     def __init__(
         self, users: tuple[str, ...], partitions: tuple[str, ...], names: tuple[str, ...]
@@ -104,7 +104,7 @@ class Features:
         return found
 
     def _name(self, name: str | None) -> float:
-        """Return the number of the frequent name that is nearest to a name."""
+        """Return the number of the frequent name that is most similar to a name, else NaN."""
         if name is None or not self._names:
             return nan
         found = self._names.get(name)

@@ -1,9 +1,9 @@
 """The errors of predicted durations that Helios measured, as a synthetic predictor.
 
 The artifact of Hu et al. (SC'21) runs QSSF on Philly, whose jobs have no usable names, with true
-durations times 1 + e: |e| is uniform in 0..0.1 for 10 % of jobs, 0.1..0.5 for 40 %, 0.5..1 for
-20 %, 1..10 for 20 % and 10..100 for 10 %, of either sign. Negative durations
-become tiny ones in the same order, so that they come first.
+durations times 1 + e. |e| is uniform in 0..0.1 for 10 % of jobs, 0.1..0.5 for 40 %, 0.5..1 for
+20 %, 1..10 for 20 % and 10..100 for 10 %, and e has either sign. Negative durations become tiny
+durations in the same order, so that their jobs come first.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ LEAST_S = 1e-3
 
 
 def errors(count: int, rng: Generator) -> Floats:
-    """Return (J,) relative errors e for a `count` of jobs."""
+    """Return random relative errors e for `count` jobs, shape (J,)."""
     level = np.searchsorted([share for share, _, _ in LEVELS], rng.random(count))
     least, most = np.array([bounds for _, *bounds in LEVELS]).T
     size = rng.uniform(least[level], most[level])
@@ -30,7 +30,7 @@ def errors(count: int, rng: Generator) -> Floats:
 
 
 def with_errors(instance: Instance, seed: int) -> Instance:
-    """Return an instance whose jobs declare sizes with such errors."""
+    """Return the instance with sizes that jobs declare with random errors."""
     found = errors(len(instance.jobs), np.random.default_rng(seed)).tolist()
     jobs = tuple(_declares(job, error) for job, error in zip(instance.jobs, found, strict=True))
     return replace(instance, jobs=jobs)

@@ -1,7 +1,7 @@
-"""Sizes of jobs as Helios' QSSF service predicts them, as distributions that learn.
+"""Predictions of job sizes as in Helios' QSSF service, as distributions that learn.
 
-A regression by boosted trees (LightGBM) gives P, the typical size of a job with such `features`.
-The believed sizes are P times the errors of earlier predictions of the same decade, for jobs to
+A regression by boosted trees (LightGBM) gives P, the typical size of a job with given `features`.
+The predicted sizes are P times the errors of earlier predictions of the same decade, for jobs to
 which the trees were not fitted (split conformal prediction: Vovk, Gammerman and Shafer 2005). The
 rolling estimate has the weight `alpha` in the mixture of both, so the mean is ::
 
@@ -10,10 +10,11 @@ rolling estimate has the weight `alpha` in the mixture of both, so the mean is :
 as in Helios (Hu et al., SC'21; alpha = 0.1). Every completion changes the errors, the rolling
 estimate and the features of later jobs. The trees stay as they were trained.
 
-**The rolling estimate**, as in the authors' artifact, is the mean of the last jobs like a job:
-those of its name, or else of the nearest names, of its user, or else of all users, and on as many
-GPUs if there are any. A job with a new name is like all jobs of its user, and that of a new user
-like all jobs. Where traces have no users, jobs on as many GPUs take their place (ours).
+**The rolling estimate**, as in the authors' artifact, is the mean size of the last similar jobs.
+Similar jobs have the job's name, or else the most similar names. Among these, jobs of the same
+user, and then jobs on the same number of GPUs, are preferred if there are any. A job with a new
+name is similar to all jobs of its user, and a job of a new user to all jobs. Where traces have no
+users, jobs on the same number of GPUs replace those of the user (our own rule).
 """
 
 from collections import OrderedDict, deque
@@ -34,16 +35,16 @@ if TYPE_CHECKING:
     import lightgbm
 
 LAST = 200
-"""The number of last jobs that are remembered by user, by name and in all, and errors by decade."""
+"""The most jobs to remember per user, per name and in total, and the most errors per decade."""
 
 POINTS = 20
-"""The number of sizes in a distribution."""
+"""The most sizes in one part of a distribution."""
 
 
 class Service:
-    """Predicts the sizes of jobs, by a predictor and the jobs that have ended since.
+    """A service that predicts the sizes of jobs, from a predictor and jobs that have ended since.
 
-    Submissions and completions must be told in their order.
+    Submissions and completions must be reported in order.
     """
 
     def __init__(self, predictor: Predictor) -> None:
@@ -69,7 +70,7 @@ class Service:
         self._typical.pop(job.id, None)
 
     def end(self, job: Job, work: float | None) -> None:
-        """Learn that a job is gone, and its `work`; None if it never completed."""
+        """Record that a job has ended with its true `work`, or None if it never completed."""
         typical = self._typical.pop(job.id, None)
         if work is None:
             return
@@ -83,7 +84,7 @@ class Service:
         self._longest = max(self._longest, work)
 
     def _sizes(self, job: Job, typical: float) -> Sizes | None:
-        """Return the mixture, cut at the longest size seen."""
+        """Return the mixture of both predictions, cut at the largest size seen."""
         parts = [(1.0 - self.alpha, typical * self.errors.near(typical))]
         past = self.rolling.like(job)
         if past:
@@ -101,17 +102,17 @@ class Service:
 
 
 class Errors:
-    """The ratios of true to predicted sizes, by the decade of the prediction."""
+    """The ratios of true to predicted sizes, grouped by the decade of the prediction."""
 
     def __init__(self, known: dict[str, tuple[float, ...]]) -> None:
         self._by = {int(decade): deque(ratios, LAST) for decade, ratios in known.items()}
 
     def add(self, typical: float, work: float) -> None:
-        """Remember an error."""
+        """Record the error of a prediction."""
         self._by.setdefault(_decade(typical), deque(maxlen=LAST)).append(work / typical)
 
     def near(self, typical: float) -> Floats:
-        """Return the errors of the nearest decade that has any."""
+        """Return the errors of the nearest decade with errors."""
         if not self._by:
             return np.ones(1)
         decade = _decade(typical)
@@ -127,7 +128,7 @@ def _decade(typical: float) -> int:
 
 
 def thinned(points: Floats) -> tuple[Floats, Floats]:
-    """Return the means of neighbouring points, at most `POINTS` of them, and the share of each."""
+    """Return at most `POINTS` means of neighbouring points, and the share of each."""
     count = len(points)
     first = np.arange(min(count, POINTS)) * count // min(count, POINTS)
     each = np.diff(first, append=count)
@@ -135,7 +136,7 @@ def thinned(points: Floats) -> tuple[Floats, Floats]:
 
 
 def remembered(past: Past) -> Job:
-    """Return a job that ended before the run, with the features that are remembered."""
+    """Return a job that ended before the run, with its remembered features."""
     return Job(
         id="past",
         submit_s=0.0,
@@ -155,7 +156,7 @@ def booster(model: str) -> "lightgbm.Booster":
 
 
 def predicted(trees: "lightgbm.Booster", rows: Floats) -> Floats:
-    """Return (J,) predicted log sizes of rows (J, F)."""
+    """Return the predicted log sizes of rows (J, F), shape (J,)."""
     return np.asarray(trees.predict(rows, num_threads=1), dtype=float)
 
 
@@ -183,7 +184,7 @@ class Rolling:
                 self._named.popitem(last=False)
 
     def like(self, job: Job) -> list[float]:
-        """Return the sizes of complete jobs like a job, none before the first is complete."""
+        """Return the sizes of complete jobs similar to a job, none if no job is complete."""
         named = self._alike(job.name)
         if not named:
             return list(self._of.get(_whose(job), self._all))
@@ -201,5 +202,5 @@ class Rolling:
 
 
 def _whose(job: Job) -> object:
-    """Return the key that a job shares with others of its user, or of its size without users."""
+    """Return the user of a job, or its number of GPUs if it has no user."""
     return job.user if job.user is not None else job.gpus

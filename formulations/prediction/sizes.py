@@ -1,22 +1,23 @@
-"""The distribution of job sizes, from the sizes of jobs like them and their own progress.
+"""The distribution of job sizes, from the sizes of similar jobs and from their own progress.
 
-The sizes of complete jobs, and the progress of live ones (a censored size: they are larger), give a
-distribution by the product-limit estimator (Kaplan and Meier, *J. Am. Statist. Assoc.* 1958)::
+The sizes of complete jobs, and the progress of live jobs (censored sizes, as the jobs are larger),
+give a distribution by the product-limit estimator (Kaplan and Meier, *J. Am. Statist. Assoc.*
+1958)::
 
     P(size > x) = product over complete sizes s <= x of  1 - w(s) / w(sizes and progress >= s)
 
-The mass beyond the greatest complete size lies at twice the greatest progress of any of the jobs:
-the *relative rule* (ours). Before any job is complete it is the only rule.
+The mass beyond the greatest complete size lies at twice the greatest size or progress of any job
+(our own *relative rule*). Before any job is complete, this is the only rule.
 
-**Few jobs.** A job that comes near the size of a complete one does not surely end there, since
-sizes of one application differ. So each size is the mean of a lognormal distribution, whose spread
-is that of complete jobs of one application over the fifth root of their number (the bandwidth of
-Scott, *Multivariate Density Estimation* 1992).
+**Few jobs.** A job that comes near the size of a complete job need not end there, since sizes of
+one application differ. So each size is the mean of a lognormal distribution. Its spread is that of
+complete jobs of one application divided by the fifth root of their number (the bandwidth of Scott,
+*Multivariate Density Estimation* 1992).
 
-**Like jobs.** Observations count by levels, such as application, user, requested GPUs: a job's most
-specific level with n complete sizes has the share ``n / (n + SHRINKAGE)``, the next level the same
-share of the rest, and the broadest level the remainder (shrinkage as in credibility theory:
-Bühlmann, *ASTIN Bulletin* 1967).
+**Similar jobs.** The weights of observations follow levels, such as application, user and requested
+GPUs. The most specific level of a job has the share ``n / (n + SHRINKAGE)`` if it has n complete
+sizes, the next level has the same share of the rest, and the broadest level has the remainder
+(shrinkage as in credibility theory: Bühlmann, *ASTIN Bulletin* 1967).
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,11 +29,11 @@ from scipy.special import ndtr
 from ronda.instances.arrays import Floats, Mask
 
 SHRINKAGE = 2.0
-"""The number of complete jobs of a level that weigh as much as all of the next one."""
+"""The number of complete jobs of a level that have the same weight as the whole next level."""
 
 VARIANCE = 3.0
-"""The variance of log size within an application before two jobs of one are complete. It weighs as
-much as one degree of freedom of theirs. Among jobs of one user on as many GPUs it is
+"""The variance of log size within an application until two of its jobs are complete. It has the
+weight of one degree of freedom. Among jobs of one user on the same number of GPUs, the variance is
 2.6 to 4.6 in the traces of Philly and Venus, and 0.7 in that of ITP's cluster 01."""
 
 MOST = 25.0
@@ -44,10 +45,10 @@ NARROW, OUTLIVED = 1e-9, 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sizes:
-    """A distribution of sizes: lognormal ones of mean (K,) `work`, with (K,) `mass` that sums to 1.
+    """A distribution of sizes, as a mixture of lognormal parts.
 
-    The `spread` is the standard deviation of their logarithms; at 0 the sizes are just `work`,
-    which ascends.
+    The parts have the ascending means `work` (K,) and the shares `mass` (K,), which sum to 1. The
+    `spread` is the standard deviation of the logarithm in each part; at 0 the sizes are `work`.
     """
 
     work: Floats
@@ -55,9 +56,9 @@ class Sizes:
     spread: float = 0.0
 
     def left(self, done: float = 0.0) -> tuple[float, float]:
-        """Return the mean and standard deviation of the work left of a job that has done `done`.
+        """Return the mean and standard deviation of a job's remaining work after `done`.
 
-        A job that has outlived all sizes has as much left as it has done, with the spread of
+        A job that has outlived all sizes has as much work left as it has done, with the spread of
         unknown sizes.
         """
         h, far, unit = max(self.spread, NARROW), self._far(done), float(self.work.max())
@@ -72,21 +73,21 @@ class Sizes:
         return done, done * float(np.sqrt(np.expm1(VARIANCE)))
 
     def share(self, work: float, done: float = 0.0) -> float:
-        """Return the probability that the size is at most `work`, given that `done` is done.
+        """Return the probability that the size is at most `work`, given the progress `done`.
 
-        A size equal to `work` counts by half.
+        A size equal to `work` counts as half.
         """
         above, beyond = (float(self.mass @ ndtr(-self._far(x))) for x in (work, done))
         return 1.0 - above / beyond if beyond > OUTLIVED else 0.5
 
     def _far(self, work: float) -> Floats:
-        """Return the number of standard deviations by which a size lies above each, shape (K,)."""
+        """Return how many standard deviations `work` lies above the median of each part, (K,)."""
         at, h = np.log(work) if work > 0 else -np.inf, max(self.spread, NARROW)
         return np.asarray((at - np.log(self.work)) / h + 0.5 * h)
 
 
 def within(work: Sequence[float]) -> tuple[float, int]:
-    """Return the squared deviations of log sizes of an application, and degrees of freedom."""
+    """Return the sum of squared deviations of log sizes in an application, and its freedom."""
     return (float(np.var(np.log(work)) * len(work)), len(work) - 1) if work else (0.0, 0)
 
 
@@ -99,11 +100,11 @@ def pooled(within: Iterable[tuple[float, int]]) -> float:
 
 
 def sizes(work: Floats, complete: Mask, weight: Floats, variance: float = 0.0) -> Sizes | None:
-    """Return the distribution of sizes of jobs like those observed, or None if it is unknown.
+    """Return the distribution of sizes of jobs like the observed ones, or None if it is unknown.
 
-    `work` (N,) is the size of a `complete` (N,) job, else its progress. Observations count by their
-    `weight` (N,); `variance` is that of log sizes within an application (`pooled`). The
-    distribution is unknown if no job is complete or has any progress.
+    `work` (N,) is the size of a `complete` (N,) job, or the progress of a live job. Observations
+    have a `weight` (N,). `variance` is the variance of log sizes within an application (`pooled`).
+    The distribution is unknown if no job is complete or has any progress.
     """
     counts = weight > 0
     work, complete, weight = work[counts], complete[counts], weight[counts]
@@ -124,10 +125,10 @@ def sizes(work: Floats, complete: Mask, weight: Floats, variance: float = 0.0) -
 
 
 def likeness(shared: Mask, complete: Mask) -> Floats:
-    """Return the (N,) weights of observations for a job, by the levels (N, L) that they share.
+    """Return the weights (N,) of observations for a job, from the levels (N, L) that they share.
 
-    Levels go from the broadest to the most specific; observations that share a level share all
-    broader ones.
+    Levels go from the broadest to the most specific. An observation that shares a level shares all
+    broader levels.
     """
     weight, rest = np.zeros(len(shared)), 1.0
     counts = (shared & complete[:, None]).sum(axis=0)

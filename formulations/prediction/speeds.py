@@ -1,4 +1,4 @@
-"""The speed of an application: one model, fitted to the measurements of all its jobs, corrected.
+"""The speed of an application, as a corrected model fitted to the measurements of all its jobs.
 
 A step on n GPUs of N nodes computes for C seconds at full clock and synchronises for X seconds that
 do not overlap, with local batch b (`ronda.instances.models.throughput`)::
@@ -7,14 +7,14 @@ do not overlap, with local batch b (`ronda.instances.models.throughput`)::
                                       | alpha_n + beta_n (n - 2) (several)
                                       | alpha_x + beta_x (n - 2) (several racks)
 
-C and X are measured apart, so each is linear in its parameters: non-negative least squares of
-relative errors. Without measurements the best case counts: GPUs never used together synchronise at
-no cost, nodes as GPUs of one node do, and racks as nodes of one rack do. Real scaling is not
-concave, so C and X are multiplied by the ratio of measured to fitted steps in like configurations:
-the *correction*.
+C and X are measured separately, and each is linear in its parameters, so that non-negative least
+squares of relative errors fit them. Without measurements, the best case is assumed: GPUs that were
+never used together synchronise at no cost, nodes like the GPUs of one node, and racks like the
+nodes of one rack. Real scaling is not concave. So C and X are multiplied by the *correction*, the
+ratio of measured to fitted steps in similar configurations.
 
-Measurements on one GPU type count on the others (`carried`): computing takes longer by the ratio of
-applications that were measured on both, and synchronising takes as long.
+Measurements on one GPU type also count on other types (`carried`). Computation takes longer by the
+ratio for applications that were measured on both types, and synchronisation takes the same time.
 """
 
 from collections.abc import Mapping
@@ -30,11 +30,11 @@ from ronda.instances.models.throughput import phases
 from ronda.instances.profile import Parametric, Tabular
 
 UNKNOWN = Parametric(alpha_c_s=0.0, beta_c_s=1.0)
-"""The model of an unknown speed: GPUs scale perfectly, in an arbitrary unit."""
+"""The model for an unknown speed, in which GPUs scale perfectly, in an arbitrary unit."""
 
 
 def fit(measured: Measured) -> Parametric:
-    """Return the model fitted to measurements, of which there must be some."""
+    """Return the model fitted to measurements, of which there is at least one."""
     gpus, nodes, batch, racks, compute, sync = measured.columns()
     computing = np.stack([np.ones_like(batch), batch], axis=1) / compute[:, None]
     if len(set(batch.tolist())) == 1:
@@ -76,8 +76,8 @@ def correction(
 
     The logarithm of the ratio is a Gaussian process over the binary logarithms of GPUs, nodes and
     local batch with a squared-exponential kernel of length 1 (kriging: Rasmussen and Williams,
-    *Gaussian Processes for Machine Learning* 2006, section 2.2): it meets measurements, and far
-    from them the ratio is 1.
+    *Gaussian Processes for Machine Learning* 2006, section 2.2). It comes close to the measured
+    ratio at a measurement, and to 1 far from all measurements.
     """
     known_gpus, known_nodes, known_batch, _, compute, sync = measured.columns()
     ratio = np.log((compute + sync) / np.add(*phases(model, known_gpus, known_nodes, known_batch)))
@@ -92,8 +92,8 @@ def correction(
 def carried(measured: Mapping[tuple[str, str], Measured], profile: str, on: str) -> Measured:
     """Return the measurements of an application on a GPU type, with those on other types converted.
 
-    `measured` is by profile and GPU type. A type on which no application was measured along with
-    another type counts as equally fast.
+    `measured` has a profile and a GPU type as key. If no application was measured on both of two
+    types, these count as equally fast.
     """
     ways = dict[Way, tuple[float, float, int]]()
     for (name, other), known in measured.items():
@@ -109,7 +109,7 @@ def _slower(
 ) -> float:
     """Return the factor by which computing takes longer `there` than `here`.
 
-    It is the application's own ratio, else the geometric mean of those of others, else 1.
+    It is the application's own ratio, else the geometric mean for other applications, else 1.
     """
     both = [name for name, gpu_type in measured if gpu_type == there and (name, here) in measured]
     found = []
@@ -121,11 +121,11 @@ def _slower(
 
 
 def believed_model(known: Parametric | Tabular, measured: Measured) -> Parametric | Tabular:
-    """Return the model that stands in for one whose steps are not known.
+    """Return the model that replaces one whose step times are unknown.
 
-    The known model still says which configurations can run, and how far computing depends on the
-    clock: a `Tabular` keeps its rows, with other seconds. A `Parametric` has no place for
-    corrections.
+    The `known` model still says which configurations can run, and how far computation depends on
+    the clock. A `Tabular` model keeps its rows with corrected seconds. A `Parametric` model cannot
+    hold corrections.
     """
     model = fit(measured) if measured.ways else UNKNOWN
     if isinstance(known, Parametric):
