@@ -1,4 +1,4 @@
-"""Plans, the answers to rounds, with the records of how they were found."""
+"""Plans, the answers to rounds, with records of how they were found."""
 
 from enum import StrEnum
 from math import isfinite
@@ -42,11 +42,12 @@ NOISE = 1e-14
 
 
 def closes(bound: float, objective: float, gap: float, scale: float = 0.0) -> bool:
-    """Return whether an upper bound proves an objective, to be maximised, within a relative gap.
+    """Return whether an upper bound proves a maximised objective to within a relative gap.
 
-    It is one if ``bound - objective <= max(gap most, ROUNDING most, NOISE scale)``, with most the
-    larger of both in size. `scale` is the largest of the numbers that they are sums of: where the
-    optimum is 0 the bound is a rounding error of these. All plans called *optimal* are judged here.
+    It does if ``bound - objective <= max(gap most, ROUNDING most, NOISE scale)``, where ``most`` is
+    the larger of both magnitudes. `scale` is the magnitude of the largest number in the sums behind
+    them, because the bound is a rounding error of such numbers if the optimum is 0. Every plan
+    called *optimal* passes this test.
     """
     if not isfinite(objective) or not isfinite(bound):
         return False
@@ -55,10 +56,10 @@ def closes(bound: float, objective: float, gap: float, scale: float = 0.0) -> bo
 
 
 def trusted_bound(told: float, safe: float, known: float | None) -> float:
-    """Return the bound of a search beside a safe one, which always holds.
+    """Return the tightest trusted bound from a solver's reported bound and a safe one.
 
-    The bound `told` by a solver counts if it is tighter than the safe one, unless a `known` plan
-    has a greater value: then the solver is in doubt.
+    The reported bound `told` is used if it is tighter than the `safe` one, which always holds. It
+    is ignored if a `known` plan has a greater value, as the solver must be wrong in that case.
     """
     if known is None:
         return min(told, safe)
@@ -67,31 +68,31 @@ def trusted_bound(told: float, safe: float, known: float | None) -> float:
 
 
 def gap_between(bound: float, objective: float, scale: float = 0.0) -> float:
-    """Return the relative gap of an objective to an upper bound: 0 or more, 0 if that `closes`."""
+    """Return the relative gap between an objective and an upper bound, 0 if it `closes`."""
     if closes(bound, objective, 0.0, scale):
         return 0.0
     return (bound - objective) / max(abs(bound), abs(objective))
 
 
 class SolveRecord(Record, frozen=True, kw_only=True):
-    """The cost of one decision; times are in seconds by ronda's own clock.
+    """The cost of one decision, with times in seconds by ronda's own clock.
 
     Attributes
     ----------
     seed
-        Seed of everything random.
+        Seed of all random numbers.
     build_s
-        Time to make options and model.
+        Time to build the options and the model.
     solve_s
-        Time to solve it.
+        Time to solve the model.
     extract_s
-        Time to read the answer and place it.
+        Time to read the solution and to place jobs on nodes.
     total_s
-        Time in all.
+        Total time.
     nodes
-        Branch-and-bound nodes, or evaluations of a search.
+        Number of branch-and-bound nodes, or of evaluations in a search.
     options
-        Number of options of jobs.
+        Number of options of all jobs.
     variables, constraints
         Size of the mathematical model.
     incumbents
@@ -99,9 +100,9 @@ class SolveRecord(Record, frozen=True, kw_only=True):
     solver
         Name of the solver.
     versions
-        Versions of its packages, by name.
+        Versions of the solver's packages, by name.
     message
-        The solver's own words.
+        Message of the solver.
     """
 
     seed: int = 0
@@ -120,14 +121,14 @@ class SolveRecord(Record, frozen=True, kw_only=True):
 
 
 class Conflict(Record, frozen=True):
-    """Limits that no plan can keep together.
+    """A set of limits that no plan can keep together.
 
     Attributes
     ----------
     constraints
         Names of their constraints in the model.
     message
-        The reason in words.
+        Explanation in words.
     """
 
     constraints: tuple[str, ...]
@@ -135,50 +136,50 @@ class Conflict(Record, frozen=True):
 
 
 class PlanDetails(Record, frozen=True, kw_only=True):
-    """Details of a plan for users; no policy reads them again.
+    """Details of a plan for users, which no policy reads.
 
     Attributes
     ----------
     objective
         Name of the objective that was maximised.
     parameters
-        Parameters of the objective that only this round has.
+        Parameters of the objective that are specific to the round.
     regret
-        Loss of each job at the plan's prices with its next best option, in units of the objective;
-        jobs without another option are left out.
+        Loss of each job at the plan's prices if it took its next best option, in units of the
+        objective. Jobs without another option are left out.
     unplaced
-        Jobs that were chosen to run and found no room on nodes, with the reasons.
+        Jobs that were chosen to run but could not be placed on nodes, with reasons.
     placement_loss
-        Value lost by chosen options that are not placed, or not as chosen.
+        Value lost because chosen options were placed differently or not at all.
     widened
-        Jobs that found no room in one rack, and run in several.
+        Jobs that run in several racks because no single rack had room.
     moved
-        Running jobs that keep their option and run on other nodes.
+        Running jobs that keep their option but move to other nodes.
     moved_gpus
-        GPUs of these.
+        Number of GPUs of moved jobs.
     move_loss
-        Value lost by moves, where they are weighed; the objective is net of it.
+        Value lost by moves, if moves have a cost; the objective is net of it.
     joint
-        Whether racks were chosen with the options.
+        Whether racks were chosen together with the options.
     node_cuts
-        Cuts that placement on nodes added to the choice of options.
+        Number of cuts that the placement on nodes added to the choice of options.
     generations
-        Number of generations of evolution.
+        Number of generations of the evolutionary search.
     solver_lacks
-        Abilities and figures that the solver lacks.
+        Features and statistics that the solver lacks.
     dual_bound
-        The bound that prices alone prove, rounded outwards: no plan's objective exceeds it,
-        whatever a solver says. None where there are no prices.
+        Upper bound that follows from prices alone, rounded outwards. No plan's objective exceeds
+        it, whatever a solver reports. None without prices.
     proven_by
-        The proof that closes the gap of an optimal plan: ``prices``, which can be added up again
-        (then `dual_bound` is within the gap), or a search that is trusted: ronda's own ``labels``
-        or ``cuts`` (docs/prices.md), or a solver by its name.
+        Proof of an optimal plan. ``prices`` can be verified by addition, with `dual_bound` within
+        the gap. Any other proof is a trusted search: ronda's own ``labels`` or ``cuts``
+        (docs/prices.md), or a solver by name.
     conflicts
-        Limits that gave way to jobs which may not be stopped; if the round is infeasible, also the
+        Limits that were relaxed for jobs which may not be stopped. For an infeasible round also the
         reasons why no plan exists.
     unpriced
-        Rules of the user that the plan just keeps, and whose worth the prices do not show: their
-        bound is above the plan.
+        User rules that bind in the plan but whose value the prices do not show, because the bound
+        from the prices is above the plan.
     """
 
     objective: str = ""
@@ -208,30 +209,30 @@ class Plan(Record, frozen=True, kw_only=True):
     format
         Version of the file format.
     policy
-        Name of the policy that decided.
+        Name of the policy that made the plan.
     stop
         Reason why the solver stopped.
     status
-        Kind of answer that it returned.
+        Kind of answer that the solver returned.
     record
         Cost of the decision.
     allocations
-        Allocation of every job that runs from now on, by job id; other jobs wait (or stop). A
-        policy that leaves a running job alone returns the same `Allocation` object.
+        Allocation of every job that runs from now on, by job id. Other jobs wait or stop. A policy
+        that does not change a running job returns the same `Allocation` object.
     discarded
-        Trials of a sweep that are given up for good.
+        Trials of sweeps that are given up for good.
     asleep
         Nodes that sleep from now on; None leaves them as they are.
     objective
-        Value of the plan, to be maximised; None where the policy has no objective.
+        Objective value of the plan, to be maximised; None if the policy has no objective.
     bound
-        Upper bound on the objective of any plan; None if not known.
+        Upper bound on the objective of any plan; None if unknown.
     gap
-        Relative gap between bound and objective (`gap_between`).
+        Relative gap between bound and objective (see `gap_between`).
     prices
-        Value of one more unit of a resource, by constraint name.
+        Value of one more unit of each resource, by constraint name.
     memory
-        Memory of the policy for its next decision, by kind (`PlanMemory`), as plain JSON values.
+        Memory of the policy for its next decision, by kind of `PlanMemory`, as plain JSON values.
     details
         Details of the plan.
     """
@@ -252,7 +253,7 @@ class Plan(Record, frozen=True, kw_only=True):
 
     @property
     def gap(self) -> float | None:
-        """Relative gap between bound and objective; None without both."""
+        """The relative gap between bound and objective; None unless both are known."""
         if self.objective is None or self.bound is None:
             return None
         return gap_between(self.bound, self.objective)
@@ -264,7 +265,7 @@ class Plan(Record, frozen=True, kw_only=True):
         return f"<Plan of {self.policy!r}: {len(self.allocations)} jobs run, {self.status}{told}>"
 
     def to_frame(self) -> "DataFrame":
-        """Return a data frame of pandas: a row for each job that runs, and the GPUs by node."""
+        """Return a pandas data frame with a row for each running job and its GPUs per node."""
         from ronda.instances.tables.frames import plan_frame
 
         return plan_frame(self)
@@ -276,22 +277,22 @@ class Plan(Record, frozen=True, kw_only=True):
 
 
 class PlanMemory(Record, frozen=True):
-    """The memory of the last decision that a policy, or a mechanism of policies, needs.
+    """The memory of the last decision that a policy or a mechanism of policies needs.
 
-    A subclass has a `key`, under which it stands in `Plan.memory`, and fields with defaults:
-    numbers, texts, lists, dictionaries and records of these.
+    A subclass has a `key`, under which it is stored in `Plan.memory`, and fields with defaults.
+    Fields are numbers, strings, lists, dictionaries and records of such values.
     """
 
     key: ClassVar[str]
 
     @classmethod
     def recall(cls, plan: Plan | None) -> Self:
-        """Return the memory of this kind in a plan, or the defaults.
+        """Return the plan's memory of the class's kind, or the defaults.
 
         Raises
         ------
         InputError
-            If the memory under the key is not of this kind.
+            If the memory under the key is not of the class's kind.
         """
         kept = {} if plan is None else plan.memory.get(cls.key, {})
         try:
@@ -301,5 +302,5 @@ class PlanMemory(Record, frozen=True):
             raise InputError(f"plan: memory.{cls.key}", str(error), expected) from None
 
     def noted(self) -> dict[str, Any]:
-        """Return the entry of a plan's `memory`, plain JSON values under the key."""
+        """Return the entry for a plan's `memory`: plain JSON values under the key."""
         return {self.key: msgspec.to_builtins(self, str_keys=True)}

@@ -1,10 +1,10 @@
-"""The profile of an application: speed, power, statistical efficiency, memory, GPU sharing.
+"""The profile of an application: speed, power, statistical efficiency, memory and GPU sharing.
 
-A profile is the scheduler's knowledge about all jobs of an application. The future (the true work
-of a job, the development of its gradient noise) is in `ronda.instances.job`.
+A profile holds what the scheduler knows about all jobs of an application. Their future (true work
+and gradient noise over time) is in `ronda.instances.job`.
 
-An *array* is k models of one class that run on one GPU together, each one step at a time. The
-models behind all numbers are in `ronda.instances.models`.
+An *array* is a group of k models of one class that run together on one GPU in lock-step. The models
+behind all numbers are in `ronda.instances.models`.
 """
 
 from typing import Annotated, Literal
@@ -15,11 +15,11 @@ from ronda.instances.base import Count, Name, NonNegative, Positive, Record, Sha
 
 
 class Rigid(Record, frozen=True, kw_only=True, tag_field="kind", tag="rigid"):
-    """The model of a plain trace: a second of work per second on the requested GPUs only."""
+    """The throughput of a plain trace: one second of work per second on the requested GPUs."""
 
 
 class Parametric(Record, frozen=True, kw_only=True, tag_field="kind", tag="parametric"):
-    """The throughput model of Pollux (OSDI'21) with a clock term; fitted constants.
+    """The throughput model of Pollux (OSDI'21) with an additional clock term and fitted constants.
 
     With n GPUs, local batch b = B/n and relative clock s::
 
@@ -28,28 +28,28 @@ class Parametric(Record, frozen=True, kw_only=True, tag_field="kind", tag="param
                  | alpha_x + beta_x (n - 2) (several racks)
         T_iter = (T_grad^gamma + T_sync^gamma)^(1/gamma)
 
-    Times in seconds. The last case, for nodes in several racks, is ours; Pollux has none.
+    Times are in seconds. The last case, for nodes in several racks, is ours and not in Pollux.
 
     Attributes
     ----------
     alpha_c_s
-        Seconds of a gradient computation whatever the local batch.
+        Seconds of a gradient computation that do not depend on the local batch.
     beta_c_s
-        Seconds of it for each sample of the local batch.
+        Seconds of a gradient computation per sample of the local batch.
     alpha_r_s
-        Seconds of synchronisation within a node, two GPUs.
+        Seconds of synchronisation of two GPUs within a node.
     beta_r_s
-        Seconds of it for each further GPU.
+        Additional seconds per further GPU within a node.
     alpha_n_s
-        Seconds of synchronisation across nodes, two GPUs.
+        Seconds of synchronisation of two GPUs on different nodes.
     beta_n_s
-        Seconds of it for each further GPU.
+        Additional seconds per further GPU across nodes.
     alpha_x_s
-        Seconds of synchronisation across racks, two GPUs; by default as across nodes.
+        Seconds of synchronisation of two GPUs in different racks; by default `alpha_n_s`.
     beta_x_s
-        Seconds of it for each further GPU; by default as across nodes.
+        Additional seconds per further GPU across racks; by default `beta_n_s`.
     gamma
-        Overlap of both: none at 1, more the larger it is.
+        Overlap of computation and synchronisation: none at 1, more for larger values.
     phi
         Share of T_grad that is bound by the GPU clock.
     """
@@ -72,14 +72,14 @@ class Parametric(Record, frozen=True, kw_only=True, tag_field="kind", tag="param
 
 
 class Tabular(Record, frozen=True, kw_only=True, tag_field="kind", tag="tabular"):
-    """Measured step times as parallel columns, with one row a measurement.
+    """Measured step times as parallel columns, with one row per measurement.
 
     Attributes
     ----------
     gpus
         Number of GPUs.
     nodes
-        Number of nodes that they were spread over.
+        Number of nodes that the GPUs were spread over.
     local_batch
         Samples per GPU and step.
     step_s
@@ -101,9 +101,9 @@ class Tabular(Record, frozen=True, kw_only=True, tag_field="kind", tag="tabular"
 
 
 class Rated(Record, frozen=True, kw_only=True, tag_field="kind", tag="rated"):
-    """Rates that another scheduler hands over, as parallel columns, with one row a configuration.
+    """Rates given by another scheduler, as parallel columns with one row per configuration.
 
-    A configuration without a row cannot run, and nothing is interpolated. Such jobs have any number
+    A configuration without a row cannot run, and nothing is interpolated. A job may have any number
     of GPUs that has a row. Only rounds have this model, as the truth behind it is unknown.
 
     Attributes
@@ -111,9 +111,9 @@ class Rated(Record, frozen=True, kw_only=True, tag_field="kind", tag="rated"):
     gpus
         Number of GPUs.
     nodes
-        Number of nodes that they are spread over.
+        Number of nodes that the GPUs are spread over.
     batch
-        Global batch size, one of the profile.
+        Global batch size, which must be one of the profile's.
     clock
         Clock as a fraction of the maximum.
     rate
@@ -134,22 +134,22 @@ Throughput = Rigid | Parametric | Tabular | Rated
 
 
 class PowerCurve(Record, frozen=True, kw_only=True):
-    """Power of one busy GPU against relative speed s (a form that fits Zeus' public traces).
+    """The power of one busy GPU at relative speed s, in a form that fits Zeus's public traces.
 
-    ``P(s) = a + b min(s, s0) + c max(s^3 - s0^3, 0)`` in watts.
+    It is ``P(s) = a + b min(s, s0) + c max(s^3 - s0^3, 0)`` in watts.
 
     Attributes
     ----------
     a_w
         Power that does not depend on the speed.
     b_w
-        Rise with the speed up to `s0`, where the voltage is at its floor.
+        Increase with the speed up to `s0`, where the voltage is at its floor.
     c_w
-        Rise with the cube of the speed above `s0`.
+        Increase with the cube of the speed above `s0`.
     s0
         Relative speed at which the voltage leaves its floor, at most 10.
     sync_w
-        Power while gradients synchronise; None if it does not differ.
+        Power while gradients synchronise; None if it is the same.
     """
 
     a_w: NonNegative
@@ -160,16 +160,16 @@ class PowerCurve(Record, frozen=True, kw_only=True):
 
 
 class Memory(Record, frozen=True, kw_only=True):
-    """Memory of one GPU, GiB: ``base + k (model + sample b)``, k fused models, local batch b.
+    """The GiB of GPU memory of k fused models at local batch b: ``base + k (model + sample b)``.
 
     Attributes
     ----------
     base_gib
-        Need of the framework.
+        Memory of the framework.
     model_gib
-        Need of one model (weights, gradients, optimiser).
+        Memory of one model (weights, gradients, optimiser).
     sample_gib
-        Need of one sample of the local batch.
+        Memory of one sample of the local batch.
     """
 
     base_gib: NonNegative = 0.0
@@ -178,17 +178,17 @@ class Memory(Record, frozen=True, kw_only=True):
 
 
 class NoiseScale(Record, frozen=True, kw_only=True, gc=False):
-    """The gradient noise scale now, by global batch size (linear between, constant outside).
+    """The present gradient noise scale by global batch size, linear between and constant outside.
 
-    Statistical efficiency of a sample in a batch B is ``(scale + B0) / (scale + B)`` with the
+    The statistical efficiency of a sample in a batch B is ``(scale + B0) / (scale + B)`` with the
     base batch B0 (Pollux, OSDI'21, section 3.1; McCandlish et al. 2018).
 
     Attributes
     ----------
     batches
-        Global batch sizes that were measured, ascending.
+        Measured global batch sizes, ascending.
     scale
-        Noise scale at each of them.
+        Noise scale at each batch size.
     """
 
     batches: tuple[Positive, ...]
@@ -196,16 +196,16 @@ class NoiseScale(Record, frozen=True, kw_only=True, gc=False):
 
 
 class NoiseCurve(Record, frozen=True, kw_only=True):
-    """The development of a job's gradient noise scale, with one row per stage of its progress.
+    """The gradient noise scale of a job over its progress, with one row per stage.
 
     Attributes
     ----------
     until
-        (S,) work at which each stage ends, ascending; the last stage has no end.
+        Work at which each stage ends, ascending, shape (S,); the last stage has no end.
     batches
-        (B,) global batch sizes that were measured.
+        Measured global batch sizes, shape (B,).
     scale
-        (S, B) noise scale.
+        Noise scale, shape (S, B).
     """
 
     until: tuple[Positive, ...]
@@ -218,16 +218,16 @@ Mode = Literal["exclusive", "turns", "packed", "slices", "fused"]
 
 
 class AffineTime(Record, frozen=True, kw_only=True, tag_field="kind", tag="affine"):
-    """Seconds in which all k models take a step: ``T(k) = max(floor, alpha + beta k)``.
+    """The seconds in which all k models take a step: ``T(k) = max(floor, alpha + beta k)``.
 
     Attributes
     ----------
     alpha_s
-        Seconds that do not depend on k, which the models share.
+        Seconds that the models share, which do not depend on k.
     beta_s
-        Seconds of each model.
+        Seconds per model.
     floor_s
-        Least seconds, of few models, which leave the device idle.
+        Minimum seconds, for few models that do not keep the GPU busy.
     """
 
     alpha_s: NonNegative
@@ -236,14 +236,14 @@ class AffineTime(Record, frozen=True, kw_only=True, tag_field="kind", tag="affin
 
 
 class MeasuredTime(Record, frozen=True, kw_only=True, tag_field="kind", tag="measured"):
-    """Measured seconds in which all k models take a step; linear between, nothing outside.
+    """The measured seconds in which all k models take a step, linear between measurements only.
 
     Attributes
     ----------
     models
-        Numbers of models that were measured, ascending.
+        Measured numbers of models, ascending.
     step_s
-        Seconds at each of them.
+        Seconds at each number of models.
     """
 
     models: tuple[Count, ...]
@@ -256,9 +256,9 @@ class Sharing(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     mode
-        The way in which the models share the GPU.
+        How the models share the GPU.
     time
-        Seconds by k, or any other unit of time.
+        Time as a function of k, in seconds or any other unit.
     """
 
     mode: Mode
@@ -266,30 +266,30 @@ class Sharing(Record, frozen=True, kw_only=True):
 
 
 class Profile(Record, frozen=True, kw_only=True):
-    """The knowledge about an application.
+    """The profile of an application: what is known about its jobs.
 
     Attributes
     ----------
     name
-        Key by which jobs refer to it.
+        The name that jobs refer to.
     throughput
-        Speed by name of GPU type; other types cannot run the job.
+        Throughput model by name of GPU type. Other types cannot run the job.
     power
-        Power by name of GPU type; busy GPUs of other types draw their idle power.
+        Power curve by name of GPU type. Busy GPUs of other types draw their idle power.
     base_batch
         Global batch size B0 at which a unit of work is one sample (efficiency 1).
     batches
-        Global batch sizes that a scheduler may choose; empty for the job's own only.
+        Global batch sizes that a scheduler may choose; empty for only the job's own.
     min_local_batch
         Smallest local batch (samples per GPU and step) that may be chosen.
     max_local_batch
-        Largest local batch that fits, or None.
+        Largest local batch that may be chosen; None for no limit.
     memory
-        Memory need, checked against the GPU type when given.
+        Memory use, which is checked against the GPU type; None for no check.
     sharing
-        Times of jobs of one fusion class that share a GPU, by name of GPU type: a curve for each
-        mode, with "exclusive" among them. Only their ratios count: a job in an array of k runs at
-        ``T(1) / T(k)`` of its speed alone, with T(1) that of "exclusive".
+        Step times of jobs of one fusion class that share a GPU, by name of GPU type. There is a
+        curve for each mode, including "exclusive". Only ratios count: a job in an array of k runs
+        at ``T(1) / T(k)`` of its speed alone, with T(1) taken from "exclusive".
     source
         Source of the numbers.
     """

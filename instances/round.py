@@ -1,4 +1,4 @@
-"""A round: the snapshot of a cluster for a decision."""
+"""Rounds, the snapshots of a cluster for a decision."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ from ronda.instances.profile import Profile
 
 
 class Round(Record, frozen=True, kw_only=True):
-    """A snapshot for a decision, with all that the scheduler can know and no more.
+    """A snapshot of a cluster for a decision, with exactly what the scheduler can know.
 
     Attributes
     ----------
@@ -25,32 +25,33 @@ class Round(Record, frozen=True, kw_only=True):
     now_s
         Time of the decision.
     length_s
-        Seconds for which the decision is expected to stand.
+        Seconds for which the decision is expected to hold.
     waiting
         Live jobs that hold no GPUs, in order of submission.
     running
         Live jobs that hold GPUs, in order of submission.
     power_cap_w
-        Power that the cluster may draw from now on, hosts and idle GPUs included.
+        Power that the cluster may draw from now on, including hosts and idle GPUs.
     energy_j
-        Energy that the cluster may use in the next `window_s` seconds, likewise.
+        Energy that the cluster may use in the next `window_s` seconds, including hosts and idle
+        GPUs.
     window_s
-        Seconds ahead that `energy_j` is for.
+        Number of seconds that `energy_j` is for.
     banked_j
-        Part of `energy_j` that may be used at once; the rest comes evenly over the window, and
-        `sustained_w` after it. None if all of it may.
+        Part of `energy_j` that may be used at once. The rest becomes available evenly over the
+        window, and `sustained_w` after it. None if all of `energy_j` may be used at once.
     sustained_w
-        Power that the energy budget can bear indefinitely.
+        Power that the energy budget can sustain indefinitely.
     asleep
-        Nodes that sleep now (ascending indices). A plan that wakes one draws its ``wake_w`` for
-        ``wake_s`` seconds on top.
+        Nodes that sleep now, as ascending indices. A node that a plan wakes draws an additional
+        ``wake_w`` for ``wake_s`` seconds.
     waking
-        Nodes that are still waking, likewise. Their power on top of idle power has been taken off
-        `power_cap_w` and `energy_j`, not off the caps of racks.
+        Nodes that are still waking, as ascending indices. Their additional power has been
+        subtracted from `power_cap_w` and `energy_j`, but not from the caps of racks.
     sweeps
-        Searches for hyper-parameters whose trials are live jobs, by name.
+        Hyper-parameter searches whose trials are live jobs, by name.
     energy_price_per_j, carbon_g_per_j
-        Price and carbon intensity of a joule now; None if the instance has no such series.
+        Present price and carbon intensity per joule; None if the instance has no such series.
     """
 
     format: Literal["ronda/round/1"] = "ronda/round/1"
@@ -76,17 +77,17 @@ class Round(Record, frozen=True, kw_only=True):
 
     @property
     def jobs(self) -> tuple[JobState, ...]:
-        """All live jobs: those that run, then those that wait."""
+        """All live jobs: first running jobs, then waiting jobs."""
         return self.running + self.waiting
 
     @property
     def held(self) -> dict[str, Allocation]:
-        """The allocations of running jobs, by job."""
+        """The allocations of running jobs, by job id."""
         return {s.job.id: s.allocation for s in self.running if s.allocation is not None}
 
     @property
     def watts(self) -> float | None:
-        """The tighter of the power cap and the mean power that `energy_j` allows, or None."""
+        """The smaller of the power cap and the mean power that `energy_j` allows, or None."""
         if self.energy_j is None:
             return self.power_cap_w
         mean = self.energy_j / self.window_s

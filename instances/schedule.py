@@ -1,4 +1,4 @@
-"""Schedules, the answers to instances: segments of all jobs, and a record of every round."""
+"""Schedules, the answers to instances: the segments of all jobs and a record of every round."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
 
 
 class Segment(Record, frozen=True, kw_only=True, array_like=True):
-    """A stretch of time in which a job held one allocation.
+    """A period in which a job held one allocation.
 
     Attributes
     ----------
     start_s, end_s
-        Time in which it held the GPUs.
+        Start and end of the segment.
     resume_s
-        Time at which progress began (start or restart delay over); ``end_s`` if it never did.
+        Time at which progress began, after the start or restart pause; ``end_s`` if it never began.
     done
-        Work that it completed in this segment, less the loss by a failure at its end.
+        Work done in the segment, less the loss by a failure at its end.
     option
-        Option with which it ran.
+        Option with which the job ran.
     placement
-        Pairs (node index, GPUs there).
+        Pairs (node index, number of GPUs on the node).
     array
-        Name of the array that it ran in, which does not change in the segment; None if alone.
+        Name of the array in which the job ran, which does not change in the segment; None if alone.
     """
 
     start_s: float
@@ -39,25 +39,25 @@ class Segment(Record, frozen=True, kw_only=True, array_like=True):
 
     @property
     def held(self) -> Allocation:
-        """What the job held."""
+        """The allocation that the job held."""
         return Allocation(option=self.option, placement=self.placement, array=self.array)
 
 
 class JobOutcome(Record, frozen=True, kw_only=True):
-    """A job's history.
+    """The history of a job.
 
     Attributes
     ----------
     id, submit_s
         As in the instance.
     end_s
-        Time at which it was complete, or discarded; None if the run was cut before.
+        Time at which it completed or was discarded; None if the run was cut off before.
     segments
         Segments in which it held GPUs, in order of time.
     failed
-        Whether a failure ended it for good, with work left.
+        Whether a failure ended it for good with work left.
     discarded
-        Whether the policy gave it up, as a trial of a sweep with work left.
+        Whether the policy gave it up as a trial of a sweep with work left.
     """
 
     id: str
@@ -69,14 +69,14 @@ class JobOutcome(Record, frozen=True, kw_only=True):
 
     @property
     def state(self) -> str:
-        """The end of the job: completed, failed, discarded, or unfinished."""
+        """The final state of the job: completed, failed, discarded or unfinished."""
         if self.failed or self.discarded:
             return "failed" if self.failed else "discarded"
         return "unfinished" if self.end_s is None else "completed"
 
 
 class Failure(Record, frozen=True, kw_only=True, array_like=True):
-    """A failure of a job, which stopped and went back to its last checkpoint.
+    """A failure of a job, at which the job stopped and went back to its last checkpoint.
 
     Attributes
     ----------
@@ -98,22 +98,22 @@ class Failure(Record, frozen=True, kw_only=True, array_like=True):
 
 
 class Forecast(Record, frozen=True, kw_only=True, array_like=True):
-    """A belief about a job before it was observed, and the observation.
+    """A prediction about a job, and the observation that followed.
 
     Attributes
     ----------
     what
-        "size" for its work, believed when a size was first known, and observed once complete;
-        "rate" for its work per second on an allocation, believed when that began.
+        "size" for the job's work, predicted when a size was first known and observed at completion.
+        "rate" for its work per second on an allocation, predicted when the allocation began.
     time_s
-        Time of the belief.
+        Time of the prediction.
     job
         Id of the job.
     believed, real
-        Believed and observed number.
+        Predicted and observed number.
     share
-        For sizes, the believed probability of one that is not larger (half for equal ones); None
-        for rates.
+        For sizes, the predicted probability of a size no larger than the observed one (equal sizes
+        count half). None for rates.
     """
 
     what: Literal["size", "rate"]
@@ -138,32 +138,32 @@ class RoundRecord(Record, frozen=True, kw_only=True, array_like=True):
     started
         Number of jobs that the decision started or resumed.
     stopped
-        Number of jobs that it stopped.
+        Number of jobs that the decision stopped.
     changed
-        Number of jobs that it gave another allocation.
+        Number of jobs that the decision gave another allocation.
     objective, bound, stop, status
         As in the `Plan`.
     solve_s
         Seconds that the policy took.
     overhead_s
-        The driver's own seconds for the round, all but `solve_s`.
+        Seconds that the driver took for the round, without `solve_s`.
     overrun
         Whether the policy exceeded its time limit.
     power_w
         Power of the cluster after the decision.
     violations
-        Violations of the proposed plan (a plan with any never runs).
+        Violations of the proposed plan. A plan with violations never runs.
     prices
-        As in the `Plan`; empty if it has none.
+        As in the `Plan`; empty if the plan has none.
     slowed_jobs, stopped_jobs
-        Jobs that the driver, not the policy, gave a lower clock or stopped to keep a limit.
+        Jobs whose clock the driver lowered, or which it stopped, to keep a limit.
     restored_jobs
-        Jobs to which the driver gave back their clock.
+        Jobs whose clock the driver restored.
     pinned_jobs
-        Jobs that the driver did not let the policy stop or change, as they had lost 250 allocations
-        in a row before they made any progress.
+        Jobs that the driver did not let the policy stop or change, because they had lost 250
+        allocations in a row without progress.
     conflicts
-        Limits that gave way to jobs which may not be stopped, in words.
+        Limits that were relaxed for jobs which may not be stopped, in words.
     """
 
     now_s: float
@@ -190,22 +190,22 @@ class RoundRecord(Record, frozen=True, kw_only=True, array_like=True):
 
 
 class Energy(Record, frozen=True, kw_only=True):
-    """The joules of a whole run by use; `total_j` is the integral of cluster power.
+    """The energy of a whole run by use; `total_j` is the integral of the cluster's power.
 
     Attributes
     ----------
     busy_j
-        GPUs of jobs that progress.
+        Joules of GPUs whose jobs progress.
     paused_j
-        GPUs held by a job that starts or restarts.
+        Joules of GPUs whose jobs start or restart.
     idle_gpu_j
-        GPUs of awake nodes that no job holds.
+        Joules of GPUs on awake nodes that no job holds.
     host_j
-        Awake nodes without their GPUs.
+        Joules of awake nodes without their GPUs.
     sleep_j
-        Sleeping nodes.
+        Joules of sleeping nodes.
     wake_j
-        Power of waking nodes on top of their idle power, which is in the parts above.
+        Joules of waking nodes on top of their idle energy, which is part of the values above.
     """
 
     busy_j: float = 0.0
@@ -217,7 +217,7 @@ class Energy(Record, frozen=True, kw_only=True):
 
     @property
     def total_j(self) -> float:
-        """Sum of all parts."""
+        """The sum of all parts."""
         idle_j = self.idle_gpu_j + self.host_j + self.sleep_j + self.wake_j
         return self.busy_j + self.paused_j + idle_j
 
@@ -232,33 +232,33 @@ class Schedule(Record, frozen=True, kw_only=True):
     instance
         Name of the instance.
     fingerprint
-        Hash of the instance.
+        Fingerprint of the instance.
     policy
-        Name of the policy that decided.
+        Name of the policy that made the decisions.
     config
         Parameters of the policy and of the driver.
     seed
-        Seed of everything random.
+        Seed of all random numbers.
     jobs
         Histories of the jobs, in the order of the instance.
     rounds
         Records of all rounds, in order of time.
     sleeps
-        Triples (node, start, end) of the times that nodes slept.
+        Triples (node, start, end) of the periods in which nodes slept.
     failures
         Failures of jobs, in order of time.
     forecasts
-        Beliefs about jobs where they were learnt, in the order of the observations.
+        Predictions about jobs, if they were learnt, in the order of the observations.
     energy
         Joules by use.
     energy_cost
-        Cost of the joules by the instance's price series; None without one.
+        Cost of the energy at the instance's prices; None without prices.
     carbon_g
-        Grams of CO2 equivalent by the instance's carbon intensity; None without one.
+        Grams of CO2 equivalent at the instance's carbon intensity; None without such a series.
     end_s
-        Time at which the last job ended; energy is counted from 0 to here.
+        Time at which the last job ended. Energy is counted from 0 to this time.
     versions
-        Versions of ronda and of the packages that decided, by name.
+        Versions of ronda and of the packages that the policy used, by name.
     """
 
     format: Literal["ronda/schedule/1"] = "ronda/schedule/1"
@@ -279,7 +279,7 @@ class Schedule(Record, frozen=True, kw_only=True):
     versions: dict[str, str] = {}
 
     def to_frame(self) -> "DataFrame":
-        """Return a data frame of pandas: a row for each job, with times, GPU-seconds, restarts."""
+        """Return a pandas data frame with times, GPU-seconds and restarts in a row for each job."""
         from ronda.instances.tables.frames import schedule_frame
 
         return schedule_frame(self)

@@ -1,4 +1,4 @@
-"""Violations that the checker reports, and its tolerances."""
+"""Violations that the checker reports, and the checker's tolerances."""
 
 from typing import NamedTuple
 
@@ -22,16 +22,16 @@ LONGEST_S = 2.0**33
 
 
 class Violation(Record, frozen=True):
-    """One way in which a plan or a schedule breaks a rule.
+    """A violation of a rule by a plan or a schedule.
 
     Attributes
     ----------
     code
-        The rule, as a short word that programs may rely on; docs list them all.
+        Code of the rule, which programs may rely on. The documentation lists all codes.
     where
-        The job, node, rack or total that it concerns.
+        The job, node, rack or total that the violation concerns.
     message
-        The value found, and the rule.
+        The found value and the rule.
     """
 
     code: str
@@ -39,7 +39,7 @@ class Violation(Record, frozen=True):
     message: str
 
     def __str__(self) -> str:
-        """Return one line for people."""
+        """Return the violation as one line of text."""
         return f"{self.code}: {self.where}: {self.message}"
 
 
@@ -50,15 +50,15 @@ class Fault(NamedTuple):
     message: str
 
     def at(self, where: str) -> Violation:
-        """Return the violation at a place: a job, node, rack or total."""
+        """Return the fault as a violation at a place (a job, node, rack or total)."""
         return Violation(self.code, where, self.message)
 
 
 def differs(claimed: float, expected: float) -> bool:
-    """Return whether two numbers differ by more than `RELATIVE`; anything differs from NaN."""
+    """Return whether two numbers differ by more than `RELATIVE`, which is always true of NaN."""
     return not abs(claimed - expected) <= RELATIVE * max(abs(claimed), abs(expected))
 
 
 def exceeds(value: float, limit: float) -> bool:
-    """Return whether a value is above a limit by more than `RELATIVE`; NaN always is."""
+    """Return whether a value is more than `RELATIVE` above a limit, which is always true of NaN."""
     return not value <= limit + RELATIVE * abs(limit)

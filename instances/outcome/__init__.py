@@ -1,5 +1,5 @@
-"""The outcome of a schedule: metrics, usage over time, GPU numbers, sweep results, accrual.
+"""The outcome of a schedule: metrics, usage over time, GPU numbers, sweep results and accrual.
 
-All is computed from an instance and its schedule alone. Schedules are checked in
+Everything is computed from an instance and its schedule alone. Schedules are checked in
 `ronda.instances.check`.
 """

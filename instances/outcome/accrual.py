@@ -7,10 +7,11 @@ from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 
 
 class Accrual:
-    """The joules that may have been used by each time: continuous and piecewise linear.
+    """The joules that may have been used by each time, a continuous and piecewise linear function.
 
-    `times_s` are (K,) breakpoints, ascending from 0; from each on (K,) `rates_w` joules a second
-    accrue, the last without end. `initial_j` may be used at time 0.
+    `times_s` (K,) are the breakpoints, ascending from 0. From each breakpoint on, energy accrues at
+    the given rate in `rates_w` (K,), in joules per second; the last rate holds forever. `initial_j`
+    may be used at time 0.
     """
 
     def __init__(self, times_s: Floats, rates_w: Floats, initial_j: float) -> None:
@@ -19,15 +20,15 @@ class Accrual:
         self._joules = initial_j + np.concatenate([[0.0], np.cumsum(steps)])
 
     def at(self, time_s: Floats) -> Floats:
-        """Return the joules that may have been used by each of the times."""
+        """Return the joules that may have been used by each time."""
         k = np.searchsorted(self.times_s, time_s, side="right") - 1
         return np.asarray(self._joules[k] + self.rates_w[k] * (time_s - self.times_s[k]))
 
     def bearable_w(self, now_s: float, used_j: float, until_s: float) -> float:
-        """Return the greatest constant power that overdraws at no time up to `until_s`.
+        """Return the greatest constant power that does not overdraw the budget before `until_s`.
 
-        On each piece the mean power that is allowed from now on, ``(line - used) / (t - now)``,
-        is monotone in t, so breakpoints and the end decide.
+        On each piece, the allowed mean power from now on, ``(line - used) / (t - now)``, is
+        monotone in t. Only breakpoints and the end can therefore be critical.
         """
         later = self.times_s[(self.times_s > now_s) & (self.times_s < until_s)]
         least = np.inf
@@ -40,10 +41,11 @@ class Accrual:
         return max(0.0, least)
 
     def banked_j(self, now_s: float, used_j: float, window_s: float, mean_w: float) -> float:
-        """Return the most joules that may be used at once, besides the even supply.
+        """Return the most joules that may be used at once in addition to the even supply.
 
-        With B of these ``B + (mean_w - B / window) t`` may be used by each t of the window, and
-        ``B + bearable t`` by each t, with the watts that can be drawn indefinitely.
+        If B is the result, ``B + (mean_w - B / window) t`` joules may be used by each t in the
+        window, and ``B + bearable t`` by any t, where ``bearable`` are the watts that can be drawn
+        indefinitely.
         """
         sustained_w = self.bearable_w(now_s, used_j, np.inf)
         times = np.append(now_s, self.times_s[self.times_s > now_s])
@@ -54,7 +56,7 @@ class Accrual:
         return min(max(0.0, most), float(np.min(rest)), mean_w * window_s)
 
     def lasts_until_s(self, now_s: float, used_j: float, watts: float) -> float:
-        """Return the time until which constant power does not overdraw, or infinity."""
+        """Return the time at which constant power begins to overdraw the budget, or infinity."""
         times = np.append(now_s, self.times_s[self.times_s > now_s])
         left = self.at(times) - used_j - watts * (times - now_s)
         broken = np.flatnonzero(left < 0)
@@ -69,9 +71,9 @@ class Accrual:
 
 
 def accrual(budget: Budget, reserved_w: float) -> Accrual:
-    """Return the accrual of the energy budget of a (consistent) budget.
+    """Return the accrual of the energy budget in a (consistent) budget.
 
-    With the pacing "demand", `reserved_w` is kept for the rest of the horizon.
+    With the pacing "demand", `reserved_w` watts are reserved for the rest of the horizon.
     """
     energy = budget.energy
     if energy is None:
@@ -90,7 +92,7 @@ def accrual(budget: Budget, reserved_w: float) -> Accrual:
 
 
 def paced_by(budget: Budget) -> StepSeries | None:
-    """Return the series that the pacing follows, None if there is none."""
+    """Return the series that the pacing follows, or None if there is none."""
     energy = budget.energy
     named = {
         "series": None if energy is None else energy.accrual,
@@ -101,7 +103,7 @@ def paced_by(budget: Budget) -> StepSeries | None:
 
 
 def _weights(budget: Budget, energy: EnergyBudget) -> tuple[Floats, Floats]:
-    """Return the times and relative rates of accrual for a pacing that follows a series."""
+    """Return the times and the relative rates of accrual of a pacing that follows a series."""
     series = paced_by(budget)
     if series is None:
         raise ValueError(f"the pacing {energy.pacing!r} has no series to follow")

@@ -1,4 +1,4 @@
-"""The numbers of the GPUs that jobs held, of which a schedule has only the count."""
+"""The numbers of the GPUs that jobs held, for schedules that record only how many."""
 
 import heapq
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from ronda.instances.schedule import Schedule, Segment
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """The GPUs of a node that a job held for a segment, or the jobs of an array together.
+    """The GPUs of a node that a job, or the jobs of an array together, held for a segment.
 
-    `gpus` are numbered from 0 on each node, ascending.
+    `gpus` are ascending GPU numbers, which start at 0 on each node.
     """
 
     jobs: tuple[str, ...]
@@ -23,11 +23,11 @@ class Seat:
 
 
 def seats(cluster: Cluster, schedule: Schedule) -> list[Seat]:
-    """Give every segment GPUs on its nodes, so that overlapping segments share none.
+    """Assign GPUs to every segment so that overlapping segments share none.
 
-    A job that goes on without a break keeps its GPUs; otherwise the lowest free ones are taken.
-    Equal schedules get equal numbers. Segments without length get none, and where a schedule holds
-    more GPUs than a node has, the surplus gets none.
+    A job that continues without a break keeps its GPUs. Otherwise the lowest free GPUs are taken.
+    Equal schedules get equal numbers. Segments of zero length get no GPUs. If a schedule holds more
+    GPUs than a node has, the surplus gets none.
     """
     free = [set(range(int(gpus))) for gpus in cluster.topology.node_gpus]
     held: list[tuple[float, int, tuple[int, ...]]] = []  # (end, node, GPUs) by end
@@ -55,7 +55,7 @@ def seats(cluster: Cluster, schedule: Schedule) -> list[Seat]:
 
 
 def _taken(schedule: Schedule) -> Iterator[tuple[tuple[str, ...], Segment]]:
-    """Yield jobs and their segments by start; the jobs of an array come together."""
+    """Yield jobs with their segments in order of start; the jobs of an array come together."""
     found: dict[object, tuple[list[str], Segment]] = {}
     for outcome in schedule.jobs:
         for s in outcome.segments:

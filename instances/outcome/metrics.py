@@ -1,4 +1,4 @@
-"""The metrics of a schedule, the figures that every comparison shows."""
+"""The metrics of a schedule, as shown in every comparison."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,12 +19,12 @@ from ronda.instances.violation import SECOND
 
 @dataclass(frozen=True, slots=True)
 class JobFigures:
-    """Figures of all J jobs as parallel arrays, in the schedule's order.
+    """The figures of all J jobs as parallel arrays, in the schedule's order.
 
-    `jct_s` is completion minus submission, NaN for a job that was cut or discarded; `queue_s` the
-    part of it without GPUs; `gpu_s` the GPU-seconds held, with pauses, in an array an even share;
-    `preemptions` the times that it lost all its GPUs before it ended; `restarts` the changes of its
-    allocation and resumptions.
+    `jct_s` is the completion minus the submission, or NaN for a job that was cut off or discarded.
+    `queue_s` is the part of it without GPUs. `gpu_s` are the GPU-seconds held, including pauses;
+    members of an array have even shares. `preemptions` counts how often a job lost all its GPUs
+    before it ended. `restarts` counts its changes of allocation and its resumptions.
     """
 
     jct_s: Floats
@@ -57,8 +57,8 @@ def job_figures(schedule: Schedule) -> JobFigures:
 def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int | str]:
     """Return the figures of a run by name.
 
-    Means and percentiles (linear between ranks) are over the jobs that ended and were not
-    discarded; a figure of nothing is NaN.
+    Means and percentiles (linear between ranks) cover the jobs that ended and were not discarded. A
+    figure without any data is NaN.
 
     * `instance`, `policy`, `seed`, `jobs`, `unfinished` (jobs that a cut left without end);
     * `mean_jct_s`, `median_jct_s`, `p95_jct_s`, `p99_jct_s`;
@@ -235,7 +235,7 @@ def _percentile(values: Floats, percent: float) -> float:
 
 
 def _preemptions(outcome: JobOutcome, end_s: float) -> int:
-    """Count the gaps between segments, and one more if a cut job held nothing at the end."""
+    """Count the gaps between segments, plus one if an unfinished job held nothing at the end."""
     segments = outcome.segments
     gaps = sum(b.start_s > a.end_s for a, b in pairwise(segments))
     last_s = end_s if outcome.end_s is None else outcome.end_s

@@ -1,4 +1,4 @@
-"""The results of a sweep: the losses that its trials reported, with their times and GPU-seconds."""
+"""The results of a sweep: the reported losses of its trials, with times and GPU-seconds."""
 
 from dataclasses import dataclass
 from math import floor, inf, nan
@@ -17,14 +17,15 @@ TOLERANCE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """The R reports of a sweep in order of time.
+    """The results of a sweep, with its R reports in order of time.
 
-    `time_s` since its first submission, `gpu_s` that its trials have held by then, pauses included,
-    `best` the least loss reported by then (infinite before the first). `least` is the least final
-    loss of all its trials, `paused_gpu_s` the GPU-seconds without progress. By the sweep's
-    deadline, if it has one, `begun` trials had begun, and `in_time` was the least reported loss
-    (infinite without any). `all_good_s` is the time at which all trials that end within `TOLERANCE`
-    of the least had reported a loss within a tenth of it (NaN if one never did).
+    `time_s` counts from the sweep's first submission. `gpu_s` are the GPU-seconds that its trials
+    had held at each report, including pauses. `best` is the least loss reported so far (infinite
+    before the first). `least` is the least final loss of all trials. `paused_gpu_s` are the
+    GPU-seconds without progress. At the sweep's deadline, if any, `begun` trials had begun, and
+    `in_time` was the least reported loss (infinite without reports). `all_good_s` is the time at
+    which every trial that ends within `TOLERANCE` of the least had reported a loss within 10 % of
+    it (NaN if one never did).
     """
 
     time_s: Floats
@@ -37,23 +38,23 @@ class Searched:
     all_good_s: float
 
     def within(self, tolerance: float = TOLERANCE) -> tuple[float, float]:
-        """Return the time and the GPU-seconds until the best is near the least, NaN if never."""
+        """Return the time and the GPU-seconds until the best loss is near the least, or NaN."""
         near = np.flatnonzero(self.best <= self.least * (1 + tolerance))
         return (
             (float(self.time_s[near[0]]), float(self.gpu_s[near[0]])) if near.size else (nan, nan)
         )
 
     def regret(self) -> float:
-        """Return the relative distance of the best report from the least final loss."""
+        """Return the relative distance between the best reported loss and the least final loss."""
         if not self.best.size:
             return inf
         return max(0.0, float(self.best[-1]) - self.least) / (self.least or 1.0)
 
 
 def searched(instance: Instance, schedule: Schedule, sweep: str) -> Searched:
-    """Return the results of a sweep of an instance in a schedule.
+    """Return the results that a sweep of an instance has in a schedule.
 
-    Within a segment a job is taken to progress evenly.
+    A job is assumed to progress evenly within a segment.
     """
     outcomes = zip(instance.jobs, schedule.jobs, strict=True)
     trials = [(job, outcome) for job, outcome in outcomes if job.sweep == sweep]
@@ -84,7 +85,7 @@ def searched(instance: Instance, schedule: Schedule, sweep: str) -> Searched:
 
 
 def _since(times_s: Floats, began_s: Floats, gpus: Floats) -> Floats:
-    """Return (R,) the GPU-seconds by each time, if GPUs are held from (S,) times on forever."""
+    """Return the GPU-seconds by each of R times if GPUs are held from `began_s` (S,) on forever."""
     order = np.argsort(began_s)
     held = np.append(0.0, np.cumsum(gpus[order]))
     offset = np.append(0.0, np.cumsum(gpus[order] * began_s[order]))
@@ -93,7 +94,7 @@ def _since(times_s: Floats, began_s: Floats, gpus: Floats) -> Floats:
 
 
 def _losses(job: Job) -> list[float]:
-    """Return the losses of a trial from before its first epoch on, infinite where it diverged."""
+    """Return a trial's losses, the first from before its first epoch; infinite if it diverged."""
     assert job.truth is not None
     assert isinstance(job.truth.learning, tuple)  # instances are validated
     return [inf if loss is None else loss for loss in job.truth.learning]

@@ -12,9 +12,9 @@ from ronda.instances.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Step series (T,) from 0 to the end of the schedule; each value holds until the next time.
+    """The usage as T steps from 0 to the schedule's end; each value holds until the next time.
 
-    `gpus` are those that jobs hold, `watts` the power of the whole cluster.
+    `gpus` is the number of GPUs that jobs hold, `watts` the power of the whole cluster.
     """
 
     time_s: Floats
@@ -23,10 +23,11 @@ class Usage:
 
 
 def usage_of(instance: Instance, schedule: Schedule) -> Usage:
-    """Return GPUs and watts over time, by the checker's physics: waking, rest and times off too.
+    """Return GPUs and watts over time, computed with the checker's physics.
 
-    A GPU draws its idle power unless its job progresses; then it draws the power of its option,
-    times the true factor of the job. The integral of the watts is the schedule's energy.
+    A GPU whose job progresses draws the power of the job's option times the job's true power
+    factor. Any other GPU draws its idle power. Waking, sleeping and off nodes are included. The
+    integral of the watts is the schedule's energy.
     """
     flat, topology = flatten(instance, schedule), instance.cluster.topology
     if instance.faults.outages:
@@ -40,7 +41,7 @@ def usage_of(instance: Instance, schedule: Schedule) -> Usage:
 
 
 def queue_of(schedule: Schedule) -> tuple[Floats, Floats]:
-    """Return (T,) seconds, ascending, and (T,) the live jobs without GPUs from each on."""
+    """Return ascending times in seconds, and the number of live jobs without GPUs, shapes (T,)."""
     times, waiting = [0.0, schedule.end_s], [0.0, 0.0]
     for outcome in schedule.jobs:
         end_s = schedule.end_s if outcome.end_s is None else outcome.end_s
@@ -54,9 +55,9 @@ def queue_of(schedule: Schedule) -> tuple[Floats, Floats]:
 
 
 def steps(times: Floats, *changes: Floats) -> tuple[Floats, ...]:
-    """Return the distinct times, ascending, and the value of each series from each of them on.
+    """Return the distinct times, ascending, and the value of each series from each time on.
 
-    `times` (N,) are those of `changes` (N,).
+    `times` (N,) are the times of the `changes` (N,).
     """
     order = np.argsort(times, kind="stable")
     sorted_times = times[order]

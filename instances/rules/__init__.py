@@ -1,5 +1,5 @@
-"""The rules for consistent instances and rounds.
+"""Rules for consistent instances and rounds.
 
-There is one file for each object that can be wrong; a problem has a place, a found value and an
-expected one. Nothing here reads files or checks answers.
+There is one module for each kind of object. A problem has a place, a found value and an expected
+value. This package does not read files or check answers.
 """

@@ -1,4 +1,4 @@
-"""The rules for power caps and energy budgets: shapes, room for idle nodes and for each job."""
+"""Rules for power caps and energy budgets: shapes, and room for idle nodes and each job."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from math import inf
@@ -18,7 +18,7 @@ from ronda.instances.rules.problem import Problem, show
 
 
 def budget_problems(budget: Budget, cluster: Cluster) -> Iterator[Problem]:
-    """Yield the inconsistent or impossible limits of a (consistent) cluster."""
+    """Yield the limits that are inconsistent, or impossible on a (consistent) cluster."""
     shapes = [*_shapes(budget), *_pacing(budget)]
     yield from shapes
     draw_w = least_by_node(cluster)
@@ -33,9 +33,9 @@ def budget_problems(budget: Budget, cluster: Cluster) -> Iterator[Problem]:
 
 
 def limit_problems(round: Round) -> Iterator[Problem]:
-    """Yield the limits of a round that idle nodes exceed by themselves.
+    """Yield the limits of a round that idle nodes alone exceed.
 
-    Solvers find and explain limits that leave no plan beside jobs that must run.
+    Solvers detect and explain limits that jobs which must run make infeasible.
     """
     draw_w = least_by_node(round.cluster)
     least_w = float(draw_w.sum())
@@ -51,7 +51,7 @@ def limit_problems(round: Round) -> Iterator[Problem]:
 
 
 def least_by_node(cluster: Cluster) -> NDArray[np.float64]:
-    """Return the (N,) watts of each node without jobs, asleep where that saves power."""
+    """Return the watts of each node without jobs, asleep if that saves power, shape (N,)."""
     topology = cluster.topology
     return np.minimum(topology.awake_w, topology.sleep_w)
 
@@ -69,7 +69,7 @@ def _shapes(budget: Budget) -> Iterator[Problem]:
 
 
 def _pacing(budget: Budget) -> Iterator[Problem]:
-    """Check that a pacing has its series, with usable values."""
+    """Check that the series of a pacing exists and has usable values."""
     energy = budget.energy
     if energy is None:
         return
@@ -119,7 +119,7 @@ def _energy(budget: Budget, least_w: float) -> Iterator[Problem]:
 
 
 def _series(series: StepSeries, place: str) -> Iterator[Problem]:
-    """Check that times ascend from 0, and that each has a value."""
+    """Check that times ascend from 0 and that each time has a value."""
     if len(series.values) != len(series.times_s):
         found = f"{len(series.values)} values for {len(series.times_s)} times"
         yield Problem(f"{place}.values", found, "a value for each time")
@@ -130,7 +130,7 @@ def _series(series: StepSeries, place: str) -> Iterator[Problem]:
 
 
 def _rack_caps(cluster: Cluster, draw_w: NDArray[np.float64]) -> Iterator[Problem]:
-    """Check that no rack's cap is below the idle power of the nodes under it."""
+    """Check that no rack's cap is below the idle power of the nodes below the rack."""
     topology = cluster.topology
     parent = {r.name: r.parent for r in cluster.racks}
     below = dict.fromkeys(parent, 0.0)
@@ -157,10 +157,10 @@ def _at_least(least_w: float) -> str:
 def job_power_problems(
     budget: Budget, cluster: Cluster, jobs: Iterable[Job], profiles: Mapping[str, Profile]
 ) -> Iterator[Problem]:
-    """Yield the kinds of job that fit under no value of the power cap, with all others asleep.
+    """Yield the jobs that fit under no value of the power cap even if they run alone.
 
-    The objects must be consistent. A job counts with its least power, with its fewest GPUs at the
-    lowest clock.
+    The objects must be consistent. A job counts with its least power, that is with its fewest GPUs
+    at the lowest clock, while other nodes sleep. Only the first of similar jobs is reported.
     """
     cap = budget.power_cap_w
     if cap is None:
@@ -176,7 +176,7 @@ def job_power_problems(
 
 
 def least_cap_w(cluster: Cluster, jobs: Iterable[Job], profiles: Mapping[str, Profile]) -> float:
-    """Return the lowest power cap in watts under which each job can run alone."""
+    """Return the lowest power cap in watts under which every job can run alone."""
     needed_w = [job_w for _, job_w in _least_watts(cluster, jobs, profiles)]
     return float(least_by_node(cluster).sum()) + max(needed_w, default=0.0)
 
@@ -184,7 +184,7 @@ def least_cap_w(cluster: Cluster, jobs: Iterable[Job], profiles: Mapping[str, Pr
 def _least_watts(
     cluster: Cluster, jobs: Iterable[Job], profiles: Mapping[str, Profile]
 ) -> Iterator[tuple[Job, float]]:
-    """Yield the first job of each kind that can run at all, and its least additional watts."""
+    """Yield the first of each group of similar jobs that can run, with its least extra watts."""
     seen = set()
     for job in jobs:
         kind = (job.profile, job.gpus, job.min_gpus, job.partition, job.gpu_types)
@@ -196,7 +196,7 @@ def _least_watts(
 
 
 def _least_w(job: Job, profile: Profile, cluster: Cluster) -> float:
-    """Return the least additional watts of a running job, infinite if it cannot run."""
+    """Return the least additional watts of a running job, or infinity if it cannot run."""
     topology = cluster.topology
     spared_w = topology.awake_w - least_by_node(cluster)
     found = inf

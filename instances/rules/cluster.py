@@ -1,4 +1,4 @@
-"""The rules inside a cluster: names, references, the rack tree, clocks, and its faults."""
+"""Rules for a cluster: names, references, the rack tree, clocks and faults."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ def cluster_problems(cluster: Cluster) -> Iterator[Problem]:
 
 
 def strictly_ascending(values: tuple[float, ...]) -> bool:
-    """Return whether there are values, each above the previous one."""
+    """Return whether values are non-empty and strictly ascending."""
     return bool(values) and all(a < b for a, b in pairwise(values))
 
 
@@ -36,7 +36,7 @@ def repeated(names: Iterable[str]) -> list[str]:
 
 
 def owners(cluster: Cluster) -> set[str]:
-    """Return the names of all partitions; "default" is always one."""
+    """Return the names of all partitions, which always include "default"."""
     return {"default", *(p.name for p in cluster.partitions)}
 
 
@@ -67,7 +67,7 @@ def _references(cluster: Cluster) -> Iterator[Problem]:
 
 
 def _rack_tree(racks: tuple[Rack, ...]) -> Iterator[Problem]:
-    """Check that no rack is its own ancestor; each cycle is reported once."""
+    """Check that no rack is its own ancestor, and report each cycle only once."""
     parent = {r.name: r.parent for r in racks}
     settled: set[str] = set()
     for k, rack in enumerate(racks):
@@ -84,7 +84,7 @@ def _rack_tree(racks: tuple[Rack, ...]) -> Iterator[Problem]:
 
 
 def fault_problems(faults: Faults, cluster: Cluster) -> Iterator[Problem]:
-    """Yield the inconsistencies in the faults of a (consistent) cluster."""
+    """Yield the inconsistencies in the faults on a (consistent) cluster."""
     nodes = sum(group.count for group in cluster.node_groups)
     for name in ("outages", "stragglers"):
         by_node: defaultdict[int, list[Span]] = defaultdict(list)

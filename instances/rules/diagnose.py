@@ -1,6 +1,6 @@
-"""The diagnosis of a bad JSON file: errors of the reader become place, found and expected.
+"""The diagnosis of bad JSON files, which turns reader errors into place, found and expected.
 
-Only refused files come here, so nothing here has to be fast.
+It sees only refused files, so it need not be fast.
 """
 
 import dataclasses
@@ -39,9 +39,9 @@ _WORDS = {
 def mismatch(
     error: msgspec.ValidationError, document: Any, wanted: type, *, known_fields: bool = False
 ) -> Problem:
-    """Explain why a well-formed document is not of the wanted type, from msgspec's error.
+    """Explain from msgspec's error why a well-formed document is not of the wanted type.
 
-    With `known_fields` the answer to an unknown field lists all fields.
+    With `known_fields` the error for an unknown field lists all fields.
     """
     if "out of range" in str(error):
         for place, value in non_finite(document):  # 1e999, of which msgspec tells no exact place
@@ -62,7 +62,7 @@ def mismatch(
 
 
 def record_of(fields: Mapping[str, Any], kind: type[T], place: str) -> T:
-    """Return a record of plain fields; InputError names the field that is wrong."""
+    """Return a record of plain fields, or raise an InputError that names the wrong field."""
     for at, value in non_finite(fields):
         raise InputError(f"{place}, field {at}", show(value), "a finite number")
     try:
@@ -74,9 +74,9 @@ def record_of(fields: Mapping[str, Any], kind: type[T], place: str) -> T:
 
 
 def syntax(data: bytes) -> Problem:
-    """Explain why `data` is no JSON document.
+    """Explain why `data` is not a JSON document.
 
-    NaN and Infinity, which some writers use, are reported at their path.
+    NaN and Infinity, which some writers produce, are reported with their path.
     """
     if not data.strip():
         return Problem("", "an empty file", "a JSON document")
@@ -111,7 +111,7 @@ def _broken(text: str, error: json.JSONDecodeError) -> Problem:
 
 
 def non_finite(value: Any) -> Iterator[tuple[str, float]]:
-    """Yield the place and value of every NaN and infinity in a structure."""
+    """Yield the place and value of every NaN or infinity in a structure."""
     for place, _, leaf in _leaves(value):
         if isinstance(leaf, float) and not math.isfinite(leaf):
             yield place, leaf
@@ -154,9 +154,9 @@ def nearest(word: str, known: list[str]) -> str:
 
 
 def _walk(value: Any, wanted: Any, tokens: list[str]) -> tuple[str, Any, Any]:
-    """Follow msgspec's path; return the place in words, the value there and its type.
+    """Follow msgspec's path and return the place in words, the value there and its type.
 
-    The walk ends at an object that has a field twice, of which msgspec may have read the other.
+    The walk ends at an object with a duplicate field, as msgspec may have read the other value.
     """
     place, owner = "", _owner(value)
     for token in tokens:
@@ -200,7 +200,7 @@ def _culprit(entries: dict[str, Any], wanted: Any) -> tuple[str, Any]:
 
 
 def _variant(wanted: Any, value: Any) -> Any:
-    """Return a type without annotations and None, or the member of a union that `value` names."""
+    """Return a type without annotations and None, or the union member that `value` names."""
     if get_origin(wanted) is Annotated:
         return _variant(get_args(wanted)[0], value)
     if get_origin(wanted) not in (Union, UnionType):
@@ -223,7 +223,7 @@ def _tags(wanted: Any) -> tuple[str, ...]:
 
 
 def _fields(wanted: Any) -> dict[str, Any]:
-    """Return the fields of a struct type or dataclass with their types, first its tag."""
+    """Return the fields of a struct type or dataclass with their types, starting with its tag."""
     if dataclasses.is_dataclass(wanted):
         hints = get_type_hints(wanted, include_extras=True)
         return {field.name: hints[field.name] for field in dataclasses.fields(wanted)}

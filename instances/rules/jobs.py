@@ -1,4 +1,4 @@
-"""The rules for jobs, fast enough for instances of a hundred thousand."""
+"""Rules for jobs, fast enough for instances with a hundred thousand jobs."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -29,7 +29,7 @@ def job_problems(
 ) -> Iterator[Problem]:
     """Yield the inconsistencies in jobs, apart from order and truth.
 
-    Without a cluster (if it is inconsistent itself) its capacity is not checked.
+    Without a cluster (if it is inconsistent itself), capacity is not checked.
     """
     yield from too_many("jobs", "jobs", len(jobs))
     ids = [j.id for j in jobs]
@@ -46,7 +46,7 @@ def job_problems(
 
 
 def order_problems(jobs: Sequence[Job], places: Places) -> Iterator[Problem]:
-    """Yield the first job that was submitted before its predecessor in the list, or too late."""
+    """Yield the first job that was submitted too late, or before its predecessor in the list."""
     submit = np.array([j.submit_s for j in jobs], dtype=float)
     for k in np.flatnonzero(submit > LAST_S)[:1]:
         place = at(places, int(k), ".submit_s", jobs[k])
@@ -62,7 +62,7 @@ def order_problems(jobs: Sequence[Job], places: Places) -> Iterator[Problem]:
 def truth_problems(
     jobs: Sequence[Job], places: Places, curves: Mapping[str, NoiseCurve]
 ) -> Iterator[Problem]:
-    """Yield the jobs that could not be run for lack of a consistent truth."""
+    """Yield the jobs that cannot be simulated because they lack a consistent truth."""
     for k, job in enumerate(jobs):
         if job.truth is None:
             yield Problem(at(places, k, "", job), "no truth", "truth.work, to run the instance")
@@ -76,7 +76,7 @@ def truth_problems(
 
 
 def learning_problem(job: Job, truth: Truth) -> tuple[str, str] | None:
-    """Return the found and expected values of a faulty learning curve, None if it is in order."""
+    """Return the found and expected values of a faulty learning curve, or None if it is valid."""
     if job.epoch is None:
         return "a job without an epoch", "job.epoch, for losses are per epoch"
     if not isinstance(truth.learning, tuple):
@@ -92,7 +92,7 @@ def learning_problem(job: Job, truth: Truth) -> tuple[str, str] | None:
 def sweep_problems(
     jobs: Sequence[Job], places: Places, sweeps: Collection[str]
 ) -> Iterator[Problem]:
-    """Yield the trials of unknown sweeps, or without losses."""
+    """Yield the trials that name an unknown sweep or have no losses."""
     for k, job in enumerate(jobs):
         if job.sweep is None:
             continue
@@ -112,7 +112,7 @@ def _failures(truth: Truth, place: str) -> Iterator[Problem]:
 
 
 def cost_problems(costs: Costs, place: str = "costs.restart_by_gpus") -> Iterator[Problem]:
-    """Yield the inconsistencies in switching costs; `place` is that of their table."""
+    """Yield the inconsistencies in switching costs, whose table is at `place`."""
     sizes = [up_to for up_to, _ in costs.restart_by_gpus]
     if any(a >= b for a, b in pairwise(sizes)):
         yield Problem(place, show(sizes), "ascending numbers of GPUs")
@@ -189,7 +189,7 @@ def _batches(
 def _capacity(
     jobs: Sequence[Job], places: Places, profiles: Mapping[str, Profile], cluster: Cluster | None
 ) -> Iterator[Problem]:
-    """Check that each job fits a pool that it may use, and that a rigid job has one size."""
+    """Check that each job fits into a pool that it may use, and that a rigid job has one size."""
     shapes: list[_Shape] = [(j.profile, j.partition, j.gpu_types) for j in jobs]
     kinds = {s: (_room(s, profiles, cluster), _is_rigid(s, profiles)) for s in set(shapes)}
     gpus = np.array([j.gpus for j in jobs], dtype=float)

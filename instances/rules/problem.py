@@ -1,7 +1,7 @@
-"""Problems of an object, the error that names them, and the limits of sizes.
+"""Problems of an object, the error that names them, and size limits.
 
-Larger sizes are a slip of the pen or an attack. `RONDA_LIMITS` sets other limits, as in
-``RONDA_LIMITS=mib=2048,gpus=10000000``.
+Sizes beyond the limits are taken to be a mistake or an attack. The environment variable
+`RONDA_LIMITS` changes the limits, as in ``RONDA_LIMITS=mib=2048,gpus=10000000``.
 """
 
 import difflib
@@ -19,9 +19,9 @@ SHOWN = 8
 
 
 class Problem(str):
-    """A problem of an object, as a line of text that keeps its parts.
+    """A problem of an object: a line of text that also keeps its parts.
 
-    `place` is a path inside the object, such as ``jobs[3].gpus (id "a")``; "" for the whole.
+    `place` is a path inside the object, such as ``jobs[3].gpus (id "a")``, or "" for the object.
     """
 
     __slots__ = ("expected", "found", "place")
@@ -31,7 +31,7 @@ class Problem(str):
     expected: str
 
     def __new__(cls, place: str, found: str, expected: str) -> "Problem":
-        """Make the text ``place: found ..., expected ...``."""
+        """Make the problem with the text ``place: found ..., expected ...``."""
         at = f"{place}: " if place else ""
         self = super().__new__(cls, f"{at}found {found}, expected {expected}")
         self.place, self.found, self.expected = place, found, expected
@@ -39,7 +39,7 @@ class Problem(str):
 
 
 def as_error(whole: str, problems: Sequence[Problem]) -> InputError:
-    """Return all problems of an object, called `whole`, as one error in one line."""
+    """Return all problems of an object as a one-line error, which calls the object `whole`."""
     first = problems[0]
     if len(problems) == 1:
         place = f"{whole}, {first.place}" if first.place else whole
@@ -58,7 +58,7 @@ def join(place: str, key: str) -> str:
 
 
 def show(value: object, limit: int = 60) -> str:
-    """Return the JSON text of a value, in one line of at most `limit` characters."""
+    """Return the JSON text of a value on one line of at most `limit` characters."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=repr)
     except (TypeError, ValueError):  # keys that no file has, or a value inside itself
@@ -70,9 +70,9 @@ def show(value: object, limit: int = 60) -> str:
 
 
 def one_of(names: Collection[str], word: str | None = None) -> str:
-    """Return the words ``one of a, b, c`` with the first names.
+    """Return the phrase ``one of a, b, c`` with the first names.
 
-    With a `word` they have all names in order, and the name nearest to it.
+    With a `word` the phrase lists all names in order, and the name nearest to the word.
     """
     if not names:
         return "none (there are no such entries)"
@@ -101,7 +101,7 @@ class SizeLimits(NamedTuple):
     jobs: int = 2**20
 
     def at_most(self, name: str) -> str:
-        """Return the expected number in words, with the way to allow more."""
+        """Return the limit in words, with a hint on how to raise it."""
         unit = " MiB" if name == "mib" else ""
         return f"at most {getattr(self, name)}{unit} ({VARIABLE}={name}=NUMBER allows more)"
 
@@ -112,14 +112,14 @@ def limits() -> SizeLimits:
 
 
 def too_many(place: str, name: str, number: int) -> list[Problem]:
-    """Return the problem of a number of nodes, GPUs or jobs, if it is above the limit."""
+    """Return the problem if a number of nodes, GPUs or jobs is above the limit."""
     if number <= getattr(limits(), name):
         return []
     return [Problem(place, f"{number} {name.replace('gpus', 'GPUs')}", limits().at_most(name))]
 
 
 def depth(value: object) -> int:
-    """Return the depth of nested brackets in plain JSON values."""
+    """Return the nesting depth of brackets in plain JSON values."""
     levels, inside = 0, [value]
     while inside := [v for v in inside if isinstance(v, dict | list | tuple)]:
         levels += 1

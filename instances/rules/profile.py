@@ -1,4 +1,4 @@
-"""The rules inside profiles and noise curves."""
+"""Rules for profiles and noise curves."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -68,7 +68,7 @@ def profile_problems(profiles: Mapping[str, Profile], cluster: Cluster) -> Itera
 
 
 def _sharing(sharings: Sequence[Sharing], place: str, *, rigid: bool) -> Iterator[Problem]:
-    """Check that modes are distinct, "exclusive" among them, and no array faster than one job."""
+    """Check that modes are distinct with "exclusive" among them, and no array beats one job."""
     modes = [sharing.mode for sharing in sharings]
     if rigid:
         yield Problem(place, "a rigid profile", "one with iterations: rigid jobs run alone")
@@ -108,7 +108,7 @@ def _least_s(sharing: Sharing) -> float:
 
 
 def batch_problems(profile: Profile, batch: float, place: str) -> Iterator[Problem]:
-    """Check that a global batch has a possible size, and can be cut into passes."""
+    """Check that a global batch has a possible size and can be divided into passes."""
     if not LEAST_BATCH <= batch <= MOST_BATCH:
         yield Problem(place, f"{batch:g}", f"{LEAST_BATCH:g} to {MOST_BATCH:g} samples")
         return
@@ -124,7 +124,7 @@ def batch_problems(profile: Profile, batch: float, place: str) -> Iterator[Probl
 
 
 def _busy_below_idle(profile: Profile, cluster: Cluster, place: str) -> Iterator[Problem]:
-    """Check that a GPU draws no less busy than idle, as plans count a paused job as busy."""
+    """Check that a busy GPU draws at least idle power, as plans count a paused job as busy."""
     for gpu_type in cluster.gpu_types:
         curve = profile.power.get(gpu_type.name)
         if curve is None:
@@ -173,7 +173,7 @@ def noise_problems(noise: NoiseScale, place: str) -> Iterator[Problem]:
 
 
 def _table(table: Tabular, place: str) -> Iterator[Problem]:
-    """Check that columns are parallel, rows distinct, and no part of a step exceeds it."""
+    """Check that columns have equal length, rows are distinct, and no part of a step exceeds it."""
     lengths = {name: len(getattr(table, name)) for name in _COLUMNS}
     if len(set(lengths.values())) > 1 or not table.gpus:
         found = "columns of " + ", ".join(f"{n} {name}" for name, n in lengths.items())
@@ -196,7 +196,7 @@ def _table(table: Tabular, place: str) -> Iterator[Problem]:
 
 
 def rated_problems(profiles: Mapping[str, Profile]) -> Iterator[Problem]:
-    """Yield the first profile with rates alone, which no driver could carry out."""
+    """Yield the first profile that has only rates, which no driver could carry out."""
     places = [
         join(join("profiles", key) + ".throughput", name)
         for key, profile in profiles.items()
@@ -212,7 +212,7 @@ def rated_problems(profiles: Mapping[str, Profile]) -> Iterator[Problem]:
 def _rated(
     table: Rated, profile: Profile, gpu_type: GpuType | None, place: str
 ) -> Iterator[Problem]:
-    """Check that columns are parallel, rows distinct and offered, and none draws less than idle."""
+    """Check that columns are equally long, rows distinct and allowed, and watts not below idle."""
     ways = table.gpus, table.nodes, table.batch, table.clock
     lengths = {len(column) for column in (*ways, table.rate)} | {len(table.power_w or table.gpus)}
     if len(lengths) > 1 or not table.gpus:

@@ -1,4 +1,4 @@
-"""The rules for rounds: the knowledge of jobs, and the places of running ones."""
+"""Rules for rounds: what is known about jobs, and where running jobs are placed."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ SPANS = ("node", "rack", "cluster")
 
 
 def state_problems(round: Round) -> Iterator[Problem]:
-    """Yield the jobs whose state contradicts their list, or has forbidden knowledge."""
+    """Yield the jobs whose state contradicts their list or reveals what a round must not know."""
     for name, states in (("running", round.running), ("waiting", round.waiting)):
         for k, state in enumerate(states):
             job, runs = state.job, state.allocation is not None
@@ -37,7 +37,7 @@ def state_problems(round: Round) -> Iterator[Problem]:
 
 
 def measured_problems(round: Round) -> Iterator[Problem]:
-    """Yield the inconsistencies in the noise scales that jobs measured."""
+    """Yield the inconsistencies in the measured noise scales of jobs."""
     for name, states in (("running", round.running), ("waiting", round.waiting)):
         for k, state in enumerate(states):
             if state.noise is not None:
@@ -47,7 +47,7 @@ def measured_problems(round: Round) -> Iterator[Problem]:
 def running_problems(round: Round, *, physics: bool = True) -> Iterator[Problem]:
     """Yield the running allocations that the (consistent) cluster cannot hold.
 
-    `physics` tells that the profiles are consistent too, so that speed and power are known.
+    `physics` states that the profiles are consistent too, so that speed and power are known.
     """
     topology = round.cluster.topology
     yield from _resting(round, len(topology.node_gpus))
@@ -79,7 +79,7 @@ def running_problems(round: Round, *, physics: bool = True) -> Iterator[Problem]
 
 
 def _resting(round: Round, nodes: int) -> Iterator[Problem]:
-    """Check that sleeping and waking nodes are ascending indices of different nodes."""
+    """Check that sleeping and waking nodes are ascending indices of distinct nodes."""
     for field in ("asleep", "waking"):
         found = getattr(round, field)
         if any(a >= b for a, b in pairwise(found)):
@@ -103,7 +103,7 @@ def _claims(examiner: Examiner, state: JobState, place: str, owner: str) -> Iter
 def _placement(
     allocation: Allocation, place: str, topology: Topology, asleep: tuple[int, ...]
 ) -> Iterator[Problem]:
-    """Check that a placement has the option's GPUs, on awake nodes of its pool, each once."""
+    """Check that a placement has the option's GPUs on distinct awake nodes of its pool."""
     nodes = [node for node, _ in allocation.placement]
     total = sum(gpus for _, gpus in allocation.placement)
     if total != allocation.option.gpus:
@@ -125,7 +125,7 @@ def _placement(
 def _option(
     round: Round, state: JobState, allocation: Allocation, place: str, owner: str
 ) -> Iterator[Problem]:
-    """Check that an option is within the job's rights: pool, GPUs, clock, batch and span."""
+    """Check that a job may have its option: pool, GPUs, clock, batch and span."""
     option, job, pools = allocation.option, state.job, round.cluster.topology.pools
     if option.span not in SPANS:
         yield Problem(f"{place}.span{owner}", show(option.span), one_of(SPANS))

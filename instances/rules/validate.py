@@ -1,7 +1,7 @@
 """Cross-checks of instances and rounds, beyond types and number ranges.
 
-All problems of an object are found at once. Files are checked when they are read; objects that a
-program builds are checked by `validate`, their types and numbers too.
+All problems of an object are found at once. Files are checked when they are read. `validate` checks
+objects that a program builds, including their types and numbers.
 """
 
 from collections.abc import Iterator
@@ -37,21 +37,22 @@ Kind = TypeVar("Kind", bound=Instance | Round | Plan | Schedule | Demand)
 
 
 def validate(obj: Kind, place: str | None = None) -> Kind:
-    """Refuse an object, from a file or built in Python, that has any problem; else return it.
+    """Return an object from a file or built in Python, or refuse it if it has any problem.
 
-    Fields of running jobs that a round leaves out are completed (`ronda.instances.check.option`).
+    Missing fields of a round's running jobs are completed (see `ronda.instances.check.option`).
 
     Raises
     ------
     InputError
-        Names `place`, by default the kind and name, and the problems, on one line.
+        If there are problems. The one-line error names them and `place`, by default the kind and
+        name.
     """
     exact(obj, place)
     return consistent(obj, place)
 
 
 def exact(obj: Kind, place: str | None = None) -> Kind:
-    """Return an equal object whose values have exactly the types of their fields, or refuse it."""
+    """Return an equal object whose values have exactly the types of its fields, or refuse it."""
     try:
         return normal(obj)
     except MalformedError as error:
@@ -59,7 +60,7 @@ def exact(obj: Kind, place: str | None = None) -> Kind:
 
 
 def consistent(obj: Kind, place: str | None = None) -> Kind:
-    """Return an object of right types, completed, or refuse one with inconsistencies."""
+    """Return a completed object, given the right types, or refuse one with inconsistencies."""
     whole, found = cross_checked(obj)
     if found:
         raise as_error(place or name_of(obj), found)
@@ -69,7 +70,7 @@ def consistent(obj: Kind, place: str | None = None) -> Kind:
 def problems(obj: Document) -> list[Problem]:
     """Return all problems of an object.
 
-    A wrong type or number hides the rest and is then the only problem in the list.
+    A wrong type or number hides all other problems and is the only one in the list.
     """
     try:
         normal(obj)
@@ -79,9 +80,9 @@ def problems(obj: Document) -> list[Problem]:
 
 
 def cross_checked(obj: Kind) -> tuple[Kind, list[Problem]]:
-    """Return an object of right types and numbers, completed, and its inconsistencies.
+    """Return a completed object, given the right types and numbers, and its inconsistencies.
 
-    Plans and schedules are checked with their round or instance, in
+    Plans and schedules are checked against their round or instance in
     `ronda.instances.check.checker`.
     """
     if isinstance(obj, Round):
@@ -103,7 +104,7 @@ def cross_checked(obj: Kind) -> tuple[Kind, list[Problem]]:
 
 
 class MalformedError(Exception):
-    """An object, or a text, that the types of a format forbid."""
+    """An object or a text that does not fit the types of a format."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -113,7 +114,7 @@ class MalformedError(Exception):
 def normal(obj: Whole) -> Whole:
     """Return an equal object in which every value has exactly the type of its field.
 
-    A wrong type or number, NaN or infinity is a `MalformedError`.
+    A wrong type or number, NaN or infinity raises a `MalformedError`.
     """
     try:
         data = msgspec.json.encode(obj)
@@ -133,14 +134,14 @@ def normal(obj: Whole) -> Whole:
 
 
 def name_of(obj: Document) -> str:
-    """Return the kind and name of an object, for errors."""
+    """Return the kind and name of an object for error messages."""
     kind = type(obj).__name__.lower()
     name = getattr(obj, "name", None)
     return f"{kind} {show(name)}" if name else kind
 
 
 def _depths(obj: Document) -> Iterator[Problem]:
-    """Check the nesting of brackets in free fields, as writing is recursive."""
+    """Check the nesting depth of free-form fields, as writing is recursive."""
     for field in ("made", "memory", "config"):
         found = depth(getattr(obj, field, None))
         if found > DEPTH:
@@ -179,7 +180,7 @@ def _instance(instance: Instance) -> Iterator[Problem]:
 
 
 def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
-    """Check a round; `cluster` and `physics` say if its cluster and profiles are consistent."""
+    """Check a round; `cluster` and `physics` state if its cluster and profiles are consistent."""
     yield from cost_problems(round.costs)
     first_waiting = len(round.running)
 

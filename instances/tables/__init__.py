@@ -1,5 +1,5 @@
 """Tables and reports for a terminal, Markdown, LaTeX, notebooks and programs.
 
-Names are data: what cannot be seen is written out. No picture and no plotting library; those are in
-`ronda.bench`.
+Names are data, so invisible characters in them are written out. Pictures and plotting libraries are
+in `ronda.bench`, not here.
 """

@@ -1,4 +1,4 @@
-"""The documents of ronda as tables, for notebooks; each class asks for its own."""
+"""Tables of ronda's documents for notebooks."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ SHOWN = 10
 
 
 def instance_table(instance: Instance) -> Table:
-    """Return the machines of an instance, and below its number of jobs and its limits."""
+    """Return a table of an instance's machines, with its number of jobs and its limits below."""
     last_s = max((job.submit_s for job in instance.jobs), default=0.0)
     applications = f"{len(instance.profiles)} profiles"
     notes = [f"{len(instance.jobs):,} jobs of {applications}, submitted within {last_s:,.6g} s"]
@@ -32,7 +32,7 @@ def instance_table(instance: Instance) -> Table:
 
 
 def round_table(round: Round) -> Table:
-    """Return the machines of a round and how many are in use, and below its limits."""
+    """Return a table of a round's machines and their use, with its limits below."""
     used = Counter[int]()
     arrays = set[str | None]()
     for held in round.held.values():
@@ -56,7 +56,7 @@ def _pool(pool: Pool) -> dict[str, str]:
 
 
 def plan_table(plan: Plan) -> Table:
-    """Return the allocations of the first jobs of a plan, and below its quality."""
+    """Return a table of the allocations of a plan's first jobs, with its quality below."""
     rows = [
         {
             "job": job,
@@ -81,7 +81,7 @@ def plan_table(plan: Plan) -> Table:
 
 
 def schedule_table(schedule: Schedule) -> Table:
-    """Return the main figures of a schedule."""
+    """Return a table of a schedule's main figures."""
     figures = job_figures(schedule)
     jct_s = figures.jct_s[~np.isnan(figures.jct_s)]
     solve_s = [record.solve_s for record in schedule.rounds]

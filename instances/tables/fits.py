@@ -10,7 +10,7 @@ from ronda.instances.tables.table import Table
 
 
 def errors_table(fits: Sequence[Fit]) -> Table:
-    """Return the errors of fits, one a line."""
+    """Return a table of the errors of fits, one row per fit."""
     rows = (
         {
             "name": fit.name,
@@ -27,7 +27,7 @@ def errors_table(fits: Sequence[Fit]) -> Table:
 
 
 def families(fits: Sequence[Fit]) -> dict[str, list[Fit]]:
-    """Return fits by name, the batch sizes of one application and GPU together."""
+    """Return fits by family name, which groups the batch sizes of an application on a GPU."""
     found: dict[str, list[Fit]] = {}
     for fit in fits:
         found.setdefault(fit.family, []).append(fit)
@@ -35,7 +35,7 @@ def families(fits: Sequence[Fit]) -> dict[str, list[Fit]]:
 
 
 def families_table(fits: Sequence[Fit]) -> Table:
-    """Return the errors of fits, one line for all batch sizes of an application and GPU."""
+    """Return a table of the errors of fits, one row for all batch sizes of a family."""
     rows = []
     for name, group in families(fits).items():
         out = [f.errors.held_out_mape for f in group if f.errors.held_out_mape is not None]
@@ -55,7 +55,7 @@ def families_table(fits: Sequence[Fit]) -> Table:
 
 
 def fit_tables(fit: Fit) -> tuple[Table, Table]:
-    """Return the facts about a fit, and its parameters."""
+    """Return a table of facts about a fit and a table of its parameters."""
     e = fit.errors
     spans = ", ".join(f"{axis} {low:g} to {high:g}" for axis, (low, high) in fit.measured.items())
     times = "" if e.ratio is None else f", {e.ratio:.2f} times the fitted error"
@@ -88,7 +88,7 @@ def fit_tables(fit: Fit) -> tuple[Table, Table]:
 
 
 def law(fit: Fit) -> str:
-    """Write the law of a fit of sharing or memory with its numbers."""
+    """Return the formula of a sharing or memory fit with its numbers."""
     if fit.memory is not None:
         return f"m(k) = {fit.memory.base_gib:.4g} + {fit.memory.model_gib:.4g} k GiB"
     assert fit.sharing is not None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def frame(columns: Mapping[str, Any]) -> "DataFrame":
-    """Return a frame of columns; InputError without pandas."""
+    """Return a data frame of columns, or raise an InputError without pandas."""
     need("to_frame", "pandas")
     import pandas as pd
 
@@ -21,7 +21,7 @@ def frame(columns: Mapping[str, Any]) -> "DataFrame":
 
 
 def plan_frame(plan: Plan) -> "DataFrame":
-    """Return the allocation of each job of a plan."""
+    """Return a data frame with the allocation of each job in a plan."""
     given = [held.option for held in plan.allocations.values()]
     fields = ("pool", "gpus", "clock", "batch", "rate", "power_w")
     options = {field: [getattr(option, field) for option in given] for field in fields}
@@ -30,7 +30,7 @@ def plan_frame(plan: Plan) -> "DataFrame":
 
 
 def schedule_frame(schedule: Schedule) -> "DataFrame":
-    """Return the outcome of each job of a schedule."""
+    """Return a data frame with the outcome of each job in a schedule."""
     jobs, figures = schedule.jobs, job_figures(schedule)
     fields = ("submit_s", "end_s", "failed", "discarded")
     told = {field: [getattr(job, field) for job in jobs] for field in fields}

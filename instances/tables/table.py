@@ -10,28 +10,27 @@ from ronda.instances.errors import printable, short
 
 
 class Numbered(str):
-    """A text with the `numbers` that it says, by name."""
+    """A text together with the `numbers` in it, by name."""
 
     numbers: Mapping[str, Any]
 
     def __new__(cls, text: object, numbers: Mapping[str, Any] | None = None) -> "Numbered":
-        """Keep the numbers beside the text."""
+        """Make a text that also keeps the numbers."""
         made = super().__new__(cls, text)
         made.numbers = numbers or {}
         return made
 
 
 class Best(Numbered):
-    """A text that stands out: the best number of its column."""
+    """A highlighted text: the best number of its column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of texts, the name of each first; a title above and notes below, if there are any.
+    """A table of texts with row names in the first column, an optional title and optional notes.
 
-    `records` are the rows as numbers by name, where texts hold more than plain words: by default
-    those of their cells. The columns that are in `left` hold words; the others are numbers, and
-    stand on the right.
+    `records` holds the rows as numbers by name; by default they are taken from the cells. The
+    columns in `left` hold words. All other columns hold numbers and are aligned to the right.
     """
 
     title: str
@@ -42,7 +41,7 @@ class Table:
     left: tuple[int, ...] = (0,)
 
     def __post_init__(self) -> None:
-        """Make every text one line that can be seen whole: names in it are data."""
+        """Put every text on one line with all characters visible, as names in it are data."""
         count = len(self.header)
         if not self.records and any(
             isinstance(c, Numbered) and c.numbers for c in chain(*self.rows)
@@ -59,7 +58,7 @@ class Table:
             object.__setattr__(self, name, value)
 
     def _record(self, row: Sequence[str]) -> dict[str, Any]:
-        """Return the numbers of the cells of a row; of one without them its text."""
+        """Return the numbers in a row's cells, or the text of a cell without numbers."""
         record = dict[str, Any]()
         for name, cell in zip(self.header, row, strict=True):
             record |= cell.numbers if isinstance(cell, Numbered) else {name: cell}
@@ -74,28 +73,28 @@ class Table:
         records: Iterable[Mapping[str, Any]] = (),
         left: tuple[int, ...] = (0,),
     ) -> "Table":
-        """Return a table of rows that give the cell of each column by its heading."""
+        """Return a table of rows that map column headings to cells."""
         made = list(rows)
         cells = tuple(tuple(row.values()) for row in made)
         return cls(title, tuple(made[0]) if made else (), cells, tuple(notes), tuple(records), left)
 
     @classmethod
     def facts(cls, facts: Mapping[str, Any], *, numbers: bool = False) -> "Table":
-        """Return names with their texts or `numbers`, a line each, without a heading."""
+        """Return a table of names with their texts or `numbers`, one per row, without a heading."""
         return cls("", ("", ""), tuple(facts.items()), left=(0,) if numbers else (0, 1))
 
     def transposed(self) -> "Table":
-        """Return the table with a column for each row."""
+        """Return the transposed table, with a column for each row."""
         header, *rows = zip(self.header, *self.rows, strict=True)
         return Table(self.title, ("", *header[1:]), tuple(rows), self.notes)
 
     def width(self) -> int:
-        """Return how many characters it takes on a terminal."""
+        """Return the number of characters that the table takes on a terminal line."""
         columns = zip(self.header, *self.rows, strict=True)
         return sum(max(map(len, column)) for column in columns) + 3 * (len(self.header) - 1)
 
     def markdown(self) -> str:
-        """Return it as Markdown, with the title as a heading."""
+        """Return the table in Markdown, with the title as a heading."""
         lines = [f"### {self.title}", ""] if self.title else []
         lines.append("| " + " | ".join(map(_cell, self.header)) + " |")
         rules = ("---" if k in self.left else "--:" for k in range(len(self.header)))
@@ -107,7 +106,7 @@ class Table:
         return "\n".join([*lines, ""])
 
     def html(self) -> str:
-        """Return it as HTML, for notebooks; of a long text the middle is left out."""
+        """Return the table in HTML for notebooks, leaving out the middle of long texts."""
         parts = [f"<p><strong>{_text(self.title)}</strong></p>"] if self.title else []
         parts.append(f"<table><thead>{self._html(self.header, 'th')}</thead><tbody>")
         parts += [self._html(row, "td") for row in self.rows]
@@ -124,7 +123,7 @@ class Table:
         return f"<tr>{''.join(found)}</tr>"
 
     def latex(self) -> str:
-        """Return it in LaTeX with the rules of booktabs: the title is the caption."""
+        """Return the table in LaTeX with booktabs rules and the title as the caption."""
         sides = "".join("l" if k in self.left else "r" for k in range(len(self.header)))
         rows = (
             " & ".join(f"\\textbf{{{_tex(t)}}}" if isinstance(t, Best) else _tex(t) for t in row)
@@ -144,9 +143,9 @@ class Table:
 
 
 class Report(NamedTuple):
-    """The result of a command: fields for programs; sentences and tables for people.
+    """The result of a command: fields for programs, and sentences and tables for people.
 
-    A sentence is one line; `notes` are warnings, a line each. With `code` the process ends.
+    A sentence is one line. `notes` are warnings of one line each. `code` is the exit code.
     """
 
     fields: Mapping[str, Any]
@@ -156,7 +155,7 @@ class Report(NamedTuple):
 
     @property
     def tables(self) -> list[Table]:
-        """Its tables alone."""
+        """The tables of the report."""
         return [part for part in self.parts if isinstance(part, Table)]
 
 

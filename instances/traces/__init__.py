@@ -1,7 +1,7 @@
-"""Readers of traces: from a log to an instance.
+"""Readers that convert logs and traces to instances.
 
-Traces of rigid jobs are tables, whose columns are data: those of public ones stand in
-`columns.NAMED`, with the filters that the literature uses in `published`. Making the packaged
-instances from them is in ``tools/recipes``. All load pandas, so import by module path:
-``from ronda.instances.traces.published import read_philly``.
+Traces of rigid jobs are tables whose columns are described by data. `columns.NAMED` has the columns
+of public traces, and `published` the filters that the literature uses. ``tools/recipes`` makes the
+packaged instances from traces. All readers load pandas, so import them by module path: ``from
+ronda.instances.traces.published import read_philly``.
 """

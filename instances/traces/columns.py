@@ -1,4 +1,4 @@
-"""How a table is read: its lines as cells, its columns as fields of jobs, its rows as jobs."""
+"""Rules for reading a table: lines as cells, columns as fields of jobs, rows as jobs."""
 
 import re
 from collections import Counter
@@ -38,18 +38,19 @@ SHARES = MappingProxyType({"gpu_milli": 1000})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """The form of a text file: how its lines become cells.
+    """The format of a text file, which determines how its lines become cells.
 
     Attributes
     ----------
     separator
-        One character; None: any blanks.
+        Separator, a single character; None for any blanks.
     quotes
-        Whether a cell with a separator in it is quoted (RFC 4180).
+        Whether cells that contain a separator are quoted (RFC 4180).
     header
-        Whether the first row has the columns' names; otherwise they are 1, 2, 3 ...
+        Whether the first row holds the column names; otherwise columns are named 1, 2, 3 ...
     comment
-        How lines begin that say nothing: before the first row, or anywhere among blanks.
+        Prefix of comment lines, which stand before the first row or, with blanks as separators,
+        anywhere.
     """
 
     separator: str | None = ","
@@ -62,67 +63,70 @@ CSV = Dialect()
 
 
 class Columns(Record, frozen=True, kw_only=True, dict=True):
-    """The columns of a table by the fields of jobs that they tell, as a JSON file keeps them.
+    """A mapping from fields of jobs to columns of a table, as stored in a JSON file.
 
-    Of several columns, as in A/B, the first that the table has counts.
+    If several columns are given, as in A/B, the first one that the table has is used.
 
     Attributes
     ----------
     submit
-        Column of the submission.
+        Column of the submission time.
     gpus
-        Column of the GPUs, all of them; also in Slurm's TRES. A*B: columns whose product they are.
+        Column of the total number of GPUs, also in Slurm's TRES format. A*B means the product of
+        two columns.
     duration
-        Column of the run time without queueing; or give `start` and `end`. What is told twice must
-        agree.
+        Column of the run time without queueing; `start` and `end` can be given instead. If both are
+        given, they must agree.
     start, end
-        Columns of the run's start and end.
+        Columns of the start and the end of the run.
     limit
-        Column of the run time that its user allowed, which becomes the estimate: a number, or as
-        Slurm writes it (D-HH:MM:SS, MM:SS, UNLIMITED). Without it estimates are true run times.
+        Column of the user's time limit, which becomes the estimate. It is a number or in Slurm's
+        format (D-HH:MM:SS, MM:SS, UNLIMITED). Without this column, estimates are true run times.
     id
-        Column of the id; by default the number of the row.
+        Column of the id; the default id is the row number.
     user, name
-        Columns of the user, and of what the job is called.
+        Columns of the user and of the job's name.
     vc
-        Column of the virtual cluster, with nodes by its names.
+        Column of the virtual cluster, if nodes are given per virtual cluster.
     state
-        Column of how the job ended.
+        Column of the job's final state.
     states
-        First words of the states that are kept, as in A/B; none: all.
+        First words of the states to keep, as in A/B; by default all.
     requested
-        Column of the GPUs asked for, which count where `gpus` says nothing.
+        Column of the requested GPUs, which are used where `gpus` is unknown.
     share
-        Column of the share that a job has of its GPUs.
+        Column of the share of its GPUs that a job has.
     whole
-        What `share` says of a whole GPU; without it, what `gpus` says of one.
+        Value of `share` for a whole GPU; without `share`, value of `gpus` for one GPU.
     unknown
-        Cells that say nothing, as in A/B, besides empty ones (and NA, None, Unknown of numbers).
+        Cells that mean an unknown value, as in A/B, in addition to empty ones (and NA, None,
+        Unknown for numbers).
     optional
-        Fields, as in A/B, whose columns are read where the table has them.
+        Fields, as in A/B, whose columns are read if the table has them.
     unit
-        Of times that are numbers: us, ms, s, min, h or d; others are dates.
+        Unit of numeric times: us, ms, s, min, h or d. Other times are dates.
     submit_unit, duration_unit, start_unit, end_unit, limit_unit
-        Unit of one column, if it is another.
+        Unit of a single column, if it differs.
     weight, preemptible
-        Columns of the importance, and of whether it may be stopped (yes or no); with --cluster.
+        Columns of the weight, and of whether the job may be stopped (yes or no); with --cluster.
     deadline, deadline_unit
-        Column of when it should be complete, by the clock of `submit`.
+        Column of the deadline, on the same clock as `submit`.
     min_gpus, max_gpus, gpu_types
-        Columns of the GPUs that it may have, and of their types, as in A/B; with --cluster.
-    profile, work
-        Columns of the name of its rates (without it: its id), and of its work in their unit; with
+        Columns of the fewest and most GPUs, and of the allowed GPU types, as in A/B; with
         --cluster.
+    profile, work
+        Columns of the name of the job's rates (by default its id), and of its work in the unit of
+        the rates; with --cluster.
     zone
-        Time zone of dates that say none.
+        Time zone of dates without one.
     since
-        Date from which the trace's clock counts where its times are dates.
+        Date at which the trace's clock starts if its times are dates.
     separator
-        Between columns: a character, or ``tab``; ``blanks``: any, and there is no header.
+        Column separator: a character, ``tab``, or ``blanks`` for any blanks without a header.
     header
-        ``none``: there is none, and columns are called 1, 2, 3 ...
+        ``none`` if there is no header. Columns are named 1, 2, 3 ... in that case.
     dialect
-        ``sacct``: nothing is quoted, and ids with a dot are steps of jobs.
+        ``sacct`` for a table without quotes, where ids with a dot are steps of jobs.
     """
 
     submit: Name
@@ -165,17 +169,17 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def named(self) -> Mapping[str, str]:
-        """The columns of the table, by field."""
+        """The names of the table's columns, by field."""
         found = {field: getattr(self, field) for field in _NAMES}
         return {field: column for field, column in found.items() if column is not None}
 
     def seconds(self, field: str, values: "pd.Series[float]") -> "pd.Series[float]":
-        """Return the numbers of a column of times, which are in its unit, in seconds."""
+        """Return the numbers in a column of times converted from the column's unit to seconds."""
         unit_s = UNITS[getattr(self, f"{field}_unit") or self.unit]
         return values * unit_s if unit_s >= 1 else values / round(1 / unit_s)
 
     def within(self, headers: Collection[str]) -> "Columns":
-        """Return the mapping with the columns that a table has, where a field may have several."""
+        """Return the mapping with one existing column for each field that names several."""
         found = {}
         for field, told in self.named.items():
             known = [header for header in told.split("/") if header in headers]
@@ -184,31 +188,31 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
         return replace(self, **found)
 
     def without(self, fields: Iterable[str]) -> "Columns":
-        """Return the mapping without columns for fields that a table need not have."""
+        """Return the mapping without columns for the given optional fields."""
         gone = {name for f in {*fields} & {*self.optional} for name in (f, f"{f}_unit")}
         return replace(self, **dict.fromkeys(gone & {*self.__struct_fields__}))
 
 
 class Dropped(Counter[str]):
-    """Rows of a trace that are no jobs of the instance, by reason; `examples` has one of each."""
+    """The rows of a trace that did not become jobs, by reason, with one of each in `examples`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.examples: dict[str, str] = {}
 
     def count(self, why: str, rows: "Sequence[int] | pd.Series[int]") -> None:
-        """Count rows, by their lines, for a reason."""
+        """Count rows, given by their lines, under a reason."""
         if len(rows):
             self.examples.setdefault(why, f"row {next(iter(rows))}")
             self[why] += len(rows)
 
     def add(self, other: "Dropped") -> None:
-        """Count what another has counted."""
+        """Add the counts of another object."""
         self.update(other)
         self.examples = other.examples | self.examples
 
     def table(self) -> Table:
-        """Return how many rows were dropped, and why."""
+        """Return a table of how many rows were dropped and why."""
         rows = (
             {"rows dropped": f"{count:,}", "because of": why, "as in": self.examples[why]}
             for why, count in self.items()
@@ -218,10 +222,11 @@ class Dropped(Counter[str]):
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Which rows of a trace become jobs; the literature's values stand in each reader.
+    """The filters that select which rows of a trace become jobs.
 
-    Times are of the trace's own clock; the instance's time 0 is `start_s`, or the first submission
-    where it is None. Limits are inclusive, except for `end_s` and `max_gpu_hours`.
+    Each reader documents the values that the literature uses. Times are on the trace's own clock.
+    Time 0 of the instance is `start_s` or, if that is None, the first submission. Limits are
+    inclusive, except for `end_s` and `max_gpu_hours`.
 
     Attributes
     ----------
@@ -348,10 +353,10 @@ NAMED = MappingProxyType(
 
 
 def columns_of(text: str) -> Columns:
-    """Return a mapping: from a ``.json`` file, or as ``submit=...,gpus=...``, or by its name.
+    """Return a mapping from a ``.json`` file, from ``submit=...,gpus=...``, or by name.
 
-    Behind a name may stand what is different, as in ``sacct,zone=Europe/Berlin``; ``limit=`` takes
-    a column out of it.
+    A name may be followed by changes, as in ``sacct,zone=Europe/Berlin``. ``limit=`` removes a
+    column from the mapping.
     """
     if text.endswith(".json"):
         return _kept(text)
@@ -408,10 +413,10 @@ def _number(text: str) -> float:
 
 
 def checked(columns: Columns, *, by_name: bool, own: bool = False, sized: bool = True) -> None:
-    """Refuse a mapping that contradicts itself, or names what does nothing.
+    """Refuse a mapping that contradicts itself or sets something that has no effect.
 
-    `by_name` tells that nodes are counted by virtual cluster, `own` that the table has a cluster of
-    its own, `sized` that jobs need a run time or work.
+    `by_name` states that nodes are given per virtual cluster, `own` that the table has its own
+    cluster, and `sized` that every job needs a run time or work.
     """
 
     def refuse(field: str, found: str, expected: str) -> None:
@@ -448,7 +453,7 @@ def checked(columns: Columns, *, by_name: bool, own: bool = False, sized: bool =
 
 
 def zone_of(columns: Columns) -> ZoneInfo:
-    """Return the time zone of dates that say none."""
+    """Return the time zone of dates without one."""
     try:
         return ZoneInfo(columns.zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -456,7 +461,7 @@ def zone_of(columns: Columns) -> ZoneInfo:
 
 
 def dialect_of(columns: Columns) -> Dialect:
-    """Return how lines become cells."""
+    """Return the dialect of the table's file."""
     separator = SEPARATORS.get(columns.separator, columns.separator)
     if separator is None:
         return Dialect(separator=None, quotes=False, header=False, comment=";")

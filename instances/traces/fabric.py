@@ -1,4 +1,4 @@
-"""Real networks: the hosts of a cluster below their switches."""
+"""Real networks: clusters whose hosts are grouped by their switches."""
 
 from pathlib import Path
 
@@ -7,12 +7,12 @@ from ronda.instances.traces.rigid import A100_NODE
 
 
 def read_hosts(path: str | Path) -> Cluster:
-    """Return a cluster of equal nodes below the switches that a CSV file of hosts names.
+    """Return a cluster of equal nodes in racks, from a CSV file of hosts and switches.
 
-    Each host has its core, aggregation and top-of-rack switch (``DSW``, ``PSW``, ``ASW``), as in
+    Each host has a core, an aggregation and a top-of-rack switch (``DSW``, ``PSW``, ``ASW``), as in
     the data of Alibaba's Lingjun cluster (Cao et al., SIGCOMM 2024). A rack holds the hosts of one
-    top-of-rack switch below one aggregation switch, which is the pod above it. The file says
-    nothing of the nodes: Lingjun's have 8 A100 each, and their watts are an assumption.
+    top-of-rack switch below one aggregation switch, which becomes the pod above the rack. The file
+    does not describe the nodes. Nodes of Lingjun have 8 A100 each; their watts are an assumption.
 
     Raises
     ------

@@ -1,8 +1,9 @@
-"""Read any table with a job a row as an instance: which rows are jobs, and why others are not.
+"""Read any table with one job per row as an instance, and explain why other rows are no jobs.
 
-CSV (or another separator), Parquet (where pandas finds an engine), and by name the output of
-Slurm's ``sacct --parsable2``, the Standard Workload Format (Chapin et al., JSSPP 1999) and the pods
-of Alibaba's GPU trace of 2023 (`ronda.instances.traces.columns`).
+The table may be CSV (or have another separator) or Parquet (if pandas finds an engine). Mappings
+exist by name for the output of Slurm's ``sacct --parsable2``, the Standard Workload Format (Chapin
+et al., JSSPP 1999) and the pods of Alibaba's GPU trace of 2023 (see
+`ronda.instances.traces.columns`).
 """
 
 import io
@@ -74,11 +75,11 @@ PRODUCT = " * "
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """An instance, and what became of the rows of its table: jobs, or `dropped`, by reason.
+    """An instance with an account of its table's rows, which became jobs or were `dropped`.
 
-    `runs` of the jobs are further runs under an id that was there before, `tasks` of them further
-    tasks of an array that waits in one row. Columns that the mapping does not name are `unread`.
-    `notes` say where sizes are from, and what was assumed.
+    `runs` is the number of jobs that are repeated runs under one id. `tasks` is the number of jobs
+    that are additional tasks of an array with one row. `unread` lists the columns that the mapping
+    does not name. `notes` state the source of the sizes and the assumptions.
     """
 
     instance: Instance
@@ -91,12 +92,12 @@ class Converted:
 
     @property
     def rows(self) -> int:
-        """Rows of the table."""
+        """The number of rows in the table."""
         return len(self.instance.jobs) - self.tasks + self.dropped.total()
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What became of the table, for programs."""
+        """The outcome of the conversion as fields for programs."""
         fields = {name: getattr(self, name) for name in ("rows", "runs", "tasks")}
         fields |= {"load": round(self.load, 4), "dropped": self.dropped}
         return fields | {
@@ -107,7 +108,7 @@ class Converted:
 
     @property
     def words(self) -> Iterator[str]:
-        """What became of the table, line by line."""
+        """The outcome of the conversion as lines of text."""
         yield f"rows: {self.rows:,}, of which {len(self.instance.jobs):,} are jobs"
         if self.runs:
             yield f"further runs of a job under its id: {self.runs:,}; the second is ID#2"
@@ -119,9 +120,9 @@ class Converted:
 
 @dataclass(frozen=True)
 class ReadTable:
-    """The rows of a table as text, by their lines, and which of its columns says what.
+    """The rows of a table as text, by line, with the mapping of its columns.
 
-    `broken` are lines that are no rows.
+    `broken` lists the lines that are not rows.
     """
 
     path: str
@@ -130,7 +131,7 @@ class ReadTable:
     broken: tuple[int, ...] = ()
 
     def parts(self, field: str) -> list[str]:
-        """Return the columns that say a field: several if GPUs are their product."""
+        """Return the columns of a field: several if GPUs are their product."""
         header = self.columns.named[field]
         if field not in ("gpus", "requested") or header in self.raw.columns:
             return [header]
@@ -138,7 +139,7 @@ class ReadTable:
 
     @cached_property
     def told(self) -> dict[str, pd.Series]:
-        """The cells of each field; empty where its column, or a part of it, says nothing."""
+        """The cells of each field, which are empty where a column of the field is unknown."""
         found: dict[str, pd.Series] = {}
         for field in self.columns.named:
             silent = {*self.columns.unknown, *(NOTHING if field in NUMBERS else ())}
@@ -152,7 +153,7 @@ class ReadTable:
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """The columns with a name that the mapping does not read."""
+        """The named columns that the mapping does not read."""
         read = {part for field in self.columns.named for part in self.parts(field)}
         return tuple(header for header in self.raw.columns if header and header not in read)
 
@@ -169,20 +170,20 @@ def read_mapped(
 ) -> Converted:
     """Read a table as rigid jobs on equal nodes.
 
-    Estimates are the time limits of users, where the mapping has a column of them, and true run
-    times (oracle) otherwise; a run that was longer than its limit is as long as it was.
-    With `nodes` by virtual cluster each becomes a partition, and jobs of others are dropped.
-    Without `nodes` there are as few as make the load at most `share`: GPU-seconds of all jobs over
-    those of the cluster from the first submission to the last. What cannot be a job is dropped and
-    counted; jobs larger than their cluster are too. A job that ran several times under one id is
-    one each time: the second is ``id#2``.
+    Estimates are the users' time limits if the mapping has a column for them, and true run times
+    (oracle) otherwise. A run that exceeded its limit keeps its true length. With `nodes` per
+    virtual cluster, each virtual cluster becomes a partition, and jobs of others are dropped.
+    Without `nodes` the instance gets as many nodes as make the load about `share`, and at least
+    enough for the widest job. The load is the GPU-seconds of all jobs divided by those of the
+    cluster between the first and the last submission. Rows that cannot be jobs and jobs that are
+    larger than their cluster are dropped and counted. A job that ran several times under one id
+    becomes several jobs; the second is ``id#2``.
 
     Raises
     ------
     InputError
-        If the file is no table, lacks a column, or no job is left; if more than a hundredth of
-        its rows have cells that cannot be read; or if the mapping names something that does
-        nothing.
+        If the file is not a table or lacks a column, if no job is left, if more than a hundredth of
+        the rows have unreadable cells, or if the mapping sets something that has no effect.
     """
     by_name = isinstance(nodes, Mapping)
     table = table_of(Path(path), columns, by_name=by_name)
@@ -216,9 +217,9 @@ def read_mapped(
 def table_of(
     path: Path, columns: Columns, *, by_name: bool, own: bool = False, sized: bool = True
 ) -> ReadTable:
-    """Return a table and its mapping; refuse one that contradicts itself, or without its columns.
+    """Return a table with its mapping, and refuse a contradictory mapping or a missing column.
 
-    `by_name` tells that there may be several partitions; `own` and `sized` are those of `checked`.
+    `by_name` states that there may be several partitions. `own` and `sized` are as in `checked`.
     """
 
     def there(columns: Columns) -> Columns:
@@ -245,7 +246,7 @@ def table_of(
 
 
 def mapped_onto(found: Cells, path: str, columns: Columns) -> ReadTable:
-    """Return a table with the columns that its header has; InputError names one that it lacks."""
+    """Return a table mapped by its header, or raise an InputError that names a missing column."""
     headers = found.frame.columns
     columns = columns.within(headers)
     columns = columns.without(f for f, name in columns.named.items() if name not in headers)
@@ -258,11 +259,11 @@ def mapped_onto(found: Cells, path: str, columns: Columns) -> ReadTable:
 
 
 def own_rows(table: ReadTable) -> tuple[pd.DataFrame, Dropped]:
-    """Return the rows that are jobs of their own in canonical columns, and why others are not.
+    """Return the rows that are jobs in canonical columns, and the reasons for all other rows.
 
-    Besides, ``held`` is the share that a job has of each GPU, ``kinds`` are the GPU types that its
-    TRES tell, ``start_s``, ``end_s`` and ``limit_s`` are seconds. Numbers that are none are NaN;
-    ``odd`` names the first column with a cell that says something but cannot be read.
+    There are additional columns. ``held`` is the job's share of each GPU, and ``kinds`` are the GPU
+    types in its TRES. ``start_s``, ``end_s`` and ``limit_s`` are in seconds. Missing numbers are
+    NaN. ``odd`` names the first column with a cell that is not empty but unreadable.
     """
     frame = canonical(table)
     frame, dropped = passing(frame, _no_jobs(frame, table))
@@ -271,7 +272,7 @@ def own_rows(table: ReadTable) -> tuple[pd.DataFrame, Dropped]:
 
 
 def canonical(table: ReadTable) -> pd.DataFrame:
-    """Return the rows in canonical columns, as `own_rows` does, whatever they are."""
+    """Return all rows in the canonical columns of `own_rows`, whether they are jobs or not."""
     told, columns, raw = table.told, table.columns, table.raw
     empty = pd.Series("", index=raw.index, dtype=str)
     numbered = pd.Series(range(len(raw)), index=raw.index).astype(str)
@@ -315,7 +316,7 @@ def canonical(table: ReadTable) -> pd.DataFrame:
 
 
 def _lasting(table: ReadTable, field: str) -> pd.Series:
-    """Return a column of lengths of time in seconds; NaN where there is none."""
+    """Return a column of durations in seconds, NaN where there is none."""
     if field not in table.told:
         return pd.Series(np.nan, index=table.raw.index)
     text = table.told[field]
@@ -325,10 +326,11 @@ def _lasting(table: ReadTable, field: str) -> pd.Series:
 
 
 def times(table: ReadTable, field: str, *, later: bool = False) -> pd.Series:
-    """Return a column of times as seconds, of dates since that of the mapping; NaN for none.
+    """Return a column of times in seconds, NaN where there is none.
 
-    It holds numbers or dates, whichever are more. Of an hour that comes twice dates mean the first,
-    or the `later` one.
+    The column is read as numbers or as dates, whichever are more frequent. Dates count from the
+    mapping's date. In an hour that occurs twice (a clock change), a date means the first or the
+    `later` occurrence.
     """
     if field not in table.told:
         return pd.Series(np.nan, index=table.raw.index)
@@ -345,10 +347,10 @@ def times(table: ReadTable, field: str, *, later: bool = False) -> pd.Series:
 
 
 def _settled(table: ReadTable, ran_s: pd.Series) -> dict[str, pd.Series]:
-    """Return submissions, starts and ends; which of an hour that comes twice, the others decide.
+    """Return submissions, starts and ends, with hours that occur twice resolved.
 
-    It is the one by which the run takes as long as the table says, or else comes after the
-    submission and ends after its start; the first, where both do.
+    The chosen occurrence makes the run as long as the table says or, failing that, puts the start
+    after the submission and the end after the start. The first occurrence wins a tie.
     """
     fields = ("submit", "start", "end")
     first = {field: times(table, field) for field in fields}
@@ -371,9 +373,9 @@ def _settled(table: ReadTable, ran_s: pd.Series) -> dict[str, pd.Series]:
 
 
 def _gpus(table: ReadTable) -> tuple[dict[str, pd.Series], pd.Series]:
-    """Return the numbers that fields of GPUs have, NaN where there is none, and the types of TRES.
+    """Return the numbers in fields of GPUs, NaN where there is none, and the GPU types in TRES.
 
-    GPUs asked for are told only where those given are not.
+    Requested GPUs are returned only where the allocated GPUs are unknown.
     """
     found, told, index = dict[str, pd.Series](), table.told["gpus"], table.raw.index
     kinds: list[tuple[str, ...]] = [()] * len(told)
@@ -389,7 +391,7 @@ def _gpus(table: ReadTable) -> tuple[dict[str, pd.Series], pd.Series]:
 
 
 def _no_jobs(frame: pd.DataFrame, table: ReadTable) -> Reasons:
-    """Return the rows that tell no job of their own, or none that ended, by reason."""
+    """Return the rows that are not separate jobs or did not end as required, by reason."""
     columns = table.columns
     state = frame.status.str.extract(r"(\S*)", expand=False)
     other = ~state.isin(columns.states) & bool(columns.states)
@@ -404,10 +406,11 @@ def _no_jobs(frame: pd.DataFrame, table: ReadTable) -> Reasons:
 
 
 def unreadable(table: ReadTable, frame: pd.DataFrame, dropped: Dropped) -> Reasons:
-    """Return the rows with a cell that says something but cannot be read.
+    """Return the rows with a cell that is not empty but unreadable.
 
-    InputError, naming the first, if they are a share of the rows: what is left of a table without
-    them, such as without all run times of 1,000 s and more ("5,400"), is another one.
+    An InputError that names the first is raised if they are too large a share of the rows. Without
+    them the table would be a different one, for example without any run time of 1,000 s and more
+    ("5,400").
     """
     odd = frame.odd != ""
     why = "a cell that cannot be read"
@@ -423,7 +426,7 @@ def unreadable(table: ReadTable, frame: pd.DataFrame, dropped: Dropped) -> Reaso
 
 
 def odd_cells(table: ReadTable, frame: pd.DataFrame) -> Iterator[Problem]:
-    """Yield each first cell of a row that cannot be read."""
+    """Yield the first unreadable cell of each row."""
     columns = table.columns
     dated = f"a time: a number, or a date that {columns.zone} has, such as 2026-03-02T09:00"
     lasting = "a number without a unit or marks of thousands, or as in 1-02:03:04"
@@ -434,19 +437,19 @@ def odd_cells(table: ReadTable, frame: pd.DataFrame) -> Iterator[Problem]:
 
 
 def asked_s(frame: pd.DataFrame) -> float:
-    """Return the GPU-seconds of jobs."""
+    """Return the GPU-seconds of all jobs."""
     return float((frame.num_gpus * frame.duration_s).sum())
 
 
 def span_s(frame: pd.DataFrame) -> float:
-    """Return the seconds from the first submission to the last, 1 at least."""
+    """Return the seconds from the first submission to the last, at least 1."""
     return max(1.0, float(np.ptp(frame.submit_s))) if len(frame) else 1.0
 
 
 def _fitting(frame: pd.DataFrame, gpus: int, share: float, path: str) -> int:
-    """Return the nodes of so many GPUs that make the load at most `share`, and hold every job.
+    """Return the number of nodes of `gpus` GPUs with a load of about `share` that hold every job.
 
-    InputError, naming the largest job, if no cluster has as many.
+    An InputError that names the largest job is raised if the number exceeds the limits.
     """
     wide = int(frame.num_gpus.max()) if len(frame) else 0
     nodes = max(1, round(asked_s(frame) / (span_s(frame) * share * gpus)), -(-wide // gpus))
@@ -465,7 +468,7 @@ def _too_large(frame: pd.DataFrame, nodes: int | Mapping[str, int], gpus: int) -
 
 
 def refuse_empty(frame: pd.DataFrame, dropped: Dropped, path: str) -> None:
-    """Refuse a table without a row that can be a job."""
+    """Raise an InputError if no row of a table can be a job."""
     if frame.empty:
         told = (f"{n:,} with {why} ({dropped.examples[why]})" for why, n in dropped.items())
         found = f"no row that can be a job: {'; '.join(told) or 'no rows'}"
@@ -473,16 +476,16 @@ def refuse_empty(frame: pd.DataFrame, dropped: Dropped, path: str) -> None:
 
 
 def tell_runs_apart(frame: pd.DataFrame) -> int:
-    """Call the second row of an id ``id#2``, and so on; return how many there are."""
+    """Rename the second row of an id to ``id#2``, and so on, and return the number of such rows."""
     run = frame.groupby("job_id").cumcount() + 1
     frame["job_id"] += ("#" + run.astype(str)).where(run > 1, "")
     return int((run > 1).sum())
 
 
 def tasks_apart(frame: pd.DataFrame, path: str) -> pd.DataFrame:
-    """Return a row for each task of an array that waits in one, ``at_once`` so many of them.
+    """Return a row for each task of a waiting array, with its limit of tasks in ``at_once``.
 
-    InputError, naming the row of the largest array, if they are more than there may be.
+    An InputError that names the row of the largest array is raised if there are too many tasks.
     """
     told = [tasks(job_id) or (job_id, None, None) for job_id in frame.job_id]
     count = [1 if parts is None else sum(map(len, parts)) for _, parts, _ in told]
@@ -500,12 +503,12 @@ def tasks_apart(frame: pd.DataFrame, path: str) -> pd.DataFrame:
 
 
 def tasks_beyond_rows(frame: pd.DataFrame) -> int:
-    """Return by how many the jobs exceed the rows, as a waiting array has one row."""
+    """Return the excess of jobs over rows, as a waiting array has a single row."""
     return len(frame) - int(frame.row.nunique())
 
 
 def waiting(frame: pd.DataFrame) -> Iterator[str]:
-    """Say how many tasks of arrays wait in one row, and which limit of theirs is not kept."""
+    """Describe how many tasks of arrays wait in one row, and which of their limits is ignored."""
     if more := tasks_beyond_rows(frame):
         yield f"waiting arrays: {more:,} more jobs than rows, one for each task"
     capped = frame.loc[frame.at_once > 0, ["row", "at_once"]].drop_duplicates()
@@ -514,7 +517,7 @@ def waiting(frame: pd.DataFrame) -> Iterator[str]:
 
 
 def sizes(frame: pd.DataFrame, table: ReadTable) -> str:
-    """Say which source the estimates of jobs have."""
+    """Describe the source of the estimates."""
     limited, known = frame.limit_s > 0, frame.duration_s.notna() | ("work" in table.told)
     true = "their work, as told" if "work" in table.told else "true run times"
     words = f"users' time limits ({table.columns.limit})"

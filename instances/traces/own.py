@@ -1,7 +1,7 @@
-"""A table of jobs on a cluster of its own: rounds and instances with all that a table says of jobs.
+"""Tables of jobs with their own cluster, read as rounds or instances with all job fields.
 
-`ronda.instances.traces.mapped` reads traces, whose odd rows are dropped, and so are those of a log
-here, which says how jobs ended. Any other table is its user's own list: cells that cannot be meant
+`ronda.instances.traces.mapped` reads traces and drops their odd rows. This module does the same for
+a log, which has the final states of jobs. Any other table is its user's own list: odd cells in it
 are refused by row and column.
 """
 
@@ -59,9 +59,9 @@ from ronda.instances.traces.table import (
 
 
 def read_cluster(path: str | Path) -> Cluster:
-    """Return the cluster that a JSON file holds, with the fields of a `Cluster`.
+    """Return the cluster in a JSON file with the fields of a `Cluster`.
 
-    Without ``partitions`` there are those that node groups name.
+    Without ``partitions``, the cluster gets the partitions that its node groups name.
     """
     cluster = read_part(path, Cluster)
     if not cluster.partitions:
@@ -74,11 +74,11 @@ def read_cluster(path: str | Path) -> Cluster:
 
 
 def read_rates(path: str | Path, cluster: Cluster) -> dict[str, Profile]:
-    """Return profiles with `Tabular` speeds from a table of measured rates, by name.
+    """Return profiles with `Tabular` speeds by name, from a table of measured rates.
 
-    Columns: ``profile`` (what jobs name, or their ids), ``gpu_type`` (unless there is one alone),
-    ``gpus``, ``nodes`` (by default the fewest) and ``rate``, work per second in any unit, which is
-    the unit of the jobs' work. A step is one unit of work.
+    The columns are ``profile`` (a name that jobs use, or a job id), ``gpu_type`` (optional if there
+    is only one type), ``gpus``, ``nodes`` (by default the fewest) and ``rate``. The rate is work
+    per second in the unit of the jobs' work. A step is one unit of work.
     """
     names = {name: (name,) for name in ("gpu_type", "gpus", "nodes", "rate")}
     known = {"profile": ("profile", "model", "job"), **names}
@@ -127,18 +127,18 @@ def read_own(
     name: str = "table",
     sized: bool = True,
 ) -> Converted:
-    """Read a table of jobs on a cluster, whose GPU types and partitions its cells may name.
+    """Read a table of jobs whose cells may name the GPU types and partitions of a cluster.
 
-    With `rates` a job has the profile of its ``profile`` column, or of its id, and may have every
-    number of GPUs that has a row there. Without, it is rigid, and as fast on all GPU types. Its
-    work is told, or is what it does in its run time on its GPUs of the fastest type that it may
-    use. `sized` tells that every job needs one of them.
+    With `rates` a job has the profile named by its ``profile`` column or its id, and may use every
+    number of GPUs with a row in that profile. Without `rates` a job is rigid and equally fast on
+    all GPU types. Its work is given, or follows from its run time on its GPUs of the fastest type
+    that it may use. `sized` states that every job needs work or a run time.
 
     Raises
     ------
     InputError
-        Naming file, rows and columns of what cannot be meant, all of it; or, of a log, as
-        `ronda.instances.traces.mapped.read_mapped` does.
+        If there are odd cells, with the file and all their rows and columns. For a log, as in
+        `ronda.instances.traces.mapped.read_mapped`.
     """
     if columns.profile is not None and rates is None:
         raise InputError(
@@ -195,7 +195,7 @@ def read_own(
 
 
 def as_round(instance: Instance) -> Round:
-    """Return the round in which all jobs wait, at the last submission."""
+    """Return the round at the last submission in which all jobs wait."""
     public = [structs.replace(job, truth=None) for job in instance.jobs]
     return Round(
         name=instance.name,
@@ -216,7 +216,7 @@ _FIELDS = {"num_gpus": "gpus", "submit_s": "submit", "duration_s": "duration"}
 
 
 def _unusable(table: ReadTable, frame: pd.DataFrame, found: Iterable[BadRows]) -> Iterator[Problem]:
-    """Yield what is wrong in rows all of whose cells can be read."""
+    """Yield the problems in rows with only readable cells."""
     for fault in found:
         field = _FIELDS.get(fault.column, fault.column)
         for row in frame.row[fault.bad & (frame.odd == "")]:
@@ -229,7 +229,7 @@ def _unusable(table: ReadTable, frame: pd.DataFrame, found: Iterable[BadRows]) -
 
 @dataclass
 class _Own:
-    """The names that cells of a table may have, and which of them name something else."""
+    """A reader of the rows of a user's own table, which collects problems by row."""
 
     table: ReadTable
     cluster: Cluster
@@ -243,26 +243,26 @@ class _Own:
         self.problems: dict[int, Problem] = {}
 
     def blame(self, field: str, row: Any, expected: str) -> None:
-        """Note that the cell of a field in a row names nothing."""
+        """Record that the cell of a field in a row has an unknown value."""
         header = self.table.columns.named[field]
         found = repr(self.table.raw.loc[row, header])
         self.problems.setdefault(row, Problem(f"row {row}, {header}", found, expected))
 
     def types(self, frame: pd.DataFrame) -> tuple[str, ...]:
-        """Say which GPU types of the table the cluster does not have."""
+        """Return a note on the table's GPU types that the cluster does not have."""
         told = Counter(k for own in frame.kinds for k in own if k not in self.kinds)
         words = ", ".join(f"{kind} {count:,}" for kind, count in told.items())
         return (f"jobs by GPU types that the cluster does not have: {words}",) if words else ()
 
     def jobs(self, frame: pd.DataFrame) -> list[Job | None]:
-        """Return the jobs of rows; None where one is odd."""
+        """Return the jobs of rows, None for an odd row."""
         made, lines = [self._job(row) for row in rows(frame)], frame.row.tolist()
         sound = [k for k, job in enumerate(made) if job is not None]
         self._compare([job for job in made if job is not None], [lines[k] for k in sound])
         return [None if row in self.problems else job for row, job in zip(lines, made, strict=True)]
 
     def _job(self, row: Any) -> Job | None:
-        """Return the job of a row, and note the seconds that it runs; None if a cell is odd."""
+        """Return the job of a row, or None if a cell is odd, and record its run time in seconds."""
         at, gpus, profile, speed = row.row, int(row.num_gpus), "rigid", 1.0
         kinds = tuple(filter(None, row.gpu_types.split("/")))
         kinds = kinds or tuple(kind for kind in row.kinds if kind in self.kinds)
@@ -296,9 +296,9 @@ class _Own:
     def _ways(
         self, profile: str, kinds: tuple[str, ...], gpus: int, at: int
     ) -> tuple[set[int], float]:
-        """Return the numbers of GPUs that a job may have, and its speed on those it asks for.
+        """Return the numbers of GPUs that a job may have, and its speed on the requested number.
 
-        There are none if it asks for a number that no rates have.
+        The set is empty if no rates exist for the requested number.
         """
         tables = self.profiles[profile].throughput
         own = [t for k, t in tables.items() if (not kinds or k in kinds) and isinstance(t, Tabular)]
@@ -317,7 +317,7 @@ class _Own:
         return counts, max(rates)
 
     def _compare(self, jobs: list[Job], lines: list[int]) -> None:
-        """Note jobs that contradict themselves or others, or that the cluster could not hold."""
+        """Record jobs that contradict themselves or others, or that the cluster cannot hold."""
         fields = {"id": "id", "partition": "vc"}
         for problem in job_problems(jobs, lambda k: f"<{k}>", self.profiles, self.cluster):
             match = re.match(r"<(\d+)>\.?(\w*)", problem.place)

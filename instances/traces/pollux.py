@@ -1,6 +1,6 @@
-"""Pollux (Qiao et al., OSDI 2021; Apache-2.0): elastic jobs with measured speed and noise.
+"""Reader of Pollux's workloads (Qiao et al., OSDI 2021; Apache-2.0), which are elastic jobs.
 
-Its tables of measured speeds and noise are read here, too.
+This module also reads Pollux's tables of measured speeds and noise.
 """
 
 import json
@@ -36,42 +36,43 @@ def read_pollux(
     workload: str = "workloads",
     nodes: int = 16,
 ) -> Instance:
-    """Read a workload of Pollux's simulator: elastic jobs with measured step times.
+    """Read a workload of Pollux's simulator, with elastic jobs and measured step times.
 
     The folder holds ``placements_aws_t4.csv.gz``, ``scalability_aws_t4.csv.gz``,
     ``statistical_efficiency.csv.gz``, ``workloads.csv.gz`` and ``app_constants.json``.
 
-    Speeds are the measured step times on AWS g4dn.12xlarge nodes (4 T4), by GPUs, nodes and local
-    batch; efficiency follows the measured gradient noise. A job's work is the samples at the
-    initial batch size that its epochs are worth, which the user declares: the estimate is exact.
-    GPUs and batch requested are those of the tuned workload. As in Pollux's simulator a job may
-    grow to 64 GPUs or to the largest batch at the smallest measured local batch, whichever is
-    less, ``ncf`` stays on one GPU with its batch, and every start or change costs 30 s.
+    Speeds come from the measured step times on AWS g4dn.12xlarge nodes (4 T4) by GPUs, nodes and
+    local batch. Efficiency follows from the measured gradient noise. A job's work is the equivalent
+    of its epochs in samples at the initial batch size. The user declares it, so the estimate is
+    exact. Requested GPUs and batches are those of the tuned workload. As in Pollux's simulator, a
+    job may grow to 64 GPUs or to the largest batch at the smallest measured local batch, whichever
+    is less. ``ncf`` stays on one GPU with its batch. Every start or change costs 30 s.
 
-    How this differs from Pollux's simulator: rounds happen every 60 s *and* at submissions and
-    completions (there: every 60 s only); speeds are known (there: fitted on the way, and growth
-    limited to twice the largest size seen); local batches need not be whole; on one GPU gradients
-    are accumulated only where the local batch demands it. Power was not measured: a busy T4 draws
-    its 70 W limit, an idle one 10 W (data sheet), a host 150 W (assumption).
+    The instance differs from Pollux's simulator in four points. Rounds happen every 60 s *and* at
+    submissions and completions, not only every 60 s. Speeds are known, whereas Pollux fits them
+    during the run and limits growth to twice the largest size seen. Local batches need not be whole
+    numbers. On one GPU, gradients are accumulated only if the local batch requires it. Power was
+    not measured: a busy T4 draws its limit of 70 W, an idle T4 10 W (data sheet), and a host 150 W
+    (assumption).
 
-    How the literature uses it: seeds 1 to 8 of each workload, on 16 nodes.
+    The literature uses seeds 1 to 8 of each workload on 16 nodes.
 
     Parameters
     ----------
     folder
-        The data.
+        Folder with the data.
     seed
-        Which jobs; the instance is called by it.
+        Seed that selects the jobs and becomes part of the instance's name.
     workload
-        As workloads (160 jobs in 8 hours), the same at 0.5, 1.5 and 2 times the load
-        (workloads-2.0), or with GPUs and batches as users choose them (workloads-realistic).
+        Name of the workload: workloads (160 jobs in 8 hours), 0.5, 1.5 or 2 times its load (as in
+        workloads-2.0), or the users' own GPUs and batches (workloads-realistic).
     nodes
-        Of 4 T4.
+        Number of nodes with 4 T4 each.
 
     Raises
     ------
     InputError
-        If a file is missing or not as expected, or there is no such workload.
+        If a file is missing or malformed, or the workload does not exist.
     """
     folder = Path(folder)
     chosen = _read_workload(folder, workload, seed)
@@ -115,7 +116,7 @@ def _read_workload(folder: Path, workload: str, seed: int) -> pd.DataFrame:
 
 
 def _read_constants(folder: Path) -> dict[str, dict[str, float]]:
-    """Return each application's constants."""
+    """Return the constants of each application."""
     path = folder / "app_constants.json"
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
@@ -160,7 +161,7 @@ def _job(row: Any, profiles: dict[str, Profile], curves: dict[str, NoiseCurve]) 
 
 
 def read_numbers(path: Path, names: str, numbers: str) -> pd.DataFrame:
-    """Read text columns and columns of numbers (both separated by blanks) of a CSV file."""
+    """Read text columns and number columns (names separated by blanks) of a CSV file."""
     columns = [*names.split(), *numbers.split()]
     frame = read_columns(path, {name: (name,) for name in columns})
     for column in numbers.split():
@@ -170,10 +171,10 @@ def read_numbers(path: Path, names: str, numbers: str) -> pd.DataFrame:
 
 
 def read_steps(folder: Path) -> pd.DataFrame:
-    """Return all measured steps: app, gpus, nodes, local_bsz, step_time, sync_time (s).
+    """Return all measured steps, with app, gpus, nodes, local_bsz, step_time and sync_time (s).
 
-    Placements with the same number of GPUs and nodes (as 13 and 22) are averaged; where both
-    files have a shape, both count.
+    Placements with the same number of GPUs and nodes (such as 13 and 22) are averaged. If a shape
+    is in both files, both measurements count.
     """
     times = "local_bsz step_time sync_time"
     path = folder / "placements_aws_t4.csv.gz"
@@ -191,11 +192,11 @@ def read_steps(folder: Path) -> pd.DataFrame:
 
 
 def tabular(steps: pd.DataFrame) -> Tabular:
-    """Return an application's steps as a table.
+    """Return an application's steps as a `Tabular` model.
 
-    Between two measured numbers of nodes of the same number of GPUs, times are interpolated
-    linearly at each local batch that both have, as in Pollux's own simulator; so a job that is
-    scattered over an unmeasured number of nodes has a speed too.
+    Times between two measured numbers of nodes with the same number of GPUs are interpolated
+    linearly at each common local batch, as in Pollux's own simulator. A job that is scattered over
+    an unmeasured number of nodes therefore has a speed too.
     """
     steps = steps.sort_values("nodes")
     measured = steps[["gpus", "nodes", "local_bsz", "step_time", "sync_time"]].to_numpy(float)
@@ -219,14 +220,14 @@ def tabular(steps: pd.DataFrame) -> Tabular:
 
 
 def shorten(values: Any) -> tuple[float, ...]:
-    """Return numbers with six significant digits: less than the spread of any measurement."""
+    """Return numbers rounded to six significant digits, well below the error of any measurement."""
     return tuple(float(f"{value:.6g}") for value in np.asarray(values, float))
 
 
 def batch_grid(batches: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, ...]:
-    """Return whole batch sizes from the smallest to the largest, about three to a doubling.
+    """Return whole batch sizes from the smallest to the largest, about three per doubling.
 
-    All validated sizes (each twice the one before) are among them.
+    They include all validated sizes, each of which is twice the previous one.
     """
     low, high = float(batches.min()), float(batches.max())
     step = 2.0 ** (1 / 3)
@@ -235,18 +236,18 @@ def batch_grid(batches: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, .
 
 
 def read_validation(folder: Path) -> pd.DataFrame:
-    """Return the runs behind statistical efficiency: app, global_bsz, epoch, progress, grad_*."""
+    """Return the runs for statistical efficiency: app, global_bsz, epoch, progress and grad_*."""
     numbers = "global_bsz epoch progress grad_sqr grad_var"
     return read_numbers(folder / "statistical_efficiency.csv.gz", "app", numbers)
 
 
 def noise_curve(runs: pd.DataFrame, epochs: int) -> NoiseCurve:
-    """Return how an application's gradient noise scale develops with its progress.
+    """Return the gradient noise scale of an application over its progress.
 
-    With B0 the smallest validated batch, the scale of epoch e at batch B is B0 grad_var / grad_sqr,
-    both interpolated linearly in B between validated batch sizes. An epoch ends when statistical
-    progress (steps at B0) reaches the least progress that any run had at its end; the work done by
-    then is that progress x B0 samples. Runs with fewer epochs are refused.
+    If B0 is the smallest validated batch, the scale of epoch e at batch B is B0 grad_var /
+    grad_sqr. Both are interpolated linearly in B between validated batch sizes. An epoch ends when
+    the statistical progress (steps at B0) reaches the least progress of any run at the end of that
+    epoch. The work at that point is this progress x B0 samples. Runs with fewer epochs are refused.
     """
     tables = {
         column: runs.pivot(index="epoch", columns="global_bsz", values=column)

@@ -1,7 +1,7 @@
-"""Published traces of rigid jobs: Helios, Philly and ITP, as the literature uses them.
+"""Readers of published traces of rigid jobs (Helios, Philly and ITP), as used in the literature.
 
-Their columns stand in `ronda.instances.traces.columns.NAMED`. A trace with a row that cannot be a
-job is refused, whatever the filters: a file with a broken row is broken.
+Their columns are in `ronda.instances.traces.columns.NAMED`. A trace with a row that cannot be a job
+is refused whatever the filters, as a file with a broken row is broken.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ from ronda.instances.traces.text import read_cells
 
 
 class Published(NamedTuple):
-    """A trace's nodes, and where it is from."""
+    """The nodes and the source of a trace."""
 
     machine: Machine
     source: str
@@ -85,34 +85,35 @@ def read_helios(
     filters: Filters = ALL,
     dropped: Dropped | None = None,
 ) -> Instance:
-    """Read a log of SenseTime Helios, 2020: rigid jobs on nodes of 8 V100, their sizes known.
+    """Read a log of SenseTime Helios, 2020, as rigid jobs of known size on nodes of 8 V100.
 
-    Three forms are understood: HeliosData's own ``cluster_log.csv`` (``submit_time`` as date and
-    time; the trace's clock counts from 2020-04-01 00:00), the public slice of two virtual clusters
+    Three formats are understood: HeliosData's own ``cluster_log.csv`` (``submit_time`` as date and
+    time; the trace's clock starts at 2020-04-01 00:00), the public slice of two virtual clusters
     (header ``tenant``; microseconds from 2020-09-01 00:00), and the canonical schema
     (``submit_s``).
 
-    How the literature uses it. Helios (QSSF): GPU jobs only (here always), submitted 2020-09-01 to
-    09-26, each virtual cluster for itself with its nodes; preempted jobs lose 7 s (1 GPU), 30 s
-    (2-8) or 60 s (more). Sia: Saturn, 60 s or more, less than 1000 GPU-hours, windows of 8 hours.
-    Lucid: all of September.
+    The literature uses it as follows. Helios (QSSF) uses only GPU jobs (as here) submitted from
+    2020-09-01 to 09-26, and each virtual cluster separately with its own nodes; preempted jobs lose
+    7 s (1 GPU), 30 s (2-8) or 60 s (more). Sia uses jobs of Saturn of 60 s or more and less than
+    1000 GPU-hours, in windows of 8 hours. Lucid uses all of September.
 
     Parameters
     ----------
     path
-        The trace.
+        File of the trace.
     nodes
-        Of one pool for all jobs, as in 133; or by virtual cluster, as in vcvGl=20,vcvLy=2: then
-        only their jobs are read, each in a partition of its own.
+        Number of nodes of one pool for all jobs, such as 133, or of each virtual cluster, as in
+        vcvGl=20,vcvLy=2. In that case only jobs of these virtual clusters are read, each in its own
+        partition.
     filters
-        Which rows become jobs.
+        Filters that select which rows become jobs.
     dropped
-        Gets how many rows are left out, by reason.
+        Counter that receives the number of rows left out, by reason.
 
     Raises
     ------
     InputError
-        Naming file and row, for anything that cannot be a job.
+        If a row cannot be a job, with the file and the row.
     """
     return _instance("helios", path, nodes, filters, dropped)
 
@@ -124,22 +125,23 @@ def read_philly(
     filters: Filters = POLLUX_FILTERS,
     dropped: Dropped | None = None,
 ) -> Instance:
-    """Read Microsoft's Philly trace, 2017: rigid jobs on nodes of 8 GPUs, their sizes known.
+    """Read Microsoft's Philly trace, 2017, as rigid jobs of known size on nodes of 8 GPUs.
 
-    The schema is the canonical one; ``submit_s`` counts from 2017-09-04 00:00, and days 21 to 97
-    are the dense part. The trace does not tell the GPU model: P100 are an assumption that sets
-    nothing but watts.
+    The schema is the canonical one. ``submit_s`` counts from 2017-09-04 00:00, and days 21 to 97
+    are the dense part. The trace does not state the GPU model. P100 is an assumption that affects
+    only the watts.
 
-    How the literature uses it. Pollux and Sia: from day 21 on, 60 s or more, less than 1000
-    GPU-hours, as here without filters, then 160 jobs out of an 8-hour window. Helios (QSSF):
-    October and November, each virtual cluster for itself. Gavel: single virtual clusters (ee9e8c,
-    6214e9, 103959) and run times of 1896 to 600000 s.
+    The literature uses it as follows. Pollux and Sia use jobs from day 21 on of 60 s or more and
+    less than 1000 GPU-hours, which is the default here, and 160 of those jobs from an 8-hour
+    window. Helios (QSSF) uses October and November, each virtual cluster separately. Gavel uses
+    single virtual clusters (ee9e8c, 6214e9, 103959) and run times of 1896 to 600000 s.
 
     Parameters
     ----------
     nodes
-        Of one pool for all jobs, as in 321; or by virtual cluster, as in ee9e8c=60,6214e9=40: then
-        only their jobs are read, each in a partition of its own.
+        Number of nodes of one pool for all jobs, such as 321, or of each virtual cluster, as in
+        ee9e8c=60,6214e9=40. In that case only jobs of these virtual clusters are read, each in its
+        own partition.
     path, filters, dropped
         As of `read_helios`, whose errors are those here.
     """
@@ -154,22 +156,22 @@ def read_itp(
     filters: Filters = ALL,
     dropped: Dropped | None = None,
 ) -> Instance:
-    """Read a cluster of Microsoft's ITP trace, 2021: rigid jobs whose sizes are known.
+    """Read a cluster of Microsoft's ITP trace, 2021, as rigid jobs of known size.
 
-    Two forms are understood: the canonical schema (``vc`` names the cluster), and the authors'
-    annotated copy (``cluster``, ``submission_time``, ``num_gpu``, ``duration``, ``deadline``; no
-    ids, so the line in the file becomes the id), whose deadlines are kept. The source holds jobs
-    of 600 s and more only.
+    Two formats are understood: the canonical schema (``vc`` names the cluster), and the authors'
+    annotated copy (``cluster``, ``submission_time``, ``num_gpu``, ``duration``, ``deadline``). The
+    copy has no ids, so the line in the file becomes the id. Its deadlines are kept. The source
+    holds only jobs of 600 s or more.
 
-    How the literature uses it. ElasticFlow: the 195-job cut on 16 nodes of 8 A100, and each of
-    cluster01 to cluster10 for itself on 4 to 16.
+    In the literature, ElasticFlow uses the 195-job cut on 16 nodes of 8 A100, and each of cluster01
+    to cluster10 separately on 4 to 16 nodes.
 
     Parameters
     ----------
     cluster
-        Which one, as in 195job or cluster01.
+        Name of the cluster, such as 195job or cluster01.
     nodes
-        Of 8 A100; the trace does not tell their number.
+        Number of nodes with 8 A100 each, which the trace does not state.
     path, filters, dropped
         As of `read_helios`, whose errors are those here.
     """
@@ -200,9 +202,9 @@ def trace_rows(
     vcs: Iterable[str] | None = None,
     dropped: Dropped | None = None,
 ) -> pd.DataFrame:
-    """Return the jobs of a published trace as canonical rows in order of submission.
+    """Return the jobs of a published trace as canonical rows, in order of submission.
 
-    The rest is as in `ronda.instances.traces.table.clean_jobs`.
+    See `ronda.instances.traces.table.clean_jobs` for the other arguments.
     """
     found, columns = read_cells(path), NAMED[trace]
     headers = {*found.frame.columns}

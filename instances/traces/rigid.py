@@ -1,4 +1,4 @@
-"""From canonical job rows to an instance of rigid jobs."""
+"""Instances of rigid jobs, made from canonical job rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """One node of a trace's cluster; a GPU's busy watts hold at whatever job.
+    """A node of a trace's cluster, whose GPUs draw the same busy watts in every job.
 
-    No trace has measured power. `host_idle_w` is without GPUs.
+    No trace has measured power. `host_idle_w` is the power of the host without its GPUs.
     """
 
     gpu: GpuType
@@ -52,7 +52,7 @@ MACHINES = {"v100": V100_NODE, "p100": P100_NODE, "a100": A100_NODE, "t4": T4_NO
 
 
 class _Card(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A GPU, and its host without GPUs, that has no name in `MACHINES`."""
+    """A GPU that is not in `MACHINES`, with the power of its host without GPUs."""
 
     name: Name
     memory_gib: Positive
@@ -62,9 +62,9 @@ class _Card(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def read_machine(text: str) -> Machine | None:
-    """Read a node from a name in `MACHINES`, or ``name=H100,memory_gib=80,...``; None if neither.
+    """Return the node for a name in `MACHINES` or for ``name=H100,memory_gib=80,...``, else None.
 
-    The fields besides are ``idle_w``, ``busy_w`` and ``host_idle_w``.
+    The other fields are ``idle_w``, ``busy_w`` and ``host_idle_w``.
     """
     if text in MACHINES:
         return MACHINES[text]
@@ -85,13 +85,13 @@ RESTARTS = "restarts: 7 s on 1 GPU, 30 s on up to 8, 60 s on more, assumed as in
 
 
 def busy_power(machine: Machine) -> dict[str, PowerCurve]:
-    """Return the power curve through a GPU's idle and busy watts, the same whatever the job."""
+    """Return the power curve through a GPU's idle and busy watts, which all jobs share."""
     idle_w = machine.gpu.idle_w
     return {machine.gpu.name: PowerCurve(a_w=idle_w, b_w=machine.busy_w - idle_w, s0=1.0)}
 
 
 def make_cluster(machine: Machine, nodes: int | Mapping[str, int]) -> Cluster:
-    """Return a cluster of equal nodes; with nodes by virtual cluster each becomes a partition."""
+    """Return a cluster of equal nodes, with a partition for each virtual cluster in `nodes`."""
     counts = {"default": nodes} if isinstance(nodes, int) else dict(nodes)
     groups = tuple(
         NodeGroup(
@@ -123,10 +123,10 @@ def job_of(
     speed: float = 1.0,
     **fields: Any,
 ) -> Job:
-    """Return the job of a canonical row; `fields` are those of a `Job` that no cell tells.
+    """Return the job of a canonical row; `fields` are `Job` fields that are not in its cells.
 
-    Its work is told, or what it does in its run time at a speed, which is the truth. The estimate
-    is the time limit where there is one above 0, else the truth, as for the SJF and SRTF of the
+    The true work is given, or is the run time times `speed`. The estimate follows from the time
+    limit if there is one above 0. Otherwise it is the truth, as for the SJF and SRTF of the
     literature (oracle sizes).
     """
     work = row.work if row.work > 0 else row.duration_s * speed
@@ -159,9 +159,10 @@ def rigid_instance(
 ) -> Instance:
     """Return the instance in which every job runs for its traced time on its requested GPUs.
 
-    The rows are those of `ronda.instances.traces.table.clean_jobs`. Rounds happen at submissions
-    and completions only. With `nodes` by virtual cluster, jobs run in the partition of theirs; with
-    a plain number all share one partition. A job that is larger than its partition is refused.
+    The rows come from `ronda.instances.traces.table.clean_jobs`. Rounds happen only at submissions
+    and completions. With `nodes` per virtual cluster, each job runs in the partition of its virtual
+    cluster. With a plain number, all jobs share one partition. A job that is larger than its
+    partition is refused.
     """
     from ronda.instances.traces.table import rows  # loads pandas
 

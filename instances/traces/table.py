@@ -1,9 +1,8 @@
-"""Tables of CSV by their headers, and which rows of jobs, in canonical columns, can be jobs.
+"""CSV tables read by their headers, and checks of which canonical rows can be jobs.
 
-The canonical columns are ``job_id`` (text), ``submit_s`` (seconds in the trace's own clock),
-``num_gpus`` (all of them at once), ``duration_s`` (run time without queueing), ``vc`` (virtual
-cluster), ``user``, ``name`` and ``status`` (empty text where unknown), and ``row`` (line in the
-file).
+The canonical columns are ``job_id`` (text), ``submit_s`` (seconds on the trace's own clock),
+``num_gpus`` (total), ``duration_s`` (run time without queueing), ``vc`` (virtual cluster),
+``user``, ``name`` and ``status`` (empty text if unknown), and ``row`` (line in the file).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,15 +37,15 @@ def read_columns(
 ) -> pd.DataFrame:
     """Read the named columns of a CSV file as text.
 
-    The file may be gzipped; lines before its header may begin with ``#``. `aliases` has the headers
-    that each column may have in the file; an `optional` one that is missing becomes empty text.
-    ``row`` is the line in the file, ``attrs["headers"]`` the header that each column had; `kind` is
-    what errors call a row.
+    The file may be gzipped, and lines before its header may begin with ``#``. `aliases` gives the
+    possible headers of each column. A missing `optional` column becomes empty text. ``row`` is the
+    line in the file, and ``attrs["headers"]`` holds the header of each column. Errors call a row
+    `kind`.
 
     Raises
     ------
     InputError
-        If the file cannot be read, is no CSV, lacks a column or has no rows.
+        If the file cannot be read, is not CSV, lacks a column or has no rows.
     """
     raw = read_cells(path).frame
     columns, headers = {}, {}
@@ -78,7 +77,7 @@ def rows(frame: pd.DataFrame) -> Iterator[Any]:
 def to_number(
     path: str | Path, frame: pd.DataFrame, column: str, header: str | None = None
 ) -> pd.Series:
-    """Return a text column as finite floats; refuse the first row that holds something else."""
+    """Return a text column as finite floats, or refuse the first row that holds something else."""
     own = frame[column]
     values = own if pd.api.types.is_numeric_dtype(own) else numbers(own)
     refuse(path, frame, ~np.isfinite(values.to_numpy(float)), column, "a finite number", header)
@@ -88,7 +87,7 @@ def to_number(
 def positive(
     path: str | Path, frame: pd.DataFrame, column: str, header: str | None = None
 ) -> pd.Series:
-    """Return a text column of measurements above 0, or refuse the first row without one."""
+    """Return a text column as measurements above 0, or refuse the first row without one."""
     values = to_number(path, frame, column, header)
     refuse(path, frame, (values <= 0).to_numpy(), column, "a number above 0", header)
     odd = ~values.between(*MEASURED).to_numpy()
@@ -104,7 +103,7 @@ def refuse(
     expected: str,
     header: str | None = None,
 ) -> None:
-    """Raise an `InputError` that names the first row where `bad` holds, if any, and the column."""
+    """Raise an `InputError` that names the column and the first row where `bad` holds, if any."""
     if bad.any():
         first = frame.iloc[int(np.argmax(bad))]
         value = first[column]
@@ -120,12 +119,12 @@ def clean_jobs(
     vcs: Iterable[str] | None = None,
     dropped: Dropped | None = None,
 ) -> pd.DataFrame:
-    """Check and filter canonical rows and put them in order of submission.
+    """Return checked and filtered canonical rows in order of submission.
 
     Rows with 0 GPUs (CPU jobs) are left out. Jobs of the same second keep the file's order.
-    Submissions count from the start. Without `vcs` all virtual clusters are kept. `dropped` gets
-    how many rows are left out, by reason. A bad row is refused (not a number, negative, repeated
-    id), and so is a trace of which nothing is left.
+    Submission times count from the start. Without `vcs` all virtual clusters are kept. `dropped`
+    receives the number of rows left out, by reason. A bad row (not a number, negative, repeated id)
+    is refused, and so is a trace without any remaining row.
     """
     for fault in faults(frame, least_s=0.0):
         refuse(path, frame, fault.bad.to_numpy(), fault.column, fault.expected)
@@ -153,7 +152,7 @@ def clean_jobs(
 
 
 def from_start(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
-    """Return rows in order whose times count from the filters' start, or the first submission."""
+    """Return ordered rows with times since the filters' start or else the first submission."""
     first_s = frame.submit_s.iloc[0] if len(frame) else 0.0
     start_s = first_s if filters.start_s is None else filters.start_s
     times = frame.columns.intersection(["submit_s", "due_s"])
@@ -161,7 +160,7 @@ def from_start(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
 
 
 class BadRows(NamedTuple):
-    """Rows that cannot be jobs: the reason, the column to blame, what it should hold, the rows."""
+    """The rows that cannot be jobs for one reason, with the column and its expected content."""
 
     why: str
     column: str
@@ -178,9 +177,9 @@ def faults(
 ) -> list[BadRows]:
     """Return the canonical rows that cannot be jobs.
 
-    Their GPUs or times are none that a job can have or, of a mapped table, they contradict
-    themselves; then reasons name its `columns`. A job runs for `least_s` seconds or more; where
-    rows may be `timeless`, those that say nothing of a run time need none.
+    Their GPUs or times are impossible for a job. Rows of a mapped table may also contradict
+    themselves, and the reasons name its `columns` in that case. A job runs for `least_s` seconds or
+    more. If rows may be `timeless`, a row without any run time is valid.
     """
     gpus, submit, run_s = frame.num_gpus, frame.submit_s, frame.duration_s
     whole, late = "a whole number of GPUs", f"seconds, {LAST_S:g} at most, either way"
@@ -222,7 +221,7 @@ def faults(
 
 
 def _odd_of_own(frame: pd.DataFrame) -> Iterator[tuple[str, str, "pd.Series[bool]"]]:
-    """Yield fields that few tables tell, what they expect, and the rows with another cell."""
+    """Yield each rare field with the expected content and a mask of rows with another content."""
     switches = frame.preemptible.str.lower()
     yield "preemptible", "yes or no", (switches != "") & ~switches.isin(SWITCH)
     yield "deadline", "a time after the submission", frame.due_s <= frame.submit_s
@@ -239,7 +238,7 @@ Reasons = dict[str, "pd.Series[bool]"]
 
 
 def filtered(frame: pd.DataFrame, filters: Filters, vcs: Iterable[str] | None = None) -> Reasons:
-    """Return the rows without GPUs, and those that do not pass the filters."""
+    """Return the rows that have no GPUs or do not pass the filters, by reason."""
     gpus, run_s = frame.num_gpus, frame.duration_s
     start = -np.inf if filters.start_s is None else filters.start_s
     end = np.inf if filters.end_s is None else filters.end_s
@@ -256,9 +255,9 @@ def filtered(frame: pd.DataFrame, filters: Filters, vcs: Iterable[str] | None = 
 
 
 def passing(frame: pd.DataFrame, reasons: Reasons) -> tuple[pd.DataFrame, Dropped]:
-    """Return the rows that no reason leaves out, and how many others there are, by reason.
+    """Return the rows that no reason leaves out, and the number of other rows by reason.
 
-    A row that several reasons leave out counts for the first.
+    A row that several reasons leave out counts under the first reason.
     """
     left, dropped = pd.Series(True, frame.index), Dropped()
     for why, bad in reasons.items():

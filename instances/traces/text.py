@@ -1,8 +1,9 @@
-"""Text files as rows of cells, and cells as numbers and times: one reader for all tables.
+"""Text files as rows of cells, and cells as numbers and times, for all tables.
 
-A row is a line. Where nothing is quoted, as Slurm's ``sacct`` writes, a cell may hold the separator
-or break its line, and what is no row then is set aside. Anywhere else a row that has other cells
-than the header is refused, since nobody knows which of them stand under which name.
+A row is a line. In a file without quotes, such as the output of Slurm's ``sacct``, a cell may
+contain the separator or a line break. Lines that are not rows for this reason are set aside. In any
+other file, a row with more or fewer cells than the header is refused, as its cells cannot be
+matched to column names.
 """
 
 import csv
@@ -32,9 +33,9 @@ _PASSED = r"^(?:([0-9]{1,5})-)?([0-9]{1,7}):([0-5][0-9]):([0-5][0-9](?:\.[0-9]+)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Rows as text, by the lines of the file on which they begin.
+    """The rows of a file as text, by the lines on which they begin.
 
-    `broken` are the lines, without quotes, that are no rows.
+    `broken` lists the lines of a file without quotes that are not rows.
     """
 
     frame: pd.DataFrame
@@ -42,12 +43,12 @@ class Cells:
 
 
 def read_cells(path: str | Path, dialect: Dialect = CSV) -> Cells:
-    """Read a text file, compressed or not; InputError if its lines are no rows of a table."""
+    """Read a plain or compressed text file; raise an InputError if its lines are not table rows."""
     return cells(read_bytes(Path(path)), label(path), dialect)
 
 
 def cells(data: bytes, place: str, dialect: Dialect = CSV) -> Cells:
-    """Return the rows of a file's bytes; `place` names it in errors."""
+    """Return the rows in a file's bytes; `place` names the file in errors."""
     rows = _rows(data, place, dialect)
     _, first = next(rows, (0, []))
     if not first:
@@ -66,14 +67,14 @@ def cells(data: bytes, place: str, dialect: Dialect = CSV) -> Cells:
 
 
 def only(frame: pd.DataFrame, name: str, place: str) -> pd.Series:
-    """Return the one column of a name; InputError if there are two."""
+    """Return the only column with a name, or raise an InputError if there are two."""
     if (times := int((frame.columns == name).sum())) > 1:
         raise InputError(f"{place}, header", f"{times} columns {name!r}", "one")
     return frame[name]
 
 
 def _rows(data: bytes, place: str, dialect: Dialect) -> Iterator[Row]:
-    """Yield the lines that say something, as cells."""
+    """Yield the cells of all lines that are not empty and not comments."""
     data = unpack(data, place)
     try:
         text = data.decode("utf-8-sig")
@@ -102,7 +103,7 @@ def _cut(line: str, dialect: Dialect, place: str) -> list[str]:
 
 
 def _as_wide(rows: Iterable[Row], width: int, place: str, as_in: str) -> Iterator[Row]:
-    """Yield rows that have `width` cells; refuse the first one that does not."""
+    """Yield rows with `width` cells, and refuse the first row with another number."""
     for number, row in rows:
         if len(row) != width:
             last = "" if row[-1].strip() else ", the last one empty"
@@ -112,9 +113,9 @@ def _as_wide(rows: Iterable[Row], width: int, place: str, as_in: str) -> Iterato
 
 
 def _unbroken(rows: Iterable[Row], width: int, broken: list[int]) -> Iterator[Row]:
-    """Yield rows that have `width` cells, also those whose cells go on over several lines.
+    """Yield rows with `width` cells, including rows with cells that span several lines.
 
-    Lines that are no part of such a row become `broken`.
+    Lines outside of such rows are added to `broken`.
     """
     begun: list[str] = []
     lines: list[int] = []
@@ -135,7 +136,7 @@ def _unbroken(rows: Iterable[Row], width: int, broken: list[int]) -> Iterator[Ro
 
 
 def numbers(text: pd.Series) -> pd.Series:
-    """Return cells as finite numbers; NaN where there is none."""
+    """Return cells as finite numbers, NaN where there is none."""
     return pd.Series([number(cell) for cell in text], text.index, dtype=float)
 
 
@@ -147,9 +148,10 @@ def number(cell: str) -> float:
 
 
 def passed(text: pd.Series, *, slurm: bool = False) -> pd.Series:
-    """Return clocks such as ``1-02:03:04`` (days, hours, minutes, seconds) as seconds, or NaN.
+    """Return durations such as ``1-02:03:04`` (days, hours, minutes, seconds) as seconds, or NaN.
 
-    In Slurm's words ``90:00`` are minutes and seconds, ``2-12`` and ``2-12:30`` days and hours.
+    In Slurm's format ``90:00`` means minutes and seconds, and ``2-12`` or ``2-12:30`` days and
+    hours.
     """
     told = text.str.strip()
     if slurm:
@@ -163,10 +165,11 @@ def passed(text: pd.Series, *, slurm: bool = False) -> pd.Series:
 
 
 def dates(text: pd.Series, zone: ZoneInfo, *, later: bool = False) -> pd.Series:
-    """Return dates as ISO 8601 writes them as seconds since 1970; NaN where there is none.
+    """Return ISO 8601 dates as seconds since 1970, NaN where there is none.
 
-    Each that says how far from Greenwich it is counts from there, the others are of the `zone`: of
-    an hour that comes twice it is the first, or the `later` one; one that never comes is none.
+    A date without a UTC offset is in the given `zone`. In an hour that occurs twice (a clock
+    change), it means the first or the `later` occurrence. A date in an hour that does not exist is
+    NaN.
     """
     parts = text.str.strip().str.extract(_DATE)
     local = pd.to_datetime(parts[0], errors="coerce", format="ISO8601")
@@ -187,10 +190,11 @@ _SLICE = re.compile(r"\d+g\.\d+gb")
 
 
 def tres(text: str) -> tuple[float, tuple[str, ...]]:
-    """Return the GPUs in Slurm's TRES and their types, as in ``cpu=8,gres/gpu=2,gres/gpu:a100=2``.
+    """Return the GPUs and their types in Slurm's TRES, such as ``cpu=8,gres/gpu:a100=2``.
 
-    Those of all types are told once more as a total, or are added up. A job with slices of a GPU
-    (MIG, shards, MPS) has a half more than its whole ones. NaN where the numbers contradict.
+    The number is the total ``gres/gpu`` if there is one, else the sum over types. Slices of a GPU
+    (MIG, shards, MPS) count together as half a GPU. The number is NaN if the entries contradict
+    each other.
     """
     count: dict[tuple[str, str | None], int] = {}
     for part in text.split(","):
@@ -215,10 +219,10 @@ _TASKS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([1-9][0-9]{0,8}))?)?")
 
 
 def tasks(job_id: str) -> tuple[str, list[range], int | None] | None:
-    """Return what Slurm's id of waiting tasks tells, such as ``900_[1,3,7-9%2]``; None of another.
+    """Return the tasks in a Slurm id of waiting tasks, such as ``900_[1,3,7-9%2]``, or None.
 
-    That is how the ids of tasks begin, their numbers, and how many of them may run at once. An
-    array whose list is cut off (``900_[1,2,...``) has none.
+    The result is the prefix of the tasks' ids, their numbers, and how many may run at once. An
+    array with a truncated list (``900_[1,2,...``) has no numbers. Any other id gives None.
     """
     if "_[" not in job_id:
         return None
