@@ -1,1 +1,1 @@
-"""The formulation of a round: options, objectives, models, placement, bounds and predictions."""
+"""The formulation of a round, by options, objectives, models, placement, bounds and predictions."""

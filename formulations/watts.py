@@ -8,7 +8,7 @@ within the window of W seconds, and ``B + sustained t`` after it, where B is the
 (`ronda.instances.round`). A load that draws w more watts for d more seconds uses ``w min(t, d)`` of
 them by t. Such loads are jobs, beyond their idle GPUs and outside pauses, and nodes that wake. A
 plan must keep ``base t + Σ_k w_k min(t, d_k) <= L(t)`` at every t of the window (`left_w`,
-`overspent_s`); at one t, this is a row of the allocation model
+`tightest_s`); at one t, this is a row of the allocation model
 (`ronda.formulations.allocation.rows.energy`).
 
 **Shares.** Policies that fill up a round job by job charge each job a single share of the window.

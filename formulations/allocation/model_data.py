@@ -161,7 +161,7 @@ class Fidelity(Enum):
     """The detail in which a case knows the places of options, which decides what it compares."""
 
     COUNTS = auto()  # GPUs of pools, by their number
-    RACKS = auto()  # chosen with the options: those of span "rack" have a variable for each
+    RACKS = auto()  # racks, chosen with options: span "rack" has a variable for each rack
     NODES = auto()  # as pieces on nodes, current options apart (`ronda.formulations.positions`)
 
     def groups(self, table: OptionTable, rows: Rows) -> Rows:
@@ -179,7 +179,7 @@ class Fidelity(Enum):
                 return group
             case Fidelity.RACKS:
                 return 3 * group + reach(table, rows)
-            case Fidelity.NODES:  # what runs needs no other nodes: nothing beats it
+            case Fidelity.NODES:  # a current option needs no other nodes, so nothing beats it
                 group = 3 * group + np.where(table.current[rows], 2, table.span[rows] == RACK)
                 rack = np.full(len(table), ANYWHERE) if table.rack is None else table.rack
                 return group * (int(rack.max(initial=0)) + 3) + rack[rows] + 2
@@ -210,7 +210,7 @@ def make_case(
         raise InputError("rules that see racks", found, expected)
     rigid = bool(table.must_run.any())
     good, own = np.isfinite(values) & (values > 0), table.own
-    if own is not None:  # what a limit asks for may be needed, whatever it is worth
+    if own is not None:  # a limit may need options without value
         good |= np.isfinite(values) & (own.use < 0).any(axis=0)
     if rigid:
         must = table.must_run[table.job]
@@ -223,7 +223,7 @@ def make_case(
         rows = rows[~unbearable(case_of(round, table, rows))]
     if table.minds_power or (fidelity is Fidelity.COUNTS and (table.span == RACK).any()):
         costs = [table.gpus[rows].astype(float)]
-        if round.watts is not None or racks:  # with these two it uses no more energy by any time
+        if round.watts is not None or racks:  # watts and the next cost bound energy at any time
             costs.append(table.extra_w[rows])
         if round.energy_j is not None:
             lasting = np.minimum(lasts_s(round, table)[rows], round.window_s)

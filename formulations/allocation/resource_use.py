@@ -56,7 +56,7 @@ class Uses:
         used = [np.count_nonzero(row) for row in rows]
         own = [r for r, count in enumerate(used) if count > options / 2]
         shared = [r for r, count in enumerate(used) if 0 < count <= options / 2]
-        filled = np.zeros(options, dtype=np.int64)  # slots that are taken of those shared
+        filled = np.zeros(options, dtype=np.int64)  # shared slots that are taken
         slots: list[tuple[NDArray[np.int32], Floats]] = []
         for r in shared:
             at = np.flatnonzero(rows[r])

@@ -94,7 +94,7 @@ def is_limit(name: str) -> bool:
 
 
 def gpus(case: Case) -> Iterator[Row]:
-    """Σ_{k in p} GPUs_k x_k ≤ Σ_{c in p} GPUs_c a_c."""
+    """Yield Σ_{k in p} GPUs_k x_k ≤ Σ_{c in p} GPUs_c a_c for each pool p."""
     pools, asked = case.pool, case.gpus
     for p, pool in enumerate(case.table.pools):
         nodes = tuple(-float(c.gpus_per_node) * (c.pool == p) for c in case.classes)
@@ -102,7 +102,7 @@ def gpus(case: Case) -> Iterator[Row]:
 
 
 def gpus_in_racks(case: Case) -> Iterator[Row]:
-    """Σ_{k in p, tied to r} GPUs_k x_k + Σ_{k stays} GPUs_kr x_k ≤ GPUs of p in rack r.
+    """Yield Σ_{k in p, tied to r} GPUs_k x_k + Σ_{k stays} GPUs_kr x_k ≤ GPUs of p in rack r.
 
     The rows exist only where the model chooses racks together with options. They count nodes that
     may sleep, as any of these may be awake; the row of the pool counts only awake nodes.
@@ -119,7 +119,7 @@ def gpus_in_racks(case: Case) -> Iterator[Row]:
 
 
 def ready_gpus(case: Case) -> Iterator[Row]:
-    """Σ_{k in p} ready_k x_k ≤ GPUs of p that are ready; ready_k = 0 for late options."""
+    """Yield Σ_{k in p} ready_k x_k ≤ ready GPUs of p, where late options have ready_k = 0."""
     if case.waking is None:
         return
     for p in np.flatnonzero(np.isfinite(case.waking.gpus)).tolist():
@@ -128,7 +128,10 @@ def ready_gpus(case: Case) -> Iterator[Row]:
 
 
 def power(case: Case) -> Iterator[Row]:
-    """Σ_k extra_k x_k + Σ_c (awake_c + waking_c − asleep_c) a_c ≤ cap − Σ_c asleep_c nodes_c."""
+    """Yield Σ_k extra_k x_k + Σ_c (awake_c + waking_c − asleep_c) a_c ≤ cap − Σ_c asleep_c N_c.
+
+    Class c has N_c nodes.
+    """
     cap_w = case.round.power_cap_w
     if cap_w is not None:
         asleep_w = sum(c.count * c.sleep_w for c in case.classes)
@@ -137,7 +140,7 @@ def power(case: Case) -> Iterator[Row]:
 
 
 def energy(case: Case) -> Iterator[Row]:
-    """Σ_k extra_k min(t, lasts_k) x_k + Σ_c more_c(t) a_c ≤ L(t) − t Σ_c asleep_c nodes_c, in J.
+    """Yield Σ_k extra_k min(t, lasts_k) x_k + Σ_c more_c(t) a_c ≤ L(t) − t Σ_c asleep_c N_c in J.
 
     At most L(t) may be used by each time t from now in ``Case.times_s``
     (`ronda.formulations.watts`). An awake node uses (awake_c − asleep_c) t more than a sleeping
@@ -194,7 +197,7 @@ def implied(case: Case, rows: Sequence[Row]) -> set[str]:
 
 
 def rack_share(case: Case) -> Iterator[Row]:
-    """Σ_{k in p} extra_k x_k ≤ Σ_r y_pr, as jobs draw their power in the racks of their pool."""
+    """Yield Σ_{k in p} extra_k x_k ≤ Σ_r y_pr, as jobs draw power in the racks of their pool."""
     pools, extra_w = case.pool, case.extra_w
     for p, pool in enumerate(case.table.pools) if case.racks else ():
         shares = {pair: -KILO for pair in case.most_rack_kw if pair[0] == pool.name}
@@ -202,7 +205,7 @@ def rack_share(case: Case) -> Iterator[Row]:
 
 
 def rack_power(case: Case) -> Iterator[Row]:
-    """Σ_{p, r below R} y_pr + Σ_{c below R} (power of nodes) ≤ cap of R, for each capped rack R.
+    """Yield Σ_{p, r below R} y_pr + Σ_{c below R} (power of nodes) ≤ cap of R per capped rack R.
 
     This condition is only necessary, as a job need not run in the racks in which its power is
     counted. Placement decides.
@@ -220,7 +223,7 @@ def rack_power(case: Case) -> Iterator[Row]:
 
 
 def whole_nodes(case: Case) -> Iterator[Row]:
-    """Σ_{k in p} (⌊n_k/G⌋ + f_i((n_k mod G)/G)) x_k ≤ Σ_{c in p} a_c for n GPUs on nodes of G.
+    """Yield Σ_{k in p} (⌊n_k/G⌋ + f_i((n_k mod G)/G)) x_k ≤ Σ_{c in p} a_c for nodes of G GPUs.
 
     The f_i are dual feasible functions of bin packing (`node_shares`). Rows exist only for pools of
     equal nodes, and for the f_i that are tighter than the count of GPUs. No f_i is tighter for
@@ -243,7 +246,7 @@ def whole_nodes(case: Case) -> Iterator[Row]:
 
 
 def buddy(case: Case) -> Iterator[Row]:
-    """Σ_{k in p} (q_k φ(M) + φ(r_k)) x_k ≤ Σ_{c in p} φ(G_c) a_c, φ(n) = ⌊n/u⌋.
+    """Yield Σ_{k in p} (q_k φ(M) + φ(r_k)) x_k ≤ Σ_{c in p} φ(G_c) a_c, where φ(n) = ⌊n/u⌋.
 
     Rows exist for blocks of u = 2, 4, … and M GPUs in pools of unequal nodes. Where u divides the
     number of GPUs of every node, the row is left out, as ``gpus`` is tighter.
@@ -288,7 +291,7 @@ def _uses(case: Case, p: int, weights: Sequence[Floats | Rows]) -> list[Floats]:
 
 
 def rules(case: Case) -> Iterator[Row]:
-    """Σ_k a_rk x_k − s_r ≤ c_r for each limit r of the user; s_r = 0 unless it is soft.
+    """Yield Σ_k a_rk x_k − s_r ≤ c_r for each limit r of the user; s_r = 0 unless it is soft.
 
     Rows exist for limits that some option uses, and for soft limits that always cost something.
     """
@@ -427,7 +430,7 @@ def within(case: Case, chosen: Rows) -> bool:
     problem = separable(replace(case, rows=rows, value=nothing, racks=(), most_rack_kw={}))
     awake = awake_for(case.classes, gpus_by_pool(case.table, rows)) if case.sleeps else ()
     own = case.table.own
-    if own is not None and own.broken(rows).any():  # no row is made of what nothing here uses
+    if own is not None and own.broken(rows).any():  # rules that no option uses have no row
         return False
     beyond = () if own is None else own.excess(rows)[own.soft]
     excess = problem.excess(np.arange(len(rows)), np.array([*awake, *beyond], dtype=float))

@@ -297,7 +297,7 @@ def regrets(start: Rows, surplus: Floats, must: Mask, chosen: Rows) -> Floats:
     options. A job must run where `must` (J,) is true. `chosen` (J,) is the row of each job's
     choice, -1 if the job does not run.
     """
-    others = np.empty(len(surplus) + 1)  # the last one is where -1 points to: not to run
+    others = np.empty(len(surplus) + 1)  # -1 points to the last entry, which is not to run
     others[:-1] = surplus
     others[-1] = 0.0
     own = others[chosen]

@@ -61,7 +61,7 @@ class Needs:
 
     @property
     def all_draw_power(self) -> bool:
-        """Whether every mode of every job draws at least as much as idling."""
+        """Whether every mode of every job draws at least as much power as idling."""
         return all((alike.extra_w >= 0).all() for alike in self.kinds)
 
 

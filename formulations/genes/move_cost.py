@@ -37,7 +37,7 @@ class PoolMoves:
     * `needed` (N,) tells whether a job without a choice holds GPUs of the node.
     * `awake_w` (R,) is the use of each power limit by an awake node beyond a sleeping one, empty if
       nodes may not sleep. `gpus` (K + 1,) are the GPUs that each row takes in this pool, and
-      `extra` (R, K + 1) its use of each limit. `cap` (R,) is what each limit leaves above sleep.
+      `extra` (R, K + 1) its use of each limit. `cap` (R,) is the room of each limit above sleep.
     """
 
     sizes: Rows
@@ -91,7 +91,7 @@ class PoolMoves:
         if awake is not None and (awake < len(self.free)).any():
             holds = self.at > 0
             worth = stays @ (self.loss[:, None] * holds) + self.needed * float(self.loss.sum())
-            busy = 1e-9 * (stays @ self.at)  # of equal ones, those in use
+            busy = 1e-9 * (stays @ self.at)  # among equal nodes, those in use
             rank = (-(worth + busy)).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
             open_ = (rank < awake[:, None]).astype(float)
             goes = stays * (((1.0 - open_) @ holds.T) > 0)

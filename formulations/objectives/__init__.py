@@ -1,5 +1,5 @@
 """The value of speed in a round.
 
-Here options get values: `rank` (heSRPT), its thrifty form and the other objectives, the switching
-cost, and ageing. The limits of a round are in `ronda.formulations.allocation`.
+The package values options: by `rank` (heSRPT), its thrifty form and the other objectives, by the
+switching cost, and by ageing. `ronda.formulations.allocation` has the limits of a round.
 """

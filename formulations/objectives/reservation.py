@@ -48,8 +48,8 @@ def _stays(o: Outlook) -> Mask:
 def reservation(o: Outlook, values: Floats) -> Reservation | None:
     """Return the reservation of the most valuable gang without room next to jobs that must run.
 
-    Return None if every job fits, or if the jobs that end leave room for others too. A gang counts
-    with its narrowest options.
+    Return None if every job fits, if the pool is too small for the gang, or if the jobs that end
+    leave room for others too. A gang counts with its narrowest options.
     """
     if not _stays(o).any():
         return None
@@ -70,6 +70,6 @@ def reservation(o: Outlook, values: Floats) -> Reservation | None:
     ends_s, there = o.left_s[own][order], free[pool] + np.cumsum(t.gpus[own][order])
     enough = int(np.searchsorted(there, gpus))
     if enough == len(there) or there[enough] - gpus >= free[pool]:
-        return None  # the pool is too small today, or what ends leaves room for others
+        return None  # the pool is too small today, or the jobs that end leave room for others
     worth = float(values[k]) / float(free[pool])
     return Reservation(int(t.job[k]), pool, float(ends_s[enough]), worth)

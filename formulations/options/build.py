@@ -30,9 +30,9 @@ from ronda.instances.plan import Plan
 from ronda.instances.profile import NoiseScale
 from ronda.instances.round import Round
 
-# Jobs worked on together: their temporary arrays of a few MiB stay in the cache.
+# The number of jobs handled together, so that temporary arrays of a few MiB stay in the cache.
 TOGETHER = 1024
-# Up to this many jobs are answered one by one, and the answers remembered for later rounds.
+# The most jobs that are handled one by one, with results remembered for later rounds.
 FEW = 32
 
 

@@ -91,7 +91,7 @@ def _speeds(of: Application, sizes: Sequence[int], batch: float) -> tuple[tuple[
     nodes = -(-counts // shape.pool.gpus_per_node)
     gpu_type, far = shape.pool.gpu_type, Configuration(counts, nodes, batch, racks=shape.pool.racks)
     speed = samples_per_s(of.profile, gpu_type, far)
-    if of.minds_racks:  # what is not worth to start in several racks starts in one
+    if of.minds_racks:  # sizes that are too slow in several racks start in one
         near = samples_per_s(of.profile, gpu_type, far._replace(racks=1))
         near = np.where(counts <= shape.rack_gpus, near, 0.0)
         speed = np.where(speed < LEAST_SPEED * near, near, speed)

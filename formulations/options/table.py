@@ -285,7 +285,7 @@ def unbeaten(group: Rows, value: Floats, costs: Floats) -> Mask:
                 some = np.arange(first, min(first + BLOCK, n))
                 before = np.flatnonzero(kept[own[:, : some[-1] + 1]].any(axis=0))
                 no_worse = before < some[:, None]
-                for each in bad[1:, own]:  # of the first, what comes before costs no more
+                for each in bad[1:, own]:  # rows that come before cost no more of the first
                     no_worse = no_worse & (each[:, None, before] <= each[:, some, None])
                 kept[own[:, some]] = ~no_worse.any(axis=-1)
     return kept

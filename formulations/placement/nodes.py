@@ -483,7 +483,7 @@ def pool_nodes(cluster: Cluster, pool: int, asleep: Sequence[int]) -> PoolNodes:
     nodes = indexed.copy()
     sleeping = np.array(asleep, dtype=np.int64)
     own = sleeping[topology.node_pool[sleeping] == pool].tolist()
-    # One that is out of service is no node of the pool.
+    # A node out of service is no node of the pool.
     nodes.awake ^= bits_of(nodes.position[node] for node in own if node in nodes.position)
     return nodes
 

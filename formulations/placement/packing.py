@@ -71,7 +71,7 @@ class Packing:
         self.at: dict[int, list[Piece]] = {}
         self.failed: set[int] = set()
         self._movable: dict[int, PoolRequest] = {}
-        # By size: the nodes of soft blocks by job; blocks that wait, alone or near nodes.
+        # Per size: the nodes of soft blocks by job, and the waiting blocks, alone or near nodes.
         self._soft: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._loose: defaultdict[int, list[PoolRequest]] = defaultdict(list)
         self._tied: defaultdict[int, list[WaitingBlock]] = defaultdict(list)
@@ -263,7 +263,7 @@ class Packing:
         self.failed.add(request.order)
 
     def _account(self, request: PoolRequest, node: int, gpus: int) -> None:
-        if self.power is not None and not request.pinned:  # pinned: taken beforehand
+        if self.power is not None and not request.pinned:  # pinned jobs count from the start
             self.power.add(self.nodes.nodes[node], request.extra_w * gpus)
 
     def _power_mask(self, request: PoolRequest, gpus: int, count: int = 1) -> int:
@@ -439,7 +439,7 @@ def _first_in_vain(nodes: PoolNodes, requests: list[PoolRequest]) -> int:
     divide = all(large % small == 0 for small, large in pairwise(sizes) if small)
     if divide or min(nodes.size) < whole:
         return len(requests) + 1
-    # Jobs that are pinned, or run on something else than whole nodes and one block, count 0.
+    # Pinned jobs, and jobs that do not run on whole nodes and one block, count 0.
     gpus = [0 if r.held and (r.pinned or not r.is_regular(whole)) else r.gpus for r in requests]
     return at_most(gpus, nodes.usable.bit_count(), whole) + 1
 

@@ -102,7 +102,7 @@ class RackPower:
         chosen = inside & ~drowsy
         if watts > 0:
             chosen = lowest_bits(chosen, min(chosen.bit_count(), int(left // watts)))
-        # Less than idle power on one node is no reserve for others: the job may not go there.
+        # A job below idle power is no reserve for other nodes, as it may not go to its node.
         left -= max(watts, 0.0) * chosen.bit_count()
         for node in bits(drowsy):
             need = watts + self._wake_w[node]

@@ -66,7 +66,7 @@ def _shortage(round: Round, option: Option, free: list[int]) -> str:
     for n in at:
         by_rack.setdefault(topology.racks[int(topology.node_rack[n])], []).append(free[n])
     if option.span == "rack" and not any(_fits(option, pool, f) for f in by_rack.values()):
-        # The nearest: most empty nodes, then most GPUs.
+        # The nearest rack has the most empty nodes, then the most GPUs.
         rack, best = max(
             by_rack.items(), key=lambda item: (item[1].count(pool.gpus_per_node), sum(item[1]))
         )

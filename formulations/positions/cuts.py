@@ -46,7 +46,7 @@ def add_cuts(
 
 
 def room(model: Any) -> None:
-    """Σ_s cut_cfs ≤ left_cf + Σ_s cut_c(f+s)s, less Σ_i mixed_ic if f is the whole node."""
+    """Add Σ_s cut_cfs ≤ left_cf + Σ_s cut_c(f+s)s, less Σ_i mixed_ic if f is the whole node."""
     taken = defaultdict(list)
     for i, c in model.mixed:
         taken[c].append(model.mixed[i, c])

@@ -80,7 +80,7 @@ def chosen_ways(model: Any) -> Rows:
 
 
 def stays(model: Any) -> None:
-    """Σ_u keep_{nju1} = x_j, Σ_t keep_{n1·t} = 1, and flow is kept at each (j, u), per node n."""
+    """Add Σ_u keep_{nju1} = x_j, Σ_t keep_{n1·t} = 1 and the balance at (j, u), per node n."""
     model.stays = pyo.ConstraintList()
     for arcs, into in model.paths.values():
         for i, taken in arcs.items():
@@ -90,7 +90,7 @@ def stays(model: Any) -> None:
 
 
 def pieces(model: Any) -> None:
-    """Σ_{c in p, f} cut_cfs ≥ Σ_{fresh i in p} (q_i [s = M] + [r_i = s]) x_i."""
+    """Add Σ_{c in p, f} cut_cfs ≥ Σ_{fresh i in p} (q_i [s = M] + [r_i = s]) x_i."""
     needs = defaultdict(list)
     for i, pool, size, count in pieces_of(model.ways):
         needs[pool, size].append(count * model.x[i])
@@ -98,7 +98,7 @@ def pieces(model: Any) -> None:
 
 
 def one_rack(model: Any) -> None:
-    """Σ_r in_rack_ir = x_i for every way tied to one rack."""
+    """Add Σ_r in_rack_ir = x_i for every way tied to one rack."""
     racks = defaultdict(list)
     for i, r in model.in_rack:
         racks[i].append(model.in_rack[i, r])
@@ -107,7 +107,7 @@ def one_rack(model: Any) -> None:
 
 
 def pieces_in_rack(model: Any) -> None:
-    """Σ_{c in p and r, f} cut_cfs ≥ Σ_i (q_i [s = M] + [r_i = s]) in_rack_ir."""
+    """Add Σ_{c in p and r, f} cut_cfs ≥ Σ_i (q_i [s = M] + [r_i = s]) in_rack_ir."""
     needs = defaultdict(list)
     racks = _racks(model)
     for i, pool, size, count in pieces_of(model.ways):
@@ -117,7 +117,7 @@ def pieces_in_rack(model: Any) -> None:
 
 
 def mixed_nodes(model: Any) -> None:
-    """Σ_c mixed_ic = q_i x_i, Σ_c size_c mixed_ic ≥ n_i x_i; in one rack if the way is tied."""
+    """Add Σ_c mixed_ic = q_i x_i and Σ_c size_c mixed_ic ≥ n_i x_i, in one rack for tied ways."""
     found, groups = model.ways, model.nodes.groups
     model.mixed_nodes = pyo.ConstraintList()
     own = defaultdict(list)
@@ -135,7 +135,7 @@ def mixed_nodes(model: Any) -> None:
 
 
 def awake_nodes(model: Any) -> None:
-    """a_c ≥ the number of nodes of class c that any job uses."""
+    """Add a_c ≥ the number of nodes of class c that any job uses."""
     used = defaultdict(list)
     for c, group in enumerate(model.nodes.groups):
         used[model.ways.case.classes[group.kind].name].append(model.in_use[c])
@@ -145,7 +145,7 @@ def awake_nodes(model: Any) -> None:
 
 
 def capped_pieces(model: Any) -> None:
-    """Σ_r filled_ir = q_i x_i, Σ_r block_ir = [r_i > 0] x_i, and per rack as in `pieces_in_rack`.
+    """Add Σ_r filled_ir = q_i x_i, Σ_r block_ir = [r_i > 0] x_i, and racks as in `pieces_in_rack`.
 
     Ways tied to a rack have all pieces in that rack.
     """
@@ -168,7 +168,7 @@ def capped_pieces(model: Any) -> None:
 
 
 def power_in_rack(model: Any) -> None:
-    """Σ extra watts of the GPUs that ways have in rack r and pool p ≤ 1000 y_pr."""
+    """Add Σ extra watts of the GPUs that ways have in rack r and pool p ≤ 1000 y_pr."""
     found, case = model.ways, model.ways.case
     topology = case.round.cluster.topology
     most = largest_nodes(topology)

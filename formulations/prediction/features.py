@@ -65,7 +65,7 @@ class Features:
         self._near: dict[str, float] = {}
 
     def submit(self, job: Job, now_s: float) -> list[float]:
-        """Return the row of a submitted job, and remember the submission."""
+        """Return the row of a submitted job, and record the submission."""
         kind = self._kind(job)
         while kind.came_s and kind.came_s[0] < now_s - 3600.0:
             kind.came_s.popleft()
@@ -92,7 +92,7 @@ class Features:
         return row
 
     def end(self, job: Job, work: float) -> None:
-        """Remember the size of a complete job."""
+        """Record the size of a complete job."""
         self._kind(job).sizes.append(log(work))
         self._all.setdefault(job.partition, deque(maxlen=LAST)).append(log(work))
 

@@ -119,7 +119,7 @@ class Errors:
         return np.array(self._by[min(self._by, key=lambda each: (abs(each - decade), each))])
 
     def known(self) -> dict[str, tuple[float, ...]]:
-        """Return the errors by decade, for a file."""
+        """Return the errors per decade, to be stored in a file."""
         return {str(decade): tuple(self._by[decade]) for decade in sorted(self._by)}
 
 
@@ -165,7 +165,7 @@ Ended = tuple[str | None, int, float]
 
 
 class Rolling:
-    """The last complete jobs by name and by user."""
+    """The last complete jobs, grouped by name and by user."""
 
     def __init__(self) -> None:
         self._all: deque[float] = deque(maxlen=LAST)
@@ -173,7 +173,7 @@ class Rolling:
         self._named: OrderedDict[str, deque[Ended]] = OrderedDict()
 
     def end(self, job: Job, work: float) -> None:
-        """Remember a complete job."""
+        """Record a complete job."""
         self._all.append(work)
         self._of.setdefault(_whose(job), deque(maxlen=LAST)).append(work)
         if job.name is not None:

@@ -38,7 +38,7 @@ def fit(measured: Measured) -> Parametric:
     gpus, nodes, batch, racks, compute, sync = measured.columns()
     computing = np.stack([np.ones_like(batch), batch], axis=1) / compute[:, None]
     if len(set(batch.tolist())) == 1:
-        computing[:, 0] = 0.0  # one batch does not tell both apart: all in proportion
+        computing[:, 0] = 0.0  # one batch cannot separate both, so time is proportional to it
     alpha_c, beta_c = nnls(computing, np.ones(len(batch)))[0].tolist()
     within = _synchronising(gpus, sync, (gpus > 1) & (nodes == 1))
     across = _synchronising(gpus, sync, (nodes > 1) & (racks == 1))
