@@ -2,10 +2,9 @@
 
 A family is a function of the `Case` that yields the family's rows. The Pyomo model, the arrays of
 the price engine, the limits of populations, the test of a choice (`within`) and the search for
-limits that no choice meets (`shortages`) read these rows; ``docs/formulations.md`` has the same
-names and formulas.
-Decisions: x_k is 1 if option k is chosen, a_c the number of nodes of class c that are awake, y_pr
-the kilowatts that jobs of pool p add in rack r.
+limits that no choice meets (`shortages`) read these rows. ``docs/formulations.md`` has the same
+names and formulas. The decisions are x_k, which is 1 if option k is chosen, the number a_c of awake
+nodes of class c, and the kilowatts y_pr that jobs of pool p add in rack r.
 
 **The contents of nodes**, whichever jobs they hold (``whole_nodes``, ``buddy``). As in placement,
 every job is cut into whole nodes of the pool's largest size (M GPUs) and one block. So the pieces
@@ -18,8 +17,8 @@ holds in every plan on nodes, and these rows cut off no choice that can be place
 GPUs (``gpus``).
 
 **Buddy levels** are φ_l(n) = ⌊n / 2^l⌋. They follow from the flow of free blocks in a buddy
-allocator: there are b_l blocks of 2^l GPUs, s_l of them are split into two blocks of 2^(l-1), and
-t_l are taken, so t_l + s_l ≤ b_l + 2 s_(l+1) with b_l = Σ_c (⌊G_c / 2^l⌋ − 2 ⌊G_c / 2^(l+1)⌋). The
+allocator. There are b_l blocks of 2^l GPUs, of which s_l are split into two blocks of 2^(l-1) and
+t_l are taken. So t_l + s_l ≤ b_l + 2 s_(l+1) with b_l = Σ_c (⌊G_c / 2^l⌋ − 2 ⌊G_c / 2^(l+1)⌋). The
 sum of level l and of 2^(m-l) times every level m above it is the row of level l. A flow that keeps
 all rows exists if no more blocks are split than needed.
 

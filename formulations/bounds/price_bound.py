@@ -5,10 +5,10 @@ A schedule uses no more of a resource than its supply u_m(t). So with the use e_
 
     sum_j C_j  >=  sum_j [ C_j + sum_m int pi_m e_jm dt ]  -  sum_m int pi_m u_m dt
 
-and the bracket is at least v_j, the least cost of job j alone, if it completes at the cheapest time
-under the prices. Energy that accrues can be stored: for every t, the energy used by t never exceeds
-the energy supplied by t. Multipliers of these inequalities add up to a price that never rises, and
-the formula above holds for it with int pi du, which includes the initial supply.
+and the bracket is at least v_j, the cost of job j alone if it completes at the time that is the
+cheapest under the prices. Energy that accrues can be stored: for every t, the energy used by t
+never exceeds the energy supplied by t. Multipliers of these inequalities add up to a price that
+never rises, and the formula above holds for it with int pi du, which includes the initial supply.
 
 **Cost of a job alone.** Job j is released at r (submission plus its first pause) and does w_s
 units of work in stages s = 1…S. In mode n it pays c_n(t) = sum_m pi_m(t) e_nm per second and works
