@@ -1,7 +1,7 @@
-"""The choice of another solver, whose solution of a round's model is read from a file.
+"""The choice from a file with another solver's solution of a round's model.
 
-The bound is that of the price engine, whatever the other solver claims. It holds for the exact
-model, too: that gives options no more, and asks for nodes besides.
+The bound is that of the price engine, whatever the other solver claims. It also holds for the exact
+model, which values options no higher and has constraints for nodes in addition.
 """
 
 import dataclasses
@@ -25,14 +25,14 @@ from ronda.solvers.exact.model_file import load_solution
 from ronda.solvers.prices.dual import Search
 
 ROUNDED = 1e-4
-"""Relative difference up to which objectives are equal: solvers take numbers that nearly are whole
-for integers."""
+"""The relative difference up to which objectives count as equal, because solvers accept nearly
+whole numbers as integers."""
 
 
 def model_of(question: Question, *, exact: bool) -> Any:
-    """Return the Pyomo model of a question, of options alone, or with `exact` of options and nodes.
+    """Return the Pyomo model of a question: of options, or with `exact` of options and nodes.
 
-    Numbers are in GPUs, watts, joules and the unit of the values.
+    Its units are GPUs, watts, joules and the unit of the values.
     """
     if not exact:
         return build(question.round, question.table, question.values)
@@ -43,7 +43,7 @@ def model_of(question: Question, *, exact: bool) -> Any:
 
 
 def meanings(model: Any, *, exact: bool) -> Iterator[str]:
-    """Yield what each variable x of the model of a question stands for, line by line."""
+    """Yield a line with the meaning of each variable x of a question's model."""
     if not exact:
         yield "x(job,pool,GPUs,clock,batch) = 1: the job gets that option, at most one of its own."
         return
@@ -63,9 +63,9 @@ def meanings(model: Any, *, exact: bool) -> Iterator[str]:
 def allocate_by_file(
     question: Question, path: str | os.PathLike[str], search: Search, *, exact: bool = False
 ) -> Choice:
-    """Return the choice of a solution file, for the model that `ronda export` writes.
+    """Return the choice in a solution file for the model that `ronda export` writes.
 
-    InputError if the file is none for the model of this question.
+    Raises InputError if the file has no solution of this question's model.
     """
     model = model_of(question, exact=exact)
     said = load_solution(model, path, derived=() if exact else model.blocks)
@@ -95,7 +95,7 @@ def allocate_by_file(
 
 
 def _otherwise(said: float | None, worth: float) -> str:
-    """Return words on a file whose objective is not that of its values, as where it is cut off."""
+    """Return a warning if a file's objective differs from that of its values, as when cut off."""
     if said is None or abs(abs(said) - abs(worth)) <= ROUNDED * max(1.0, abs(worth)):
         return ""
     return f", which says {said:g}; its values are worth {worth:g}"

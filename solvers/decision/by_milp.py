@@ -1,10 +1,10 @@
 """The choice of every job's option by MILP, within a time limit and with a certified bound.
 
 The solver, HiGHS or another one, starts from the greedy fill at the dual's prices
-(`ronda.solvers.prices.fill`); the dual's bound D counts where the solver's own is weaker. If time
-is short the model has only as many options as it can be built and started with in time: those of
-least *loss*, by which any plan that uses them falls short of D. A plan outside it is worth at most
-D less the least loss left out.
+(`ronda.solvers.prices.fill`). The dual's bound D counts if the solver's own bound is weaker. If
+time is short, the model has only as many options as can be built and started in time: those of
+least *loss*. Any plan that uses an option falls short of D by at least its loss. So a plan with
+options outside the model is worth at most D minus the least loss outside.
 """
 
 import math
@@ -41,17 +41,17 @@ from ronda.solvers.prices.dual import Jobs, Search, bound_at
 from ronda.solvers.prices.engine import first_answer, in_turn
 
 SECONDS_PER_OPTION = 2e-5
-"""Seconds per option until a MILP is built, through Pyomo; arrays take a tenth of it."""
+"""The seconds per option to build a MILP through Pyomo. Arrays take a tenth of that time."""
 
 FEWEST = 50
-"""Options below which a MILP is not worth the time that is left."""
+"""The number of options below which a MILP is not worth the remaining time."""
 
 IMPORT_S = 0.5
-"""Seconds to import a solver's package, and Pyomo to reach others by, once in a process."""
+"""The seconds to import a solver's package, and Pyomo for other solvers, once per process."""
 
 
 def search_of(question: Question, gap: float, deadline: Deadline, **fields: Any) -> Search:
-    """Return the search of a question by models, with more fields of `Search`."""
+    """Return the search settings for a question's models, with more fields of `Search`."""
     kept_s = reserve_s(question.table)
     return Search(gap=gap, deadline=deadline, seed=question.seed, reserve_s=kept_s, **fields)
 
@@ -59,9 +59,9 @@ def search_of(question: Question, gap: float, deadline: Deadline, **fields: Any)
 def allocate(
     round: Round, table: OptionTable, values: Floats, search: Search, starts: Sequence[Rows] = ()
 ) -> Choice:
-    """Choose every job's option; `values` (K,) are the options' worth, not to run is worth 0.
+    """Choose every job's option by the options' `values` (K,); a waiting job has value 0.
 
-    `starts` are (J,) choices to start from, besides the greedy one.
+    `starts` are choices (J,) to start from, in addition to the greedy choice.
     """
     case = make_case(round, table, values)
     if conflicts := shortages(case):
@@ -79,7 +79,7 @@ def allocate(
             prices = answer.dual.prices
             losses = Jobs(problem).option_losses(prices)
             try:
-                # Each part would have a limit of the user's own to itself.
+                # Parts would not share a limit of the user's own.
                 if parts := [] if case.table.own else independent(problem):
                     best = _apart(case, values, best, prices, losses, parts, search)
                 else:
@@ -93,9 +93,9 @@ def allocate(
 def _by_shares(
     case: Case, problem: Separable, values: Floats, best: Choice, search: Search
 ) -> Choice:
-    """Choose in random parts, each by a MILP of its own from its share of every resource.
+    """Choose in random parts, each with its own MILP and its share of every resource.
 
-    If a part has no answer, or none in time, the greedy choice `best` is returned.
+    If a part has no answer in time, the greedy choice `best` is returned.
     """
     parts, chosen = random_parts(problem, search.parts, search.seed), np.full_like(best.chosen, -1)
     for part, own in in_turn(parts, search):
@@ -127,7 +127,7 @@ def _apart(
     parts: Sequence[Part],
     search: Search,
 ) -> Choice:
-    """Improve each part of a choice by a MILP of its own; `prices` (R,) bound the parts.
+    """Improve each part of a choice by its own MILP; `prices` (R,) give the parts' bounds.
 
     If a part has no answer, that part's choice is returned.
     """
@@ -139,7 +139,7 @@ def _apart(
         dual = bound_at(part.problem, prices[part.resources])
         choice = replace(best, chosen=chosen, objective=worth, bound=max(dual, worth), dual=dual)
         choice = replace(choice, record=SolveRecord())
-        if not part.jobs.size:  # a part of blocks alone has its answer
+        if not part.jobs.size:  # a part with blocks alone already has its answer
             choice = replace(choice, incumbents=best.incumbents or ((0.0, 0.0),))
         elif not (best.incumbents and choice.closed(0.0)):
             choice = _searched(restrict(case, mine), values, choice, losses[mine], own)
@@ -167,9 +167,9 @@ def _apart(
 
 
 def _started(case: Case, values: Floats, greedy: Choice, starts: Sequence[Rows]) -> Choice:
-    """Return the best choice to start from that surely meets all constraints.
+    """Return the best start that certainly satisfies all constraints.
 
-    Which racks a start draws its power from is not known: with racks only the greedy one counts.
+    The racks that supply a start's power are unknown, so with racks only the greedy choice counts.
     """
     best = greedy
     for chosen in starts if not case.racks else ():
@@ -193,15 +193,16 @@ def judged(choice: Choice, gap: float) -> Choice:
     if choice.status is SolutionStatus.FEASIBLE:
         return choice
     record, stop = choice.record, StopReason.COMPLETE if choice.closed(0.0) else StopReason.GAP
-    if choice.stop is StopReason.TIME_LIMIT:  # a search that had nothing left to find
+    if choice.stop is StopReason.TIME_LIMIT:  # the search had nothing left to find
         record = replace(record, message="the bound that prices prove is met")
     return replace(choice, stop=stop, record=record)
 
 
 def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: Search) -> Choice:
-    """Improve a choice by a MILP over all options, or over as many as time allows.
+    """Improve a choice by a MILP over as many options as time allows.
 
-    `losses` (n,) is by how much a plan with each of the case's options falls short of the bound.
+    `losses` (n,) are the amounts by which a plan with each of the case's options falls short of the
+    bound.
     """
     affordable = _affordable(len(losses), search)
     if affordable < min(FEWEST, len(losses)):
@@ -211,7 +212,7 @@ def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: 
         message = "; ".join(filter(None, (best.record.message, why)))
         record = replace(best.record, message=message)
         return replace(best, stop=StopReason.TIME_LIMIT, record=record)
-    chosen = np.isin(case.rows, best.chosen)  # so that the incumbent is in it
+    chosen = np.isin(case.rows, best.chosen)  # so that the model contains the incumbent
     matter, left_out = _core(losses, affordable)
     core, elsewhere = restrict(case, matter | chosen), best.bound - left_out
 
@@ -227,7 +228,7 @@ def _searched(case: Case, values: Floats, best: Choice, losses: Floats, search: 
         found = conflicts(form, search.deadline)
         done = replace(done, conflicts=tuple(found or ()))
     elif outcome.bound is not None:
-        # Plans with an option that was left out are worth `elsewhere` at most.
+        # Plans with an option outside the model are worth `elsewhere` at most.
         told = max(told_by(outcome.bound, core), elsewhere)
         done = replace(done, bound=trusted_bound(told, best.bound, known))
     if outcome.x is not None:
@@ -258,17 +259,17 @@ def _affordable(options: int, search: Search) -> int:
 
 
 def _import_s(search: Search) -> float:
-    """Return the seconds that it takes to import what a MILP needs and is not there yet."""
+    """Return the seconds to import the modules that a MILP needs and that are not loaded yet."""
     solver = SOLVERS[search.solver]
     needs = filter(None, ("pyomo.environ" * bool(solver.through), solver.needs))
     return IMPORT_S * sum(module not in sys.modules for module in needs)
 
 
 def _core(losses: Floats, size: int) -> tuple[Mask, float]:
-    """Return at most `size` options of least loss (n,), and the least loss of the others."""
+    """Return a mask (n,) of at most `size` options of least loss, and the others' least loss."""
     if len(losses) <= size:
         return np.ones(len(losses), dtype=bool), np.inf
-    # Options of equal loss are all taken, or none of them.
+    # Take all options of equal loss, or none of them.
     least = float(np.partition(losses, size)[size])
     return (losses < least) | (losses <= 0), least
 
@@ -281,7 +282,7 @@ def solved(
     search: Search,
     began: float,
 ) -> tuple[Outcome, Choice]:
-    """Solve a model of some options; return its outcome, and `best` with the cost since `began`."""
+    """Solve a model of some options; return its outcome, and `best` with the time since `began`."""
     deadline, solver = search.deadline, SOLVERS[search.solver]
     effort = Effort(
         deadline=deadline,
@@ -316,7 +317,7 @@ def solved(
 
 
 def point_of(case: Case, chosen: Rows) -> Floats:
-    """Return a choice, (J,) rows, as a point of the case's problem: NaN for power within racks."""
+    """Return a choice of rows (J,) as a point of the case's problem, NaN for power in racks."""
     rows = chosen[chosen >= 0]
     awake = awake_for(case.classes, gpus_by_pool(case.table, rows)) if case.sleeps else ()
     unknown, own = np.full(len(case.most_rack_kw), np.nan), case.table.own
@@ -325,11 +326,11 @@ def point_of(case: Case, chosen: Rows) -> Floats:
 
 
 SMALL = 1e-3
-"""Share of the largest value below which a value that a solver cannot see matters."""
+"""The share of the largest value below which solvers may not see a value that matters."""
 
 
 def told_by(bound: float, case: Case) -> float:
-    """Return the bound of a solver in the user's unit, plus values too small for it to see."""
+    """Return a solver's bound in the user's unit, plus values that are too small for the solver."""
     values = np.abs(case.value)
     tiny = bound < SMALL and (values < SMALL * case.unit).any(where=values > 0)
     return (bound + (PRECISION if tiny else 0.0)) * case.unit

@@ -1,14 +1,15 @@
 """The choice of options and nodes together by the exact model of positions, to a certified gap.
 
-First options are chosen as if only GPUs had to suffice, and placed: the first incumbent, and an
-upper bound D. If moves and lost jobs leave a gap, HiGHS solves the exact model
-(`ronda.formulations.positions.model`). Where that is too large it is decomposed: prices bound what
-each way can be worth in a plan, the model of those that matter most is solved, and what nodes say
-about it becomes a row of the prices' problem (`ronda.solvers.decision.node_cuts`).
+A *way* is an option as it can be placed: either in place, or on whole nodes and a block of GPUs.
+First options are chosen with limits on total GPUs alone, and then placed. This gives the first
+incumbent and an upper bound D. If moves and lost jobs leave a gap, HiGHS solves the exact model
+(`ronda.formulations.positions.model`). A model that is too large is decomposed. Prices bound the
+value of a plan with each way, and the model of the most important ways is solved. Its node
+constraints become a row of the prices' problem (`ronda.solvers.decision.node_cuts`).
 
-Options that were chosen by themselves, and placed, are chosen again with nodes where these left too
-little of what was chosen (`again_on_nodes`). Plans are worth what their options are then; of equal
-ones the one that moves least is taken.
+Options that were chosen without nodes are chosen again with nodes if placement lost too much of the
+choice (`again_on_nodes`). In that case the value of a plan is the value of its options, and among
+equal plans the one with the fewest moves is taken.
 """
 
 import sys
@@ -44,19 +45,19 @@ from ronda.solvers.prices.dual import Jobs, Search, bound_at
 from ronda.solvers.prices.engine import Answer, first_answer
 
 WHOLE, CORE, CUTS = 1000, 500, 4
-"""Ways up to which the model is solved as a whole, ways that are first placed otherwise, and cuts
-that are made of them at most."""
+"""The most ways for which the whole model is solved, the number of ways in a decomposed model at
+first, and the most cuts from it."""
 
 AGAIN = 200
-"""Ways up to which options are chosen again with nodes: a fifth of a second on one core."""
+"""The number of ways in a second choice with nodes, a fifth of a second on one core."""
 
 
 SECONDS_PER_WAY = 1e-3
-"""Until the model of a way is built and HiGHS looks at the clock (measured on one busy core)."""
+"""The seconds per way to build the model until HiGHS reads its clock, on one busy core."""
 
 
 class _Exact:
-    """A round, its options and their worth, while it is decided."""
+    """A round in the course of its decision, with its options and their values."""
 
     def __init__(
         self,
@@ -71,18 +72,19 @@ class _Exact:
         self.ways, self.watt_value = found, watt_value
 
     def has_time(self, ways: int) -> bool:
-        """Return whether a model of `ways` ways can be built before the deadline."""
+        """Return whether a model with `ways` ways can be built before the deadline."""
         left_s = self.search.deadline.left() - self.search.reserve_s
         if "pyomo.environ" not in sys.modules:
             left_s -= IMPORT_S
         return left_s > SECONDS_PER_WAY * ways
 
     def core(self, choice: Choice, losses: Floats, dual: float, most: int) -> tuple[Rows, float]:
-        """Return at most about `most` ways of least loss, and the least loss of the others.
+        """Return about `most` ways of least loss at most, and the least loss of the others.
 
-        With them what stays, what the choice has, and of ways that cost the same all or none.
-        `losses` is by how much a plan with each way falls short of the bound `dual`: no better plan
-        than the choice has a way of more loss than the choice itself falls short of it.
+        Ways that stay in place and ways in the choice are included. Ways of equal loss are all in
+        or all out. `losses` are the amounts by which a plan with each way falls short of the bound
+        `dual`. A plan better than the choice has no way whose loss exceeds the choice's own
+        shortfall.
         """
         limit = dual - choice.objective
         if len(losses) > most:
@@ -95,9 +97,9 @@ class _Exact:
     def placed(
         self, choice: Choice, chosen: Rows, on: Mapping[str, Placement] | None = None
     ) -> Choice:
-        """Return a choice with other rows, on nodes; None: where the quick placement puts them.
+        """Return a choice with other rows placed on nodes, by quick placement unless `on` is given.
 
-        It is worth less what its moves, and its nodes in use, cost.
+        The cost of its moves and of its nodes in use is subtracted from its objective.
         """
         round, table, values = self.round, self.table, self.values
         if on is None:
@@ -116,7 +118,7 @@ class _Exact:
         return replace(choice, chosen=chosen, objective=worth, realised=placed, details=details)
 
     def kept(self, choice: Choice) -> bool:
-        """Return whether a choice, placed without a look at racks, keeps rules that see them."""
+        """Return whether a choice that was placed without regard to racks keeps rules on racks."""
         rows, own = choice.chosen[choice.chosen >= 0], self.table.own
         if self.table.rack is None or own is None or choice.realised is None:
             return True
@@ -124,7 +126,7 @@ class _Exact:
 
     def read(self, model: Any, choice: Choice) -> Choice:
         """Return a choice with the options and nodes of a solved model."""
-        # Pyomo takes a quarter of a second to import.
+        # Import late: Pyomo takes a quarter of a second.
         from ronda.formulations.positions.model import chosen_ways
         from ronda.formulations.positions.solution import placements
 
@@ -135,10 +137,10 @@ class _Exact:
 
 
 def allocate_on_nodes(round: Round, table: OptionTable, values: Floats, search: Search) -> Choice:
-    """Choose every job's option and its nodes; `values` (K,), not to run is worth 0.
+    """Choose every job's option and nodes by the options' `values` (K,); waiting has value 0.
 
-    The choice's objective is what the options are worth less what moves lose and what nodes in use
-    cost (`Ways.node_price`), in its ``details`` the former (``move_loss``).
+    The choice's objective is the value of its options minus the loss of moves and the cost of nodes
+    in use (`Ways.node_price`). Its ``details`` hold the loss of moves (``move_loss``).
     """
     whole = make_case(round, table, values, Fidelity.NODES)
     if conflicts := shortages(whole):
@@ -167,11 +169,12 @@ def allocate_on_nodes(round: Round, table: OptionTable, values: Floats, search: 
 
 
 def again_on_nodes(question: Question, choice: Choice, plan: Plan, search: Search) -> Choice | None:
-    """Return a better choice than that of a plan, or the latter under a new bound.
+    """Return a choice that is better than a plan's, or the plan's choice with a new bound.
 
-    The model has the ways that can be in a better plan at the choice's prices, or the first of
-    them. None without time, where too many ways must be in it, or where the choice was made for
-    nodes that wake, yield or draw in a way that the model does not know.
+    The model has the ways that a better plan can contain at the choice's prices, or the first of
+    these ways. The result is None without time, if too many ways must be in the model, or if the
+    choice relies on waking nodes, yielding jobs or prices of power that the model does not have. It
+    is also None if nothing improved.
     """
     waits = choice.worth is not None or choice.awake is not None
     if waits or choice.yielding or choice.watt_value or choice.stop is StopReason.TIME_LIMIT:
@@ -200,16 +203,16 @@ def again_on_nodes(question: Question, choice: Choice, plan: Plan, search: Searc
 
 
 def chosen_on_nodes(question: Question, model: Any, best: Choice, search: Search) -> Choice:
-    """Return the choice of a solved exact model of a round, under the bound of another choice."""
+    """Return the choice of a round's solved exact model, with the bound of another choice."""
     run = _Exact(question.round, question.table, question.values, model.ways, search)
     choice = run.read(model, best)
     return replace(choice, bound=max(best.bound, choice.objective))
 
 
 def _decomposed(run: _Exact, choice: Choice, problem: Separable, answer: Answer) -> Choice:
-    """Allocate by prices, place the options that matter, cut, and repeat with more of them.
+    """Choose by prices, place the options that matter, add a cut, and repeat with more options.
 
-    Prices bound what a plan with any way is worth: D less the way's loss.
+    Prices bound the value of a plan with any way by D minus the way's loss.
     """
     from ronda.formulations.positions.model import build_positions
     from ronda.solvers.decision.node_cuts import Cut, node_cut, with_cuts
@@ -230,7 +233,7 @@ def _decomposed(run: _Exact, choice: Choice, problem: Separable, answer: Answer)
                 break
         kept, least = run.core(choice, losses, answer.dual.bound, most)
         elsewhere = answer.dual.bound - least
-        complete = elsewhere <= choice.objective  # no way left out can do better
+        complete = elsewhere <= choice.objective  # no other way can do better
         choice = _improved(run, choice, kept, elsewhere)
         most *= 2
         out_of_time = not run.has_time(min(most, len(losses)))
@@ -241,7 +244,7 @@ def _decomposed(run: _Exact, choice: Choice, problem: Separable, answer: Answer)
 
 
 def _improved(run: _Exact, choice: Choice, kept: Rows, elsewhere: float) -> Choice:
-    """Solve the exact model of some ways; plans with others are worth `elsewhere` at most."""
+    """Solve the exact model of some ways; plans with other ways are worth `elsewhere` at most."""
     from ronda.formulations.positions.model import build_positions
     from ronda.solvers.exact.from_pyomo import linear_form, set_values
 

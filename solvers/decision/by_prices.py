@@ -30,11 +30,11 @@ from ronda.solvers.prices.dual import Search
 from ronda.solvers.prices.engine import Answer, solve_separable
 
 PROOFS = {ALONE: "cuts", LABELS: LABELS, CORES: "highs"}
-"""The proof of a gap that prices do not close, by the search for the jobs that they leave open."""
+"""The proof of a gap that prices do not close, keyed by the search that decided the open jobs."""
 
 
 class LastGap(PlanMemory, frozen=True):
-    """The relative gap that prices alone proved: the next round begins there."""
+    """The relative gap that prices alone proved, from which the next round begins."""
 
     key: ClassVar[str] = "last_gap"
 
@@ -56,17 +56,17 @@ def allocate_by_prices(
     Parameters
     ----------
     round, table, values
-        The round, its options and (K,) what they are worth; not to run is worth 0.
+        The round, its options and their values, shape (K,). A waiting job has value 0.
     search
-        Prices of watts and joules to start from take each other's place.
+        Search settings. Start prices of watts and joules are converted into each other.
     joint
-        Whether options within a rack compete by the price of GPUs in each rack where they do not
-        all find a rack without; otherwise they are chosen as if any rack had room.
+        Whether GPUs have a price per rack, for options within a rack, if not all of these options
+        find a rack otherwise. False: options are chosen as if every rack had room.
     ready
-        The nodes that can run jobs now, if options compete for them and may wait for others to
-        wake. None: as if waking took no time.
+        The nodes that can run jobs now, if options compete for them or may wait until other nodes
+        wake. None: waking takes no time.
     awake
-        (P,) the most nodes of each pool that may be awake, where they may sleep; None: all.
+        The most nodes of each pool that may be awake, shape (P,), if nodes may sleep. None: all.
     """
     case = make_case(round, table, values, awake=awake)
     if ready is not None:
@@ -86,9 +86,9 @@ def allocate_by_prices(
         tied = _choose(case, values, search)
     except OutOfTimeError:
         return loose
-    if tied.status is SolutionStatus.NONE:  # no time
+    if tied.status is SolutionStatus.NONE:  # out of time
         return loose
-    # Jobs on several nodes stay where they are in this model; a plan may move them.
+    # In this model jobs on several nodes stay where they are; a plan may move them.
     moves = np.count_nonzero(stays(table, case.rows) & ~table.must_run[case.job])
     bound = max(loose.bound if moves else min(loose.bound, tied.bound), tied.objective)
     dual = loose.dual if moves else min(loose.dual, tied.dual)
@@ -98,7 +98,7 @@ def allocate_by_prices(
 
 
 def _choose(whole: Case, values: Floats, search: Search) -> Choice:
-    """Choose by the price engine among the options, and racks, of a case."""
+    """Choose among the options and racks of a case by the price engine."""
     cases, deadline = Metered(whole, search), search.deadline
     for case in cases:
         problem = separable(case)
@@ -111,7 +111,7 @@ def _choose(whole: Case, values: Floats, search: Search) -> Choice:
             continue
         gap = gap_between(answer.bound, answer.objective)
         if answer.stop is StopReason.TIME_LIMIT and gap > 0.5:
-            # Jobs are better started as they asked.
+            # It is better to start jobs as requested.
             cases.choice = nobody(case.table, answer.stop, search)
             continue
         begun = None if case.waking is None else begin(case, values, answer.chosen)
@@ -144,7 +144,7 @@ def _choose(whole: Case, values: Floats, search: Search) -> Choice:
 
 
 def _regrets(case: Case, problem: Separable, answer: Answer, got: Rows) -> list[float]:
-    """Return (J,) the regret of jobs for the rows that they got; beaten options do not count."""
+    """Return the regret of each job for its row `got`, shape (J,), without beaten options."""
     surplus, table = np.full(len(case.table), -np.inf), case.table
     np.maximum.at(surplus, case.rows, surpluses(problem, answer.dual.prices))
     found: list[float] = regrets(table.start, surplus, table.must_run, got).tolist()
@@ -152,10 +152,10 @@ def _regrets(case: Case, problem: Separable, answer: Answer, got: Rows) -> list[
 
 
 def _carried(problem: Separable, prices: Mapping[str, float], window_s: float) -> dict[str, float]:
-    """Return the earlier prices that still have a meaning, by the names of a problem.
+    """Return the earlier prices that are still valid, keyed by the names of a problem.
 
-    A watt throughout some time is as many joules: where one limit on the cluster's power or energy
-    takes the place of another one as the tightest, its price is converted.
+    A watt over a time is a number of joules. So if another limit on the cluster's power or energy
+    becomes the tightest, the earlier limit's price is converted to it.
     """
     known = {name: prices[name] for name in problem.names if name in prices}
     for now, before in _in_place_of(problem.names, prices):
@@ -170,7 +170,7 @@ def _in_place_of(names: Sequence[str], prices: Mapping[str, float]) -> list[tupl
 
 
 def _words(problem: Separable, answer: Answer, carried: Mapping[str, float], search: Search) -> str:
-    """Return words on the search, and on the prices that were carried over."""
+    """Return a message about the search and about the prices that were carried over."""
     said, earlier = "prices from scratch", search.start
     if any(carried.values()):
         new = [name for name in problem.names if name not in carried]
@@ -190,7 +190,7 @@ def _words(problem: Separable, answer: Answer, carried: Mapping[str, float], sea
 
 
 def _without(case: Case, answer: Answer, search: Search) -> Choice:
-    """Return the choice without an answer, for lack of time or with proven conflicts."""
+    """Return the choice for no answer, due to lack of time or to proven conflicts."""
     if answer.stop is not StopReason.INFEASIBLE:
         return nobody(case.table, answer.stop, search)
     from ronda.solvers.exact.infeasible import conflicts

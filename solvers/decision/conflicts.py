@@ -1,4 +1,4 @@
-"""The limits of a round that conflict, as a report: ``ronda explain``."""
+"""The report on the conflicting limits of a round, for ``ronda explain``."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from ronda.solvers.exact.linear_form import form_of
 
 
 def conflicts_of(question: Question, deadline: Deadline) -> Sequence[Conflict] | None:
-    """Return the conflicts of a question, none if some plan keeps every limit; None: not known."""
+    """Return the conflicts of a question, [] if a plan keeps all limits, or None if unknown."""
     case = whole_case(question.round, question.table, question.values)
     if found := [*question.gave, *shortages(case)]:
         return found
@@ -23,9 +23,9 @@ def conflicts_of(question: Question, deadline: Deadline) -> Sequence[Conflict] |
 
 
 def conflicts_report(source: str, name: str, found: Sequence[Conflict] | None) -> Report:
-    """Return the conflicts of the round called `source`; its exit code is 3 if they are not known.
+    """Return the report on the conflicts of the round `source`.
 
-    It is 0 if some plan keeps every limit, and 1 if none does.
+    Its exit code is 0 if a plan keeps every limit, 1 if no plan does, and 3 if that is unknown.
     """
     named = [{"constraints": c.constraints, "message": c.message} for c in found or ()]
     fields = {"round": name, "feasible": None if found is None else not found, "conflicts": named}

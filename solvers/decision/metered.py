@@ -1,10 +1,11 @@
-"""An energy budget at all times of its window: rows for those that matter, one after the other.
+"""An energy budget at all times of its window, with rows for the critical times alone.
 
-What is used by a time is a row of the model (`ronda.formulations.allocation.rows.energy`). Jobs
-end, so that a choice may keep the budget by the end of the window and not before; where some of the
-energy is banked there is no one row that says so for all choices. So the time by which a choice
-uses most above the budget gets a row, and the choice is made again, until none is left. Each row is
-what the checker asks, no more: every bound on the way holds.
+A row of the model limits the energy used up to a time
+(`ronda.formulations.allocation.rows.energy`). As jobs end, a choice may keep the budget at the end
+of the window and break it before. If some of the energy is banked, no single row prevents this for
+all choices. So the time with the largest excess over the budget gets a row, and the choice is made
+again, until there is no excess. Each row is a condition of the checker, so every bound so far
+holds.
 """
 
 from collections.abc import Iterator
@@ -21,10 +22,10 @@ from ronda.solvers.prices.dual import Search
 
 
 class Metered:
-    """The cases of a round, with rows for ever more times, until a choice keeps its energy budget.
+    """The cases of a round, with rows for more and more times until a choice keeps the budget.
 
-    Who iterates sets `choice` for each case, and finds there in the end one for the whole round. A
-    choice that still overspends, for lack of time, loses jobs when it is placed.
+    The caller iterates and sets `choice` for each case. In the end `choice` is for the whole round.
+    A choice that still overspends for lack of time loses jobs when it is placed.
     """
 
     choice: Choice
@@ -33,7 +34,7 @@ class Metered:
         self._case, self._search = case, search
 
     def __iter__(self) -> Iterator[Case]:
-        """Yield cases; what runs now shows where to begin."""
+        """Yield cases; the running jobs give the first critical time."""
         case, bound = self._case, float("inf")
         if not case.times_s or case.round.banked_j == 0:
             yield case

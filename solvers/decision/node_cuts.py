@@ -1,10 +1,10 @@
-"""Cuts by nodes on options alone: a row over ways that every plan on nodes keeps.
+"""Cuts from nodes: rows over ways (options as they can be placed) that every plan keeps.
 
-The rows that tie ways to nodes, each times a number of the right sign, add up to one that every
-plan keeps. What it says of the variables of nodes is no less than at their bounds; what is left is
-a row over ways, and nodes awake: a cut of J. F. Benders (Numerische Mathematik 4, 1962). With the
-dual values of the model's linear relaxation it is as strong as all these rows together, for the
-ways of the model. One that is not in the model counts by the pieces that it takes.
+The rows that tie ways to nodes, each times a number of the right sign, add up to a row that every
+plan keeps. The terms of node variables are at least their values at the bounds. The rest is a row
+over ways and awake nodes, a cut of J. F. Benders (Numerische Mathematik 4, 1962). With the dual
+values of the model's linear relaxation the cut is as strong as all these rows together, for the
+ways in the model. Other ways count by the pieces of nodes that they take.
 """
 
 from collections import defaultdict
@@ -28,7 +28,7 @@ from ronda.solvers.exact.linear_form import LinearForm
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Σ_i use_i x_i + Σ_b block_use_b z_b ≤ capacity, over all ways and blocks."""
+    """The row Σ_i use_i x_i + Σ_b block_use_b z_b ≤ capacity over all ways i and blocks b."""
 
     use: Floats
     block_use: Floats
@@ -36,7 +36,7 @@ class Cut:
 
 
 def with_cuts(problem: Separable, cuts: list[Cut]) -> Separable:
-    """Return a problem with cuts as further rows, ``placement[0]`` and so on."""
+    """Return a problem with cuts as additional rows, ``placement[0]`` and so on."""
     if not cuts:
         return problem
     return replace(
@@ -49,10 +49,10 @@ def with_cuts(problem: Separable, cuts: list[Cut]) -> Separable:
 
 
 def node_cut(model: Any, every: Ways, kept: Rows, seconds: float = inf) -> Cut:
-    """Return the cut of a model of the ways `kept`, ascending, of `every`.
+    """Return the cut from a model of the ways `kept`, ascending indices into `every`.
 
-    All ways that stay must be in the model, and no power of racks be capped. A cut whose dual
-    values are not found in some `seconds` says nothing.
+    The model must contain all ways that stay in place, and the power of racks must not be capped.
+    If the dual values are not found within `seconds`, the cut is trivial.
     """
     form = linear_form(model)
     others = {id(row) for row in (*model.one_option.values(), *model.rows)}
@@ -74,7 +74,7 @@ def node_cut(model: Any, every: Ways, kept: Rows, seconds: float = inf) -> Cut:
 
 
 def _duals(form: LinearForm, others: set[int], seconds: float) -> Floats:
-    """Return the relaxation's dual values of the rows of nodes, 0 of `others` (by id)."""
+    """Return the relaxation's dual values of node rows, and 0 for the rows `others` (ids)."""
     highs = highs_of(form, relaxed=True)
     if run(highs, seconds) != highspy.HighsModelStatus.kOptimal:
         return np.zeros(len(form.rows))
@@ -87,9 +87,9 @@ def _duals(form: LinearForm, others: set[int], seconds: float) -> Floats:
 
 
 def _by_pieces(model: Any, every: Ways, dual: dict[int, float]) -> Floats:
-    """Return (n,) the summed duals of the pieces that each fresh way takes, whatever their signs.
+    """Return the sum of absolute duals of the pieces that each way takes, shape (n,).
 
-    A way that must lie within one rack counts in the rack that is cheapest for it.
+    A way that must lie within one rack counts in its cheapest rack.
     """
     price = {
         key: abs(dual.get(id(row), 0.0))

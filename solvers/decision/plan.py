@@ -1,4 +1,4 @@
-"""A question about a round, the choice of options, however it was found, and the plan of it."""
+"""Questions about rounds, choices of options (from any search), and the plans made from them."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -47,20 +47,20 @@ if TYPE_CHECKING:
 
 
 class Question(msgspec.Struct, frozen=True, eq=False):
-    """A round with its options and their values, for policies, models and explanations alike."""
+    """A round with its options and their values, for policies, models and explanations."""
 
     round: Round
     objective: str
     table: OptionTable
-    values: Floats  # (K,) the worth of the options
-    added: Floats | float = 0.0  # (K,) the part of it by terms of the user's own
-    parameters: Mapping[str, float | None] = {}  # of the objective, in this round
-    seen: Seen = Seen()  # jobs, until now
-    policy: str = ""  # it, `packages` and `seed` go into the plan's record
+    values: Floats  # (K,) the values of the options
+    added: Floats | float = 0.0  # (K,) the part of the values from the user's own terms
+    parameters: Mapping[str, float | None] = {}  # the objective's, in the round
+    seen: Seen = Seen()  # jobs so far
+    policy: str = ""  # goes into the plan's record, with `packages` and `seed`
     packages: tuple[str, ...] = ()
     seed: int = 0
-    gave: tuple[Conflict, ...] = ()  # limits that give way to what may not be stopped
-    options_s: float = 0.0  # seconds since entry when the options and values were there
+    gave: tuple[Conflict, ...] = ()  # limits that yield to jobs that may not be stopped
+    options_s: float = 0.0  # seconds from entry until the options and values were ready
 
     @classmethod
     def of(
@@ -77,12 +77,12 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         initial: Plan | None = None,
         extra: Rules = NO_RULES,
     ) -> "Question":
-        """Build the options of a round and their worth by the objective's parameters.
+        """Build the options of a round and their values for the objective and its parameters.
 
-        Watts matter among options if the objective minds them or the round limits them. With
-        `initial`, the plan before, jobs age on the scale of all that were seen until now. Where
-        there are rules of the user's own, all options are there that jobs can have at all. Limits
-        give way to jobs that may not be stopped.
+        The power of options matters if the objective or a limit of the round depends on it. With
+        `initial`, the previous plan, jobs age on the scale of all jobs seen so far. With rules of
+        the user's own, no possible options are left out. Limits yield to jobs that may not be
+        stopped.
         """
         own, (round, gave) = dict(parameters or {}), bearing(round)
         mind_power = minds_power(objective) or bool(extra) or None
@@ -121,7 +121,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         )
 
     def describe(self, details: PlanDetails) -> PlanDetails:
-        """Return the details of a plan for a choice with those for the question."""
+        """Add the question's details to the details of a plan for a choice."""
         aged = {ALONE_S: self.parameters[ALONE_S]} if ALONE_S in self.parameters else {}
         own = details.parameters or aged
         return msgspec.structs.replace(
@@ -130,31 +130,32 @@ class Question(msgspec.Struct, frozen=True, eq=False):
 
 
 def reserve_s(table: OptionTable) -> float:
-    """Return the seconds that must be left for placing when the options are chosen.
+    """Return the seconds that the choice of options must leave for placement.
 
-    Placing took 2 ms, and 3 to 18 microseconds a job, on one core.
+    Placement took 2 ms, plus 3 to 18 microseconds per job, on one core.
     """
     return 0.005 + 1e-5 * len(table.jobs)
 
 
 FEW_RULES, MORE_RULES = 50, 25
-"""Limits of the user's own up to which models have them all, and how many enter at a time else."""
+"""The most of the user's own limits that models contain from the start, and the number that enter
+at a time if there are more."""
 
 
 def many(question: Question) -> bool:
-    """Return whether there are more limits of the user's own than models have at first."""
+    """Return whether there are more limits of the user's own than models contain at first."""
     return question.table.own is not None and len(question.table.own.names) > FEW_RULES
 
 
 PRICES = "prices"
-"""The proof of a plan whose gap prices alone close; any other solver is taken at its word."""
+"""The proof of a plan whose gap prices alone close. The word of any other solver is trusted."""
 
 AGGREGATE = "aggregate"
-"""The placement of policies whose bound is that of options alone, whatever nodes say."""
+"""The placement of policies whose bound holds for options alone, without nodes."""
 
 
 def later(before: SolveRecord, more: SolveRecord) -> SolveRecord:
-    """Return the cost of two searches, one after the other; the words are those of the last."""
+    """Return the cost of two successive searches, with the message of the last one."""
     return msgspec.structs.replace(
         before,
         build_s=before.build_s + more.build_s,
@@ -168,43 +169,44 @@ def later(before: SolveRecord, more: SolveRecord) -> SolveRecord:
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """The options chosen for a round, however they were found.
+    """The options chosen for a round, by any search.
 
-    `regret` maps (J,) what jobs got (rows, -1: nothing) to (J,) what each would lose at the prices
-    with its next best (`ronda.formulations.allocation.separable`); None if the prices do not say.
+    `regret` maps the jobs' rows (J,) (-1: none) to the loss of each job, at the prices, with its
+    next best option (`ronda.formulations.allocation.separable`). It is None if the prices do not
+    determine it.
     """
 
     chosen: Rows  # (J,) row of each job, -1 for none
     objective: float = 0.0
     bound: float = inf  # infinite: nothing is proven
     dual: float = inf  # the bound of the prices alone, rounded outwards
-    proof: str = ""  # who searched where that was not enough
-    scale: float = 0.0  # the largest worth of an option: a small share of it is rounding
+    proof: str = ""  # the search that was used if prices were not enough
+    scale: float = 0.0  # the largest value of an option; a small share counts as rounding
     prices: dict[str, float] = {}  # value of one more GPU, watt or joule, by constraint name
     stop: StopReason = StopReason.COMPLETE
     status: SolutionStatus = SolutionStatus.FEASIBLE
     incumbents: tuple[tuple[float, float], ...] = ()  # (seconds since entry, objective)
     regret: Callable[[Rows], list[float]] | None = None
     conflicts: tuple[Conflict, ...] = ()
-    memory: dict[str, Any] = {}  # what the plan remembers of the choice
-    details: PlanDetails = PlanDetails()  # what else it says
+    memory: dict[str, Any] = {}  # the plan's memory of the choice
+    details: PlanDetails = PlanDetails()  # further details for the plan
     record: SolveRecord = SolveRecord()  # the cost of finding it, for prices and models
 
-    # How it goes on nodes, which its options alone do not say.
+    # The placement on nodes, which the options alone do not determine.
     yielding: tuple[str, ...] = ()  # running jobs that give up their nodes first
     racks: Rows | None = None  # (J,) rack of each job's option, -1 for any
-    watt_value: float = 0.0  # least worth of a watt less, if energy has no price
-    worth: Floats | None = None  # (K,) worth of options that may wait; None: the question's values
-    awake: tuple[int, ...] | None = None  # (P,) least nodes awake; None: those jobs need
-    realised: Realised | None = None  # on nodes already; None: `to_plan` places the choice
-    fill: bool = True  # what was not chosen runs where there is room
+    watt_value: float = 0.0  # least value of saving a watt, if energy has no price
+    worth: Floats | None = None  # (K,) values of options that may wait; None: the question's
+    awake: tuple[int, ...] | None = None  # (P,) least nodes awake; None: as many as jobs need
+    realised: Realised | None = None  # already on nodes; None: `to_plan` places the choice
+    fill: bool = True  # jobs that were not chosen run where there is room
 
     def closed(self, gap: float) -> bool:
         """Return whether the bound proves the gap."""
         return closes(self.bound, self.objective, gap, self.scale)
 
     def judged(self, gap: float) -> "Choice":
-        """Return the choice as *optimal* if the bound proves the gap, else as feasible."""
+        """Return the choice with the status OPTIMAL if the bound proves the gap, else FEASIBLE."""
         proven = self.closed(gap)
         status = SolutionStatus.OPTIMAL if proven else SolutionStatus.FEASIBLE
         return msgspec.structs.replace(self, status=status)
@@ -213,7 +215,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 def nobody(
     table: OptionTable, stop: StopReason, search: "Search", conflicts: list[Conflict] | None = None
 ) -> Choice:
-    """Return the choice in which no job runs, and the reason."""
+    """Return the choice in which no job runs, with the reason."""
     return Choice(
         chosen=np.full(len(table.jobs), -1, dtype=np.int64),
         bound=0.0,
@@ -225,7 +227,7 @@ def nobody(
 
 
 def filled(case: Case, problem: Separable, answer: "Answer", search: "Search") -> Choice:
-    """Return the choice of a fill; no job runs if there was no feasible one."""
+    """Return the choice of a fill; no job runs if the fill was not feasible."""
     chosen, objective = np.full(len(case.table.jobs), -1, dtype=np.int64), 0.0
     if answer.chosen is not None and answer.objective is not None:
         chosen, objective = taken(answer.chosen, case.rows), answer.objective
@@ -245,7 +247,7 @@ def filled(case: Case, problem: Separable, answer: "Answer", search: "Search") -
 
 
 def taken(chosen: Rows, column: Rows) -> Rows:
-    """Return (J,) the entries of a column of the case for each job's choice, -1 for no choice."""
+    """Return the entries of a case's column for each job's choice (-1: none), shape (J,)."""
     said = chosen.copy()
     runs = chosen >= 0
     said[runs] = column[chosen[runs]]
@@ -253,16 +255,16 @@ def taken(chosen: Rows, column: Rows) -> Rows:
 
 
 def price_of_a_watt(round: Round, prices: Mapping[str, float]) -> float:
-    """Return the worth at a plan's prices of a watt less throughout the energy window."""
+    """Return the value, at a plan's prices, of saving a watt throughout the energy window."""
     metered = {name: price for name, price in prices.items() if is_limit(name) and name != CAP}
     return sum(price * seconds_of(name, round.window_s) for name, price in metered.items())
 
 
 def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
-    """Place a choice on nodes; the plan's objective and gap are those of the jobs that are placed.
+    """Place a choice on nodes; the plan's objective and gap count the placed jobs.
 
-    Without a choice, what runs keeps running; of an infeasible round the details name the
-    constraints that conflict.
+    Without a choice, running jobs keep running. For an infeasible round the details name the
+    conflicting constraints.
     """
     details = question.describe(choice.details)
     if choice.status is SolutionStatus.NONE:
@@ -277,11 +279,11 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
             details=msgspec.structs.replace(details, conflicts=conflicts),
         )
     began, late_s = deadline.elapsed(), 0.0
-    if deadline.limit_s is not None:  # placing may be late before the choice is given up
+    if deadline.limit_s is not None:  # placement may be this late before the choice is given up
         late_s, behind_s = max(0.03, 0.03 * deadline.limit_s), began - deadline.limit_s
         if behind_s >= 0:
-            # A choice that comes late, as HiGHS looks at its clock now and then, has the time kept
-            # for placing, and some in which Python may collect its model (0.1 s after 600 jobs).
+            # HiGHS reads its clock only now and then, so a choice may be late. It gets the time
+            # for placement, and time for Python to free its model (0.1 s after 600 jobs).
             late_s = behind_s + 0.3 + 2 * reserve_s(question.table)
     with ending(deadline.end + late_s):
         placed = choice.realised or realise(
@@ -302,7 +304,7 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
         if placed.unplaced:
             got = np.where([state.job.id in placed.unplaced for state in jobs], -1, got)
         lost = zip(jobs, choice.regret(got), strict=True)
-        # Infinite for a job that has no other choice.
+        # A job without another choice has an infinite regret.
         regret = {state.job.id: r for state, r in lost if isfinite(r)}
     bound = worth if closes(choice.bound, worth, 0.0, choice.scale) else choice.bound
     unpriced = _unpriced(question.table, choice, worth, placed.allocations)
@@ -333,8 +335,8 @@ def to_plan(question: Question, choice: Choice, deadline: Deadline) -> Plan:
 def _unpriced(
     table: OptionTable, choice: Choice, worth: float, allocations: dict[str, Allocation]
 ) -> tuple[str, ...]:
-    """Return the rules that a plan barely keeps and that cost nothing, unlike in a bound."""
-    own, least = table.own, 1e-4  # gap, and share of an option's worth, that count as nothing
+    """Return the rules that are tight in a plan but have no price, unless prices close the gap."""
+    own, least = table.own, 1e-4  # negligible gap, and negligible share of an option's value
     if own is None or closes(choice.dual, worth, least, choice.scale):
         return ()
     chosen = rows_of(table, Plan(allocations=allocations))
@@ -347,9 +349,10 @@ def _unpriced(
 
 
 def _without_unplaced(question: Question, choice: Choice, plan: Plan) -> Question | None:
-    """Return the question without the options that found no room, and larger ones of their jobs.
+    """Return the question without the options that found no room, and their jobs' larger options.
 
-    Where watts were short, larger means more of these. None if all found room, or must run.
+    If watts were short, a larger option has more watts. The result is None if all options found
+    room or must run.
     """
     unplaced = plan.details.unplaced
     if not unplaced:
@@ -368,14 +371,14 @@ def _without_unplaced(question: Question, choice: Choice, plan: Plan) -> Questio
 
 
 def waiting_alone(plan: Plan) -> Plan:
-    """Return a plan in which jobs that run in another way than was chosen are not unplaced."""
+    """Return a plan in which jobs that run with an unchosen option do not count as unplaced."""
     waits = {j: why for j, why in plan.details.unplaced.items() if j not in plan.allocations}
     details = msgspec.structs.replace(plan.details, unplaced=waits)
     return msgspec.structs.replace(plan, details=details)
 
 
 def _remembering(plan: Plan, before: Plan) -> Plan:
-    """Return a plan that names the jobs without room in the one before it, and their loss."""
+    """Return a plan that also names the jobs without room in the previous plan, and their loss."""
     if not before.details.unplaced and not before.details.widened:
         return plan
     unplaced = before.details.unplaced | plan.details.unplaced
@@ -388,7 +391,7 @@ def _remembering(plan: Plan, before: Plan) -> Plan:
 def _record(
     question: Question, choice: Choice, extract_s: float, deadline: Deadline
 ) -> SolveRecord:
-    """Return the cost of the decision."""
+    """Return the record of the decision with its cost."""
     known = versions()
     return msgspec.structs.replace(
         choice.record,
@@ -404,10 +407,10 @@ def _record(
 
 @dataclass(frozen=True, kw_only=True)
 class Optimising(TimelyPolicy):
-    """Build the options of a round and their values, choose, and place the choice on nodes.
+    """A policy that builds the options of a round with values, chooses, and places the choice.
 
-    Jobs that find no room on nodes are left out, and the plan's objective and gap are those of the
-    others. ``parameters`` are the objective's, by name.
+    Jobs that find no room on nodes are left out, and the plan's objective and gap count the other
+    jobs. ``parameters`` are the objective's, by name.
     """
 
     name: ClassVar[str]
@@ -416,11 +419,11 @@ class Optimising(TimelyPolicy):
 
     objective: str = "rank"
     gap: float = 1e-4
-    elastic = True  # a parameter of some
+    elastic = True  # a parameter of some subclasses
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Refuse parameters that make no sense; those not given get their defaults."""
+        """Refuse impossible parameters, and set defaults for missing ones."""
         if not 0 <= self.gap < 1:
             raise InputError(f"{self.name}: gap", f"{self.gap:g}", "a number from 0 to below 1")
         if rules_of(self) and Capability.RULES not in self.capabilities:
@@ -433,7 +436,7 @@ class Optimising(TimelyPolicy):
 
     @property
     def exact(self) -> bool:
-        """Whether options and nodes are chosen together from the start."""
+        """Whether the policy chooses options and nodes together from the start."""
         return False
 
     def decide(
@@ -447,22 +450,22 @@ class Optimising(TimelyPolicy):
     ) -> Plan:
         """Choose among the options of a round, and place the choice.
 
-        `asked` is another question of it than the policy's own. Where something found no room on
-        nodes, it is chosen again without that, if time allows it: with the nodes (`on_nodes`), or
-        else without what found no room.
+        `asked` is a question about the round that replaces the policy's own. If an option found no
+        room on nodes and time allows, the policy chooses again: with the nodes (`on_nodes`), or
+        otherwise without the options that found no room.
         """
         question = asked or self.question(round, deadline, seed, initial)
         choice = self.choose(question, deadline, initial)
         plan = to_plan(question, choice, deadline)
         best, once_s = (question, choice, plan), deadline.elapsed()
         if closes(choice.bound, plan.objective or 0.0, self.gap, choice.scale):
-            if plan.status is SolutionStatus.FEASIBLE:  # placed for less, and still near enough
+            if plan.status is SolutionStatus.FEASIBLE:  # it lost value, but the gap still closes
                 plan = msgspec.structs.replace(plan, status=SolutionStatus.OPTIMAL)
             return self._attested(question, choice, plan, initial)
         again = None if many(question) else self.on_nodes(question, choice, plan, deadline)
         if again is not None and again.realised is not None:
             best = question, again, _remembering(to_plan(question, again, deadline), plan)
-        elif again is not None:  # the same plan under a bound that knows the nodes
+        elif again is not None:  # the same plan with a bound that knows the nodes
             fields = {"bound": again.bound, "stop": again.stop, "status": again.status}
             record = _record(question, again, plan.record.extract_s, deadline)
             best = question, again, msgspec.structs.replace(plan, record=record, **fields)
@@ -485,7 +488,7 @@ class Optimising(TimelyPolicy):
     def question(
         self, round: Round, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Question:
-        """Build the options of a round and their worth."""
+        """Build the options of a round and their values."""
         return Question.of(
             round,
             self.objective,
@@ -502,7 +505,7 @@ class Optimising(TimelyPolicy):
     def _attested(
         self, question: Question, choice: Choice, plan: Plan, initial: Plan | None
     ) -> Plan:
-        """Return the plan as it is carried out, with its proof: prices, or a solver."""
+        """Return the final plan with its proof: prices, or a solver."""
         plan, dual_bound = self.finish(question, choice, plan, initial), choice.dual
         by = ""
         if plan.status is SolutionStatus.OPTIMAL and plan.objective is not None:
@@ -513,10 +516,10 @@ class Optimising(TimelyPolicy):
         return msgspec.structs.replace(plan, details=details)
 
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
-        """Choose; of many limits of the user's own, models have those that choices would break.
+        """Choose options; with many of the user's own limits, models contain only limits at risk.
 
-        The best choice without some limits, if it breaks none, is the best with all. The status is
-        NONE if time is over.
+        Limits enter when a choice breaks them. The best choice without some limits, if it breaks
+        none, is the best choice with all limits. The status is NONE if the time is over.
         """
         table, own = question.table, question.table.own
         if own is None or not many(question):
@@ -540,13 +543,13 @@ class Optimising(TimelyPolicy):
             kept[worst[over[worst] > 0]] = True
 
     def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
-        """Return the plan as it is carried out; by default as it is."""
+        """Return the final plan; by default the given one."""
         return plan
 
     def on_nodes(
         self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
     ) -> Choice | None:
-        """Choose again with the nodes in the model, under a bound that knows them; None: do not."""
+        """Return a choice from a model with nodes, or None to keep the first choice."""
         return None
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""From chosen options to a plan's allocations: placement, nodes that sleep, and the loss by it."""
+"""From chosen options to a plan's allocations: placement, sleeping nodes, and the loss of value."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
@@ -34,7 +34,7 @@ from ronda.instances.round import Round
 from ronda.solvers.greedy.room import Room
 
 OVER = "the nodes that must be awake leave too little of the power limit"
-"""Why a job found a place but is left out."""
+"""The reason why a job that found a place is left out."""
 
 
 class Realised(NamedTuple):
@@ -42,10 +42,10 @@ class Realised(NamedTuple):
 
     allocations: dict[str, Allocation]
     asleep: tuple[int, ...] | None
-    objective: float  # value of what is placed
-    lost: float  # value of what was chosen but is not placed, or not as chosen
-    unplaced: dict[str, str]  # chosen, but without room on nodes or in the power limit; and why
-    widened: tuple[str, ...]  # jobs that were meant for one rack and are in several
+    objective: float  # value of the placed options
+    lost: float  # value lost where placement differs from the choice
+    unplaced: dict[str, str]  # reasons why chosen jobs found no room on nodes or in the power limit
+    widened: tuple[str, ...]  # jobs in several racks that were chosen for one rack
     moved: tuple[str, ...]  # jobs that keep their option but change nodes
     moved_gpus: int
 
@@ -61,32 +61,32 @@ def realise(
     racks: Rows | None = None,
     fill: bool = True,
 ) -> Realised:
-    """Put a choice on nodes and decide which nodes sleep.
+    """Place a choice on nodes, and decide which nodes sleep.
 
-    Nodes sleep only if power or energy is limited, and then no more of those that are awake than
-    needed to stay within the limit, as waking takes time. If energy that is not used now is worth
-    something later, all nodes sleep that no job uses, and running jobs move together where that
-    pays (see `ronda.formulations.objectives.outlook`). Should jobs need more nodes awake than their
-    GPUs fill, those of least value per watt are left out until the limit holds.
+    Nodes sleep only if power or energy is limited. As waking takes time, no more awake nodes go to
+    sleep than the limit requires. If saved energy has a value later, all unused nodes sleep, and
+    running jobs move together where that pays (`ronda.formulations.objectives.outlook`). If jobs
+    need more awake nodes than their GPUs fill, the jobs of least value per watt are left out until
+    the limit holds.
 
-    What was not chosen goes on, or starts, on what is left where that is worth anything: nothing is
-    stopped, and no GPU left free, for a job that found no room.
+    Jobs that were not chosen go on, or start, on the free GPUs where that has a value. So no job
+    stops, and no GPU is left free, for a job that found no room.
 
-    Options within a rack for which no rack has room are spread over racks if that is worth
-    anything.
+    Options within a rack are spread over racks if no rack has room and the spread option has a
+    value.
 
     Parameters
     ----------
     values, chosen
-        (K,) what options are worth, and (J,) the row of each job, -1 for none.
+        Values of the options, shape (K,), and row of each job, shape (J,), -1 for none.
     watt_value
-        Value of a watt less over the time that the plan lasts; 0 if energy cannot be saved up.
+        Value of saving a watt for the duration of the plan; 0 if energy cannot be saved.
     yielding
         Running jobs that give up their nodes first.
     racks
-        (J,) the rack that each job's option is meant for, -1 for any; None: none is.
+        Rack for each job's option, shape (J,), -1 for any rack. None: any rack for all jobs.
     fill
-        Whether what was not chosen goes on, or starts, on what is left.
+        Whether jobs that were not chosen go on, or start, on the free GPUs.
     """
     run = _Placing(round, table, values, watt_value, yielding, racks)
     kept = there = rows = run.ranked(chosen[chosen >= 0])
@@ -128,7 +128,7 @@ def realise_on(
     *,
     watt_value: float,
 ) -> Realised:
-    """Return a choice on the nodes given for each job; idle nodes sleep as in `realise`."""
+    """Place a choice on given nodes for each job; idle nodes sleep as in `realise`."""
     run = _Placing(round, table, values, watt_value, (), None)
     rows = run.ranked(chosen[chosen >= 0])
     options, sleeps = run.options(rows), may_sleep(round)
@@ -137,7 +137,7 @@ def realise_on(
     gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
     idle = run.awake(rows, gpus.astype(int).tolist()) if sleeps else {}
     placed = assemble(round, options, held, placements, may_sleep=sleeps, awake=idle)
-    if not run.keeps(placed, rows):  # the nodes in use are more than their GPUs fill
+    if not run.keeps(placed, rows):  # more nodes are in use than the GPUs fill
         placed = assemble(round, options, held, placements, may_sleep=sleeps, awake={})
     return Realised(
         allocations=placed.allocations,
@@ -153,7 +153,7 @@ def realise_on(
 
 @dataclass(frozen=True)
 class _Placing:
-    """The arguments of `realise`, and the steps by which it puts rows of a table on nodes."""
+    """The arguments of `realise`, and its steps for placing rows of a table on nodes."""
 
     round: Round
     table: OptionTable
@@ -164,30 +164,30 @@ class _Placing:
 
     @cached_property
     def lasts_s(self) -> Floats:
-        """(K,) for how long rows draw power, if energy is limited."""
+        """The seconds for which rows draw power, shape (K,); 0 unless energy is limited."""
         if self.round.energy_j is None:
             return np.zeros(len(self.table))
         return lasts_s(self.round, self.table)
 
     def ids(self, rows: Rows) -> list[str]:
-        """Return the jobs of rows."""
+        """Return the ids of the jobs of rows."""
         return [self.table.jobs[j].job.id for j in self.table.job[rows].tolist()]
 
     def options(self, rows: Rows) -> dict[str, Option]:
-        """Return rows as options, by job."""
+        """Return rows as options, keyed by job."""
         return dict(zip(self.ids(rows), options(self.table, rows), strict=True))
 
     def ranked(self, rows: Rows) -> Rows:
-        """Return rows, the most important first: jobs that must run, then by value."""
+        """Return rows in order of importance: jobs that must run first, then by value."""
         worst, table = -self.values[rows], self.table
         if np.count_nonzero(table.must_run):
             return rows[np.lexsort((worst, ~table.must_run[table.job[rows]]))]
         return rows[worst.argsort(kind="stable")]
 
     def within_limits(self, rows: Rows, placed: Placed) -> tuple[Rows, Rows, Placed]:
-        """Change or leave out rows until what is placed keeps the power limit.
+        """Change or leave out rows until the placed rows keep the power limit.
 
-        Returns the rows that are tried last, those of them that found room, and where.
+        Return the rows of the last attempt, the rows that found room, and their placement.
         """
         kept = rows
         while True:
@@ -205,7 +205,7 @@ class _Placing:
             placed = self.place(kept)
 
     def place(self, rows: Rows) -> Placed:
-        """Place rows, the most important first; jobs move if nodes must sleep or it pays."""
+        """Place rows in order of importance; jobs move if nodes must sleep or if a move pays."""
         round, table, chosen = self.round, self.table, self.options(rows)
         put = partial(place, round, chosen, yielding=self.yielding, racks=self._meant(rows))
         if not may_sleep(round):
@@ -214,7 +214,7 @@ class _Placing:
         counts = gpus.astype(int).tolist()
         awake = self.awake(rows, counts)
         packed = put(may_sleep=True, awake=awake)
-        if packed.unplaced and (table.span[rows] == RACK).any():  # nodes were counted, not racks
+        if packed.unplaced and (table.span[rows] == RACK).any():  # the choice did not count racks
             packed = min(packed, put(may_sleep=True), key=lambda placed: len(placed.unplaced))
         if self.watt_value <= 0 or not packed.moved:
             return packed
@@ -233,10 +233,10 @@ class _Placing:
         return {job: rack for job, rack in zip(self.ids(rows), racks, strict=True) if rack >= 0}
 
     def beside(self, rows: Rows, placed: Placed) -> tuple[Rows, Placed]:
-        """Return rows with those of jobs that find room next to them, and their placement.
+        """Return rows with additional rows of jobs that find room, and the placement of all.
 
-        First running jobs go on whose place nobody took; then the row of most value starts on nodes
-        that are awake, again and again.
+        First, running jobs go on if no other job took their place. Then rows start on awake nodes,
+        in descending order of value.
         """
         table, pools = self.table, self.table.pools
         free = np.array([pool.gpus for pool in pools])
@@ -280,7 +280,7 @@ class _Placing:
         return rows, placed
 
     def _welcome(self, rows: Rows, row: int, least: float) -> bool:
-        """Return whether one more row breaks no limit of the user's own and is worth `least`."""
+        """Return whether another row breaks no user's limit and adds a value of `least` or more."""
         own = self.table.own
         if own is None:
             return True
@@ -292,7 +292,7 @@ class _Placing:
     def _with(
         self, placed: Placed, rows: Rows, row: int, given: Allocation, *, waking: bool = True
     ) -> Placed | None:
-        """Return the placement with one more row; None if it breaks limits or wakes a node."""
+        """Return the placement with one more row, or None if it breaks limits or wakes a node."""
         asleep = self.round.asleep if placed.asleep is None else placed.asleep
         still = tuple(node for node in asleep if node not in dict(given.placement))
         if len(still) < len(asleep) and not waking:
@@ -312,9 +312,9 @@ class _Placing:
         return instead
 
     def _left_w(self, rows: Rows, base: float, waking: tuple[Floats, Floats]) -> float:
-        """Return the watts of the round's limits that rows leave.
+        """Return the watts that rows leave within the round's limits.
 
-        Beside the watts `base` without jobs, and what waking draws, and for how long.
+        `base` are the watts without jobs. `waking` are the watts of waking nodes and their seconds.
         """
         watts, seconds = waking
         return left_w(
@@ -325,7 +325,7 @@ class _Placing:
         )
 
     def keeps(self, placed: Placed, rows: Rows) -> bool:
-        """Return whether rows where they are placed keep the round's limits, up to rounding."""
+        """Return whether placed rows keep the limits on power and energy, up to rounding."""
         watts = self.round.watts
         if watts is None:
             return True
@@ -333,7 +333,7 @@ class _Placing:
         return self._left_w(rows, base, waking) >= -TOLERANCE * watts
 
     def _shed(self, rows: Rows, placed: Placed) -> Rows:
-        """Return rows without those of least value per watt, so that the others keep the limits."""
+        """Return rows without those of least value per watt, so that the rest keeps the limits."""
         if self.keeps(placed, rows):
             return rows
         watts = charged_w(self.round, self.table)[rows]
@@ -346,10 +346,11 @@ class _Placing:
         return np.delete(rows, ranked[: bisect_left(range(len(ranked)), True, key=enough)])
 
     def awake(self, rows: Rows, gpus: list[int]) -> dict[int, int]:
-        """Return how many nodes of each pool stay awake: those needed, then idle ones if allowed.
+        """Return the number of nodes of each pool that stay awake: needed nodes, then idle ones.
 
-        Only nodes that are awake now stay awake without a job. Where racks' power is capped the
-        number is left to the placement: which nodes can take a job depends on the racks.
+        Only nodes that are awake now stay awake without a job, as far as the limits allow. If the
+        power of racks is capped, placement decides the number, as the racks determine which nodes
+        can take a job.
         """
         round = self.round
         if rack_caps(round.cluster):

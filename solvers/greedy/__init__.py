@@ -1,7 +1,7 @@
-"""Rules that build a plan step by step.
+"""Greedy rules that build a plan step by step.
 
-Here stand climbs over GPU counts, and the list of jobs that rigid policies share. Which rule a
-policy follows is in `ronda.solvers.policies`.
+This package has climbs over GPU counts, and the ordered starts that rigid policies share.
+`ronda.solvers.policies` says which rule a policy follows.
 """
 
 from ronda.solvers.greedy.policy import Clocked

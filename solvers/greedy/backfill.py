@@ -1,15 +1,14 @@
-"""Backfilling: jobs start out of order where they do not delay those before them.
+"""Backfilling: jobs start out of order if they do not delay earlier jobs.
 
-A job that cannot start now is promised the earliest start at which its GPUs are free for as long
-as it is expected to last, by what is believed of the jobs that run. One behind it starts if it is
-done before, or leaves free what was promised: the EASY rule of Lifka (JSSPP 1995) with one promise
-a partition, the conservative rule of Feitelson and Weil (IPPS 1998) with one for every job.
-Promises are of GPUs on nodes, not of mere numbers of GPUs, so that whole nodes come free, and of
-watts where these are limited; they are made afresh in every round.
+A job that cannot start now is promised the earliest start at which enough GPUs are free for its
+expected duration. Free GPUs follow from the expected ends of running jobs. A later job starts if it
+ends before the promised start or leaves the promised GPUs free. The EASY rule of Lifka (JSSPP 1995)
+makes one promise per partition. The conservative rule of Feitelson and Weil (IPPS 1998) makes one
+for every job. A promise reserves GPUs on given nodes, not just a number of GPUs, so that whole
+nodes become free. It also reserves watts if these are limited. Every round makes new promises.
 
-A job that cannot be promised anything is passed over, as Slurm's and Flux's backfilling do: one
-that is too large for what is in service or for a power cap, or that waits for a job of which nobody
-knows when it ends.
+A job that cannot get a promise is passed over, as in Slurm's and Flux's backfilling. Such a job is
+too large for the GPUs in service or for a power cap, or it waits for a job with an unknown end.
 """
 
 from collections import Counter
@@ -29,17 +28,17 @@ from ronda.solvers.greedy.room import Clocks, Room, spread_over, start_in_order
 from ronda.solvers.greedy.supply import PowerSupply
 
 Backfill = Literal["none", "free", "easy", "conservative"]
-"""Who may pass a job that finds no room: nobody; any that fits; who does not delay the first of its
-partition; who does not delay any before it."""
+"""The jobs that may pass a job without room: no job; any job that fits; a job that does not delay
+the first job of its partition; a job that does not delay any job before it."""
 
 MOST_PROMISED = 50
-"""Jobs of a partition that are promised a start by the conservative rule: the first ones."""
+"""The number of first jobs in a partition to which the conservative rule promises a start."""
 
 
 def beside(
     round: Round, order: Sequence[JobState], backfill: Backfill, clocks: Clocks
 ) -> dict[str, Allocation]:
-    """Return what runs, and the waiting jobs that start next to it, in order."""
+    """Return the allocations of running jobs and of the waiting jobs that start, in order."""
     if not order:
         return round.held
     room = Room(round, round.running, clocks=clocks)
@@ -50,10 +49,11 @@ def beside(
 
 
 class Future:
-    """Free GPUs of a pool's nodes from now on, by what is believed.
+    """The expected free GPUs of a pool's nodes from now on.
 
-    From `times_s[k]` seconds from now until the next of them `free[k]` (N,) are free; `least[k]`
-    are free throughout until then, of which `most[k]` on one node, and on `empty[k]` nodes all.
+    From `times_s[k]` seconds from now until the next time, `free[k]` (N,) GPUs are free on the
+    nodes. From now until that next time, `least[k]` (N,) stay free throughout. The node with most
+    of these has `_most[k]`, and `_empty[k]` nodes are wholly free.
     """
 
     def __init__(
@@ -78,24 +78,24 @@ class Future:
         self._empty = (self.least == self.whole).sum(axis=1)
 
     def kept(self, lasts_s: float) -> NDArray[np.int32]:
-        """Return (N,) the GPUs of each node that are free for `lasts_s` from now on."""
+        """Return the GPUs of each node that stay free for `lasts_s` from now on, shape (N,)."""
         kept: NDArray[np.int32] = self.least[self._last(0.0, lasts_s)]
         return kept
 
     def may_fit(self, gpus: int, lasts_s: float) -> bool:
-        """Return whether a job that starts now may leave free what is promised."""
+        """Return whether a job that starts now may fit without the promised GPUs."""
         k = self._last(0.0, lasts_s)
         if gpus <= self.whole:
             return bool(self._most[k] >= gpus)
         return bool(self._empty[k] >= gpus // self.whole)
 
     def _last(self, start_s: float, lasts_s: float) -> int:
-        """Return the last stretch of time that a job reaches into; it needs that of its start."""
+        """Return the index of the last interval that a job reaches, at least that of its start."""
         last = int(np.searchsorted(self.times_s, start_s + lasts_s, "left")) - 1
         return max(last, int(np.searchsorted(self.times_s, start_s, "right")) - 1, 0)
 
     def take(self, start_s: float, lasts_s: float, pieces: Sequence[tuple[int, int]]) -> None:
-        """Use GPUs of some nodes for some time; the start is one of the times known."""
+        """Reserve GPUs of some nodes for some time; the start must be in `times_s`."""
         end_s = start_s + lasts_s
         if np.isfinite(end_s) and end_s not in self.times_s:
             k = int(np.searchsorted(self.times_s, end_s))
@@ -110,9 +110,9 @@ class Future:
     def openings(
         self, gpus: int, lasts_s: float, among: NDArray[np.bool_] | None = None
     ) -> Iterator[tuple[float, NDArray[np.int32]]]:
-        """Yield the starts at which enough GPUs are free, and how many stay so on each node (N,).
+        """Yield the starts with enough free GPUs, and the GPUs that stay free on each node (N,).
 
-        Only those `among` the times known.
+        `among` is a mask of the times in `times_s` that may be starts.
         """
         if gpus <= self.whole:
             able = self.free.max(axis=1) >= gpus
@@ -123,7 +123,7 @@ class Future:
             yield start_s, self.free[k : self._last(start_s, lasts_s) + 1].min(axis=0)
 
     def earliest(self, gpus: int, lasts_s: float) -> tuple[float, list[tuple[int, int]]] | None:
-        """Return when a job can start, and the nodes and GPUs by consolidation; None if never."""
+        """Return a job's earliest start and its consolidated nodes and GPUs, or None if never."""
         for start_s, least in self.openings(gpus, lasts_s):
             pieces = _consolidated(least, gpus, self.whole)
             if pieces is not None:
@@ -132,7 +132,7 @@ class Future:
 
 
 def _consolidated(free: NDArray[np.int32], gpus: int, whole: int) -> list[tuple[int, int]] | None:
-    """Return nodes and GPUs of a job by best fit, as `ronda.formulations.placement.nodes` has it.
+    """Return nodes and GPUs of a job by best fit, as in `ronda.formulations.placement.nodes`.
 
     None without room.
     """
@@ -153,7 +153,7 @@ def _consolidated(free: NDArray[np.int32], gpus: int, whole: int) -> list[tuple[
 
 
 class _Promises:
-    """Starts that jobs are promised while others are started next to them."""
+    """The promised starts of jobs, and the starts of other jobs around them."""
 
     def __init__(self, room: Room, most: int) -> None:
         self.room, self.most = room, most
@@ -161,10 +161,10 @@ class _Promises:
         self._futures: dict[int, Future] = {}
         self._supply: PowerSupply | None = None
         self._promised = Counter[str]()
-        self._first_s = np.inf  # the first start that is promised
+        self._first_s = np.inf  # the first promised start
 
     def start(self, order: Sequence[JobState]) -> dict[str, Allocation]:
-        """Start jobs in order, where they leave free what those before them are promised."""
+        """Start jobs in order, if they leave free the promises to earlier jobs."""
         started: dict[str, Allocation] = {}
         held: list[tuple[JobState, Allocation]] = []
         for state in order:
@@ -183,11 +183,11 @@ class _Promises:
         return started
 
     def _beside(self, state: JobState, lasts_s: float) -> Allocation | None:
-        """Start a job on what is free for as long as it lasts; None if that is too little."""
+        """Start a job on GPUs that stay free for its duration, or return None if too few do."""
         if not self._futures:
             return self.room.fit(state)
         supply, first_s = self._supply, self._first_s
-        if lasts_s <= first_s:  # until the first promise watts only come free
+        if lasts_s <= first_s:  # before the first promise, watts can only become free
             supply = None
         kept: dict[int, Placement] = {}
         able = False
@@ -211,7 +211,7 @@ class _Promises:
             return self.room.fit(state, beside=kept)
 
         def bears(option: Option, placement: Placement) -> bool:
-            """Return whether the watts that were promised are left."""
+            """Return whether the promised watts stay free."""
             return supply.bears(first_s, lasts_s - first_s, supply.need(option, placement, 0.0))
 
         return self.room.fit(state, beside=kept, bears=bears)
@@ -219,7 +219,7 @@ class _Promises:
     def _promise(
         self, state: JobState, lasts_s: float, held: Sequence[tuple[JobState, Allocation]]
     ) -> None:
-        """Promise a job the earliest start of all pools that suit it, if there is one."""
+        """Promise a job the earliest start in any suitable pool, if there is one."""
         if self._supply is None and (self.room.limited or capped(self.room.round.cluster)):
             ends = _ends(self.room.round, held, self._requested)
             self._supply = PowerSupply(self.room, [(s, given) for s, given in ends if s > 0])
@@ -241,12 +241,12 @@ class _Promises:
         lasts_s: float,
         held: Sequence[tuple[JobState, Allocation]],
     ) -> tuple[float, Placement] | None:
-        """Return when and where a job can start in a pool; None if nobody knows."""
+        """Return when and where a job can start in a pool, or None if that is unknown."""
         room, supply, pool = self.room, self._supply, option.pool
         if pool not in self._futures:
             self._futures[pool] = future_of(room, pool, held, self._requested)
         future, names = self._futures[pool], np.array(room.nodes(pool).nodes)
-        among = np.arange(len(future.times_s)) > 0  # as things are now it finds no room
+        among = np.arange(len(future.times_s)) > 0  # it finds no room now
         if supply is not None:
             among &= supply.enough(future.times_s, extra_w(room.round, option))
         for start_s, least in future.openings(option.gpus, lasts_s, among):
@@ -266,7 +266,7 @@ class _Promises:
         return None
 
     def _take(self, option: Option, start_s: float, lasts_s: float, placement: Placement) -> None:
-        """Use GPUs and watts from a start on."""
+        """Reserve GPUs and watts from a start on."""
         future, supply = self._futures.get(option.pool), self._supply
         if future is not None:
             position = self.room.nodes(option.pool).position
@@ -279,7 +279,7 @@ class _Promises:
 def _ends(
     round: Round, held: Iterable[tuple[JobState, Allocation]], requested: Requested
 ) -> list[tuple[float, Allocation]]:
-    """Return for how many seconds what runs, and has been started (`held`), lasts."""
+    """Return the expected seconds to the end of running and newly started (`held`) jobs."""
     ends = [
         (seconds_left(round, s, s.allocation.option) + s.rest_at(round.now_s), s.allocation)
         for s in round.running
@@ -295,9 +295,9 @@ def future_of(
     requested: Requested,
     woken: Sequence[int] = (),
 ) -> Future:
-    """Return the future of a pool after what runs, was started (`held`), and is woken now."""
+    """Return the future of a pool with running jobs, new jobs (`held`) and nodes being woken."""
     topology, limited = room.round.cluster.topology, room.limited or capped(room.round.cluster)
-    # Where watts are limited, those that other pools leave count as well.
+    # If watts are limited, the watts that other pools leave count as well.
     ends = [
         (end_s, given.placement if given.option.pool == pool else ())
         for end_s, given in _ends(room.round, held, requested)

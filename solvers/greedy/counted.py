@@ -1,10 +1,11 @@
-"""Climbing by numbers: GPUs and watts are counted; which nodes these are, placement tells.
+"""Climbing by numbers: GPUs and watts are counted, and placement chooses the nodes later.
 
-The best step of all jobs is taken first, whatever a step is: more GPUs, or a higher clock.
+The best step of all jobs is taken first. A step may be more GPUs or a higher clock.
 
-Watts are limited at once, by the power cap or those of racks that hold all nodes, and throughout
-the energy window, in which each job is charged its share (`ronda.formulations.watts`). Nodes that
-no job needs sleep, if that helps; the GPUs of a pool fill its nodes one after the other.
+There are two limits on watts. The momentary limit is the power cap, or the caps of racks that hold
+all nodes. The other is the mean over the energy window, in which each job is charged its share
+(`ronda.formulations.watts`). Nodes that no job needs sleep, if that helps. The GPUs of a pool fill
+its nodes one after another.
 """
 
 import heapq
@@ -33,14 +34,14 @@ from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING
 
 Charge = Sequence[float]
-"""Watts that a job adds at once, and as it is charged throughout the energy window."""
+"""The watts that a job adds now, and the watts that it is charged over the energy window."""
 
 
 @dataclass(slots=True)
 class Counted:
-    """What is left: ``gpus`` (P,) in each pool, and ``watts`` at once and throughout the window.
+    """The remaining ``gpus`` (P,) in each pool, and ``watts`` now and over the energy window.
 
-    ``node_w`` (P,) are the watts of the nodes that 0, 1, … GPUs of each pool keep awake.
+    ``node_w`` holds, for each pool, the watts of the nodes that 0, 1, … GPUs keep awake.
     """
 
     gpus: list[int]
@@ -49,7 +50,7 @@ class Counted:
 
     @classmethod
     def of(cls, round: Round) -> "Counted":
-        """Return all that a round has, on nodes without jobs."""
+        """Return all GPUs and watts of a round, on nodes without jobs."""
         pools, base, classes = round.cluster.topology.pools, base_w(round), node_classes(round)
         caps = [w for w in (round.power_cap_w, outermost_w(round.cluster)) if w is not None]
         window_w = np.inf if round.energy_j is None else round.energy_j / round.window_s
@@ -69,11 +70,11 @@ class Counted:
         return min(self.watts) < np.inf
 
     def rest(self) -> "Counted":
-        """Return what is left, to be taken in another way."""
+        """Return a copy of what is left."""
         return replace(self, gpus=[*self.gpus], watts=[*self.watts])
 
     def take(self, pool: int, gpus: int, watts: Charge, *, anyhow: bool = False) -> bool:
-        """Take some more GPUs of a pool and watts, if they are there or `anyhow`; whether."""
+        """Take GPUs of a pool and watts if there are enough, or `anyhow`; return whether enough."""
         steps = self.node_w[pool]
         used = len(steps) - 1 - self.gpus[pool]
         enough = gpus <= self.gpus[pool]
@@ -89,7 +90,7 @@ class Counted:
 
 
 def charge(round: Round, state: JobState, option: Option) -> Charge:
-    """Return what a job is charged; less than idle would let it pay for others."""
+    """Return a job's charge, at least 0, so that no job frees watts for others."""
     watts = max(0.0, extra_w(round, option))
     if round.energy_j is None:
         return watts, watts
@@ -98,7 +99,7 @@ def charge(round: Round, state: JobState, option: Option) -> Charge:
 
 
 Step = tuple[float, int]
-"""What a step costs, for each gain that it brings, and where it leads."""
+"""The cost of a step per gain, and its destination."""
 
 
 def climb(
@@ -106,10 +107,10 @@ def climb(
     best: Callable[[int], Step | None],
     take: Callable[[int, int], Iterable[int]],
 ) -> None:
-    """Let jobs take their `best` steps, that of least cost first, until none of them has one.
+    """Let jobs take their `best` steps, the step of least cost first, until no job has a step.
 
-    `take` lets a job take a step if there is room, or else none; it returns the jobs whose best
-    step is another one by that, this one too if it is to go on.
+    `take` lets a job take a step if there is room. It returns the jobs whose best step has changed,
+    including the job itself if it should continue.
     """
     queue: list[tuple[float, int, int]] = []
 
@@ -122,13 +123,13 @@ def climb(
     while queue:
         checkpoint()
         cost, job, to = heapq.heappop(queue)
-        if best(job) == (cost, to):  # else it has another one by now, which was offered
+        if best(job) == (cost, to):  # otherwise its new best step is in the queue
             for again in take(job, to):
                 offer(again)
 
 
 class RowUses(NamedTuple):
-    """What each row of a table takes: GPUs of a pool, and ``watts`` (K, 2) as `charge` says."""
+    """The use of each row of a table: GPUs of a pool, and ``watts`` (K, 2) as in `charge`."""
 
     pool: Rows
     gpus: Rows
@@ -136,6 +137,6 @@ class RowUses(NamedTuple):
 
 
 def uses(round: Round, table: OptionTable) -> RowUses:
-    """Return what the rows of a table take."""
+    """Return the use of the rows of a table."""
     watts = np.maximum(np.stack([table.extra_w, charged_w(round, table)], axis=1), 0.0)
     return RowUses(table.pool, table.gpus, watts)

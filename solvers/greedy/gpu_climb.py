@@ -1,7 +1,7 @@
-"""Climbing GPU counts job by job, clocks left aside: Optimus, ElasticFlow-like, Pollux-like.
+"""Climbs over GPU counts without clocks, for Optimus, ElasticFlow-like and Pollux-like.
 
-Jobs climb their `ladders`, in whatever order the policy takes them, while there is room. What
-climbs rows of an option table, clocks included, stands with PowerFlow.
+Jobs climb their `ladders` while there is room, in the order that the policy chooses. The climb over
+rows of an option table, with clocks, is with PowerFlow.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,11 +22,11 @@ from ronda.solvers.greedy.room import Clocks, Room, completed, start_in_order
 
 
 class GpuLadderClimb:
-    """How far each job has climbed, and the GPUs and watts that are left.
+    """The position of each job on its ladder, and the GPUs and watts that are left.
 
-    Running jobs that may not be stopped have taken theirs. `step` (L,) is the index into each
-    ladder's counts (-1: no GPUs), `left` what is left; `clocks` sets the clock of jobs that do not
-    go on as they run.
+    Running jobs that may not be stopped have taken their GPUs and watts. `step` (L,) is the index
+    into each ladder's counts (-1: no GPUs), and `left` is what is left. `clocks` sets the clock of
+    jobs that do not go on unchanged.
     """
 
     def __init__(self, round: Round, ladders: Sequence[Ladder], clocks: Clocks) -> None:
@@ -42,11 +42,11 @@ class GpuLadderClimb:
                 self.left.take(option.pool, option.gpus, watts, anyhow=True)
 
     def top(self, j: int) -> bool:
-        """Return whether job j has reached the top of its ladder."""
+        """Return whether job j is at the top of its ladder."""
         return self.step[j] + 1 >= len(self.ladders[j].gpus)
 
     def move(self, j: int, step: int) -> bool:
-        """Let job j climb to a step if GPUs and watts suffice; return whether they did."""
+        """Move job j to a step if there are enough GPUs and watts; return whether it moved."""
         checkpoint()
         ladder, now = self.ladders[j], self.step[j]
         more = ladder.gpus[step] - (ladder.gpus[now] if now >= 0 else 0)
@@ -62,9 +62,9 @@ class GpuLadderClimb:
         return True
 
     def climb(self, jobs: Iterable[int], cost: Callable[[int], float | None]) -> None:
-        """Let jobs climb single steps, the next step of least `cost` first.
+        """Let jobs climb single steps, in order of the `cost` of their next steps.
 
-        A job whose step finds no room, or whose cost is None, climbs no more.
+        A job without room for its step, or with the cost None, stops climbing.
         """
 
         def best(j: int) -> Step | None:
@@ -74,12 +74,12 @@ class GpuLadderClimb:
         climb(jobs, best, lambda j, step: [j] if self.move(j, step) else [])
 
     def plan(self, policy: str, initial: Plan | None) -> Plan:
-        """Place all jobs that have GPUs, and fill what is left; idle nodes are left to `rest`.
+        """Place all jobs with GPUs, and fill what is left; the function `rest` handles idle nodes.
 
-        Jobs that move do so only to make room for larger ones, or for nodes to sleep where that
-        helps to keep a limit. A job that finds no nodes though GPUs are left is spread over those
-        with most of them free; if it has no speed there, on fewer GPUs. What stands in other ways
-        than was counted on may need more watts than there are: then the last jobs wait.
+        Jobs move only to make room for larger jobs, or for nodes to sleep if that helps to keep a
+        limit. If GPUs are left but a job finds no nodes, it is spread over the nodes with most free
+        GPUs, or gets fewer GPUs if it has no speed there. If the placement needs more watts than
+        were counted and available, the last jobs wait.
         """
         served = {self.ladders[j].state.job.id: j for j, s in enumerate(self.step) if s >= 0}
         chosen = self._pinned | {job: self._option(j, self.step[j]) for job, j in served.items()}
@@ -104,7 +104,7 @@ class GpuLadderClimb:
         return rest(self.round, Plan(policy=policy, allocations=allocations), initial)
 
     def _placed(self, chosen: dict[str, Option]) -> Placed:
-        """Place options, on as few nodes as their GPUs fill if that is needed to keep a limit."""
+        """Place options; if a limit requires it, on as few nodes as their GPUs fill."""
         sleeps = may_sleep(self.round)
         loose = place(self.round, chosen, may_sleep=sleeps)
         plan = Plan(policy="", allocations=loose.allocations, asleep=loose.asleep)
@@ -116,7 +116,7 @@ class GpuLadderClimb:
         return place(self.round, chosen, may_sleep=True, awake=awake)
 
     def _option(self, j: int, step: int) -> Option:
-        """Return what a step stands for: what the job runs with, if GPUs and batch are the same."""
+        """Return the option of a step: the current one, if pool, GPUs and batch are the same."""
         ladder, state = self.ladders[j], self.ladders[j].state
         pool, gpus, batch = ladder.pool, ladder.gpus[step], ladder.batch[step]
         if state.allocation is not None:

@@ -1,4 +1,4 @@
-"""The live jobs of a round that may share GPUs, by class, and how they are cut into arrays."""
+"""The live jobs of a round that may share GPUs, by class, and their division into arrays."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from ronda.solvers.greedy.regroup import fastest_cut
 
 @dataclass(frozen=True)
 class Home:
-    """A class of jobs in a pool: in which mode, how fast and how many of them share a GPU."""
+    """A class of jobs in a pool, with the modes, speeds and numbers of jobs that share a GPU."""
 
     of: Application
     batch: float
@@ -30,20 +30,20 @@ class Home:
 
     @cached_property
     def local_batch(self) -> float:
-        """The samples of a job's pass on its GPU."""
+        """The samples per pass of a job on its GPU."""
         gpu_type = self.of.shape.pool.gpu_type
         at = Configuration(1, 1, self.batch, self.clock)
         step = fastest_step(self.of.profile, gpu_type, at)
         return self.batch / max(float(step.passes), 1.0)
 
     def at(self, clock: float) -> "Home":
-        """Return the same at another clock, at which larger passes may be the fastest."""
+        """Return the home at another clock, where larger passes may be fastest."""
         other = home(self.of, self.batch, clock)
         return self if other.local_batch == self.local_batch else other
 
     @cached_property
     def ways(self) -> tuple[tuple[Mode, float], ...]:
-        """The fastest mode and the pace of 1, 2, … jobs on a GPU."""
+        """The fastest mode, and the pace of each job in it, for 1, 2, … jobs on a GPU."""
         profile, gpu_type = self.of.profile, self.of.shape.pool.gpu_type
         found: list[tuple[Mode, float]] = []
         while way := fastest_mode(profile, gpu_type, len(found) + 1, self.local_batch):
@@ -52,12 +52,12 @@ class Home:
 
     @cached_property
     def best(self) -> int:
-        """The number of jobs on a GPU that together are fastest; of several the smallest."""
+        """The smallest number of jobs on a GPU with the highest total speed."""
         together = [round(k * pace, 12) for k, (_, pace) in enumerate(self.ways, 1)]
         return 1 + together.index(max(together))
 
     def sizes(self, jobs: int, gpus: int) -> tuple[int, ...]:
-        """Return how many jobs share each GPU so that all together go on fastest."""
+        """Return the number of jobs on each GPU for the highest total speed."""
         known = self.cuts.get((jobs, gpus))
         if known is None:
             speed = [self.speed(k) for k in range(1, self.best + 1)]
@@ -65,20 +65,20 @@ class Home:
         return known
 
     def most(self, mode: Mode) -> int:
-        """Return how many jobs fit a GPU in a mode; 1 if no two do."""
+        """Return the most jobs that fit a GPU in a mode, or 1 if no two jobs fit."""
         gpu_type = self.of.shape.pool.gpu_type
         return max(widths(self.of.profile, gpu_type, mode, self.local_batch), default=1)
 
     def speed(self, width: int) -> float:
-        """Return how many times as fast as one alone `width` jobs are together."""
+        """Return the total speed of `width` jobs, relative to one job alone."""
         return width * self.ways[width - 1][1]
 
     def pace(self, mode: Mode, width: int) -> float:
-        """Return the speed of each of `width` jobs in a mode, against that alone."""
+        """Return the speed of each of `width` jobs in a mode, relative to one job alone."""
         return pace(self.of.profile, self.of.shape.pool.gpu_type.name, mode, width)
 
     def alone(self, state: JobState, clock: float = 1.0) -> Option | None:
-        """Return how a job runs alone on one GPU; None if it cannot."""
+        """Return the option of a job alone on one GPU, or None if there is none."""
         return self.of.option(1, self.batch, state.noise, clock=clock)
 
     def option(self, alone: Option, width: int, mode: Mode | None = None) -> Option:
@@ -89,13 +89,13 @@ class Home:
 
 @lru_cache(maxsize=1024)
 def home(of: Application, batch: float, clock: float = 1.0) -> Home:
-    """Return the home of jobs of a profile and batch in a pool, worked out once."""
+    """Return the cached home of jobs of a profile and batch in a pool."""
     return Home(of, batch, clock)
 
 
 @dataclass(frozen=True)
 class FusionClass:
-    """Live jobs of a round that may share a GPU, in order of submission; by pool where."""
+    """Live jobs of a round that may share a GPU, in order of submission; homes keyed by pool."""
 
     key: str
     members: tuple[JobState, ...]
@@ -103,7 +103,7 @@ class FusionClass:
 
     @cached_property
     def arrays(self) -> tuple[tuple[Allocation, tuple[JobState, ...]], ...]:
-        """The GPUs that members hold, with those on them; an allocation of the first of them."""
+        """The members on each GPU that they hold, with the allocation of the first member."""
         found: dict[object, list[JobState]] = {}
         for state in self.members:
             held = state.allocation
@@ -115,15 +115,15 @@ class FusionClass:
 
     @property
     def waiting(self) -> tuple[JobState, ...]:
-        """The members that hold nothing."""
+        """The members without an allocation."""
         return tuple(state for state in self.members if state.allocation is None)
 
     @property
     def pliant(self) -> "FusionClass":
-        """The members that wait, and those of the arrays that may be changed together.
+        """The waiting members, and the members of arrays that may be changed together.
 
-        These are in the pool and at the clock of most of them; all jobs of each are members, and
-        may be stopped.
+        Such arrays are in the most frequent pool and at the most frequent clock. All jobs of such
+        an array are members, and may be stopped.
         """
         able = [
             (held.option, states)
@@ -141,7 +141,7 @@ class FusionClass:
 
 
 def groups(round: Round) -> Iterator[FusionClass]:
-    """Yield the classes of a round: jobs of one GPU, of equal class, profile, batch and pools."""
+    """Yield the classes of a round: one-GPU jobs with equal class, profile, batch and pools."""
     found: dict[tuple[object, ...], list[JobState]] = {}
     for state in sorted(round.jobs, key=lambda state: state.job.submit_s):
         job = state.job
@@ -153,14 +153,14 @@ def groups(round: Round) -> Iterator[FusionClass]:
             of.shape.index: home(of, of.batch(members[0].job))
             for of in applications(round, members[0].job)
             if not of.rigid and of.profile.sharing.get(of.shape.pool.gpu_type.name)
-            if of.shape.pool.gpus  # or else all of it is out of service
+            if of.shape.pool.gpus  # otherwise the whole pool is out of service
         }
         if homes:
             yield FusionClass(" ".join(map(str, ("class", *same))), tuple(members), homes)
 
 
 def named(ids: list[str], taken: set[str]) -> str:
-    """Return a name for an array of these jobs that no other has, and take it."""
+    """Return a new name for an array of the given jobs, and add it to `taken`."""
     names = (*ids, *(f"{ids[0]}.{k}" for k in range(len(taken) + 1)))
     name = next(name for name in names if name not in taken)
     taken.add(name)
@@ -170,7 +170,7 @@ def named(ids: list[str], taken: set[str]) -> str:
 def longest(
     round: Round, chunk: Sequence[JobState], home: Home | None, mode: Mode | None = None
 ) -> JobState:
-    """Return a job that needs its GPU, alone, for as long as all jobs of an array together."""
+    """Return a job that needs a GPU alone for as long as a whole array needs it."""
     first = chunk[0]
     left = [state.remaining_at(round.now_s) for state in chunk]
     known = [work for work in left if work is not None]
@@ -187,7 +187,7 @@ def together(
     taken: set[str],
     mode: Mode | None = None,
 ) -> dict[str, Allocation]:
-    """Return the jobs of a chunk on the GPU that its first one is given; it alone if need be."""
+    """Return a chunk's jobs on the GPU of its first job, or that job alone without a home there."""
     if home is None or len(chunk) == 1 or given.option.pool != home.of.shape.index:
         return {chunk[0].job.id: given}
     array = named([state.job.id for state in chunk], taken)

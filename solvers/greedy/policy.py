@@ -1,8 +1,8 @@
-"""The face of ronda's own policies: each states its rule, and all keep the same promises.
+"""The interface of ronda's own policies: each has its rule, and all give the same guarantees.
 
-A decision leaves an answer at every stage: keep what runs; then the greedy fill; then what the
-rule itself finds. Building ends at its checkpoints (`ronda.instances.clock`) early enough for the
-stages before.
+A decision has three possible answers: the running jobs, the greedy fill, and the result of the
+rule. The rule is cut at its checkpoints (`ronda.instances.clock`) early enough for the two simpler
+answers.
 """
 
 from abc import ABC, abstractmethod
@@ -26,19 +26,19 @@ from ronda.solvers.greedy.turns import until_turns_end
 from ronda.solvers.rules import rules_of
 
 FEW = 8
-"""Jobs that the greedy fill tries to start even if time is over."""
+"""The number of jobs that the greedy fill tries to start even if the time is over."""
 
 GOOD = 0.05
-"""Gap up to which a plan that was cut counts by its worth, and not by how many jobs it runs."""
+"""The gap up to which an interrupted plan is accepted even if it runs fewer jobs than run now."""
 
 
 class TimelyPolicy(ABC):
-    """A policy that answers by its deadline; a subclass states its rule in `decide`.
+    """A policy that answers by its deadline; a subclass defines its rule in `decide`.
 
     Attributes
     ----------
     takes_turns
-        Whether jobs end their turns first where restarts take too much of the time on GPUs
+        Whether jobs must end their turns first if restarts take too much of the GPU time
         (`ronda.solvers.greedy.turns`).
     """
 
@@ -48,7 +48,7 @@ class TimelyPolicy(ABC):
 
     @abstractmethod
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Decide a round by the rule alone, in which each array is one job (`seen_by`)."""
+        """Decide a round by the rule alone; each array is one job (`seen_by`)."""
 
     def plan(
         self,
@@ -58,22 +58,22 @@ class TimelyPolicy(ABC):
         seed: int = 0,
         initial: Plan | None = None,
     ) -> Plan:
-        """Decide a round by a deadline, which may be given in seconds; None: without a limit."""
+        """Decide a round by a deadline, which may be in seconds; None means no limit."""
         deadline, seen = Deadline.of(deadline), seen_by(self.capabilities, round)
         before = initial and seen.shown(initial)
         return seen.told(self.in_time(seen.round, deadline=deadline, seed=seed, initial=before))
 
     def in_time(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Decide a round that is seen as the policy sees it; answer with an earlier stage if cut.
+        """Decide a round as the policy sees it; if cut, answer with running jobs and the fill.
 
-        No plan that was cut runs fewer jobs than run now, unless limits forbid to keep these or
-        the plan is known to be within `GOOD` of the best. A plan that breaks a rule of the
-        policy's user is none.
+        An interrupted plan runs no fewer jobs than run now, unless limits forbid them or the plan
+        is known to be within `GOOD` of the best. A plan that breaks a rule of the user is
+        discarded.
         """
         reserved_s = 0.0
         if deadline.limit_s is not None:
-            # Keeping what runs takes 1 microsecond a job, trying a job 4, starting it 25 (measured
-            # on one slow core).
+            # Keeping a running job takes 1 microsecond, trying a job 4, and starting it 25
+            # (measured on one slow core).
             reserved_s = min(0.002 + 1.5e-5 * len(round.jobs), 0.8 * deadline.limit_s)
         try:
             with ending(deadline.end - reserved_s):
@@ -112,19 +112,19 @@ class TimelyPolicy(ABC):
 
 @dataclass(frozen=True)
 class Clocked(TimelyPolicy):
-    """A policy that decides GPUs (and batch) at full clock and leaves the clock to a setting.
+    """A policy that decides GPUs (and batch) at full clock; `clocks` sets the clock.
 
-    Whatever such a policy gives a job afresh goes through `clocks`, which is what the suffix
-    ``+zeus`` replaces (`ronda.solvers.policies.energy.zeus`); what runs on keeps its clock.
+    Every new allocation goes through `clocks`, which the suffix ``+zeus`` replaces
+    (`ronda.solvers.policies.energy.zeus`). Jobs that run on keep their clocks.
     """
 
     def clocks(self, round: Round) -> Clocks:
-        """Return the setting for a round."""
+        """Return the function that sets the clocks of jobs in a round."""
         return full_clock
 
 
 def _too_little(round: Round, plan: Plan) -> bool:
-    """Return whether a plan that was cut is worse than what runs now."""
+    """Return whether an interrupted plan is worse than the running jobs."""
     if plan.status in (SolutionStatus.NONE, SolutionStatus.FALLBACK):
         return True
     held = round.held
@@ -134,13 +134,13 @@ def _too_little(round: Round, plan: Plan) -> bool:
 
 
 def fill(round: Round, held: Mapping[str, Allocation], deadline: Deadline) -> dict[str, Allocation]:
-    """Return what waiting jobs start on next to what is held, as requested, first come first.
+    """Return allocations of waiting jobs next to `held`, as requested, in order of submission.
 
-    A job that finds no room does not block those behind it, and wakes nodes if those awake have
-    none. It ends soon after the deadline, but not before the first few: a run whose every decision
-    is cut goes on all the same.
+    A job without room does not block later jobs. A job wakes nodes if awake nodes have no room. The
+    fill ends soon after the deadline, but not before it has tried `FEW` jobs, so that a run makes
+    progress even if every decision is cut.
     """
-    deadline = deadline.sooner(-0.005)  # by which it may be late
+    deadline = deadline.sooner(-0.005)  # it may be late by this much
     started: dict[str, Allocation] = {}
     if not round.waiting:
         return started

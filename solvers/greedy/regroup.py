@@ -1,4 +1,4 @@
-"""Arrays on some GPUs made from arrays on others, with few jobs disturbed."""
+"""The regrouping of arrays on GPUs, with few disturbed jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 @dataclass
 class OnGpu(Generic[T]):
-    """The jobs of one GPU: those that stay on it, and those that join them.
+    """The jobs of one GPU: jobs that stay on it, and jobs that join them.
 
-    An array that jobs only leave goes on as it is; one that somebody joins starts again.
+    An array goes on if jobs only leave it. An array that a job joins starts again.
     """
 
     stay: list[T] = field(default_factory=list)
@@ -22,19 +22,19 @@ class OnGpu(Generic[T]):
 
     @property
     def width(self) -> int:
-        """Jobs of the GPU."""
+        """The number of jobs on the GPU."""
         return len(self.stay) + len(self.join)
 
 
 def regroup(
     kept: Sequence[Sequence[T]], free: Sequence[T], sizes: Sequence[int], most: int
 ) -> tuple[list[OnGpu[T]], list[T]]:
-    """Return the jobs of each GPU, those `kept` first, and who is left.
+    """Return the jobs of each GPU, `kept` GPUs first, and the jobs that are left.
 
-    `sizes` are the widths that arrays should have, one for each GPU, the widest first. `free` jobs
-    go to empty GPUs first; where they are too few for these, members leave kept arrays that are
-    wider than they should be. Where there are more, they join the narrowest arrays, up to `most`
-    on a GPU, as few arrays as can be.
+    `sizes` are the wanted widths of arrays, one per GPU, in descending order. `free` jobs go to
+    empty GPUs first. If there are too few of them, members leave kept arrays that are too wide. If
+    there are more, they join as few arrays as possible, the narrowest first, up to `most` jobs on a
+    GPU.
     """
     cuts, loose = [OnGpu(list(members)) for members in kept], list(free)
     empty = [size for size in sizes[len(cuts) :] if size]
@@ -58,10 +58,10 @@ def regroup(
 
 
 def fastest_cut(speed: Sequence[float], jobs: int, gpus: int) -> tuple[int, ...]:
-    """Return how many jobs share each GPU, the most first, so that all together are fastest.
+    """Return the numbers of jobs per GPU, in descending order, with the highest total speed.
 
-    `speed` is that of 1, 2, … jobs on a GPU. By dynamic programming over the GPUs; jobs beyond
-    what they hold are left out.
+    `speed` is the total speed of 1, 2, … jobs on a GPU. The method is dynamic programming over the
+    GPUs. Jobs for which there is no room are left out.
     """
     total = min(jobs, gpus * len(speed))
     own = np.array([0.0, *speed])

@@ -1,4 +1,4 @@
-"""Room: free GPUs, watts and joules of a cluster while a policy fills it with jobs in order."""
+"""The free GPUs, watts and joules of a cluster while a policy fills it with jobs in order."""
 
 import math
 from collections import Counter
@@ -31,24 +31,24 @@ from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING
 
 Piece = tuple[float, float]
-"""Watts on top of the cluster without jobs, and for how many seconds."""
+"""The watts added to the cluster without jobs, and their duration in seconds."""
 
 
 class Draw:
-    """What has been taken of a round's limits on power and energy.
+    """The used part of a round's limits on power and energy.
 
     Parameters
     ----------
     base
         Watts of the cluster without jobs.
     until_end
-        Whether the energy budget must bear jobs until they end, because they cannot be stopped;
-        else until the end of its window, as there are other rounds before.
+        Whether the energy budget must cover jobs until they end, because they cannot be stopped.
+        Otherwise it must cover them until the end of its window, as later rounds can stop them.
 
     Attributes
     ----------
     spare_w
-        Watts that may come on top for as long as one likes, by what is taken.
+        Watts that may still be added for any length of time.
     """
 
     def __init__(self, round: Round, base: float, *, until_end: bool) -> None:
@@ -57,9 +57,9 @@ class Draw:
         self._until_end = until_end
         self._watts: Floats = np.zeros(0)
         self._ends: Floats = np.zeros(0)
-        self._new: list[Piece] = []  # taken, but not yet in the arrays
-        self._times: Floats = np.zeros(0)  # (m,) when one or the other piece ends
-        self._left_j: Floats = np.zeros(0)  # (m,) what is left of the budget by then
+        self._new: list[Piece] = []  # taken pieces that are not in the arrays yet
+        self._times: Floats = np.zeros(0)  # (m,) ends of pieces
+        self._left_j: Floats = np.zeros(0)  # (m,) joules of the budget left by then
         self._tightest = 0
         self._cap_w = np.inf if round.power_cap_w is None else round.power_cap_w - base
         self._rounding = ROUNDING * (round.watts or 0.0)
@@ -73,16 +73,16 @@ class Draw:
         self.spare_w = min(self._later_w, left_w(round, base, self._watts, self._ends))
 
     def seconds(self, state: JobState, option: Option) -> float:
-        """Return for how long a job draws its power; infinite if its size is not known."""
+        """Return the seconds for which a job draws power, infinite if its size is unknown."""
         return seconds_left(self._round, state, option)
 
     def node_seconds(self, seconds: float) -> float:
-        """Return for how long a job keeps its node awake: throughout the window, if not longer."""
+        """Return the seconds for which a job keeps its node awake: at least the energy window."""
         window_s = self._round.window_s
         return max(window_s, seconds) if seconds < math.inf else window_s
 
     def fits(self, pieces: Sequence[Piece]) -> bool:
-        """Return whether there is room for some pieces together."""
+        """Return whether there is room for all given pieces together."""
         if not self.limited or sum(max(0.0, watts) for watts, _ in pieces) <= self.spare_w:
             return True
         if sum(watts for watts, _ in pieces) > self._cap_w + self._rounding:
@@ -103,7 +103,7 @@ class Draw:
         self.spare_w -= sum(max(0.0, watts) for watts, _ in pieces)
 
     def take_all(self, watts: Floats, seconds: Floats) -> None:
-        """Take many pieces (n,) at once, before any other."""
+        """Take many pieces (n,) at once, before all others."""
         most_s = np.inf if self._until_end else self._round.window_s
         self._watts = watts
         self._ends = np.where(seconds < most_s, seconds, self._round.window_s)
@@ -115,12 +115,12 @@ class Draw:
         return seconds if seconds < most_s else self._round.window_s
 
     def _columns(self, pieces: Sequence[Piece]) -> tuple[Floats, Floats]:
-        """Return the watts of pieces, and until when they are looked at."""
+        """Return the watts of pieces, and the times until which they count."""
         watts, ends = zip(*((watts, self._end(seconds)) for watts, seconds in pieces), strict=True)
         return np.array(watts), np.array(ends)
 
     def _settle(self) -> None:
-        """Bring the arrays up to date: one by one, or from scratch where many pieces are new."""
+        """Update the arrays: piece by piece, or from scratch if many pieces are new."""
         known = len(self._times) > 0
         if known and not self._new:
             return
@@ -139,12 +139,12 @@ class Draw:
         spare_w = self._left_j / self._times
         self._tightest = int(spare_w.argmin())
         self.spare_w = min(self._cap_w, self._later_w, spare_w.item(self._tightest))
-        if self._until_end:  # less may come after the window than what is left of it
+        if self._until_end:  # after the window the budget may grow more slowly than within it
             at = self._times == self._round.window_s
             self.spare_w = min(self.spare_w, spare_w[at].min() - self._lost_w)
 
     def _with(self, watts: Floats, ends: Floats) -> tuple[Floats, Floats]:
-        """Return the times at which the use of energy bends with pieces more, and what is left."""
+        """Return the times at which the power changes, with more pieces, and the joules left."""
         left_j = self._left_j - watts @ np.minimum(ends[:, None], self._times)
         new = ends[(ends > 0) & (ends != self._round.window_s)]
         if not len(new):
@@ -155,14 +155,14 @@ class Draw:
 
 
 ONE_BY_ONE = 8
-"""Pieces up to which it is quicker to add each to what is known than to sort all again."""
+"""The number of new pieces up to which adding each is quicker than sorting all again."""
 
 Clocks = Callable[[JobState, Option], Option]
-"""From a job and its option at full clock to the option that it is to run with."""
+"""A function from a job and its option at full clock to the option that it gets."""
 
 
 def full_clock(state: JobState, option: Option) -> Option:
-    """Return the option as it is."""
+    """Return the option unchanged."""
     return option
 
 
@@ -172,28 +172,29 @@ class Room:
     Parameters
     ----------
     running
-        Those of the running jobs that keep what they hold.
+        Running jobs that keep their allocations.
     clocks
-        How jobs that start here are clocked.
+        Function that sets the clocks of starting jobs.
     most_free
-        Whether jobs go to the nodes with most free GPUs, on several if they must, as in Pollux's
-        artifact; else as the Helios artifact's *consolidate* placer does.
+        Whether jobs go to the nodes with most free GPUs, on several nodes if necessary, as in
+        Pollux's artifact. Otherwise they are placed as by the Helios artifact's *consolidate*
+        placer.
     sleeping
-        Whether all nodes without a job sleep; else those that sleep now, and all others draw their
-        idle power. None: if that helps to keep a limit.
+        Whether all nodes without a job sleep. False: only the nodes that sleep now do, and all
+        others draw their idle power. None: nodes sleep if that helps to keep a limit.
     wakes
-        Whether jobs wake nodes that sleep now, if those that are awake have no room.
+        Whether jobs wake sleeping nodes if awake nodes have no room.
     until_end
-        As of `Draw`: a job that has started and is not stopped must be borne until it ends.
+        As for `Draw`: whether the energy budget must cover jobs until they end.
 
     Attributes
     ----------
     limited
-        Whether watts are limited, which all jobs share.
+        Whether the watts that all jobs share are limited.
     bearable_w
-        Watts that jobs may add to the empty room for as long as they like; infinite if unlimited.
+        Watts that jobs may add to the empty room for any length of time; infinite if unlimited.
     idle_w, wake_w
-        (N,) watts of each node without a job, and those that the first job adds to them.
+        Watts of each node without a job, and watts that its first job adds, each of shape (N,).
     """
 
     def __init__(
@@ -233,7 +234,7 @@ class Room:
         self._begin(held)
 
     def _begin(self, held: Holdings) -> None:
-        """Use up the watts and joules of what jobs hold at first, whose GPUs are taken."""
+        """Take the watts and joules of initial holdings, whose GPUs are already taken."""
         used, window_s = held.used, self.round.window_s
         self._awake_until = dict.fromkeys(used, window_s)
         if self.limited:
@@ -252,16 +253,16 @@ class Room:
 
     @property
     def used(self) -> Collection[int]:
-        """The nodes that have a job."""
+        """The nodes with a job."""
         return self._awake_until.keys()
 
     @property
     def free_gpus(self) -> int:
-        """The GPUs that are left."""
+        """The number of free GPUs."""
         return sum(free.total for free in self._free)
 
     def take(self, state: JobState, allocation: Allocation) -> None:
-        """Use up what a job's allocation holds."""
+        """Take the GPUs, watts and joules of a job's allocation."""
         option, placement = allocation.option, allocation.placement
         self._free[option.pool].take(placement)
         lasts_s = self.round.window_s
@@ -275,7 +276,7 @@ class Room:
                 self._racks.add(node, watts)
 
     def keep(self, state: JobState, held: Allocation) -> bool:
-        """Let a job go on with what it holds if that is free; return whether it is."""
+        """Let a job go on with its allocation if that is free; return whether it is."""
         free = self._free[held.option.pool]
         if any(free.free[free.position[node]] < gpus for node, gpus in held.placement):
             return False
@@ -288,15 +289,15 @@ class Room:
 
     @property
     def partitions(self) -> int:
-        """The partitions that there are."""
+        """The number of partitions."""
         return len(self._own)
 
     def nodes(self, pool: int) -> FreeList:
-        """Return the free GPUs of a pool's nodes; they belong to the room."""
+        """Return the room's own list of the free GPUs of a pool's nodes."""
         return self._free[pool]
 
     def free_in(self, partition: str) -> int:
-        """Return the GPUs that are left to the jobs of a partition."""
+        """Return the number of free GPUs for the jobs of a partition."""
         return sum(self._free[pool].total for pool in self._own[partition])
 
     def fit(
@@ -307,10 +308,10 @@ class Room:
         bears: Callable[[Option, Placement], bool] | None = None,
         on: int | None = None,
     ) -> Allocation | None:
-        """Place a job as requested in the first pool with room, and take it; None without room.
+        """Place a job as requested in the first pool with room, or return None without room.
 
-        What stands `beside`, by pool, stays free, and what does not `bear` the job refuses it. If
-        it must be `on` one node it is there, or not.
+        Placements in `beside`, keyed by pool, stay free. `bears` may refuse an option at a
+        placement. With `on` the job gets the given node or none. The job's allocation is taken.
         """
         for pool, kept in beside.items():
             self._free[pool].take(kept)
@@ -322,7 +323,7 @@ class Room:
         return found
 
     def ways(self, state: JobState) -> list[Option]:
-        """Return how a job may run as requested, the pool that it would rather have first."""
+        """Return the options of a job as requested, in order of its preference for pools."""
         return [self._clocks(state, option) for option in self._requested.options(state)]
 
     def _fitting(
@@ -332,7 +333,7 @@ class Room:
         bears: Callable[[Option, Placement], bool] | None,
         on: int | None,
     ) -> Allocation | None:
-        """Return where and how a job would run as requested; None without room."""
+        """Return the allocation that a job would get as requested, or None without room."""
         ways = (self.way(state, o, teardown_s, bears, on) for o in self.ways(state))
         return next(filter(None, ways), None)
 
@@ -344,7 +345,7 @@ class Room:
         bears: Callable[[Option, Placement], bool] | None = None,
         on: int | None = None,
     ) -> Allocation | None:
-        """Return where, and how there, a job would run by an option; None without room."""
+        """Return the allocation that a job would get with an option, or None without room."""
         if not self._bears(state, option, ()):
             return None
         placement = self._place(option) if on is None else self._place_on(option, on)
@@ -362,11 +363,11 @@ class Room:
         return Allocation(option=spread, placement=placement)
 
     def _bears(self, state: JobState, option: Option, placement: Placement) -> bool:
-        """Return whether there are watts for a job there."""
+        """Return whether there are enough watts for a job at a placement."""
         return not self.limited or self._draw.fits(self._pieces(state, option, placement))
 
     def _place(self, option: Option) -> Placement | None:
-        """Return where an option goes, on nodes that are awake if there is room; None without."""
+        """Return a placement for an option, on awake nodes if they have room, or None."""
         free = self._free[option.pool]
         if self.round.asleep:
             awake = self._place_in(option, self._without_sleepers(option.pool))
@@ -375,7 +376,7 @@ class Room:
         return self._place_in(option, free)
 
     def _place_on(self, option: Option, node: int) -> Placement | None:
-        """Return a node as the place of an option; None if it has no room there."""
+        """Return the placement of an option on a given node, or None without room."""
         free = self._free[option.pool]
         if node not in free.position or free.free[free.position[node]] < option.gpus:
             return None
@@ -385,21 +386,21 @@ class Room:
         return placement
 
     def _without_sleepers(self, pool: int) -> FreeList:
-        """Return the free nodes of a pool but those that sleep."""
+        """Return the free GPUs of a pool's nodes without sleeping nodes."""
         free = self._free[pool].copy()
         for node in self.round.asleep:
             if node in free.position and node not in self._awake_until:
-                free.take(((node, free.free[free.position[node]]),))  # some may be promised
+                free.take(((node, free.free[free.position[node]]),))  # some GPUs may be promised
         return free
 
     def _place_in(self, option: Option, free: FreeList) -> Placement | None:
-        """Return where an option goes, in one rack if it must be; None without room."""
+        """Return a placement for an option, in one rack if required, or None without room."""
         if option.span == "rack":
             return self._place_in_a_rack(option, free)
         return self._place_among(option, free)
 
     def _place_in_a_rack(self, option: Option, free: FreeList) -> Placement | None:
-        """Return where an option goes in the fullest rack that has room; None without one."""
+        """Return a placement for an option in the fullest rack with room, or None."""
         rack_of: list[int] = self.round.cluster.topology.node_rack.tolist()
         left = Counter[int]()
         for node, gpus in zip(free.nodes, free.free, strict=True):
@@ -417,7 +418,7 @@ class Room:
         return None
 
     def _place_among(self, option: Option, free: FreeList) -> Placement | None:
-        """Return where an option goes, within the power caps of racks; None without room."""
+        """Return a placement for an option within the power caps of racks, or None without room."""
         placement = self._order(free, option.gpus)
         if placement is None or self._racks is None:
             return placement
@@ -426,7 +427,7 @@ class Room:
         return self._place_by_racks(option, free.copy())
 
     def _place_by_racks(self, option: Option, free: FreeList) -> Placement | None:
-        """Return where an option goes if nodes whose racks have no watts left are hidden."""
+        """Return a placement for an option without nodes in racks that have no watts left."""
         assert self._racks is not None
         piece = min(option.gpus, self.pools[option.pool].gpus_per_node)
         each_w = extra_w(self.round, option) / option.gpus * piece
@@ -441,12 +442,12 @@ class Room:
         return placement
 
     def _pieces_w(self, option: Option, placement: Placement) -> list[tuple[int, float]]:
-        """Return pairs (node, watts beyond those of its GPUs idle)."""
+        """Return pairs (node, watts in addition to its GPUs' idle power)."""
         each_w = extra_w(self.round, option) / option.gpus
         return [(node, gpus * each_w) for node, gpus in placement]
 
     def _pieces(self, state: JobState, option: Option, placement: Placement) -> list[Piece]:
-        """Return what a job draws there, with the nodes that it wakes or keeps awake for longer."""
+        """Return a job's power at a placement, with nodes that it wakes or keeps awake longer."""
         seconds = self._draw.seconds(state, option)
         pieces = [(extra_w(self.round, option), seconds)]
         lasts_s = self._draw.node_seconds(seconds)
@@ -462,7 +463,7 @@ class Room:
 def spread_over(
     round: Round, state: JobState, option: Option, placement: Placement
 ) -> Option | None:
-    """Return an option as it runs at a placement; None if that is not worth a start."""
+    """Return an option as it runs at a placement, or None if that is not worth a start."""
     if option.span == "node" and len(placement) == 1:
         return option
     of = application_of(round, state, option.pool)
@@ -473,21 +474,21 @@ def spread_over(
 
 
 def draw_of(round: Round, *, sleeping: bool, until_end: bool) -> Draw:
-    """Return what may be drawn besides a cluster without jobs: awake, or asleep if `sleeping`."""
+    """Return the limits on jobs' power in a cluster that is awake, or asleep if `sleeping`."""
     asleep = drowsy(round, sleeping=sleeping)
     base = float(node_w(round.cluster.topology, asleep).sum())
     return Draw(round, base, until_end=until_end)
 
 
 def drowsy(round: Round, *, sleeping: bool) -> Sequence[int]:
-    """Return the nodes that sleep without a job: all if `sleeping`, else those that sleep now."""
+    """Return the nodes that sleep without a job: all if `sleeping`, else the current sleepers."""
     return range(len(round.cluster.topology.node_gpus)) if sleeping else round.asleep
 
 
 def waking_w(round: Round, *, sleeping: bool) -> list[float]:
-    """Return (N,) what a job adds on each node that sleeps without: idle power, and to wake it.
+    """Return the watts that the first job adds on each node that sleeps otherwise, shape (N,).
 
-    Which those are is as of `drowsy`.
+    They are the node's idle power and the power of waking it. `drowsy` says which nodes sleep.
     """
     topology = round.cluster.topology
     watts, asleep = np.zeros(len(topology.node_gpus)), list(drowsy(round, sleeping=sleeping))
@@ -506,9 +507,9 @@ def start_in_order(
 ) -> dict[str, Allocation]:
     """Return allocations of waiting jobs in order, as far as there is room.
 
-    Those that `nodes` names start on that node alone.
-    If `blocking` the first job without room ends it for its partition, and for all where watts are
-    limited, which partitions share; else those behind it are tried.
+    A job in `nodes` starts only on the given node. If `blocking`, the first job without room stops
+    the starts in its partition, and in all partitions if watts, which they share, are limited.
+    Otherwise later jobs are tried.
     """
     started, blocked = {}, set[str]()
     for state in waiting:
@@ -531,10 +532,10 @@ def start_in_order(
 def admit(
     round: Round, order: Sequence[JobState], *, clocks: Clocks = full_clock
 ) -> list[JobState]:
-    """Return the jobs that get a share of their pool's GPUs and of the watts, in order.
+    """Return the jobs, in order, for which the pools' GPUs and the watts are enough.
 
-    Only numbers count, not nodes; a job to be started keeps awake as many as its GPUs fill, in
-    parts. A job that finds too little left does not block those behind it; running jobs that may
+    Only numbers count, not nodes. A starting job keeps as many nodes awake, in fractions, as its
+    GPUs fill. A job for which too little is left does not block later jobs. Running jobs that may
     not be stopped come first.
     """
     pools, sleeping = round.cluster.topology.pools, may_sleep(round)
@@ -583,11 +584,11 @@ def preempt_in_order(
     teardown_s: float = 0.0,
     nodes: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Allocation]:
-    """Return the allocations of the jobs that `admit` admits, and of those that fit next to them.
+    """Return the allocations of the jobs that `admit` admits, and of jobs that fit next to them.
 
-    Running jobs that are admitted stay where they are, others start in order; one that finds no
-    nodes waits without blocking those behind it (`nodes`: as of `start_in_order`). What that leaves
-    is `completed`. As every round decides again, the energy of the window may be spent.
+    Admitted running jobs stay where they are, and other admitted jobs start in order (`nodes` is as
+    for `start_in_order`). A job that finds no nodes waits without blocking later jobs. `completed`
+    uses the rest. As every round decides again, the energy of the window may be spent.
     """
     admitted = admit(round, order, clocks=clocks)
     stay = [s for s in admitted if s.allocation is not None]
@@ -604,10 +605,10 @@ def completed(
     allocations: dict[str, Allocation],
     start: Callable[[Sequence[JobState]], dict[str, Allocation]],
 ) -> dict[str, Allocation]:
-    """Return allocations and those of the jobs that still fit next to them, in order.
+    """Return the allocations, with those of jobs that still fit next to them, in order.
 
-    First running jobs go on whose place nobody took: nothing is stopped in vain. Then all that got
-    nothing `start` where they can.
+    First, running jobs go on if no other job took their place, so that no job stops in vain. Then
+    all jobs without an allocation `start` where they can.
     """
     left = [state for state in order if state.job.id not in allocations]
     held, kept = room.round.held, dict[str, Allocation]()

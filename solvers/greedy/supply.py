@@ -1,4 +1,4 @@
-"""Watts that power caps leave from now on, by when running jobs are believed to end."""
+"""The watts that power caps leave from now on, given the expected ends of running jobs."""
 
 from collections.abc import Iterable
 
@@ -12,20 +12,20 @@ from ronda.instances.violation import ROUNDING
 from ronda.solvers.greedy.room import Room
 
 Pieces = Iterable[tuple[int, int]]
-"""Pairs (index of a node in the cluster, GPUs there)."""
+"""Pairs (index of a node in the cluster, GPUs on that node)."""
 
 
 class PowerSupply:
-    """Watts left to jobs, of the cluster (row 0) and of each rack with a cap, as time passes.
+    """Watts left to jobs over time, in the cluster (row 0) and in each rack with a cap.
 
-    An energy budget counts as the power that it bears throughout. From `times_s[k]` seconds from
-    now until the next of them ``left_w[r, k]`` are left. A node that sleeps without a job draws its
-    idle power until the last job there is believed to end.
+    An energy budget counts as the constant power that it can sustain. From `times_s[k]` seconds
+    from now until the next time, ``left_w[r, k]`` watts are left. A node that would sleep without a
+    job draws its idle power until the expected end of its last job.
 
     Parameters
     ----------
     ends
-        For how many seconds each allocation of now lasts.
+        Seconds for which each current allocation lasts.
     """
 
     def __init__(self, room: Room, ends: Iterable[tuple[float, Allocation]]) -> None:
@@ -41,11 +41,11 @@ class PowerSupply:
         self._awake_s = np.zeros(len(self._wake_w))
         for lasts_s, held in sorted(
             ends, key=lambda end: -end[0]
-        ):  # who keeps a node awake longest
+        ):  # the job that keeps a node awake longest first
             self.take(0.0, lasts_s, self.need(held.option, held.placement, 0.0), held.placement)
 
     def need(self, option: Option, pieces: Pieces, start_s: float) -> Floats:
-        """Return (R,) the watts that an option takes there, with the nodes that it keeps awake."""
+        """Return the watts of an option on `pieces`, with the nodes that it wakes, shape (R,)."""
         nodes, gpus = np.array(list(pieces)).T
         asleep = self._awake_s[nodes] <= start_s
         each_w = extra_gpu_w(self._round, option) * gpus + self._wake_w[nodes] * asleep
@@ -53,24 +53,24 @@ class PowerSupply:
         return needed
 
     def bears(self, start_s: float, lasts_s: float, need: Floats) -> bool:
-        """Return whether (R,) watts are left from a start, a time known, for some time."""
+        """Return whether the watts `need` (R,) are left for `lasts_s` from a start in `times_s`."""
         return bool((self._least(start_s, lasts_s) >= need - self._rounding[:, 0]).all())
 
     def enough(self, times_s: Floats, watts: float) -> NDArray[np.bool_]:
-        """Tell at which times the cluster, for a moment, has `watts` left."""
+        """Return at which times the cluster has `watts` left for the moment."""
         at = np.searchsorted(self.times_s, times_s, "right") - 1
         return np.asarray(self.left_w[0, at] >= watts - self._rounding[0])
 
     def open_nodes(
         self, start_s: float, lasts_s: float, watts: float, nodes: NDArray[np.intp]
     ) -> NDArray[np.bool_]:
-        """Tell which nodes' racks have `watts`, and those to wake the node, left for some time."""
+        """Return which nodes' racks have `watts` and the watts of waking left for some time."""
         need = watts + self._wake_w[nodes] * (self._awake_s[nodes] <= start_s)
         left = self._least(start_s, lasts_s)[:, None] + self._rounding
         return np.asarray(((left >= need) | ~self._under[:, nodes]).all(axis=0))
 
     def take(self, start_s: float, lasts_s: float, need: Floats, pieces: Pieces) -> None:
-        """Use (R,) watts, and keep nodes awake, from a start for some time."""
+        """Take the watts `need` (R,), and keep nodes awake, from a start for some time."""
         end_s = start_s + lasts_s
         for moment_s in (start_s, end_s):
             k = int(np.searchsorted(self.times_s, moment_s))
@@ -83,7 +83,7 @@ class PowerSupply:
             self._awake_s[node] = max(self._awake_s[node], end_s)
 
     def _least(self, start_s: float, lasts_s: float) -> Floats:
-        """Return (R,) the least watts left from a start for some time."""
+        """Return the least watts left from a start for some time, shape (R,)."""
         first = int(np.searchsorted(self.times_s, start_s, "right")) - 1
         last = int(np.searchsorted(self.times_s, start_s + lasts_s, "left"))
         least: Floats = self.left_w[:, first : max(last, first + 1)].min(axis=1)

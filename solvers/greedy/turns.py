@@ -1,8 +1,8 @@
-"""Turns: jobs that give way to each other, as long as their restarts are worth it.
+"""The turns of jobs that give way to each other, with a limit on the cost of restarts.
 
-Who restarts little is not bound. Where the restarts of live jobs have taken their share of the GPU
-time, none gives way before it has progressed long enough beside its next restart: so restarts stay
-below that share, whatever they cost.
+The limit has no effect while restarts are few. If the restarts of live jobs have taken their share
+of the GPU time, no job gives way before it has run long enough relative to its next restart. So
+restarts stay below that share, whatever they cost.
 """
 
 from msgspec.structs import replace
@@ -13,15 +13,16 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 
 SHARE, RESIZED = 0.1, 0.2
-"""Of the GPU time that live jobs have had, what restarts may take; more where they change sizes,
-which makes jobs faster."""
+"""The share of live jobs' GPU time that restarts may take, and the larger share if restarts change
+sizes, which makes jobs faster."""
 
 
 def until_turns_end(round: Round, plan: Plan, *, elastic: bool) -> Round:
-    """Return the round in which jobs whose turn is not over must go on, if restarts take too much.
+    """Return the round; if restarts take too much, jobs must go on until their turns are over.
 
-    It is the round as it is where all restarts of live jobs, those of a plan included, take no more
-    than their share of the GPU time that these have had, or limits forbid these jobs together.
+    The round is unchanged if all restarts of live jobs, including those of the plan, take no more
+    than their share of these jobs' GPU time. It is also unchanged if limits forbid the jobs
+    together.
     """
     share, then, took, had = RESIZED if elastic else SHARE, plan.allocations, 0.0, 0.0
     changed = {i for i, held in round.held.items() if i not in then or not held.goes_on(then[i])}
