@@ -46,11 +46,11 @@ class EnergyBudget(Record, frozen=True, kw_only=True):
     pacing     by time t < horizon_s the cluster may have used
     =========  ====================================================================================
     even       ``credit_j + joules t / horizon_s``
-    series     ``credit_j`` and the share of ``joules`` that `accrual` gives until t
+    series     ``credit_j`` plus the share of ``joules`` that has accrued by `accrual` until t
     price      likewise, with the reciprocal of the energy price: even in money
     carbon     likewise, with the reciprocal of the carbon intensity: even in grams
-    demand     ``credit_j + joules``, less what the idle cluster will still draw; rounds get more
-               of it while more jobs are live than on average (see `ronda.horizon.pacing`)
+    demand     ``credit_j + joules`` less what the idle cluster will still draw; rounds get more
+               of it when more jobs than average are live (see `ronda.horizon.pacing`)
     =========  ====================================================================================
 
     Attributes

@@ -17,7 +17,7 @@ from ronda.instances.arguments import checked
 from ronda.instances.base import Positive
 
 SLOWEST = 20.0
-"""The most seconds that pass for a processor second on a busy machine."""
+"""The most wall-clock seconds that a processor second may take on a busy machine."""
 
 
 class Deadline:
@@ -88,7 +88,7 @@ class Deadline:
 
 
 BETWEEN = 128
-"""The short steps between two looks at the clock, a millisecond or so."""
+"""The number of short steps between two looks at the clock, about a millisecond of work."""
 
 Item = TypeVar("Item")
 

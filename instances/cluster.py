@@ -112,7 +112,7 @@ class Pool:
     gpus: int  # in service
     nodes: int  # in service
     gpus_per_node: int  # of the largest node
-    racks: int  # that hold its nodes
+    racks: int  # with nodes of the pool
 
     @cached_property
     def name(self) -> str:

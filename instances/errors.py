@@ -60,7 +60,7 @@ class InputError(RondaError):
 class InterruptedRunError(RondaError):
     """An interruption of a command by the user, with a message on how to resume it if possible."""
 
-    exit_code = 130  # as shells have it: 128 + SIGINT
+    exit_code = 130  # like shells: 128 + SIGINT
 
 
 EXTRAS = MappingProxyType(

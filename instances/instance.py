@@ -15,8 +15,8 @@ from ronda.instances.learning import Sweep
 from ronda.instances.profile import NoiseCurve, Profile
 
 Knowledge = Literal["oracle", "declared", "history", "none"]
-"""The knowledge of policies about jobs: true sizes; the estimates of the instance; sizes and speeds
-learnt from earlier jobs; or only learnt speeds and the progress of live jobs."""
+"""What policies know about jobs: true sizes; the instance's estimates; sizes and speeds learnt from
+earlier jobs; or only learnt speeds and the progress of live jobs."""
 
 DECLARED: Final = "declared"
 """The default knowledge of a run."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class StopReason(StrEnum):
     """The reason why the solver stopped."""
 
-    COMPLETE = "complete"  # it had nothing more to do (a rule, or a proof)
+    COMPLETE = "complete"  # nothing was left to do (a rule or a proof)
     GAP = "gap"  # the requested gap is reached
     TIME_LIMIT = "time_limit"
     NODE_LIMIT = "node_limit"
@@ -33,12 +33,12 @@ class SolutionStatus(StrEnum):
 
     OPTIMAL = "optimal"  # proven, within the requested gap
     FEASIBLE = "feasible"  # satisfies every constraint
-    FALLBACK = "fallback"  # the solver had no answer: running jobs go on
+    FALLBACK = "fallback"  # the solver had no answer, so running jobs continue
     NONE = "none"
 
 
 NOISE = 1e-14
-"""The rounding error of a sum that is 0, as a share of its largest number."""
+"""The rounding error of a sum that is 0, relative to its largest number."""
 
 
 def closes(bound: float, objective: float, gap: float, scale: float = 0.0) -> bool:

@@ -214,7 +214,7 @@ class NoiseCurve(Record, frozen=True, kw_only=True):
 
 
 Mode = Literal["exclusive", "turns", "packed", "slices", "fused"]
-"""One model alone, time-sharing, processes side by side (MPS), MIG slices, or one fused process."""
+"""How models share a GPU: not at all, in turns, side by side (MPS), in MIG slices, or fused."""
 
 
 class AffineTime(Record, frozen=True, kw_only=True, tag_field="kind", tag="affine"):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from ronda.instances.base import Record
 
 ROUNDING = 1e-9
-"""The share by which numbers that are equal up to rounding may differ, or their summands: solvers
+"""The relative difference that rounding may cause between equal numbers or their summands: solvers
 keep 30 bits of a number, one part in 10^9."""
 
 RELATIVE = 1e-6
@@ -18,7 +18,7 @@ SECOND = 1e-6
 """The tolerance of differences between times, in seconds."""
 
 LONGEST_S = 2.0**33
-"""The longest run, some 270 years: up to there floats lie closer than `SECOND`."""
+"""The longest run, about 270 years, below which neighbouring floats are closer than `SECOND`."""
 
 
 class Violation(Record, frozen=True):

@@ -6,55 +6,55 @@ It shares only data types with the solvers. Its violations have the following co
 code               rule that is broken
 =================  =================================================================
 unknown-job        the job is live in the round, or in the instance
-pool               the pool exists, and the nodes of a placement belong to it
-partition          the pool is of the job's partition
-options            the job may use the GPU type, and its profile tells the speed there
-gpus               a rigid job gets what it asked for, others between minimum and maximum
-clock              the clock is one of the GPU type's; rigid jobs run at the full clock
-batch              the global batch is the job's own or one that the profile offers
-local-batch        it can be cut into passes within the profile's local batch limits
+pool               the pool exists, and a placement's nodes belong to it
+partition          the pool belongs to the job's partition
+options            the job may use the GPU type, and its profile has a speed for it
+gpus               a rigid job gets its request, others between minimum and maximum
+clock              the GPU type has the clock; rigid jobs run at the full clock
+batch              the global batch is the job's own or in its profile
+local-batch        the batch can be split into passes within the local batch limits
 memory             a pass fits into the GPU's memory
-width              alone, or in an array on one GPU, in a mode and of a width that are known
-array              it has as many jobs as it says, of one class, run alike and in one place
-span               known, and the placement keeps within one node, or one rack
-gang               the placement adds up to the option's GPUs
-node               nodes exist
-duplicate-node     no node is named twice
-rate               the claimed rate is that of the profile (1e-6 relative; plans only), or measured
-option-power       the claimed power is that of the profile (1e-6 relative)
-capacity           no node has more GPUs in use than it has in service
+width              a job is alone, or in an array on one GPU with a known mode and width
+array              an array's jobs have the claimed number, one class, option and place
+span               the span is known, and the placement keeps within it
+gang               the placement has as many GPUs as the option
+node               the nodes exist
+duplicate-node     a placement names no node twice
+rate               the claimed rate is the profile's or measured (1e-6 relative; plans only)
+option-power       the claimed power is the profile's (1e-6 relative)
+capacity           no node has more GPUs in use than in service
 asleep             no sleeping node is in use
 must-run           running jobs that may not be preempted are neither stopped nor changed
-discard            only live trials of sweeps that may be stopped are given up, and have no GPUs
+discard            a discarded job is a live, stoppable trial and gets no GPUs
 power              the cluster draws no more than the power cap
-energy             a plan for its window, a schedule at any time, keeps to the energy budget
-rack-power         no rack's subtree draws more than the rack's cap
+energy             a plan in its window, or a schedule at any time, keeps to the budget
+rack-power         no rack, with all racks below it, draws more than its cap
 =================  =================================================================
 
-Schedules only:
+The following codes occur only in schedules:
 
 =================  =================================================================
 code               rule that is broken
 =================  =================================================================
-instance           the schedule is for this instance
+instance           the schedule belongs to the instance
 missing-job        every job of the instance is listed
-duplicate-job      once
-order              in the instance's order
+duplicate-job      no job is listed twice
+order              jobs are in the instance's order
 rounds             rounds are in order of time
-submit             submission times are the instance's
+submit             submission times are those of the instance
 early              no job starts before its submission
 times              ``start <= resume <= end`` in every segment
 overlap            a job's segments do not overlap
-end                a job ends with its last segment, the schedule with its last job
-delay              pauses last as long as costs and waking nodes demand
+end                a job ends with its last segment, and the schedule with its last job
+delay              pauses are as long as costs and waking nodes require
 truth              the instance knows the job's true work
 progress           each segment's work is the integral of the true rate (1e-6 relative)
 work               the segments' work adds up to the true work (1e-6 relative)
-sleep              nodes sleep within the horizon, and not twice at once or out of service
+sleep              sleeps are within the schedule, in service, and do not overlap
 out                no node is in use while it is out of service
 drain              no more GPUs of a node come into use while it is drained
-failure            jobs fail when they or their nodes do, and lose what checkpoints did not save
-accounting         each part of the energy, its cost and its carbon are the exact integrals (1e-9)
+failure            jobs fail when they or their nodes must, and lose unsaved work
+accounting         energy parts, cost and carbon are the exact integrals (1e-9 relative)
 =================  =================================================================
 """
 

@@ -145,7 +145,7 @@ class Histories:
                 faults += self._lost(job, truth, claim, (k, segment), (done, expected, slack))
                 expected -= claim.lost
                 failed += claim.node is None
-            # Times are rounded: the work of a microsecond is forgiven.
+            # Times are rounded, so the work of a microsecond is within the tolerance.
             if not abs(segment.done - expected) <= slack:
                 seconds = segment.end_s - segment.resume_s
                 message = f"segment {k} did {segment.done:.9g} in {seconds:.9g} s, not "
@@ -164,7 +164,7 @@ class Histories:
         """Return the work of a segment before any loss by a failure, and its tolerance."""
         expected, rate = self._progress(job, truth, segment, done, segment.end_s)
         teardown_s = segment.option.teardown_s
-        if teardown_s and done + expected > truth.work:  # it held its GPUs after its last work
+        if teardown_s and done + expected > truth.work:  # the job held its GPUs after its last work
             worked_s = max(segment.resume_s, segment.end_s - teardown_s)
             in_time, _ = self._progress(job, truth, segment, done, worked_s)
             expected = in_time if complete else truth.work - done

@@ -39,10 +39,10 @@ from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING, Violation
 
 AUDITED_AFTER = 1024
-"""The accepted plans after which the books are made again from all allocations, and compared."""
+"""The number of accepted plans after which the books are rebuilt from all allocations."""
 
 NO_JOB = (inf, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
-"""The row of `ExpectedEnds` without a job."""
+"""The row in `ExpectedEnds` of a place without a job."""
 
 JOB_ID = attrgetter("job.id")
 

@@ -244,7 +244,7 @@ def _slower(pace: Pace, factor: float) -> Pace:
     return pace._replace(samples_per_s=pace.samples_per_s / factor)
 
 
-_ABSENT = Option(pool=0, gpus=1)  # a field that is left out has its default
+_ABSENT = Option(pool=0, gpus=1)  # a missing field has its default
 
 
 def completed(round: Round) -> Round:

@@ -24,7 +24,7 @@ from ronda.instances.profile import (
 from ronda.instances.violation import Fault
 
 ROUNDING = 1e-9
-"""The relative rounding that is forgiven when a local batch is compared with a limit."""
+"""The relative rounding error that a comparison of a local batch with a limit allows."""
 
 
 class Pace(NamedTuple):

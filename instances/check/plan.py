@@ -299,7 +299,7 @@ def cluster_violations(
         found.append(Violation("power", "cluster", f"draws {at_first:.6g} W of {cap_w:.6g} W"))
     used = uses(round, watts, waking, ends)
     for t, joules, wake_j, allowed_j in used[:, ~(used[1] <= used[3])].T.tolist():
-        if exceeds(joules, allowed_j):  # the first time of the window at which it does
+        if exceeds(joules, allowed_j):  # the first such time in the window
             waking_too = f", {wake_j:.6g} J of it to wake," if wake_j else ""
             message = f"uses {joules:.6g} J{waking_too} of {allowed_j:.6g} J in {t:g} s"
             return [*found, Violation("energy", "cluster", message)]

@@ -18,7 +18,7 @@ from ronda.instances.schedule import Schedule, Segment
 from ronda.instances.violation import Fault, Violation, exceeds
 
 EIGHTHS = (8, 4, 2, 1, 1, 1, 1)
-"""The eighths of an A100's memory in the smallest of 1, 2, … MIG slices (the profiles of HFHT)."""
+"""The eighths of an A100's memory in the smallest of 1, 2, … MIG slices (HFHT's profiles)."""
 
 
 class Member(NamedTuple):

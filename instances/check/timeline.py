@@ -23,7 +23,7 @@ from ronda.instances.schedule import Energy, Schedule, Segment
 from ronda.instances.violation import ACCOUNTING, RELATIVE, Violation
 
 SLEEPS, OFFS = 1 << 40, 1 << 50
-"""The weights of a sleep and of a time off in the sum of a node's GPUs in use, beyond its GPUs."""
+"""The weights of a sleep and of an off period in the sum of a node's GPUs in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _node_violations(flat: Flat, topology: Topology) -> list[Violation]:
     change = np.concatenate((flat.count[held], -flat.count[held], rests, -rests))
     order = np.lexsort((time, node))
     node, time, load = node[order], time[order], np.cumsum(change[order])
-    # A node's changes add up to nothing, so the sum starts again with each node. What holds from
+    # A node's changes add up to 0, so the sum restarts with each node. The value that holds from
     # a time on is the sum after all changes of that time.
     last = np.append((node[1:] != node[:-1]) | (time[1:] != time[:-1]), True)[: len(node)]
     node, time, load = node[last], time[last], load[last]
@@ -286,7 +286,7 @@ def _accounting_violations(schedule: Schedule, expected: Energy) -> list[Violati
 
 
 Borne = Callable[[float, Floats], Floats]
-"""The watts at some times of the jobs alone that began before a time and may not be stopped."""
+"""A function from a time and moments to the watts of only the unstoppable jobs begun before it."""
 
 
 def _borne_w(
@@ -356,7 +356,7 @@ def energy_violations(
     owed, spent = used - accrued, used > accrued * (1 + RELATIVE)
     for first in np.flatnonzero(np.diff(spent, prepend=False) & spent).tolist():
         own = np.arange(first, first + int(np.argmin(np.append(spent[first:], False))))
-        borne = borne_w(moments[first], moments[own - 1])  # power is what it was from there on
+        borne = borne_w(moments[first], moments[own - 1])  # the power that holds from there on
         paid_back = owed[own] <= np.maximum(0.0, owed[own - 1])
         accrued[own[paid_back | (watts[own - 1] <= borne * (1 + RELATIVE))]] = np.inf
     return first_above("energy", "cluster", moments, used, accrued, "J")
@@ -423,7 +423,7 @@ def _accrual(instance: Instance, budget: EnergyBudget) -> StepSeries:
         "price": instance.budget.energy_price_per_j,
         "carbon": instance.budget.carbon_g_per_j,
     }[budget.pacing]
-    assert followed is not None  # a valid instance has it
+    assert followed is not None  # a valid instance has the series
     weight = [v if budget.pacing == "series" else 1 / v for v in followed.values]
     steps = [(t, w) for t, w in zip(followed.times_s, weight, strict=True) if t < end_s]
     ends = [*(t for t, _ in steps[1:]), end_s]

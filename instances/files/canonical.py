@@ -33,7 +33,7 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
 def _plain(value: Any) -> Any:
     kind = type(value)
     if kind is float:
-        return value + 0.0  # -0.0 equals 0.0 and must look like it
+        return value + 0.0  # -0.0 equals 0.0 and must be written like it
     if kind in _PLAIN:
         return value
     if kind is tuple or kind is list:

@@ -41,7 +41,7 @@ KINDS: dict[str, type[Document]] = {
 """The type of each format."""
 
 INDENT_BELOW = 1 << 20
-"""The size in bytes below which uncompressed files are indented, for people."""
+"""The size in bytes below which uncompressed files are indented for readability."""
 
 
 class _Head(msgspec.Struct):
@@ -91,7 +91,7 @@ def parse(text: bytes, place: str, kinds: Mapping[str, type[T]] | type[T]) -> T:
         try:
             obj = msgspec.json.decode(text, type=kind)
         except msgspec.ValidationError as error:
-            _refuse_repeated_fields(text)  # it may be about the one that other readers drop
+            _refuse_repeated_fields(text)  # the error may concern the field that other readers drop
             try:
                 problem = mismatch(error, json.loads(text), kind)
             except ValueError:

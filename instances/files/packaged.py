@@ -67,7 +67,7 @@ def document(name_or_path: str | Path) -> Document:
     entry = known.get(str(name_or_path))
     if entry is not None:
         return files.decode(storage.packaged(entry.file), entry.file)
-    if not os.path.lexists(name_or_path):  # a link in a loop is told by reading it
+    if not os.path.lexists(name_or_path):  # reading reports a link in a loop
         raise storage.neither("instance", str(name_or_path), known, "ronda instances list")
     return files.read(name_or_path)
 

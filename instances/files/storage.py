@@ -34,8 +34,8 @@ def read_bytes(path: Path) -> bytes:
     """Return the bytes of a regular file, up to the size that `limits` allow."""
     try:
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
-            raise _no_file(path)  # to open a device may do something
-        # A pipe that took the file's place, or /proc/kmsg, must not let us wait.
+            raise _no_file(path)  # opening a device may have side effects
+        # A pipe that took the file's place, or /proc/kmsg, must not block us.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise _no_file(path)
@@ -150,7 +150,7 @@ def write_bytes(path: Path, data: bytes) -> None:
             with draft.open("xb") as file:
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())  # else a power cut may leave the name of an empty file
+                os.fsync(file.fileno())  # without it a power cut may leave an empty file
             os.replace(draft, final)
             _sync_folder(folder)
         except BaseException:
@@ -212,7 +212,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 PLAIN = re.compile(r"[a-z0-9][a-z0-9_+-]{0,79}")
-"""The names that `file_name` keeps, unless they look like made ones."""
+"""The names that `file_name` keeps, unless they look like generated names."""
 
 _MADE = re.compile(r".*--[0-9a-f]{16}", re.DOTALL)
 

@@ -27,7 +27,7 @@ GPU = GpuType(
     name="A100",
     memory_gib=40.0,
     idle_w=50.0,
-    clocks=(0.5, 0.57, 0.64, 0.71, 0.79, 0.86, 0.93, 1.0),  # 8 about even steps
+    clocks=(0.5, 0.57, 0.64, 0.71, 0.79, 0.86, 0.93, 1.0),  # eight roughly even steps
 )
 """An A100-like GPU; idle power is an assumption."""
 
@@ -45,13 +45,13 @@ GPU_TYPES = (
     GpuKind(GpuType(name="V100", memory_gib=32.0, idle_w=40.0, clocks=GPU.clocks), 2.0, 300 / 400),
     GpuKind(GpuType(name="T4", memory_gib=16.0, idle_w=10.0, clocks=GPU.clocks), 5.0, 70 / 400),
 )
-"""GPU types of generated clusters. Slowness is an assumption; watts are those of power limits."""
+"""GPU types of generated clusters. The slowdown is an assumption; watts follow power limits."""
 
 _ACROSS_RACKS = 2.0
-"""Seconds to synchronise across racks over those across nodes of one (an assumption)."""
+"""The ratio of the seconds of synchronising across racks to those within a rack (assumed)."""
 
 HOST_IDLE_W = 300.0
-"""Power of a node of eight without its GPUs (an assumption)."""
+"""Watts of a node of eight GPUs without its GPUs (an assumption)."""
 
 _SOURCE = (
     "throughput: ronda's fit to ElasticFlow's public A100 tables; power: ronda's fit to Zeus' "
@@ -146,7 +146,7 @@ RIGID = Profile(
     power={GPU.name: APPLICATIONS[2].profile.power[GPU.name]},
     source="runs only as it was asked for; power of resnet50",
 )
-"""The profile of jobs that run only as they were asked for."""
+"""The profile of jobs that run only as requested."""
 
 
 def on_machines(profile: Profile, types: int, *, across_racks: bool) -> Profile:

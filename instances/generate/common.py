@@ -46,12 +46,12 @@ SEVERITIES = {
     "balanced": Severity(demand=1.5, load=0.8, cap=0.8, energy=0.65),
     "tight": Severity(demand=4.0, load=1.1, cap=0.55, energy=0.4),
 }
-"""The severity axis."""
+"""The severities by name, from loose to tight."""
 
 START_S = 10.0  # a restart from a checkpoint takes 30 to 60 s in the artifact of ElasticFlow
 
 SIZES = (1, 2, 4, 8, 16)
-SIZE_SHARES = (0.5, 0.15, 0.15, 0.15, 0.05)  # most jobs of public traces ask for one GPU
+SIZE_SHARES = (0.5, 0.15, 0.15, 0.15, 0.05)  # most jobs in public traces request one GPU
 
 
 def check(jobs: int, gpus: int | None, severity: str, seed: int) -> Severity:

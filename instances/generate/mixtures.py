@@ -26,13 +26,13 @@ from ronda.instances.job import Costs, Estimate, Job, Truth
 from ronda.instances.profile import MeasuredTime, Memory, Parametric, Profile, Sharing
 
 SHARES = {"sweeps": 0.462, "several": 0.24, "other": 0.263, "isolated": 0.035}
-"""Of all GPU-hours: repetitive jobs of one GPU, jobs of several, the rest, lone jobs of one."""
+"""Shares of GPU-hours: repetitive one-GPU jobs, multi-GPU jobs, the rest, single one-GPU jobs."""
 
 GPU = msgspec.structs.replace(FINE, clocks=(0.57, 0.71, 0.86, 1.0))
-"""An A100-like GPU of which every other clock is offered."""
+"""An A100-like GPU with every other clock."""
 
 RESTART_S, ERROR = 60.0, 0.3
-"""Pause of a restart, and relative error of estimates of ordinary jobs: assumptions."""
+"""Assumed pause of a restart, and assumed relative error of ordinary jobs' estimates."""
 
 
 class Swept(NamedTuple):

@@ -38,7 +38,7 @@ SHARED = {
     "resnet18": ("hydro-resnet18-1-RTX3090-24GB-", _gpu("RTX3090", 24.0)),
     "resnet18-narrow": ("hydro-resnet18-8-RTX3090-24GB-", _gpu("RTX3090", 24.0)),
 }
-"""Packaged curves of models that share a GPU, and the GPU; its watts are those of the V100."""
+"""Packaged curves of models that share a GPU, with the GPU; watts are those of the V100."""
 
 
 class Trials(Parameters, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from ronda.instances.profile import NoiseScale, Parametric, PowerCurve, Profile,
 from ronda.instances.round import Round
 
 COMBINATIONS = 20_000
-"""Most combinations of options (of every job, not to run included) in a tiny round."""
+"""The most combinations of options in a tiny round, where not running counts as an option."""
 
 _LAYOUTS: tuple[tuple[tuple[str, str], ...], ...] = (
     (("default", "X"),),
@@ -38,7 +38,7 @@ def tiny_round(seed: int = 0) -> Round:
     running = tuple(s for s in states if s.allocation is not None)
     drawn_w = _drawn(cluster, running)
     most_w = cluster.topology.idle_w + 300.0 * cluster.gpus
-    # A limit between what is drawn now and what everything could draw.
+    # The limit is between the present power and the most that all jobs could draw.
     watts, sustained = (
         float(np.ceil(drawn_w + share * (most_w - drawn_w))) for share in rng.uniform(0.0, 0.6, 2)
     )

@@ -29,7 +29,7 @@ def efficiency(scale: Numbers, batch: Numbers, base_batch: float) -> Numbers:
 
 def scale_at(noise: NoiseScale, batch: ArrayLike) -> Floats:
     """Return the noise scale at global batch sizes, linear between entries and constant outside."""
-    if isinstance(batch, tuple) and batch == noise.batches:  # most often
+    if isinstance(batch, tuple) and batch == noise.batches:  # the usual case
         return np.array(noise.scale)
     return np.asarray(np.interp(np.asarray(batch, dtype=float), noise.batches, noise.scale))
 
@@ -43,7 +43,7 @@ def scales_at(noises: Sequence[NoiseScale], batches: tuple[float, ...]) -> Float
 
 def efficiency_at(noise: NoiseScale, batch: float, base_batch: float) -> float:
     """Return E(B) of one batch at a given noise scale."""
-    if batch in noise.batches:  # most often, and many times faster than to interpolate
+    if batch in noise.batches:  # the usual case, much faster than interpolation
         return efficiency(noise.scale[noise.batches.index(batch)], batch, base_batch)
     return efficiency(float(scale_at(noise, batch)), batch, base_batch)
 

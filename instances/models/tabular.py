@@ -18,7 +18,7 @@ from ronda.instances.profile import Tabular
 from ronda.instances.violation import ROUNDING
 
 WIDE = 1 << 20
-"""A number of GPUs and nodes beyond all tables."""
+"""A number above all numbers of GPUs and nodes in tables."""
 
 
 class Tables(NamedTuple):
@@ -143,7 +143,7 @@ def _fastest(
         largest = np.floor(load / low * (1 + ROUNDING))
         turn = np.sqrt(slope * load / (slow * fixed))
     good = (high >= low) & (largest >= fewest) & np.isfinite(fewest)
-    convex = (slope > 0) & (fixed > 0)  # or else an end is best
+    convex = (slope > 0) & (fixed > 0)  # otherwise an end is best
     seconds, passes = np.full(good.shape, np.inf), np.ones(good.shape)
     for m, end in ((np.floor(turn), fewest), (np.ceil(turn), largest)):
         choice = np.where(convex, np.clip(m, fewest, largest), end)

@@ -44,7 +44,7 @@ def job_figures(schedule: Schedule) -> JobFigures:
     queue_s = jct_s - held_s
     return JobFigures(
         jct_s=jct_s,
-        queue_s=np.where(np.abs(queue_s) < SECOND, 0.0, queue_s),  # no rest of rounding
+        queue_s=np.where(np.abs(queue_s) < SECOND, 0.0, queue_s),  # drop rounding errors
         gpu_s=np.array(
             [sum(s.option.own_gpus * (s.end_s - s.start_s) for s in o.segments) for o in outcomes]
         ),
@@ -60,38 +60,40 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
     Means and percentiles (linear between ranks) cover the jobs that ended and were not discarded. A
     figure without any data is NaN.
 
-    * `instance`, `policy`, `seed`, `jobs`, `unfinished` (jobs that a cut left without end);
+    * `instance`, `policy`, `seed`, `jobs`, `unfinished` (jobs that were cut off);
     * `mean_jct_s`, `median_jct_s`, `p95_jct_s`, `p99_jct_s`;
     * `mean_queue_s`, `p99_queue_s`, `p999_queue_s`, `longest_queue_s`: JCT minus the time in which
-      a job held GPUs, whose mean is `mean_run_s`; `queued_jobs`: jobs that queued for more than a
-      microsecond;
-    * `makespan_s`: from the first submission to the end of the schedule;
-    * `preemptions`: times that a job lost all its GPUs before it ended; `restarts`: changes of
-      an allocation and resumptions, and `restart_share`, the share of `gpu_s` that these took;
-      `pinned_jobs`: those that might not be stopped for a while;
-    * of jobs that may share a GPU, and of the others, where there are such: `mean_fusible_jct_s`,
-      `mean_lone_jct_s`;
-    * `energy_j`: from 0 to the end of the schedule; `energy_cost` and `carbon_g` of it, if the
-      instance has a series of prices, or of carbon intensity;
-    * `sleeping_nodes` on average, `wakeups_per_day` (moments) and `woken_per_day` (nodes), until
-      the last submission, or the end where all come at once;
-    * above what the instance says can be reached: `above_optimum` (mean JCT, relative) and
-      `energy_above_optimum`;
-    * of an instance in which things break: `failures` of jobs, by nodes or their own,
-      `failed_jobs` for good, and `lost_gpu_s`, the GPU-seconds of progress that were in vain;
-    * of an instance with sweeps, their number and `discarded_jobs`; `mean_best_s` and
-      `mean_best_gpu_s`, the time from a sweep's first submission, and the GPU-seconds of its trials
-      by then, until a loss was reported within 1 % of the least that any of them ends at (over the
-      sweeps that came so far; `missed_sweeps` did not); `mean_regret`, by how much the least that
-      was reported is above that, relative to it; `paused_gpu_s` of trials that start or restart;
-      by the sweep's deadline, if it has one: `mean_least_loss` reported, and `begun_jobs`;
-      `mean_all_good_s`, until all good trials were near the least (over sweeps that came so far);
-    * `gpu_s`: GPU-seconds held; `gpu_utilisation`: the same over all GPUs times the makespan;
-    * `rounds`, `median_solve_s`, `p99_solve_s`, `overruns`, `fallbacks` (decisions that keep what
-      runs for want of a plan), and `violations` of all the plans that the policy proposed;
-    * `mean_round_gap`, of policies that bound their rounds: the mean of the relative gap
-      over their decisions; `proven_rounds`: the share of decisions with a proof that no
-      plan is better by more than the policy's gap.
+      a job held GPUs, whose mean is `mean_run_s`; `queued_jobs`: number of jobs that queued for
+      more than a microsecond;
+    * `makespan_s`: time from the first submission to the end of the schedule;
+    * `preemptions`: number of times that a job lost all its GPUs before it ended; `restarts`:
+      number of changes of an allocation and of resumptions; `restart_share`: share of `gpu_s`
+      spent in their pauses; `pinned_jobs`: number of jobs that could not be stopped for a while;
+    * `mean_fusible_jct_s` and `mean_lone_jct_s`: mean JCT of jobs that may share a GPU and of other
+      jobs, if the instance has both;
+    * `energy_j`: energy from 0 to the end of the schedule; `energy_cost` and `carbon_g`: its cost
+      and carbon, if the instance has series of prices or carbon intensity;
+    * `sleeping_nodes`: mean number; `wakeups_per_day` and `woken_per_day`: number of wake-up times
+      and of woken nodes; all three count until the last submission, or until the end if all jobs
+      are submitted at 0;
+    * `above_optimum` and `energy_above_optimum`: relative distance of the mean JCT and the energy
+      from the instance's known optimum;
+    * for instances with faults: `failures` of jobs, by themselves or by nodes; `failed_jobs`:
+      number of jobs that failed for good; `lost_gpu_s`: GPU-seconds of lost progress;
+    * for instances with sweeps: `sweeps` and `discarded_jobs`: their numbers; `mean_best_s` and
+      `mean_best_gpu_s`: time since a sweep's first submission and GPU-seconds of its trials until
+      a reported loss is within 1 % of the least final loss (for sweeps that reached it;
+      `missed_sweeps` did not); `mean_regret`: relative distance of the least reported loss from the
+      least final loss; `paused_gpu_s`: GPU-seconds of starting and restarting trials;
+      `mean_least_loss` and `begun_jobs`: least reported loss and number of begun trials at the
+      deadline, if any; `mean_all_good_s`: time until all good trials were near the least loss (for
+      sweeps that reached it);
+    * `gpu_s`: GPU-seconds held; `gpu_utilisation`: `gpu_s` divided by all GPUs times the makespan;
+    * `rounds`, `median_solve_s`, `p99_solve_s`, `overruns`, `fallbacks` (decisions that keep
+      running jobs because there is no plan), and `violations` of all proposed plans;
+    * for policies that bound their rounds, `mean_round_gap`: mean relative gap of their decisions;
+      `proven_rounds`: share of decisions with a proof that no plan is better by more than the
+      policy's gap.
     """
     figures = job_figures(schedule)
     ended = ~np.isnan(figures.jct_s)

@@ -12,7 +12,7 @@ from ronda.instances.schedule import JobOutcome, Schedule
 from ronda.instances.violation import ROUNDING
 
 TOLERANCE = 0.01
-"""The relative distance from the least final loss within which a reported one counts as reached."""
+"""The relative distance within which a reported loss counts as equal to the least final loss."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ def _energy(budget: Budget, least_w: float) -> Iterator[Problem]:
     energy = budget.energy
     if energy is None:
         return
-    least_j = least_w * energy.horizon_s  # after the horizon it must last indefinitely
+    least_j = least_w * energy.horizon_s  # after the horizon the budget must last indefinitely
     line = accrual(budget, min(least_w, energy.sustained_w))
     if energy.pacing not in ("even", "demand"):
         accrued = (line.at(line.times_s) - energy.credit_j) / energy.joules

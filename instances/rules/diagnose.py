@@ -44,7 +44,7 @@ def mismatch(
     With `known_fields` the error for an unknown field lists all fields.
     """
     if "out of range" in str(error):
-        for place, value in non_finite(document):  # 1e999, of which msgspec tells no exact place
+        for place, value in non_finite(document):  # 1e999, for which msgspec gives no exact place
             return Problem(place, show(value), "a finite number")
     match = _MESSAGE.fullmatch(str(error))
     text, path = (match["text"], match["path"]) if match else (str(error), None)

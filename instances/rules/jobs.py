@@ -16,10 +16,10 @@ from ronda.instances.rules.profile import batch_problems
 from ronda.instances.violation import LONGEST_S, ROUNDING
 
 LAST_S = LONGEST_S / 2
-"""The latest submission."""
+"""The latest allowed submission time."""
 
 Places = Callable[[int], str]
-"""The place of job k, such as ``jobs[3]``."""
+"""A function that returns the place of job k, such as ``jobs[3]``."""
 
 _Shape = tuple[str, str, tuple[str, ...]]  # profile, partition, GPU types
 
@@ -219,7 +219,7 @@ def _room(shape: _Shape, profiles: Mapping[str, Profile], cluster: Cluster | Non
         return np.inf
     models, known = set(profiles[name].throughput), {t.name for t in cluster.gpu_types}
     if not models | set(gpu_types) <= known:
-        return np.inf  # reported where the unknown type stands
+        return np.inf  # the unknown type is reported elsewhere
     allowed = models & set(gpu_types) if gpu_types else models
     pools = (p for p in cluster.topology.pools if p.partition == partition)
     return max((p.gpus for p in pools if p.gpu_type.name in allowed), default=0)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ronda.instances.errors import InputError
 
 SHOWN = 8
-"""The most problems or words that one error message lists."""
+"""The most problems or names that one error message lists."""
 
 
 class Problem(str):
@@ -61,7 +61,7 @@ def show(value: object, limit: int = 60) -> str:
     """Return the JSON text of a value on one line of at most `limit` characters."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=repr)
-    except (TypeError, ValueError):  # keys that no file has, or a value inside itself
+    except (TypeError, ValueError):  # impossible keys, or a value inside itself
         value = repr(value)
         text = json.dumps(value, ensure_ascii=False)
     if not text.isprintable():

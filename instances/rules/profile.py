@@ -21,10 +21,10 @@ from ronda.instances.rules.cluster import strictly_ascending
 from ronda.instances.rules.problem import Problem, join, one_of, show
 
 LEAST_BATCH, MOST_BATCH = 1e-6, 1e12
-"""The range of global batches, beyond which rates would under- or overflow."""
+"""The range of global batches outside of which rates would underflow or overflow."""
 
 MOST_PASSES = 2**16
-"""The most passes into which measured local batches may cut a step."""
+"""The most passes into which measured local batches may divide a step."""
 
 _COLUMNS = ("gpus", "nodes", "local_batch", "step_s", "sync_s")
 

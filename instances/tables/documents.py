@@ -13,7 +13,7 @@ from ronda.instances.schedule import Schedule
 from ronda.instances.tables.table import Table
 
 SHOWN = 10
-"""Jobs of a plan that are shown, and prices."""
+"""The number of jobs and of prices of a plan that are shown."""
 
 
 def instance_table(instance: Instance) -> Table:

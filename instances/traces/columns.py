@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 UNITS = MappingProxyType({"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0})
-"""Units of numbers in columns of times, in seconds."""
+"""Seconds per unit of numeric times."""
 
 BLANKS = "blanks"
-"""A separator with which a file has no header: its columns are called 1, 2, 3 ..."""
+"""The separator of files without a header, whose columns are named 1, 2, 3 ..."""
 
 SEPARATORS = MappingProxyType({BLANKS: None, "tab": "\t"})
-"""Separators that are called by a name."""
+"""Separators that have a name."""
 
 SHARES = MappingProxyType({"gpu_milli": 1000})
-"""Columns of public traces that tell the share of a GPU, and what they say of a whole one."""
+"""Columns of public traces with the share of a GPU, and their value for a whole GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,11 +255,11 @@ class Filters:
 ALL = Filters()
 
 OWN = (*("weight", "preemptible", "min_gpus", "max_gpus", "gpu_types", "profile", "work"),)
-"""Columns of tables on a cluster of their own."""
+"""Fields that only tables with their own cluster have."""
 
 TIMES = ("submit", "duration", "start", "end", "limit", "deadline")
 NUMBERS = (*TIMES, "gpus", "requested", "share", "weight", "min_gpus", "max_gpus", "work")
-"""Fields that are times, and all that are numbers."""
+"""Fields that are times, and all fields that are numbers."""
 
 _NAMES = (
     *(*TIMES, "gpus", "requested", "share", "id", "user", "vc", "name", "state"),
@@ -390,7 +390,7 @@ def columns_of(text: str) -> Columns:
 
 
 _SCALED = r"(.+\*.+)/([0-9.]+)"
-"""A product of columns, and what it is of one GPU."""
+"""A product of columns, and its value for one GPU."""
 
 _FORMS = f"{', '.join(NAMED)}, a .json file, or submit=COLUMN,gpus=COLUMN,duration=COLUMN"
 _FIELDS = "of " + ", ".join(Columns.__struct_fields__)

@@ -60,17 +60,17 @@ from ronda.instances.traces.text import (
 )
 
 UNREADABLE = 0.01
-"""The share of rows with cells that cannot be read from which on a table is refused."""
+"""The share of rows with unreadable cells above which a table is refused."""
 
 NOTHING = ("NA", "N/A", "n/a", "nan", "NaN", "NaT", "<NA>", "None", "null", "NULL", "Unknown", "-")
-"""Cells of numbers and times that say nothing, as Slurm, pandas and others write them."""
+"""Cells that mean an unknown number or time in the output of Slurm, pandas and others."""
 
 NO_LIMIT = ("UNLIMITED", "Partition_Limit", "NOT_SET", "INVALID", "0", "00:00:00")
-"""Time limits of Slurm that are none."""
+"""Slurm's values for no time limit."""
 
 
 PRODUCT = " * "
-"""Between the cells of columns whose product is meant."""
+"""The separator between cells of columns that are multiplied."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,10 +209,10 @@ def as_round(instance: Instance) -> Round:
 
 
 BUSY = "energy: not known, as the watts of busy GPUs are not"
-"""What stands beside a run of jobs on a cluster of its own."""
+"""A note for runs of jobs whose table has its own cluster."""
 
 _FIELDS = {"num_gpus": "gpus", "submit_s": "submit", "duration_s": "duration"}
-"""Fields of a mapping, by canonical column, where they have another name."""
+"""Fields of a mapping by canonical column, if the names differ."""
 
 
 def _unusable(table: ReadTable, frame: pd.DataFrame, found: Iterable[BadRows]) -> Iterator[Problem]:

@@ -266,7 +266,7 @@ def noise_curve(runs: pd.DataFrame, epochs: int) -> NoiseCurve:
             for column in ("grad_sqr", "grad_var")
         )
         ratio = np.divide(var, sqr, out=np.full(len(grid), np.inf), where=sqr > 0)
-        # Where the squared gradient is zero it is infinite: 1e9 too makes the efficiency 1.
+        # The scale is infinite where the squared gradient is 0; 1e9 also makes the efficiency 1.
         scale.append(shorten(np.minimum(measured[0] * ratio, 1e9)))
     until = measured[0] * progress.iloc[:epochs].min(axis=1).to_numpy()
     return NoiseCurve(until=tuple(until.tolist()), batches=grid, scale=tuple(scale))

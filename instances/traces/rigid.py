@@ -34,7 +34,7 @@ class Machine:
 
 
 # Idle and maximum watts: data-sheet values as used by the PWR scheduler (CCGrid'25) for the openb
-# nodes. No trace tells what its hosts draw: the hosts' watts are round figures, an assumption.
+# nodes. No trace states the power of its hosts; their watts are assumed round figures.
 V100_NODE = Machine(
     gpu=GpuType(name="V100", memory_gib=32.0, idle_w=30.0), gpus=8, busy_w=300.0, host_idle_w=300.0
 )
@@ -79,7 +79,7 @@ def read_machine(text: str) -> Machine | None:
     return Machine(gpu=gpu, gpus=8, busy_w=card.busy_w, host_idle_w=card.host_idle_w)
 
 
-# What a preempted job loses when it resumes, by its GPUs: Helios's SRTF (artifact of SC'21).
+# The cost of resuming a preempted job, by its GPUs, in Helios's SRTF (artifact of SC'21).
 HELIOS_COSTS = Costs(restart_by_gpus=((1, 7.0), (8, 30.0), (9, 60.0)))
 RESTARTS = "restarts: 7 s on 1 GPU, 30 s on up to 8, 60 s on more, assumed as in Helios"
 
@@ -112,7 +112,7 @@ def make_cluster(machine: Machine, nodes: int | Mapping[str, int]) -> Cluster:
 
 
 SWITCH = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
-"""What cells say of yes and no, in small letters."""
+"""The cells that mean yes and no, in lower case."""
 
 
 def job_of(

@@ -20,13 +20,13 @@ from ronda.instances.traces.rigid import SWITCH
 from ronda.instances.traces.text import numbers, only, read_cells, tasks
 
 MEASURED = (1e-20, 1e20)
-"""The range of measurements: squares and products of some of them are still numbers."""
+"""The range of measurements, whose squares and products remain finite."""
 
 SHORTEST_S = 1e-6
-"""The shortest run time: no clock tells less."""
+"""The shortest run time, as no clock is finer."""
 
 ROUNDED_S, ROUNDED = 1.0, 0.01
-"""Seconds, and the share of a run time, by which times that are told twice may differ."""
+"""The seconds and the share of a run time by which redundant times may differ."""
 
 
 def read_columns(
@@ -200,7 +200,7 @@ def faults(
     held, start, end = frame.held, frame.start_s, frame.end_s
     took_s = end - start
     missed_s = np.maximum(ROUNDED * took_s, ROUNDED_S)
-    shorter = (took_s - run_s > missed_s) & (columns.dialect != "sacct")  # it was suspended
+    shorter = (took_s - run_s > missed_s) & (columns.dialect != "sacct")  # else it was suspended
     cut = frame.job_id.map(lambda job: (t := tasks(job)) is not None and not any(t[1]))
     others = {
         f"no share of a GPU in {columns.share}": ~((held > 0) & (held <= 1)),
@@ -234,7 +234,7 @@ def _odd_of_own(frame: pd.DataFrame) -> Iterator[tuple[str, str, "pd.Series[bool
 
 
 Reasons = dict[str, "pd.Series[bool]"]
-"""Which rows are left out, by reason."""
+"""Masks of the rows that are left out, by reason."""
 
 
 def filtered(frame: pd.DataFrame, filters: Filters, vcs: Iterable[str] | None = None) -> Reasons:

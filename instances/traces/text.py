@@ -21,7 +21,7 @@ from ronda.instances.files.storage import label, read_bytes, unpack
 from ronda.instances.traces.columns import CSV, Dialect
 
 Row = tuple[int, list[str]]
-"""A line of the file, and its cells."""
+"""A line number of the file, and the cells of the line."""
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
