@@ -153,7 +153,7 @@ def _number(given: object) -> float:
 
 
 def _where_it_runs(round: Round, table: OptionTable, plan: Plan) -> OptionTable:
-    """Return the options of a plan with the racks that their nodes are in."""
+    """Return the options of a plan with the racks of their nodes."""
     racks = round.cluster.topology.node_rack
     jobs = [table.jobs[j].job.id for j in table.job.tolist()]
     real = np.array([rack_of(racks, plan.allocations[job]) for job in jobs], dtype=int)
@@ -167,7 +167,7 @@ def option_table(round: Round) -> OptionTable:
 
 
 def refuse_bad(extra: Rules, round: Round) -> None:
-    """Check the rules on a round before the decision, since a failing policy is only replaced.
+    """Check the rules on a round before the decision, as a policy that fails is only replaced.
 
     Raises InputError as `asked` does.
     """

@@ -108,7 +108,7 @@ def _watts(round: Round, plan: Plan) -> float | None:
 
 
 def _has_watts(round: Round, profile: str, pool: int) -> bool:
-    """Return whether the watts of a busy GPU of a pool are known."""
+    """Return whether the watts of a busy GPU in a pool are known."""
     kind = round.cluster.topology.pools[pool].gpu_type
     return kind.name in round.profiles[profile].power
 

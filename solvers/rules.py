@@ -40,7 +40,7 @@ class Rules:
         return bool(self.functions)
 
     def __str__(self) -> str:
-        """Return the file and checksum, from which `rules` can load again, or the rules' names."""
+        """Return the file and checksum, which `rules` can load again, or the rules' names."""
         return f"{self.path}@{self.code}" if self.path else ", ".join(map(name_of, self.functions))
 
 

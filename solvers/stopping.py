@@ -21,7 +21,7 @@ class SearchStatus:
 
 
 Criterion = Callable[[SearchStatus], tuple[float, StopReason]]
-"""A function that returns the progress in 0..1, where 1 means stop, and the reason."""
+"""A function that returns the progress in 0..1 (1: stop) and the reason for a stop."""
 
 
 def generations(limit: int) -> Criterion:

@@ -138,12 +138,12 @@ def reserve_s(table: OptionTable) -> float:
 
 
 FEW_RULES, MORE_RULES = 50, 25
-"""The most of the user's own limits that models contain from the start, and the number that enter
-at a time if there are more."""
+"""The most of the user's own limits for which models contain all, and the number that enter at a
+time if there are more."""
 
 
 def many(question: Question) -> bool:
-    """Return whether there are more limits of the user's own than models contain at first."""
+    """Return whether there are too many of the user's own limits for models to contain all."""
     return question.table.own is not None and len(question.table.own.names) > FEW_RULES
 
 

@@ -1,4 +1,4 @@
-"""Files of Pyomo models for any solver to read, and of solutions that solvers write."""
+"""Model files that any solver can read, and solution files that solvers write."""
 
 import os
 import re

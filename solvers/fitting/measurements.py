@@ -191,7 +191,7 @@ class _Columns:
         return to_number(self.path, self.frame, column, self.headers[column]).to_numpy()
 
     def positive(self, column: str, *, default: float | None = None, whole: bool = False) -> Floats:
-        """Return a column of numbers above 0, or the default where it is missing."""
+        """Return a column of numbers above 0, or the default if the column is missing."""
         if default is not None and column not in self.headers:
             return np.full(len(self.frame), default)
         column = self.first(column)

@@ -39,7 +39,7 @@ PARAMETERS = {
 
 
 def train(instance: Instance, *, alpha: float = 0.1, seed: int = 0) -> Predictor:
-    """Return a predictor of sizes for jobs like an instance's; it depends only on the seed.
+    """Return a predictor of sizes for jobs like an instance's, the same for the same seed.
 
     Raises InputError for an instance with too few jobs, or with elastic applications, where sizes
     do not determine run times.

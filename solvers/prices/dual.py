@@ -73,7 +73,7 @@ than n + 2 times this share of the sum of their sizes."""
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The replies of jobs to some prices."""
+    """The summed replies of jobs to some prices."""
 
     value: float  # sum over jobs of the value minus the price of their options
     use: Floats  # (R,) use of each resource
@@ -108,7 +108,7 @@ class Jobs:
         self.reply_s = 0.0
 
     def reply(self, prices: Floats) -> Reply:
-        """Return the replies of jobs to prices (R,)."""
+        """Return the summed replies of the jobs to prices (R,)."""
         began = time.thread_time()  # another process may delay a single reply for long
         found = _added([block.reply(prices) for block in self._blocks])
         self.reply_s = min(self.reply_s or math.inf, time.thread_time() - began)

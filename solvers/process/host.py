@@ -40,7 +40,7 @@ class MemoryHeldError(ProcessDiedError):
 
 
 class StartingError(RondaError):
-    """The state of a process that is not ready yet and is still starting."""
+    """The error for a process that is not ready yet and is still starting."""
 
 
 def with_grace(limit_s: float | None) -> float | None:

@@ -34,7 +34,7 @@ class Optimus(Clocked):
     takes_turns: ClassVar[bool] = True
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
-        """Decide how many GPUs every job gets."""
+        """Decide the number of GPUs of every job."""
         climb = GpuLadderClimb(round, own_batch_ladders(round, every=True), self.clocks(round))
         jobs = [j for j in range(len(climb.ladders)) if climb.move(j, 0)]
         work = remaining(round, climb)

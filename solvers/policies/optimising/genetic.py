@@ -63,7 +63,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Evolving(Optimising):
-    """Evolve each job's batch, GPUs and clock by DEAP's (mu + lambda) algorithm."""
+    """A policy that evolves each job's batch, GPUs and clock by DEAP's (mu + lambda) algorithm."""
 
     packages: ClassVar[tuple[str, ...]] = ("numpy", "deap")
 

@@ -25,7 +25,7 @@ PLACEMENTS = ("nodes", "exact", AGGREGATE)
 
 @dataclass(frozen=True, kw_only=True)
 class ByModel(Optimising):
-    """Solve the allocation model (docs/formulations.md) of a round for an objective."""
+    """A policy that solves a round's allocation model (docs/formulations.md) for an objective."""
 
     packages: ClassVar[tuple[str, ...]] = ("numpy", "pyomo", "highspy")
 

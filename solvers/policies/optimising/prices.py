@@ -20,7 +20,7 @@ PLACEMENTS = ("nodes", AGGREGATE)
 
 @dataclass(frozen=True, kw_only=True)
 class ByPrices(Optimising):
-    """Choose every job's option for an objective by prices of GPUs and watts."""
+    """A policy that chooses every job's option for an objective by prices of GPUs and watts."""
 
     packages: ClassVar[tuple[str, ...]] = ("numpy", "highspy")
 
@@ -28,7 +28,7 @@ class ByPrices(Optimising):
     placement = "nodes"
 
     def __post_init__(self) -> None:
-        """Refuse a gap that prices alone cannot promise."""
+        """Refuse a gap that prices alone cannot guarantee."""
         super().__post_init__()
         if not self.gap:
             raise InputError(f"{self.name}: gap", "0", "a number above 0 and below 1")
