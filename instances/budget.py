@@ -46,9 +46,9 @@ class EnergyBudget(Record, frozen=True, kw_only=True):
     pacing     by time t < horizon_s the cluster may have used
     =========  ====================================================================================
     even       ``credit_j + joules t / horizon_s``
-    series     ``credit_j`` plus the share of ``joules`` that has accrued by `accrual` until t
-    price      likewise, with the reciprocal of the energy price: even in money
-    carbon     likewise, with the reciprocal of the carbon intensity: even in grams
+    series     ``credit_j`` plus the share of ``joules`` that `accrual` releases until t
+    price      as for series, at a rate of 1 / energy price, which is even in money
+    carbon     as for series, at a rate of 1 / carbon intensity, which is even in grams
     demand     ``credit_j + joules`` less what the idle cluster will still draw; rounds get more
                of it when more jobs than average are live (see `ronda.horizon.pacing`)
     =========  ====================================================================================

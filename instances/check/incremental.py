@@ -60,7 +60,7 @@ class Examined(NamedTuple):
 
 
 class Ledger:
-    """Checks each plan of a run against the last accepted one.
+    """An incremental checker, which compares each plan of a run with the last accepted plan.
 
     It finds the violations that `ronda.instances.check.checker.check` finds, but does not examine
     an allocation object again after accepting it. Its books are right under three conditions: every

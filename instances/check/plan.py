@@ -67,7 +67,7 @@ def avoidable(round: Round, plan: Plan) -> list[Violation]:
 
 
 def _alone(round: Round) -> Plan | None:
-    """Return the plan of only the jobs that may not be stopped, with their arrays."""
+    """Return a plan of only the jobs that may not be stopped and the members of their arrays."""
     states = [(s.job, s.allocation) for s in round.running if s.allocation is not None]
     arrays = {a.array for job, a in states if a.array and not job.preemptible}
     firm = {job.id: a for job, a in states if not job.preemptible or a.array in arrays}
@@ -120,7 +120,7 @@ def _draws(round: Round, plan: Plan, asleep: tuple[int, ...]) -> _Draws:
 def allocation_violations(
     examiner: Examiner, job_id: str, state: JobState | None, allocation: Allocation
 ) -> list[Violation]:
-    """Return the violations within one job's allocation, or by a job that is not live."""
+    """Return the violations within one job's allocation, which include a job that is not live."""
     if state is None:
         return [Violation("unknown-job", f"job {job_id}", "no live job has this id")]
     kept = continues(state.allocation, allocation)

@@ -111,7 +111,7 @@ def plan_violations(
 
 
 def array_violations(name: str, members: Iterable[Member]) -> list[Violation]:
-    """Return the first violation by an array as a whole."""
+    """Return the first violation by an array as a whole, if any."""
     (one, first), *others = members
     option, count = first.option, 1 + len(others)
     message = ""

@@ -17,8 +17,8 @@ Span = tuple[float, float]
 class Breakage(Parameters, frozen=True, kw_only=True):
     """The rates and sizes of faults; by default nothing breaks.
 
-    Every kind of fault has its own random numbers, so that changing one kind leaves the others as
-    they were.
+    Every kind of fault has its own random numbers, so that changing one kind does not affect the
+    others.
 
     Attributes
     ----------

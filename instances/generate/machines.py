@@ -63,7 +63,6 @@ def cluster_of(gpus: int, structure: Structure) -> Cluster:
 
 
 def _racks(structure: Structure) -> list[Rack]:
-    """Return the racks of all pods."""
     return [
         Rack(
             name=f"pod{p}-rack{r}" if structure.pods > 1 else f"rack{r}",

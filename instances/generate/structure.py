@@ -1,7 +1,7 @@
 """The structure of generated rounds and horizons: all properties apart from their severity.
 
-Every parameter has its own random numbers, so that changing one leaves the effect of the others as
-it was.
+Every parameter has its own random numbers, so that changing one parameter does not affect what the
+others draw.
 """
 
 from typing import NamedTuple

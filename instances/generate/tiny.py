@@ -162,7 +162,7 @@ def _may_use(job: Job, pool: Pool) -> bool:
 def _state(
     rng: np.random.Generator, k: int, cluster: Cluster, profiles: dict[str, Profile]
 ) -> JobState:
-    """Return waiting job k."""
+    """Return the state of waiting job k."""
     pool = cluster.topology.pools[rng.integers(len(cluster.topology.pools))]
     profile = profiles[str(rng.choice(list(profiles)))]
     rigid = profile.name == "rigid"

@@ -9,7 +9,7 @@ from ronda.instances.arrays import Floats
 
 
 class Configuration(NamedTuple):
-    """GPUs, nodes, global batch, clock as a fraction of the maximum, and racks of one or many jobs.
+    """A configuration: GPUs, nodes, global batch, clock as a fraction of the maximum, and racks.
 
     Fields are numbers or, for many configurations, arrays that can be broadcast together.
     """

@@ -13,7 +13,7 @@ from ronda.instances.profile import Parametric, Throughput
 
 
 class Way(NamedTuple):
-    """The configuration of a measured job; racks count only for a `Parametric` model."""
+    """The configuration of a measured job, whose racks count only in a `Parametric` model."""
 
     gpus: int
     nodes: int

@@ -116,7 +116,6 @@ def _read_workload(folder: Path, workload: str, seed: int) -> pd.DataFrame:
 
 
 def _read_constants(folder: Path) -> dict[str, dict[str, float]]:
-    """Return the constants of each application."""
     path = folder / "app_constants.json"
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
@@ -128,7 +127,6 @@ def _read_constants(folder: Path) -> dict[str, dict[str, float]]:
 def _profile(
     app: str, steps: pd.DataFrame, curve: NoiseCurve, constants: dict[str, float]
 ) -> Profile:
-    """Return an application's profile."""
     most = float(constants.get("max_local_bsz", steps.local_bsz.max()))
     return Profile(
         name=app,

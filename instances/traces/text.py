@@ -92,7 +92,7 @@ def _rows(data: bytes, place: str, dialect: Dialect) -> Iterator[Row]:
 
 
 def _cut(line: str, dialect: Dialect, place: str) -> list[str]:
-    """Return the cells of a line."""
+    """Return the cells of a line, or refuse a line whose quotes do not match."""
     if not dialect.quotes or '"' not in line:
         return line.split(dialect.separator)
     try:
