@@ -1,3 +1,3 @@
-"""Where ronda decides for other programs: the façade, adapters to simulators, a server."""
+"""Ways to let ronda decide for other programs: a façade, adapters to simulators, and a server."""
 
 COMMANDS = {"serve": ("ronda.cli.commands.serve:command", "Decide rounds over HTTP.")}

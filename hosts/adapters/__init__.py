@@ -1,6 +1,6 @@
-"""Public schedulers ask ronda: adapters with the face of their own policies.
+"""Adapters that let public schedulers ask ronda through the interface of their own policies.
 
-Each is on the façade of `ronda.hosts.embedding`, and imports nothing of its host.
+Each adapter uses the façade of `ronda.hosts.embedding` and imports nothing from its host.
 """
 
 from ronda.hosts.adapters.blox import Blox

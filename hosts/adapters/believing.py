@@ -1,9 +1,9 @@
-"""What hosts that name all live jobs every time tell a façade, beliefs included.
+"""Beliefs for hosts like AdaptDL, which name all live jobs at every decision.
 
-A host of AdaptDL's kind tells of a job no more than a fitted speed-up function. From what that says
-time after time follows what ronda believes in a run with ``--knowledge history``: what a step took
-where the job really ran (each new measurement changes the fit), gradient noise, and how much work
-the job has done since it was seen last. Jobs of one application share all that.
+Such a host gives only a fitted speed-up function for each job. Successive functions show what ronda
+believes in a run with ``--knowledge history``: the time of a step where the job really ran (each
+new measurement changes the fit), the gradient noise, and the work done since the last decision.
+Jobs of one application share these beliefs.
 """
 
 import re
@@ -30,9 +30,9 @@ ApplicationOf = Callable[[Key], str]
 
 
 def by_name(key: Key) -> str:
-    """Return the application of a job by its name: without the number, or hash, at its end.
+    """Return the application of a job: its name without the number or hash at the end.
 
-    Five letters and digits without vowels are what Kubernetes appends to a ``generateName``.
+    Kubernetes appends a hash of five letters and digits without vowels to a ``generateName``.
     """
     name = str(key[-1] if isinstance(key, tuple) else key)
     return re.sub(f"[-_.]({_NUMBER})$", "", name)
@@ -42,7 +42,7 @@ _NUMBER = r"\d+|[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[bcdfghj-
 
 
 def now_of(job: Any) -> float | None:
-    """Return the time as a job tells it by when it came, and its age; None if it does not."""
+    """Return the time from a job's creation time and age; None if the job lacks them."""
     since, age = getattr(job, "creation_timestamp", None), getattr(job, "age", None)
     if age is None or not isinstance(since, int | float):
         return None
@@ -50,10 +50,10 @@ def now_of(job: Any) -> float | None:
 
 
 class HostJob(NamedTuple):
-    """What a host says of a live job.
+    """A live job as its host describes it.
 
-    `low` and `high` are its limits of GPUs, `speedups` its functions by GPU type (None: nothing is
-    known), `nodes` the node of each GPU that it holds.
+    `low` and `high` limit its GPUs, `speedups` are its functions keyed by GPU type (None if
+    unknown), and `nodes` has the node of each GPU that it holds.
     """
 
     application: str
@@ -67,7 +67,7 @@ class HostJob(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """How a job was left to run: where, from when on, how fast, and with which local batch."""
+    """How a job runs since the last decision: placement, start of progress, speed, local batch."""
 
     placement: tuple[tuple[int, int], ...]
     resume_s: float
@@ -76,7 +76,7 @@ class Ran(NamedTuple):
 
 
 class Batches(NamedTuple):
-    """Batches of an application: the base, the largest, and local ones by GPU type."""
+    """The batches of an application: base, largest, and local ones keyed by GPU type."""
 
     base: float
     most: float
@@ -84,17 +84,18 @@ class Batches(NamedTuple):
 
 
 class Believing:
-    """An `Embedded` that is told by speed-up functions.
+    """An `Embedded` that learns from speed-up functions.
 
-    Jobs of one application whose functions contradict each other, in batches or by three times the
-    time of a step, are of several; then a name tells nothing of jobs without a function yet.
+    If functions of jobs with one name contradict each other, in batches or by a factor of three in
+    step time, the jobs belong to several applications. In that case the name says nothing about
+    jobs that have no function yet.
 
     Parameters
     ----------
     policy, length_s, costs
-        As of an `Embedded`, which is made with the machines of the first decision.
+        Same as for `Embedded`, which is made at the first decision, when the machines are known.
     beliefs
-        False: jobs have the rates of their own functions, and nothing is remembered.
+        If false, jobs have the rates of their own functions, and nothing is learnt.
     """
 
     def __init__(
@@ -112,24 +113,24 @@ class Believing:
             beliefs,
         )
         self._embedded: Embedded | None = None
-        self.cluster: Cluster  # of the last decision
-        self._most: dict[str, int] = {}  # GPUs that jobs of an application may have
-        self._batches: dict[str, Batches] = {}  # of applications that have a model
-        self._models: dict[str, Profile] = {}  # of applications of live jobs
-        self._handed: set[str] = set()  # those that the façade has
-        self._kinds: dict[str, dict[str, dict[str, Goodput]]] = {}  # by name, what differs so
+        self.cluster: Cluster  # at the last decision
+        self._most: dict[str, int] = {}  # most GPUs of jobs, keyed by application
+        self._batches: dict[str, Batches] = {}  # keyed by application with a model
+        self._models: dict[str, Profile] = {}  # keyed by application of live jobs
+        self._handed: set[str] = set()  # models that the façade has
+        self._kinds: dict[str, dict[str, dict[str, Goodput]]] = {}  # by name, its applications
         self._warned = False
         self._shares: set[str] = set()  # jobs that share the model of their application
-        self._known: dict[str, dict[str, Goodput]] = {}  # what was known when they were seen last
+        self._known: dict[str, dict[str, Goodput]] = {}  # functions at the last decision
         self._ran: dict[str, Ran] = {}
         self._done: dict[str, float] = {}
         self._limited: dict[str, dict[str, Any]] = {}
-        self._of: dict[str, str] = {}  # applications of jobs
+        self._of: dict[str, str] = {}  # application of each job
         self._now_s = 0.0
 
     @property
     def host(self) -> Embedded:
-        """What is told and decides; there is none before the first decision."""
+        """The `Embedded` that decides; it exists from the first decision on."""
         assert self._embedded is not None
         return self._embedded
 
@@ -142,7 +143,7 @@ class Believing:
         deadline_s: float | None,
         unfit: Collection[str] = (),
     ) -> Changes:
-        """Tell of all live jobs, and decide; those that nothing could hold are `unfit`."""
+        """Report all live jobs and decide; `unfit` jobs are too large for any machine."""
         if self._embedded is None:
             self._embedded = Embedded(
                 self.policy,
@@ -155,7 +156,7 @@ class Believing:
             )
         elif cluster != self.cluster:
             self.host.update(cluster=cluster, node_names=node_names)
-            self._models.clear()  # they say where jobs could run
+            self._models.clear()  # models say where jobs can run
         self.cluster = cluster
         known = {name: self._read(job) for name, job in jobs.items()}
         jobs = {name: self._sorted(name, job, known[name]) for name, job in jobs.items()}
@@ -168,7 +169,7 @@ class Believing:
         return changes
 
     def _sorted(self, name: str, job: HostJob, known: dict[str, Goodput]) -> HostJob:
-        """Return a job with its application, which jobs alike by what is known of them share."""
+        """Return a job with its application, which jobs with similar functions share."""
         kinds, before = self._kinds.setdefault(job.application, {}), self._of.get(name)
         if not known:
             mine = before or (job.application if len(kinds) < 2 else f"{name} alone")
@@ -183,7 +184,7 @@ class Believing:
         return job._replace(application=mine)
 
     def _mind_idle(self, jobs: Mapping[str, HostJob]) -> None:
-        """Warn once of GPUs that nobody gets though jobs wait that fit."""
+        """Warn once if GPUs stay idle although waiting jobs would fit."""
         gpus, running = int(self.cluster.topology.node_gpus.sum()), self.host.running
         idle = gpus - sum(given.option.gpus for given in running.values())
         late = [name for name, job in jobs.items() if name not in running and job.low <= idle]
@@ -201,7 +202,7 @@ class Believing:
     def _tell(
         self, now_s: float, jobs: Mapping[str, HostJob], known: Mapping[str, dict[str, Goodput]]
     ) -> None:
-        """Tell what has happened since the last decision."""
+        """Report to the façade what has happened since the last decision."""
         host = self.host
         live = [name for name in host.jobs if name in jobs]
         gone = [name for name in host.jobs if name not in jobs]
@@ -243,7 +244,7 @@ class Believing:
     def _since(
         self, name: str, now_s: float, job: HostJob, known: Mapping[str, Goodput]
     ) -> StepTime | None:
-        """Count what a job has done since it was seen last; return a step, if one was measured."""
+        """Count a job's work since the last decision, and return its step time if measured."""
         ran, kind = self._ran.get(name), self._kind(job)
         if ran is None or kind not in known or ran.placement != placement_of(job.nodes):
             return None
@@ -251,7 +252,7 @@ class Believing:
         rate, _ = now.tuned(nodes, gpus)
         before = self._known.get(name, {}).get(kind)
         measured = before is None or before.model != now.model
-        if not measured:  # noise alone has changed
+        if not measured:  # only the noise has changed
             rate = (rate + ran.rate) / 2
         ran_s = max(0.0, now_s - max(self._now_s, ran.resume_s))
         self._done[name] = self._done.get(name, 0.0) + rate * ran_s
@@ -261,7 +262,7 @@ class Believing:
         return now.step(nodes, gpus, local)
 
     def _note(self, jobs: Mapping[str, HostJob], known: Mapping[str, dict[str, Goodput]]) -> None:
-        """Remember how jobs run from now on."""
+        """Record how jobs run from now on."""
         ran, pools = dict[str, Ran](), self.cluster.topology.pools
         for name, given in self.host.running.items():
             before, kind = self._ran.get(name), pools[given.option.pool].gpu_type.name
@@ -280,7 +281,7 @@ class Believing:
         self._ran = ran
 
     def _kind(self, job: HostJob) -> str:
-        """Return the GPU type that a job runs on, "" if it does not."""
+        """Return the GPU type on which a job runs; "" if it waits."""
         if not job.nodes:
             return ""
         topology = self.cluster.topology
@@ -289,7 +290,7 @@ class Believing:
     def _new_profiles(
         self, jobs: Mapping[str, HostJob], known: Mapping[str, dict[str, Goodput]]
     ) -> dict[str, Any]:
-        """Return the models of applications of which more is known now than before."""
+        """Return new models of applications whose batches have become better known."""
         for name, each in known.items():
             application = jobs[name].application
             for kind, new in each.items():
@@ -320,7 +321,7 @@ class Believing:
     def _strange(
         self, jobs: Mapping[str, HostJob], profiles: Mapping[str, Profile]
     ) -> dict[str, None]:
-        """Return the jobs that run in a way that the models of now do not know."""
+        """Return the jobs whose GPUs and nodes the new models do not include."""
         found, pools = dict[str, None](), self.cluster.topology.pools
         for name, held in self.host.running.items():
             if name in self._shares and jobs[name].application in profiles:
@@ -335,9 +336,9 @@ class Believing:
             self._most[job.application] = max(job.high, self._most.get(job.application, 0))
 
     def _may_share(self, job: HostJob) -> bool:
-        """Return whether a job can have the model of its application, on what it holds, too.
+        """Return whether the model of its application suits a job, including on its present nodes.
 
-        One that may not be stopped has its own rates, of just what it runs on.
+        A job that may not be stopped has its own rates, only for its present nodes.
         """
         return job.preemptible and job.application in self._batches and self._is_known(job)
 
@@ -350,7 +351,7 @@ class Believing:
         return isinstance(model, Tabular) and way in zip(model.gpus, model.nodes, strict=True)
 
     def _where(self, name: str, job: HostJob) -> Sequence[int] | None:
-        """Return the nodes of a job's GPUs; None where its model does not know that."""
+        """Return the nodes of a job's GPUs; None if its model does not include them."""
         return (
             job.nodes if job.nodes and (name not in self._shares or self._is_known(job)) else None
         )
@@ -362,7 +363,7 @@ class Believing:
         return {"gpus": low, "min_gpus": low, "max_gpus": most}
 
     def _row(self, name: str, job: HostJob) -> dict[str, Any]:
-        """Return a new job."""
+        """Return the row of a new job."""
         row = {"id": name, "submit_s": job.submit_s, "application": job.application}
         row |= {"preemptible": job.preemptible}
         if job.costs is not None:
@@ -375,7 +376,7 @@ class Believing:
         return row | {"rates": self._rates(job)}
 
     def _joins(self, jobs: Mapping[str, HostJob]) -> list[dict[str, Any]]:
-        """Return what changes of live jobs: models that they share now, and wider limits."""
+        """Return rows of live jobs that change: newly shared models, and wider limits."""
         rows, lives = [], {name: jobs[name] for name in self.host.jobs if name in jobs}
         for name, job in lives.items():
             if name not in self._shares and not self._may_share(job):
@@ -392,7 +393,7 @@ class Believing:
         return rows
 
     def _rates(self, job: HostJob) -> dict[str, Any] | None:
-        """Return the rates of a job's own functions; None where nothing is known."""
+        """Return the rates of a job's own functions; None if it has no functions."""
         parts, topology = [], self.cluster.topology
         for k, pool in enumerate(topology.pools):
             speedup = job.speedups.get(pool.gpu_type.name)
@@ -416,7 +417,7 @@ class Believing:
 
 
 def _alike(one: Mapping[str, Goodput], other: Mapping[str, Goodput]) -> bool:
-    """Return whether what is known of two jobs, by GPU type, may be of one application."""
+    """Return whether the functions of two jobs, keyed by GPU type, may be of one application."""
     if {(each.base, each.most) for each in one.values()} != {
         (each.base, each.most) for each in other.values()
     }:

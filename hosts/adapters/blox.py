@@ -1,6 +1,6 @@
-"""Blox asks ronda: the faces of its scheduling and placement policies.
+"""An adapter for Blox with the interfaces of its scheduling and placement policies.
 
-(Agarwal et al., *Blox*, EuroSys 2024.) ::
+Blox is by Agarwal et al., EuroSys 2024. It is used like this::
 
     from ronda.hosts.adapters.blox import Blox
 
@@ -8,12 +8,12 @@
     schedule = policy.schedule(job_state, cluster_state)
     to_suspend, to_launch = policy.place(job_state, cluster_state, schedule)
 
-`schedule` orders the jobs: those first that are to run. Blox's own placement may follow it; `place`
-gives the GPUs on the nodes that were chosen. Jobs are those of ``job_state.active_jobs``, with
-``num_GPUs``, ``job_iteration_time``, ``job_total_iteration``, ``submit_time``, and what they have
-done: ``job_executed_iteration``, or else ``tracked_metrics["iter_num"]``, or the seconds of
+`schedule` puts the jobs that are to run first. Blox's own placement may follow it, or `place`,
+which gives the GPUs on the chosen nodes. Jobs come from ``job_state.active_jobs``, with
+``num_GPUs``, ``job_iteration_time``, ``job_total_iteration`` and ``submit_time``. Their progress is
+``job_executed_iteration``, or else ``tracked_metrics["iter_num"]``, or the seconds of
 ``tracked_metrics["attained_service"]``. GPUs are the rows of ``cluster_state.gpu_df``, with
-``GPU_ID``, ``Node_ID``, ``JOB_IDS`` and, if there are several, ``GPU_type``; the time is
+``GPU_ID``, ``Node_ID``, ``JOB_IDS`` and, if there are several types, ``GPU_type``. The time is
 ``cluster_state.time``, or else counted in rounds. Nodes may come and go.
 """
 
@@ -33,18 +33,18 @@ Key = Any
 
 
 class Blox:
-    """Stands where Blox has a scheduling policy, and where it has a placement policy.
+    """A scheduling policy and a placement policy for Blox.
 
     Parameters
     ----------
     policy
-        Who decides; jobs keep the number of GPUs that they ask for.
+        Policy that decides; jobs keep the number of GPUs that they ask for.
     restart_s
-        Seconds that a change costs a job.
+        Time that a change costs a job, in seconds.
     round_s
-        Seconds of a round.
+        Length of a round in seconds.
     deadline_s
-        Seconds for a decision.
+        Time limit of a decision in seconds.
     """
 
     metric_to_track = ("per_iter_time", "attained_service")
@@ -66,7 +66,7 @@ class Blox:
         self._now_s = 0.0
 
     def schedule(self, job_state: Any, cluster_state: Any, **_: Any) -> dict[str, Any]:
-        """Return the jobs in order: those that are to run come first."""
+        """Return the jobs in order, with those that are to run first."""
         jobs = job_state.active_jobs
         gpus = _gpus(cluster_state.gpu_df)
         nodes = {node: (rows[0][2], len(rows)) for node, rows in gpus.items()}
@@ -104,7 +104,7 @@ class Blox:
     def place(
         self, job_state: Any, cluster_state: Any, new_job_schedule: Mapping[str, Any], **_: Any
     ) -> tuple[list[Key], dict[Key, list[Key]]]:
-        """Return the jobs to suspend, and the GPUs of those to launch, as was decided last."""
+        """Return, by the last decision, the jobs to suspend and the GPUs of the jobs to launch."""
         assert self._host is not None, "schedule comes first"
         order = [job for job, _ in new_job_schedule["job_order"]]
         gpus, names, chosen = _gpus(cluster_state.gpu_df), list(self._nodes), self._host.running
@@ -132,7 +132,7 @@ class Blox:
 
 
 def _gpus(frame: Any) -> dict[Key, list[tuple[Key, Key, str]]]:
-    """Return each node's GPUs: id, job (None: free) and type."""
+    """Return the GPUs of each node: id, job (None if free) and type."""
     columns = [frame[name].tolist() for name in ("Node_ID", "GPU_ID", "JOB_IDS")]
     kinds = frame["GPU_type"].tolist() if "GPU_type" in frame.columns else ["gpu"] * len(frame)
     found: dict[Key, list[tuple[Key, Key, str]]] = {}
@@ -142,7 +142,7 @@ def _gpus(frame: Any) -> dict[Key, list[tuple[Key, Key, str]]]:
 
 
 def _row(name: str, job: Mapping[str, Any], kinds: list[str], now_s: float) -> dict[str, Any]:
-    """Return a job for the façade: an iteration is its work, at its own pace on any GPU."""
+    """Return a job's row for the façade, with work in iterations and one speed on all GPUs."""
     gpus, rate = int(job["num_GPUs"]), 1.0 / float(job["job_iteration_time"])
     rates = {"gpus": gpus, "gpu_type": list(dict.fromkeys(kinds)), "rate": rate}
     row = {"id": name, "gpus": gpus, "rates": rates}
@@ -152,7 +152,7 @@ def _row(name: str, job: Mapping[str, Any], kinds: list[str], now_s: float) -> d
 
 
 def _done(job: Mapping[str, Any]) -> float:
-    """Return the iterations that a job has done, or else those of the seconds that it has run."""
+    """Return the iterations that a job has done, estimated from its run time if not given."""
     metrics = job.get("tracked_metrics", {})
     iterations = job.get("job_executed_iteration", metrics.get("iter_num"))
     if iterations is not None:

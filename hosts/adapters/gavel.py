@@ -1,18 +1,18 @@
-"""Gavel asks ronda: the face of its policies (Narayanan et al., OSDI 2020).
+"""An adapter for Gavel with the interface of its policies (Narayanan et al., OSDI 2020).
 
     from ronda.hosts.adapters.gavel import Gavel
 
     scheduler = Scheduler(Gavel("prices"), simulate=True, ...)
 
-Gavel's scheduler turns shares of time into leases of some minutes. Here leases are decided first,
-one after another as they would follow if no job came, and a job's share of a worker type is that of
-the leases that it had on it. So all shares fit the workers, with jobs as wide as they are. One
-lease is what Gavel needs to keep to a decision until a job comes or goes. The workers of a type are
-one node: Gavel's shares know no others.
+Gavel's scheduler turns shares of time into leases of a few minutes. This adapter decides the leases
+first, one after another as if no job came, and then counts the share of leases that a job has on
+each worker type. All shares therefore fit the workers at the jobs' widths. With one lease, Gavel
+keeps to a decision until a job comes or goes. The workers of a type are one node, because Gavel's
+shares do not distinguish nodes.
 
-What Gavel hands over follows from a policy's name. Ours begins as that of its finish-time fairness,
-which is told the most: importance and the steps that jobs have left; and says that it minds how
-fast worker types are (``Perf``), for else Gavel shuffles these.
+The arguments that Gavel passes depend on the name of the policy. Our name begins like that of
+finish-time fairness, which gets the most: the weights and the remaining steps of jobs. It also
+contains ``Perf``, because Gavel otherwise shuffles the worker types.
 """
 
 from collections.abc import Mapping
@@ -30,16 +30,16 @@ Key = Any
 
 
 class Gavel:
-    """Stands where Gavel has a policy.
+    """A policy for Gavel.
 
     Parameters
     ----------
     policy
-        Who decides each lease. Where no sizes are known, jobs are served by what they have had.
+        Policy that decides each lease. Without known sizes, jobs are ordered by attained service.
     leases
-        How many leases the shares are made of.
+        Number of leases from which shares are computed.
     lease_s
-        Seconds of a lease.
+        Length of a lease in seconds.
     """
 
     name = "FinishTimeFairness_Perf, in its place ronda"
@@ -56,17 +56,18 @@ class Gavel:
         scale_factors: Mapping[Key, int],
         *rest: Any,
     ) -> dict[Key, dict[str, float]] | None:
-        """Return the share of time of each job on each worker type; None without jobs.
+        """Return each job's share of time on each worker type; None without jobs.
 
         Parameters
         ----------
         unflattened_throughputs
-            Steps per second by job and worker type; 0: it cannot run there.
+            Steps per second, keyed by job and worker type; 0 if the job cannot run there.
         scale_factors
-            Workers that each job needs.
+            Number of workers of each job.
         rest
-            As Gavel hands them over to policies of several names: workers by type, last; importance
-            of jobs before, if there are two or four; of four, the steps that jobs have left third.
+            Further arguments, which depend on the policy's name in Gavel. The last is the number of
+            workers of each type. Of two or four arguments the first is the weights of jobs, and of
+            four the third is their remaining steps.
         """
         if len(rest) not in (1, 2, 4):
             expected = "workers by type, or what Gavel tells a fair policy"

@@ -1,8 +1,8 @@
-"""What AdaptDL's speed-up functions know: a fitted model of steps, gradient noise, and batches.
+"""The data in AdaptDL's speed-up functions: a fitted model of steps, gradient noise and batches.
 
-AdaptDL's scheduler and the simulators of Pollux and Sia hand over objects of a class
-``SpeedupFunction`` with a ``GoodputFunction`` inside (adaptdl/goodput.py). Its parameters are those
-of Pollux's model (OSDI 2021, section 3), which is ronda's `Parametric`.
+AdaptDL's scheduler and the simulators of Pollux and Sia pass ``SpeedupFunction`` objects that
+contain a ``GoodputFunction`` (adaptdl/goodput.py). Its parameters are those of Pollux's model (OSDI
+2021, section 3), which is ronda's `Parametric`.
 """
 
 from typing import Any, NamedTuple
@@ -16,15 +16,15 @@ from ronda.instances.profile import Parametric
 
 ROUNDING = 1e-8
 BATCHES = 50
-"""Global batches among which AdaptDL's jobs choose, in geometric steps."""
+"""Number of global batches, in geometric steps, among which AdaptDL's jobs choose."""
 
 
 class Goodput(NamedTuple):
-    """What is known of a job's speed on one GPU type, from its speed-up function.
+    """The speed of a job on one GPU type, from its speed-up function.
 
-    `noise` is the gradient noise scale in samples; `base` the global batch in whose samples goodput
-    counts, `most` the largest; `low` and `high` the local batches of a pass; `accumulates` whether
-    a step may have several passes.
+    `noise` is the gradient noise scale in samples. Goodput counts in samples of the global batch
+    `base`; `most` is the largest global batch. `low` and `high` limit the local batch of a pass,
+    and `accumulates` says whether a step may have several passes.
     """
 
     model: Parametric
@@ -36,9 +36,9 @@ class Goodput(NamedTuple):
     accumulates: bool
 
     def tuned(self, nodes: int, gpus: int) -> tuple[float, float]:
-        """Return goodput and local batch of a job on some GPUs, as it tunes its batch itself.
+        """Return the goodput and the local batch of a job that tunes its own batch on some GPUs.
 
-        As `GoodputFunction.optimize` does: a single GPU accumulates, to estimate its noise, or else
+        As in `GoodputFunction.optimize`, a single GPU accumulates to estimate its noise, or else
         keeps its base batch.
         """
         batch = np.geomspace(max(self.base, self.low * gpus), self.most, BATCHES)
@@ -58,7 +58,7 @@ class Goodput(NamedTuple):
         return float(rate[best]), float(local[best])
 
     def step(self, nodes: int, gpus: int, local_batch: float) -> StepTime:
-        """Return what a step takes by the fitted model."""
+        """Return the step time of the fitted model."""
         compute_s, sync_s = phases(self.model, gpus, nodes, local_batch)
         return StepTime(
             compute_s=float(compute_s), sync_s=float(sync_s), local_batch=float(local_batch)
@@ -66,7 +66,7 @@ class Goodput(NamedTuple):
 
 
 def goodput_of(speedup: Any) -> Goodput | None:
-    """Return what a speed-up function knows; None of one that is not AdaptDL's."""
+    """Return the data of a speed-up function; None if it is not one of AdaptDL."""
     of = getattr(speedup, "_goodput_fn", None)
     if of is None:
         return None
@@ -95,6 +95,6 @@ def goodput_of(speedup: Any) -> Goodput | None:
 
 
 def first_batch(base: float, low: float, high: float, gpus: int) -> float:
-    """Return the local batch with which AdaptDL begins a job of which nothing was measured."""
+    """Return the local batch with which AdaptDL starts a job without measurements."""
     local = np.ceil(max(base, low * gpus) / gpus)
     return float(np.ceil(local / np.ceil(local / high)))

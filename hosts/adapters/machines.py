@@ -1,4 +1,4 @@
-"""Machines as hosts describe them: nodes with slots, in which replicas of jobs fit."""
+"""The machines as hosts describe them: nodes with slots for replicas of jobs."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,23 +9,23 @@ import numpy as np
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 
 LEAST_UTILITY, MOST_UTILITY = 0.35, 0.65
-"""Of a cluster of the right size, in Pollux."""
+"""The range of utility in which Pollux keeps the size of a cluster."""
 
 
 def in_order(nodes: Mapping[Any, Any]) -> list[Any]:
-    """Return the nodes' keys, preemptible ones last."""
+    """Return the keys of the nodes, preemptible nodes last."""
     return sorted(nodes, key=lambda key: (nodes[key].preemptible, key))
 
 
 def slots_of(node: Any, need: Mapping[str, int], used: Mapping[str, int] | None = None) -> int:
-    """Return how many replicas a node holds, each of which needs `need`, besides what is used."""
+    """Return how many replicas that each require `need` fit on a node in addition to `used`."""
     free = Counter(node.resources)
     free.subtract(used or {})
     return max(0, min((free[r] // n for r, n in need.items() if n > 0), default=0))
 
 
 def most_needed(jobs: Any) -> dict[str, int]:
-    """Return the most of each resource that a replica of any job needs."""
+    """Return, for each resource, the largest amount that a replica of any job requires."""
     need: dict[str, int] = {}
     for job in jobs:
         for resource, amount in job.resources.items():
@@ -34,7 +34,7 @@ def most_needed(jobs: Any) -> dict[str, int]:
 
 
 def cluster_of(nodes: Sequence[tuple[str, int]]) -> Cluster:
-    """Return a cluster of nodes, each a GPU type's name and its GPUs; no more is known of these."""
+    """Return a cluster of nodes, each given as the name of a GPU type and a number of GPUs."""
     groups: list[tuple[tuple[str, int], int]] = []
     for node in nodes:
         if groups and groups[-1][0] == node:
@@ -55,18 +55,18 @@ def cluster_of(nodes: Sequence[tuple[str, int]]) -> Cluster:
 def best_nodes(
     jobs: Iterable[Any], given: Iterable[Sequence[Any]], sizes: Sequence[int], now: int
 ) -> int:
-    """Return how many nodes there should be: as many as use them to one half.
+    """Return how many nodes there should be for a utility of about one half.
 
-    A utility is the sum of speed-ups by the GPUs in use. One of nodes that there are not is that
-    of GPUs that go, one after another, to the job that gains most by them: within 0.35 and 0.65
-    all stays as it is.
+    The utility is the sum of speed-ups divided by the GPUs in use. For other numbers of nodes it is
+    computed by giving GPUs one by one to the job that gains most. A utility from 0.35 to 0.65
+    changes nothing.
 
     Parameters
     ----------
     jobs, given
         All live jobs, and the nodes of their replicas.
     sizes
-        Replicas that nodes hold, those that there are (`now`) and more.
+        Number of replicas per node, for the `now` existing nodes and for more nodes.
     """
     jobs, given = list(jobs), list(given)
     used = {node for nodes in given for node in nodes}

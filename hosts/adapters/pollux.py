@@ -1,25 +1,25 @@
-"""AdaptDL's scheduler asks ronda: the face of its `PolluxPolicy` (adaptdl_sched.policy.pollux).
+"""An adapter for AdaptDL's scheduler with the interface of `PolluxPolicy`.
 
     from ronda.hosts.adapters.pollux import Pollux
 
     policy = Pollux()  # in place of PolluxPolicy()
     allocations, desired_nodes = policy.optimize(jobs, nodes, base_allocations, node_template)
 
-Where a host tests for its own class, as the simulator of Pollux's artifact does, inherit from both
-(from this one first)::
+The policy's original is in adaptdl_sched.policy.pollux. If a host tests for its own class, as the
+simulator of Pollux's artifact does, inherit from both (from this one first)::
 
     class Ronda(Pollux, PolluxPolicy): ...
 
-It serves the policy's own objective (mean JCT, by default) with what it believes of sizes, speeds
-and noise by itself: see `ronda.hosts.adapters.believing`. A job's application is taken from its
-name, unless what is known of jobs contradicts that. Pollux's own objective (Qiao et al., OSDI 2021,
-as in version 0.2.11), the sum of the jobs' speed-ups less 10 % of those whose replicas change, is
-the policy `ronda.hosts.adapters.speedups.SumOfSpeedups`; it believes nothing.
+The adapter serves the policy's own objective (mean JCT by default) with beliefs about sizes, speeds
+and noise: see `ronda.hosts.adapters.believing`. The name of a job gives its application unless the
+functions of jobs contradict that. Pollux's own objective (Qiao et al., OSDI 2021, as in version
+0.2.11) is the sum of the jobs' speed-ups, less 10 % of the speed-ups of jobs whose replicas change.
+The policy `ronda.hosts.adapters.speedups.SumOfSpeedups` has this objective and uses no beliefs.
 
-A node has as many slots as it could hold of the most demanding replica of any job, besides the
-replicas there of jobs that may not be stopped. Jobs on several nodes take whole ones, so that no
-two of them share a node, which Pollux forbids. How many nodes there should be follows Pollux's
-rule: the utility nearest to one half, unless it is within 0.35 to 0.65.
+A node first holds the replicas of its jobs that may not be stopped; its other slots are counted in
+the most demanding replica of any job. Jobs on several nodes take whole nodes, so no two of them
+share a node, which Pollux forbids. The number of nodes follows Pollux's rule: the utility nearest
+to one half, unless it is already from 0.35 to 0.65.
 """
 
 import time
@@ -48,22 +48,23 @@ Allocations = dict[Key, list[Key]]
 
 
 class Pollux:
-    """Stands where AdaptDL has its own policy.
+    """A policy for AdaptDL's scheduler.
 
     Parameters
     ----------
     policy
-        Who decides.
+        Policy that decides.
     application
-        Returns the application of a job by its key: jobs of one are alike.
+        Function from the key of a job to its application; jobs of one application are similar.
     interval_s
-        Seconds between decisions, about.
+        Approximate time between decisions, in seconds.
     restart_s
-        Seconds that a start or a change costs a job.
+        Time that a start or a change costs a job, in seconds.
     deadline_s
-        Seconds for a decision.
+        Time limit of a decision in seconds.
     beliefs
-        False: jobs are known by their own speed-ups alone; None: unless the policy is Pollux's.
+        Whether beliefs are used in addition to a job's own speed-ups; by default they are, unless
+        the policy has Pollux's objective.
     """
 
     @checked
@@ -85,7 +86,7 @@ class Pollux:
         self._now_s = 0.0
 
     def allocate_job(self, job_info: Any, nodes: Mapping[Key, Any]) -> list[Key]:
-        """Return the first node, preemptible ones last, that holds the fewest replicas of a job."""
+        """Return the first node with room for a job's fewest replicas; preemptible nodes are last."""
         least = max(job_info.min_replicas, 1)
         for key in in_order(nodes):
             if slots_of(nodes[key], job_info.resources) >= least:
@@ -99,7 +100,7 @@ class Pollux:
         base_allocations: Mapping[Key, Sequence[Key]],
         node_template: Any,
     ) -> tuple[Allocations, int]:
-        """Return a node for each replica of every job, and how many nodes there should be."""
+        """Return the node of each replica of every job, and the desired number of nodes."""
         if not jobs:
             return {}, len(nodes)
         order, need = in_order(nodes), most_needed(jobs.values())
@@ -143,7 +144,7 @@ class Pollux:
         return decided, best_nodes(jobs.values(), decided.values(), sizes, len(nodes))
 
     def _clock(self, jobs: Mapping[Key, Any]) -> float:
-        """Return the time: of jobs that say when they came, and how old they are, else ours."""
+        """Return the time from the creation times and ages of jobs if given, else our own time."""
         for job in jobs.values():
             if (told_s := now_of(job)) is not None:
                 return told_s
@@ -160,9 +161,9 @@ def _slots(
     order: Sequence[Key],
     base: Mapping[Key, Sequence[Key]],
 ) -> dict[Key, int]:
-    """Return how many replicas each node holds: those of jobs that stay, and what fits then.
+    """Return the number of replicas per node: those of jobs that stay, and others that fit.
 
-    What fits then is counted in replicas of the most demanding other job.
+    The others are counted in replicas of the most demanding other job.
     """
     firm = {key for key, job in jobs.items() if not job.preemptible and base.get(key)}
     others = most_needed(job for key, job in jobs.items() if key not in firm)

@@ -1,24 +1,24 @@
-"""Rubick's simulator asks ronda: the face of its `MorphlingPolicy` (MLSys 2025).
+"""An adapter for Rubick's simulator with the interface of `MorphlingPolicy` (MLSys 2025).
 
     from ronda.hosts.adapters.rubick import Rubick
 
     policy = Rubick()  # in place of MorphlingPolicy()
     allocations, desired_nodes = policy.optimize(job_infos, node_infos, prev_execution_plan)
 
-The simulator tests for its own class: inherit from both (from this one first)::
+The simulator tests for its own class, so inherit from both (from this one first)::
 
     class Ronda(Rubick, MorphlingPolicy): ...
 
-There a job may run by several execution plans: data, tensor and pipeline parallelism, ZeRO with or
-without offload, gradient accumulation or checkpointing. Its host says by which plan it runs best on
-some GPUs, in one of two ways: ``res_matrix`` has the predicted samples per second and the plan for
-GPUs of one node, ``gpu_to_placements`` and ``placements_to_plan`` have the layouts and plans of
-large models. Here a job may have any of these GPU counts on the fewest nodes, alike on each, and
-is told the plan that the host has for it. What ran is believed as it was measured (``throughput``)
-of all jobs of the model.
+In Rubick a job may run under several execution plans: data, tensor and pipeline parallelism, ZeRO
+with or without offload, gradient accumulation or checkpointing. The host gives the best plan for
+some GPUs in one of two forms: ``res_matrix`` has the predicted samples per second and the plan for
+GPUs of one node; ``gpu_to_placements`` and ``placements_to_plan`` have the layouts and plans of
+large models. In ronda a job may have any of these numbers of GPUs, spread evenly over the fewest
+nodes, and gets the host's plan for them. Measured speeds (``throughput``) apply to all jobs of the
+model.
 
-A job with a guarantee (``is_sla``) counts as several, and has at least the GPUs at which it should
-be as fast as it was promised (``sla_perf``), or those that it asked for.
+A job with a guarantee (``is_sla``) has a higher weight. It gets at least the GPUs that should give
+the promised speed (``sla_perf``), or the GPUs that it asked for.
 """
 
 import math
@@ -39,35 +39,35 @@ GPU = "gpu"
 RESOURCES = ("gpu", "cpu", "mem")
 OFFLOAD = "zero-offload"
 SCALING = 0.7
-"""Exponent of speed in GPUs where neither host nor measurements tell it."""
+"""Exponent of speed in the number of GPUs if neither the host nor measurements give the speed."""
 
 Key = Any
 Way = tuple[int, int]
-"""GPUs, and the nodes that they are on."""
+"""A pair of numbers: GPUs, and nodes on which they are."""
 
 
 class Planned(NamedTuple):
-    """How a job runs on some GPUs: its execution plan, and samples per second if predicted."""
+    """The execution plan of a job on some GPUs, and its samples per second if predicted."""
 
     plan: tuple[Any, ...]
     rate: float | None
 
 
 class Rubick:
-    """Stands where Rubick's simulator has its policy.
+    """A policy for Rubick's simulator.
 
     Parameters
     ----------
     policy
-        Who decides.
+        Policy that decides.
     interval_s
-        Seconds between decisions, about.
+        Approximate time between decisions, in seconds.
     restart_s
-        Seconds that a start or a change costs a job.
+        Time that a start or a change costs a job, in seconds.
     guaranteed
-        Weight of jobs with a guarantee; others have 1.
+        Weight of jobs with a guarantee; other jobs have weight 1.
     deadline_s
-        Seconds for a decision.
+        Time limit of a decision in seconds.
     """
 
     @checked
@@ -85,8 +85,8 @@ class Rubick:
         self._costs = Costs(start_s=restart_s, restart_s=restart_s)
         self._host: Embedded | None = None
         self._machines: tuple[Cluster, Sequence[str]] | None = None
-        self._measured: dict[tuple[str, Way], float] = {}  # by model
-        self._least: dict[str, int] = {}  # GPUs that live jobs must have
+        self._measured: dict[tuple[str, Way], float] = {}  # keyed by model, GPUs and nodes
+        self._least: dict[str, int] = {}  # fewest GPUs of live jobs
         self._submit_s: dict[str, float] = {}
         self._now_s = 0.0
 
@@ -96,10 +96,10 @@ class Rubick:
         node_infos: Mapping[Key, Any],
         prev_execution_plan: Mapping[str, Mapping[Key, Any]],
     ) -> tuple[dict[str, dict[Key, Any]], None]:
-        """Return by resource the node of each unit that jobs have, and by ``exec_plan`` their plan.
+        """Return the nodes of the jobs' units of each resource, and plans under ``exec_plan``.
 
-        Each GPU comes with one unit of every other resource. How many nodes there should be is not
-        decided: None.
+        Each GPU comes with one unit of every other resource. The second result, the desired number
+        of nodes, is always None.
         """
         order, sizes = list(node_infos), [int(n.resources[GPU]) for n in node_infos.values()]
         host = self._told_of(cluster_of([(GPU, n) for n in sizes]), [str(key) for key in order])
@@ -122,7 +122,7 @@ class Rubick:
             for name, own in ways.items()
         }
         others = [n for n in host.jobs if n in ids and least.get(n) != self._least.get(n)]
-        host.update(removed=others)  # for good, or to come back below
+        host.update(removed=others)  # some of them are added again below
         self._least = least
         tell(host, rows, running, self._now_s)
         done = {name: job_infos[ids[name]].steps * job_infos[ids[name]].local_bsz for name in rows}
@@ -138,7 +138,7 @@ class Rubick:
         return decided, None
 
     def _told_of(self, cluster: Cluster, names: Sequence[str]) -> Embedded:
-        """Return what decides, once it knows of the machines."""
+        """Return the façade that decides, after reporting the machines to it."""
         if self._host is None:
             self._host = Embedded(
                 self.policy,
@@ -153,7 +153,7 @@ class Rubick:
         return self._host
 
     def _clock(self, jobs: Mapping[Key, Any]) -> None:
-        """Set the time: by the ages of jobs that were here before, or else by the interval."""
+        """Set the time from the ages of known jobs, or else from the interval."""
         ages = {str(key): float(job.age) for key, job in jobs.items()}
         before = [since + ages[name] for name, since in self._submit_s.items() if name in ages]
         self._now_s = max([self._now_s, *before] if before else [self._now_s + self.interval_s])
@@ -163,7 +163,7 @@ class Rubick:
         }
 
     def _row(self, name: str, job: Any, ways: Mapping[Way, Planned], least: int) -> dict[str, Any]:
-        """Return a job as the façade is told of it."""
+        """Return a job's row for the façade."""
         return {
             "id": name,
             "application": job.model_name,
@@ -175,10 +175,10 @@ class Rubick:
         }
 
     def _rates(self, job: Any, ways: Mapping[Way, Planned]) -> dict[str, list[float]]:
-        """Return samples per second: measured with any job of the model, or else predicted.
+        """Return samples per second as measured with any job of the model, or else as predicted.
 
-        Without either, as `SCALING` has it from the nearest GPUs that were measured; before there
-        are any the most of them are taken to be as fast as the host believes the job can be.
+        Without either, `SCALING` extrapolates from the nearest measured number of GPUs. Before any
+        measurement, the largest number of GPUs has the host's highest believed speed.
         """
         measured = {way: self._measured.get((job.model_name, way)) for way in ways}
         near = {gpus: rate for (gpus, _), rate in measured.items() if rate is not None}
@@ -193,7 +193,7 @@ class Rubick:
 
 
 def ways_of(job: Any, sizes: Sequence[int]) -> dict[Way, Planned]:
-    """Return on what a job may run, on nodes of some GPUs each, and how it does so there."""
+    """Return a job's possible GPUs and nodes, and its plan on each; `sizes` are GPUs per node."""
     found, size, most = dict[Way, Planned](), max(sizes, default=0), sum(sizes)
     if not job.gpu_to_placements:
         for n in range(1, size + 1):
@@ -212,7 +212,7 @@ def ways_of(job: Any, sizes: Sequence[int]) -> dict[Way, Planned]:
 
 
 def _least(job: Any, ways: Mapping[Way, Planned]) -> int:
-    """Return the fewest GPUs that a job may have: enough for its guarantee, if it has one."""
+    """Return the fewest GPUs that a job may have, which satisfy its guarantee if it has one."""
     counts = sorted(gpus for gpus, _ in ways)
     if not job.is_sla:
         return counts[0]

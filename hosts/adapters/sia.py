@@ -1,20 +1,20 @@
-"""Sia's simulator asks ronda: the face of its policies (Jayaram Subramanya et al., SOSP 2023).
+"""An adapter for Sia's simulator with the interface of its policies.
 
     from ronda.hosts.adapters.sia import Sia
 
     policy = Sia("prices", interval_s=60.0)
     placements = policy.optimize(jobs, nodes, prev_allocations)
 
-The simulator tests for its own class: inherit from both (from this one first)::
+The simulator tests for its own class, so inherit from both (from this one first)::
 
     class Ronda(Sia, SiaPolicy): ...
 
-`nodes` are nodes by cluster (GPU type) and key, with ``resources["nvidia.com/gpu"]``; a job has a
-``speedup_fn`` for each cluster, or None where nothing is known, and ``min_replicas`` and
-``max_replicas``, of each cluster or of all; `prev_allocations` and the answer say, by job, the
-cluster and the node of each GPU. A job's application is taken from its name, and what is learnt of
-that from its functions, as in `ronda.hosts.adapters.believing`; where these are not AdaptDL's,
-``cluster_throughput_ratios`` carry them to clusters on which the job has not run.
+`nodes` is keyed by cluster (GPU type) and node, with ``resources["nvidia.com/gpu"]``. A job has a
+``speedup_fn`` for each cluster, or None if it is unknown, and ``min_replicas`` and ``max_replicas``
+for each cluster or for all. `prev_allocations` and the result give, for each job, the cluster and
+the node of each GPU. The name of a job gives its application, about which its functions teach as in
+`ronda.hosts.adapters.believing`. For functions other than AdaptDL's, ``cluster_throughput_ratios``
+convert them to clusters on which the job has not run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,30 +33,30 @@ from ronda.solvers.contract import Policy
 
 GPU = "nvidia.com/gpu"
 RESTARTS_S = {"bert": 120, "cifar": 30, "deepspeech": 25, "imagenet": 250, "yolov3": 45}
-"""Seconds that Sia's own policy takes a restart for, by what the application's name begins with."""
+"""Seconds of a restart in Sia's own policy, keyed by the start of the application's name."""
 
 Key = Any
 Placed = tuple[str | None, Sequence[Key]]
 
 
 class Sia:
-    """Stands where Sia's simulator has a policy.
+    """A policy for Sia's simulator (Jayaram Subramanya et al., SOSP 2023).
 
     Parameters
     ----------
     policy
-        Who decides.
+        Policy that decides.
     application
-        Returns the application of a job by its key: jobs of one are alike.
+        Function from the key of a job to its application; jobs of one application are similar.
     interval_s
-        Seconds between decisions.
+        Time between decisions in seconds.
     restart_s
-        Seconds that a start or a change costs a job: of all, or by application (30 of others).
-        None: those that Sia's own policy believes.
+        Time that a start or a change costs a job, in seconds, for all jobs or keyed by application
+        (30 for others). The default is the values of Sia's own policy.
     deadline_s
-        Seconds for a decision.
+        Time limit of a decision in seconds.
     beliefs
-        False: jobs are known by their own goodputs alone.
+        Whether beliefs are used in addition to a job's own goodputs.
     """
 
     @checked
@@ -77,7 +77,7 @@ class Sia:
         self._now_s = 0.0
 
     def populate_valid_configs(self, *_: object) -> None:
-        """Take note of nothing: what can be had is asked from the nodes."""
+        """Do nothing, because the nodes already show all possible configurations."""
 
     def optimize(
         self,
@@ -85,7 +85,7 @@ class Sia:
         nodes: Mapping[str, Mapping[Key, Any]],
         prev_allocations: Mapping[Key, Any],
     ) -> dict[Key, Placed]:
-        """Return the cluster of every job, and the node of each of its GPUs; (None, ()) if none."""
+        """Return the cluster of every job and the nodes of its GPUs; (None, ()) if it waits."""
         layout = [
             (cluster, key, int(node.resources[GPU]))
             for cluster, own in nodes.items()
@@ -111,7 +111,7 @@ class Sia:
         return found
 
     def _told(self, job: Any, application: str, held: Sequence[int]) -> HostJob:
-        """Return a job as a façade is told of it."""
+        """Return a job as described to the façade."""
         age_s = float(getattr(job, "age", 0.0))
         return HostJob(
             application=application,
@@ -136,7 +136,7 @@ def _each(replicas: Any) -> list[int]:
 
 
 def _functions(job: Any) -> dict[str, Any]:
-    """Return a job's goodputs by cluster; those of clusters that it has not run on by ratios."""
+    """Return a job's goodputs keyed by cluster, by ratios for clusters on which it has not run."""
     known = {cluster: of for cluster, of in job.speedup_fn.items() if of is not None}
     found = {cluster: partial(_goodput, 1.0, of) for cluster, of in known.items()}
     if any(goodput_of(of) is not None for of in known.values()):
@@ -151,6 +151,9 @@ def _functions(job: Any) -> dict[str, Any]:
 
 
 def _goodput(by: float, of: Any, nodes: Any, gpus: Any) -> Any:
-    """Return goodputs of a cluster, as many times as large on another one."""
-    asked = np.asarray(nodes, dtype=float), np.asarray(gpus, dtype=float)  # it wants no integers
+    """Return the goodputs of another cluster, multiplied by a ratio."""
+    asked = (
+        np.asarray(nodes, dtype=float),
+        np.asarray(gpus, dtype=float),
+    )  # it takes no integers
     return by * np.asarray(getattr(of, "get_goodput", of)(*asked), dtype=float)

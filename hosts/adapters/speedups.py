@@ -1,4 +1,4 @@
-"""Pollux's objective for the price engine: the sum of speed-ups, less for what changes."""
+"""Pollux's objective for the price engine: the sum of speed-ups, reduced for changed jobs."""
 
 from typing import ClassVar
 
@@ -12,18 +12,18 @@ from ronda.solvers.decision.plan import Question
 from ronda.solvers.policies.optimising.prices import Prices
 
 RESTART = 0.1
-"""Share of a speed-up that a change costs."""
+"""Share of its speed-up that a changed job loses."""
 
 
 class SumOfSpeedups(Prices):
-    """The price engine for Pollux's objective."""
+    """The price engine with Pollux's objective."""
 
     name: ClassVar[str] = "pollux-by-prices"
 
     def question(
         self, round: Round, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Question:
-        """Value each option by its speed-up, and what changes by less."""
+        """Value each option by its speed-up, reduced if the job changes."""
         asked = super().question(round, deadline, seed, initial)
         table = asked.table
         values = table.rate * np.where(table.current, 1.0, 1.0 - RESTART)

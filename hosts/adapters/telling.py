@@ -1,4 +1,4 @@
-"""What hosts that name all live jobs every time tell a façade: news, losses, and what runs."""
+"""News for a façade from hosts that name all live jobs at every decision."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,14 @@ def tell(
     running: Mapping[str, Sequence[int]],
     now_s: float,
 ) -> None:
-    """Bring a façade up to date.
+    """Update a façade with the live jobs of a host.
 
     Parameters
     ----------
     rows
-        All live jobs, by id; one that is not here any more is complete.
+        Rows of all live jobs, keyed by id. A job that is no longer included is complete.
     running
-        What jobs run on now, a node for each GPU; one that is not here does not run.
+        Nodes of running jobs, one per GPU. A job that is not included does not run.
     """
     known = set(host.jobs)
     held = {job: tuple(sorted(given.placement)) for job, given in host.running.items()}
@@ -39,5 +39,5 @@ def tell(
 
 
 def placement_of(nodes: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Return pairs (node, GPUs) of a node for each GPU."""
+    """Return pairs (node, GPUs) from a list with one node per GPU."""
     return tuple(sorted(Counter(nodes).items()))

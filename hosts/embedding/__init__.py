@@ -1,5 +1,5 @@
-"""A scheduler of one's own asks ronda: what a host has becomes a round, and plans become changes.
+"""ronda inside another scheduler: a host's data become a round, and plans become changes.
 
-Here stand the readers of rates and jobs, and the façade that keeps state between decisions. Who
-decides is a policy, what is believed is in `ronda.horizon`.
+The modules are the readers of rates and jobs, and the façade that keeps state between decisions. A
+policy makes the decisions, and beliefs are in `ronda.horizon`.
 """

@@ -1,4 +1,4 @@
-"""The changes that a decision makes, its record for metrics, and its line in the log."""
+"""The changes that a decision makes, its record for metrics, and its log entry."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -15,18 +15,18 @@ logging.getLogger("ronda").addHandler(logging.NullHandler())
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """The `Allocation` of a job from now on, with the names of its nodes.
+    """The new `Allocation` of a job, with the names of its nodes.
 
     Attributes
     ----------
     option
-        How it runs: GPUs, clock, batch, rate.
+        Option of the job: GPUs, clock, batch and rate.
     placement
-        GPUs on each node, by its name.
+        Number of GPUs on each node, keyed by the name of the node.
     gpu_type
         Name of the GPU type.
     array
-        Name of the array of jobs of one fusion class that share these GPUs; None: it is alone.
+        Name of the array of fused jobs that share these GPUs; None if the job is alone.
     """
 
     option: Option
@@ -36,26 +36,26 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """The differences of a plan from what runs; jobs that are not named go on, or wait.
+    """The differences between a plan and the running jobs; unnamed jobs go on or wait.
 
-    Those of an array from which others are gone go on in it, faster: they are not named.
+    If some jobs leave an array, the others go on in it at a higher speed and are not named.
 
     Attributes
     ----------
     start
-        Jobs that begin to run, or resume.
+        Jobs that start or resume.
     stop
-        Jobs that give up what they hold.
+        Jobs that give up their GPUs.
     resize
-        Running jobs that change GPUs, nodes or array.
+        Running jobs that change their GPUs, nodes or array.
     retune
-        Running jobs that keep what they run on, and change clock or batch.
+        Running jobs that keep their GPUs and change their clock or batch.
     asleep
-        Names of nodes to put, or leave, asleep; None: as they are.
+        Names of the nodes that are to be asleep; None leaves all nodes as they are.
     cancelled
-        Whether the decision was cancelled: then nothing changes.
+        Whether the decision was cancelled, in which case nothing changes.
     plan
-        The whole plan, with objective, bound, status, prices and what was wrong, if anything.
+        Whole plan, with its objective, bound, status, prices and problems.
     """
 
     start: dict[str, Place] = {}
@@ -68,7 +68,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def node_names(cluster: Cluster) -> list[str]:
-    """Return names of all nodes: that of their group, and their number in it."""
+    """Return the names of all nodes: the name of the group and a number within it."""
     return [f"{g.name}-{k}" for g in cluster.node_groups for k in range(g.count)]
 
 
@@ -78,7 +78,7 @@ def changes(
     held: Mapping[str, Allocation],
     plan: Plan,
 ) -> Changes:
-    """Return what a plan changes about what is held."""
+    """Return the changes from the held allocations to a plan."""
 
     def place(given: Allocation) -> Place:
         return Place(
@@ -112,19 +112,19 @@ class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     now_s
-        The host's time.
+        Time of the host.
     jobs, running
-        Live jobs, and those that run from now on.
+        Number of live jobs, and of jobs that run after the decision.
     started, stopped, resized, retuned
-        Jobs that change.
+        Numbers of jobs that change.
     status, stop, gap
-        Of the plan: what it is, why it came when it did, and how far it may be from the best.
+        Status of the plan, reason for the end of its search, and largest distance from the optimum.
     cancelled
         Whether the decision was cancelled.
     seconds
-        By the clock: ``wait`` for other decisions of the process, ``round`` for making what the
-        policy sees, ``build``, ``solve`` and ``extract`` of the policy, ``check`` with all that
-        guards it, ``carry_out``; and in ``total``.
+        Wall-clock seconds: ``wait`` for other decisions of the process, ``round`` to make the
+        round, ``build``, ``solve`` and ``extract`` in the policy, ``check`` with all safeguards,
+        ``carry_out``, and ``total``.
     """
 
     now_s: float
@@ -145,10 +145,10 @@ Hook = Callable[[DecisionRecord], object]
 
 
 def tell(round: Round, changes: Changes, at_s: Sequence[float], hook: Hook | None) -> None:
-    """Log a decision, and hand its record to a hook; what that raises is logged.
+    """Log a decision and pass its record to a hook; errors of the hook are logged.
 
-    `at_s` is when the wait was over, the round made, the plan there and all done, from entry on; if
-    there was no time to decide, only the first and the last.
+    `at_s` are the seconds from entry until the wait is over, the round is made, the plan is found
+    and everything is done. If there was no time to decide, only the first and the last are given.
     """
     plan, record = changes.plan, changes.plan.record
     waited_s, done_s = at_s[0], at_s[-1]

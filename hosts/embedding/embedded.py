@@ -1,4 +1,4 @@
-"""ronda inside another scheduler: it is told what happens, and says what to change."""
+"""ronda inside another scheduler: the host reports events, and ronda returns changes."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,39 +46,39 @@ from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.registry import as_policy
 
 _SOLVING = Lock()
-"""Solvers of one process take turns: two in two threads may block each other."""
+"""Lock by which solvers of a process take turns, because two threads may block each other."""
 
 
 class Embedded:
-    """A scheduler's other half: it holds jobs, beliefs and the last plan between decisions.
+    """The decision maker of another scheduler, which keeps jobs, beliefs and the last plan.
 
-    It does nothing but decide: it starts no thread, opens no file, prints nothing, sets nothing up.
-    It logs as ``ronda.embedding``: each decision (INFO), refusals and fallbacks (WARNING).
-    Any thread may call it; calls wait for each other, except for `cancel`.
+    It only decides: it starts no thread, opens no file, prints nothing and changes no global
+    settings. It logs as ``ronda.embedding``: each decision (INFO), refusals and fallbacks
+    (WARNING). Any thread may call it. Calls wait for each other, except `cancel`.
 
     Parameters
     ----------
     policy
-        A policy, or its name with parameters.
+        Policy, or its name with parameters.
     cluster
-        The machines.
+        Cluster on which jobs run.
     profiles
-        Models of speed that jobs share, by name.
+        Shared models of speed, keyed by name.
     costs
-        What starts, changes and stops cost; a job may have its own.
+        Costs of starts, changes and stops; a job may have its own.
     length_s
-        Seconds between decisions, about.
+        Approximate time between decisions, in seconds.
     history
-        Whether sizes of completed jobs tell of those of others alike, where none was declared.
+        Whether the sizes of completed jobs predict undeclared sizes of similar jobs.
     speeds
-        Whether the models of `profiles` are ``"given"``, or ``"learnt"`` from steps that jobs
-        measure: then a model says no more than where its jobs can run.
+        Whether the speeds of `profiles` are ``"given"``, or ``"learnt"`` from measured steps of
+        jobs. If learnt, a model only says where its jobs can run.
     node_names
-        Names of the nodes, in their order; None: that of the group and a number.
+        Names of the nodes in order; by default the name of the group and a number.
     seed
-        Of everything random.
+        Seed of all random choices.
     on_decision
-        Called with the `DecisionRecord` of each decision, for metrics.
+        Function that is called with the `DecisionRecord` of each decision, for metrics.
 
     Examples
     --------
@@ -112,22 +112,22 @@ class Embedded:
         self._set_up(policy, settings, on_decision)
 
     def _set_up(self, policy: Policy | str, settings: Settings, on_decision: Hook | None) -> None:
-        """Set all fields, of a new host or of a restored one."""
+        """Set all fields of a new or a restored host."""
         self._spec = policy if isinstance(policy, str) else None
         self._policy, self._settings = as_policy(policy), settings
         self._on_decision = on_decision
         self._elastic = Capability.ELASTIC in self._policy.capabilities
-        self._cluster = settings.cluster  # without the GPUs that are out of service now
+        self._cluster = settings.cluster  # without the GPUs that are now out of service
         learns = settings.speeds == "learnt"
         self._beliefs = Beliefs(history=settings.history, alike=self._alike, speeds=learns)
         self._state = State()
         self._profiles: dict[str, Profile] = {}
-        self._ledger: Ledger | None = None  # what runs, if all of it was decided here
+        self._ledger: Ledger | None = None  # running jobs, if all were decided here
         self._lock, self._cancelled = RLock(), Event()
         self._warned = False
 
     def _alike(self, job: Job) -> str:
-        """Return the application of a job; sizes of jobs without rates are those of others."""
+        """Return the application of a job for learnt sizes; jobs without rates are kept apart."""
         of = self._state.jobs.get(job.id)
         name = job.profile if of is None else of.given.application
         return f"{job.profile}: {name}" if job.profile in UNRATED else name
@@ -152,59 +152,59 @@ class Embedded:
         noise: Mapping[str, float | NoiseScale] | None = None,
         errors: Literal["raise", "return"] = "raise",
     ) -> tuple[Refusal, ...]:
-        """Tell what has happened since the last decision; all of it counts, or nothing.
+        """Report what has happened since the last decision; all of it takes effect, or nothing.
 
-        With `errors` "return" each item counts or not, and those that do not are returned. The
-        parameters stand in the order in which what they tell counts.
+        With `errors` "return" each item is accepted or refused separately, and the refused ones are
+        returned. The parameters are listed in the order in which they take effect.
 
         Parameters
         ----------
         now_s
-            The time, in seconds of any clock that does not go back; None: as before.
+            Time in seconds by any clock that never goes back; None means no change.
         power_cap_w
-            Power that the cluster may draw from now on; None: as before (infinite: no limit).
+            New limit on the power draw of the cluster; None means no change, infinite no limit.
         profiles
-            More models that jobs share, or other ones under the same names, None of one that no job
-            has any more; what was learnt stays.
+            New shared models, or new versions under the same names, or None for a model that no job
+            uses any more. Learnt data are kept.
         cluster, node_names
-            Other machines from now on; jobs go on on nodes of the names that they are on.
+            New machines; jobs go on running on nodes with the same names.
         nodes_added
-            Names of new nodes, each with that of the node group whose nodes it is like.
+            Names of new nodes, each mapped to the name of the node group that it resembles.
         completed
-            Jobs that are complete, or how much work each was (else: what it had done).
+            Completed jobs, or a mapping to their total work; the default is the work done so far.
         removed
-            Jobs that are gone without having completed.
+            Jobs that have left without completing.
         nodes
-            What has happened to nodes, by name. ``"lost"``: jobs on it go back to their last
-            checkpoint (`Costs.checkpoint_s`; what `progress` says takes its place) and wait.
-            ``"drained"``: what runs there goes on where it is, and nothing new starts. ``"back"``:
-            it is in service again.
+            Events of nodes, keyed by name. If a node is ``"lost"``, its jobs go back to their last
+            checkpoint (`Costs.checkpoint_s`, unless `progress` reports their work) and wait. If it
+            is ``"drained"``, its jobs go on there, and no new job starts. If it is ``"back"``, it
+            is in service again.
         added
-            Rows of jobs, as `make_round` takes them, without their state.
+            Rows of new jobs, as for `make_round`, without their state.
         measured
-            Rates of jobs from now on, by id or as a frame with a column ``job``; or, by id, the
-            `StepTime` of jobs whose models are learnt.
+            New rates of jobs, keyed by id or as a frame with a column ``job``; or the `StepTime` of
+            jobs whose models are learnt, keyed by id.
         changed
-            Rows of live jobs: ``id`` and the fields that are others from now on, ``work``,
-            ``weight``, ``deadline_s`` and limits among them. A job keeps what it has done and what
-            is believed of it. One that runs on what it may not have any more leaves that with the
-            next decision, unless it may not be stopped.
+            Rows of live jobs with ``id`` and the fields that change, such as ``work``, ``weight``,
+            ``deadline_s`` and limits. A job keeps its progress and the beliefs about it. If its
+            allocation is no longer allowed, the job leaves it at the next decision, unless it may
+            not be stopped.
         progress
-            Work that jobs have done in all, in the unit of their rates.
+            Total work done by jobs so far, in the unit of their rates.
         running
-            What jobs really run on, as nodes; None of one that does not run. Jobs that are not
-            named run as was decided.
+            Nodes on which jobs really run; None for a job that does not run. Jobs without an entry
+            run as decided.
         noise
-            Gradient noise scale of jobs now, in samples (of all batches alike), or by batch. A job
-            of a profile with batches keeps its own one until its noise is known.
+            Present gradient noise scale of jobs in samples, for all batches or for each batch. A
+            job whose profile has several batches keeps its own batch until its noise is known.
         errors
-            "return": of jobs and nodes each item counts for itself; time, power, models and other
-            machines still count together or raise.
+            With "return", each job or node is accepted or refused separately; time, power, models
+            and new machines still take effect together or raise.
 
         Raises
         ------
         InputError
-            Names the job and the field or column that is wrong.
+            If a job is wrong; the error names the job and the field or column.
         """
         told = {k: list(v) if isinstance(v, Iterator) else v for k, v in locals().items()}
         del told["self"], told["errors"]
@@ -229,10 +229,10 @@ class Embedded:
         return tuple(refused)
 
     def _take(self, told: Mapping[str, Any]) -> None:
-        """Take all that is told, in the order in which a run lets it happen; or nothing, and raise.
+        """Apply all news in the order in which a run would produce them, or raise and apply none.
 
-        What is complete has not lost its node; what is reported counts after what was lost; a step
-        was measured on what a job might have until now.
+        A completed job has not lost its node, reports count after losses, and a step was measured
+        under the job's previous limits.
         """
         before = self._state
         state = replace(before, jobs=dict(before.jobs), alike=dict(before.alike))
@@ -280,11 +280,11 @@ class Embedded:
 
     @checked
     def decide(self, deadline_s: Positive | None = None) -> Changes:
-        """Decide what runs from now on, and take it that the host does so.
+        """Decide which jobs run from now on, and assume that the host carries the decision out.
 
-        Whatever the policy does, within about the deadline there is an answer in which what runs
-        keeps running and what fits next to it starts. The same state gives the same answer, unless
-        the clock cut the search.
+        Even if the policy fails, the call returns at about the deadline, with an answer in which
+        running jobs go on and jobs that fit start. The same state gives the same answer unless the
+        deadline ends the search.
         """
         deadline = Deadline(deadline_s, cancelled=self._cancelled)
         self._mind_noise()
@@ -299,7 +299,7 @@ class Embedded:
         return found
 
     def _decided(self, round: Round, deadline: Deadline, at_s: list[float]) -> Changes:
-        """Decide a round and carry it out; note when it was made, and when the plan was there."""
+        """Decide a round and carry it out; note in `at_s` when round and plan were ready."""
         before, ledger = self._state, self._ledger or Ledger(round.cluster)
         try:
             with cancellable(self._cancelled):
@@ -324,14 +324,14 @@ class Embedded:
         self._state = carried_out(before, self._settings, round.held, plan)
         self._cluster = self._in_service(self._state, self._settings)
         self._ledger = None
-        sound = plan.status is not SolutionStatus.NONE  # or else it may break a rule
+        sound = plan.status is not SolutionStatus.NONE  # otherwise it may break a rule
         if sound and self._cluster is round.cluster:
             ledger.accept(plan)
             self._ledger = ledger
         return found
 
     def _mind_noise(self) -> None:
-        """Warn once of jobs that keep their batch since their noise is not told."""
+        """Warn once about jobs that keep their batch because their noise is unknown."""
         for job, of in () if self._warned else self._state.jobs.items():
             given = of.given
             free = given.speeds is None and given.job.batch is None and len(of.profile.batches) > 1
@@ -344,29 +344,29 @@ class Embedded:
                 return
 
     def cancel(self) -> None:
-        """Let the decision that is being made, or else the next one, change nothing.
+        """Make the current decision, or else the next one, change nothing.
 
-        It returns at its next checkpoint; a call of HiGHS on the way ends by its own limits.
+        The decision returns at its next checkpoint; a running call of HiGHS ends by its own limits.
         """
         self._cancelled.set()
 
     @property
     def jobs(self) -> tuple[str, ...]:
-        """The ids of the jobs that are live."""
+        """The ids of the live jobs."""
         return tuple(self._state.jobs)
 
     @property
     def running(self) -> dict[str, Allocation]:
-        """What jobs run on, by id."""
+        """The allocations of running jobs, keyed by id."""
         return self._state.held
 
     def round(self) -> Round:
-        """Return the round as policies see it now, beliefs included."""
+        """Return the present round as policies see it, including beliefs."""
         with self._lock:
             return self._believed(self._round())
 
     def _believed(self, round: Round) -> Round:
-        """Return a round as policies see it; a rate that stood for none is that of the beliefs."""
+        """Return a round with beliefs, as policies see it, in which no rate is a placeholder."""
         return completed(self._beliefs.believe(round))
 
     def _round(self) -> Round:
@@ -375,7 +375,7 @@ class Embedded:
 
     @checked
     def save(self, path: str | Path | None = None) -> bytes:
-        """Return all that is needed to go on in another process; write it to a file if asked."""
+        """Return the state for another process to go on from, and write it to `path` if given."""
         with self._lock:
             saved = SavedState(
                 format=FORMAT,
@@ -398,14 +398,14 @@ class Embedded:
         policy: Policy | str | None = None,
         on_decision: Hook | None = None,
     ) -> "Embedded":
-        """Return one that goes on where another one was saved, from bytes or a file.
+        """Return an `Embedded` that goes on from a saved one, given as bytes or a file.
 
         Parameters
         ----------
         policy
-            Another one; it must be given if the first one was no name.
+            New policy; it is required if the saved policy was not given by name.
         on_decision
-            As of a new one; it is not saved, and a warning says so where one was there.
+            Hook for decisions. It is not saved; a warning is logged if the saved host had one.
         """
         data = saved if isinstance(saved, bytes) else read_bytes(Path(saved))
         try:
@@ -430,7 +430,7 @@ class Embedded:
         return made
 
     def _settings_with(self, told: Mapping[str, Any]) -> Settings:
-        """Return the settings with more profiles and other machines; the same object without."""
+        """Return the settings with new profiles and machines; the same object without any."""
         settings = self._settings
         known, models = settings.profiles, by_name(told.get("profiles"), "profiles")
         if any(known.get(name) is not model for name, model in models.items()):
@@ -448,7 +448,7 @@ class Embedded:
         )
 
     def _in_service(self, state: State, settings: Settings) -> Cluster:
-        """Return the cluster without what is out of service; the same object while it is that."""
+        """Return the cluster without GPUs out of service; the same object while nothing changes."""
         out, whole = settle(state, settings), settings.cluster
         if out == whole.out:
             return whole
@@ -456,7 +456,7 @@ class Embedded:
         return self._cluster if same else replace(whole, out=out)
 
     def _profiles_of(self, state: State) -> dict[str, Profile]:
-        """Return the profiles of live jobs; the same object as long as they are the same."""
+        """Return the profiles of live jobs; the same object while nothing changes."""
         found = {of.profile.name: of.profile for of in state.jobs.values()}
         last = self._profiles
         same = found.keys() == last.keys() and all(found[n] is last[n] for n in found)
@@ -465,7 +465,7 @@ class Embedded:
 
 @contextmanager
 def _turn(deadline: Deadline) -> Iterator[bool]:
-    """Wait until no other decision of this process is being made; return whether there is time."""
+    """Wait for other decisions of this process to end, and return whether there is time left."""
     mine = _SOLVING.acquire(timeout=-1 if deadline.limit_s is None else deadline.left())
     try:
         yield mine

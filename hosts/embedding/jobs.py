@@ -1,4 +1,4 @@
-"""Make `Job` records of a host's rows; errors name the job and the field."""
+"""Readers of a host's rows as `Job` records; errors name the job and the field."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from ronda.hosts.embedding.records import Settings
 
 UNTOLD = "speed not known yet"
-"""Name of the profile of jobs without rates: the unit of their speed means nothing."""
+"""Name of the profile of jobs without rates, whose unit of speed has no meaning."""
 
 SECONDS = "seconds on the GPUs asked for"
-"""Name of that of jobs without rates whose work is told: it counts in these."""
+"""Name of the profile of jobs with given work but no rates: work counts in these seconds."""
 
 UNRATED = (UNTOLD, SECONDS)
 
 OWN = ("work", "work_sd", "rates", "application")
-"""What a host may say of a job besides the fields of a `Job`."""
+"""Fields that a host may give in addition to the fields of a `Job`."""
 
 FIELDS = tuple(f for f in Job.__struct_fields__ if f not in ("truth", "estimate"))
 
@@ -36,8 +36,8 @@ FIELDS = tuple(f for f in Job.__struct_fields__ if f not in ("truth", "estimate"
 class Given(NamedTuple):
     """A job as its host described it.
 
-    `application` names jobs that are alike; `size` is its total work as declared, or None. `speeds`
-    are rates of its own; None: those of its profile, or not known yet.
+    Similar jobs share an `application`. `size` is the declared total work, or None. `speeds` are
+    the job's own rates; with None its profile has the rates, or they are not known yet.
     """
 
     job: Job
@@ -49,10 +49,10 @@ class Given(NamedTuple):
 def given_jobs(
     rows: Sequence[Mapping[str, Any]], settings: "Settings", told: Mapping[str, Tables]
 ) -> list[Given]:
-    """Return jobs from rows with the fields of a `Job` and those of `OWN`.
+    """Return jobs from rows with the fields of a `Job` and the fields in `OWN`.
 
-    Rates stand in the row, are `told` for all jobs at once, or are those of the profile that the
-    row names; without any of them they are not known yet. InputError names each job and field.
+    Rates come from the row, from `told` for all jobs at once, or from the profile that the row
+    names; otherwise they are not known yet. InputError names each job and field.
     """
     ids = [str(row.get("id", "")) for row in rows]
     own = {name: row.get("rates") for name, row in zip(ids, rows, strict=True)}
@@ -64,7 +64,7 @@ def given_jobs(
 
 
 def place_of(k: int, row: Mapping[str, Any]) -> str:
-    """Return the place of a row in errors."""
+    """Return the name of a row in error messages."""
     return f"jobs[{k}] (id {show(plain(row['id']))})" if "id" in row else f"jobs[{k}]"
 
 
@@ -85,7 +85,7 @@ def _given(
 
 
 def refuse_unknown(row: Mapping[str, Any], place: str, state: Sequence[str] = ()) -> None:
-    """Refuse fields of a row that a job does not have, `state` of one that may run among them."""
+    """Raise InputError for fields other than those of a job and the `state` fields."""
     known = [*FIELDS, *OWN, *state]
     for key in row:
         if key not in known:
@@ -93,7 +93,7 @@ def refuse_unknown(row: Mapping[str, Any], place: str, state: Sequence[str] = ()
 
 
 def row_of(job: Job, application: str, size: Estimate | None) -> dict[str, Any]:
-    """Return the row that describes a job as it was described, except for its rates."""
+    """Return the row from which a job was described, without its rates."""
     row: dict[str, Any] = msgspec.to_builtins(job) | {"application": application}
     if job.profile == UNTOLD:
         del row["profile"]
@@ -101,7 +101,7 @@ def row_of(job: Job, application: str, size: Estimate | None) -> dict[str, Any]:
 
 
 def _size(row: Mapping[str, Any], place: str) -> Estimate | None:
-    """Return the declared size of a job, None if none is."""
+    """Return the declared size of a job, or None."""
     if row.get("work") is None:
         if row.get("work_sd") is not None:
             raise InputError(f"{place}, field work_sd", show(plain(row["work_sd"])), "work, too")
@@ -113,8 +113,8 @@ def _size(row: Mapping[str, Any], place: str) -> Estimate | None:
 def shown(given: Given, settings: "Settings") -> tuple[Job, Profile]:
     """Return a job as policies see it, and its profile.
 
-    Of rates of its own: it may have the GPUs that have a row, within the limits of the host. Where
-    nothing is known of its speed, it gets what its user asked for, and its work is seconds there.
+    A job with its own rates may have the numbers of GPUs in their rows, within the host's limits. A
+    job of unknown speed gets the GPUs that its user asked for, and its work is seconds on them.
     """
     job, speeds = given.job, given.speeds
     if speeds is None:
@@ -142,7 +142,7 @@ def refuse_odd(
     profiles: Mapping[str, Profile],
     cluster: Cluster,
 ) -> None:
-    """Refuse jobs that contradict themselves, or that nothing in the cluster could hold."""
+    """Raise InputError for jobs that contradict themselves or that the cluster cannot hold."""
     pairs = zip(given, shown, strict=True)
     jobs = [each.job if each.speeds is None else job for each, job in pairs]
     found = list(job_problems(jobs, lambda k: f"jobs[{k}]", profiles, cluster))

@@ -1,4 +1,4 @@
-"""A live job: its description, its allocation, and what plans and its host change about it."""
+"""A live job: its description, its allocation, and the changes by plans and by its host."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -25,12 +25,12 @@ Placement = tuple[tuple[int, int], ...]
 
 
 class Tracked(msgspec.Struct, frozen=True, kw_only=True):
-    """One job.
+    """A live job with its description and its state.
 
-    `given` is what its host said of it, `done` the work that the host has reported. `state` and
-    `profile` are what is shown: of a job whose speed is not known, its work counts in GPU-seconds.
-    `began` is when its allocation began to progress, and the work that it had done then; `leaves`
-    what it runs on until the next decision though it may not any more.
+    `given` is the host's description, and `done` is the work that the host has reported. Policies
+    see `state` and `profile`; the work of a job of unknown speed counts in GPU-seconds. `began` is
+    the time at which the present allocation began to progress, with the work done by then. `leaves`
+    is an allocation that is no longer allowed and that the job leaves at the next decision.
     """
 
     given: Given
@@ -42,16 +42,16 @@ class Tracked(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def known(self) -> bool:
-        """Whether anything is known of its speed."""
+        """Whether the speed of the job is known."""
         return self.profile.name != UNTOLD
 
 
 def again(of: Tracked, given: Given, settings: "Settings", now_s: float) -> Tracked:
-    """Return a job as it is described now; what it has done by now was done as it was before.
+    """Return a job with a new description; its progress so far follows from the old description.
 
-    Without a row for what it runs on, that keeps its rate, and the job may go on so. InputError if
-    that rate is not known. Of a job whose speed becomes known, and of which nothing was reported,
-    its new rate says what it has done in the seconds that it has run.
+    If no row describes the present allocation, that allocation keeps its rate and the job may go
+    on. InputError is raised if that rate is unknown. If the speed becomes known and no work was
+    reported, the new rate gives the work done in the seconds that the job has run.
     """
     job, profile = shown(given, settings)
     cluster = settings.cluster
@@ -84,7 +84,7 @@ def again(of: Tracked, given: Given, settings: "Settings", now_s: float) -> Trac
             low, high = job.min_gpus or job.gpus, job.max_gpus or job.gpus
             job = replace(job, min_gpus=min(low, kept.gpus), max_gpus=max(high, kept.gpus))
         state = replace(state, allocation=replace(before, option=kept))
-    gpu_s = profile.name == UNTOLD and not of.known  # what it has done still counts in these
+    gpu_s = profile.name == UNTOLD and not of.known  # its work still counts in these
     had = state.done_at(now_s) if gpu_s else done
     state = replace(state, job=job, done=had, since_s=since_s)
     told = of.done if profile.name in UNRATED else done
@@ -96,12 +96,12 @@ def _model(job: Job) -> tuple[str, float | None]:
 
 
 def state_done(of: Tracked, now_s: float) -> float:
-    """Return the work that a job has done; of one whose speed is not known what was reported."""
+    """Return the work that a job has done; for a job of unknown speed it is the reported work."""
     return of.state.done_at(now_s) if of.known else of.done
 
 
 def progressed(of: Tracked, done: float, now_s: float) -> Tracked:
-    """Return a job of which its host says how much it has done."""
+    """Return a job whose host reports the work `done`."""
     if not of.known:
         return replace(of, done=done)
     state = replace(of.state, done=done)
@@ -111,19 +111,19 @@ def progressed(of: Tracked, done: float, now_s: float) -> Tracked:
 
 
 def stopped(of: Tracked, now_s: float) -> Tracked:
-    """Return a job that gives up what it holds."""
+    """Return a job that gives up its allocation."""
     return replace(of, state=of.state.stopped(now_s, of.state.done_at(now_s)), leaves=None)
 
 
 def begun(of: Tracked, state: JobState) -> Tracked:
-    """Return a job that begins to run so."""
+    """Return a job that begins to run in the given state."""
     return replace(of, state=state, began=(state.since_s, state.done), leaves=None)
 
 
 def failed(of: Tracked, now_s: float, usual: Costs) -> Tracked:
-    """Return a job that has lost its node: it waits, with the work of its last checkpoint.
+    """Return a job that has lost its node and waits with the work of its last checkpoint.
 
-    One at its believed rate; a report of what is saved takes its place.
+    The checkpoint is estimated from the believed rate until the host reports the saved work.
     """
     after = stopped(of, now_s)
     if of.state.allocation is None:
@@ -136,10 +136,11 @@ def failed(of: Tracked, now_s: float, usual: Costs) -> Tracked:
 
 
 def resized(of: Tracked, job: Job, cluster: Cluster, now_s: float, *, elastic: bool) -> Tracked:
-    """Return a job whose user has asked for other GPUs; `job` is it as it is shown now.
+    """Return a job whose user has asked for other GPUs; `job` is its new form for policies.
 
-    Where it runs on what it may not have any more (or, if policies are not `elastic`, on another
-    number than was asked for) it leaves that with the next decision, its work and its debts kept.
+    If its allocation is no longer allowed (or, if policies are not `elastic`, has another number of
+    GPUs than requested), the job leaves it at the next decision and keeps its work and its pauses
+    owed.
     """
     held = of.state.allocation
     if held is None:
@@ -167,7 +168,7 @@ def runs_on(
     clock: float = 1.0,
     batch: float | None = None,
 ) -> Tracked:
-    """Return a job that its host says runs on these nodes, since now unless it did so already."""
+    """Return a job that runs on the given nodes, from now on unless it already ran there."""
     now = of.state.allocation
     if now is not None and now.placement == placement and now.option.clock == clock:
         return of
@@ -194,7 +195,7 @@ def runs_on(
 def placement_of(
     given: object, cluster: Cluster, number: Mapping[str, int], place: str
 ) -> Placement:
-    """Return a placement from GPUs by node: ``{node: GPUs}``, or a node for each GPU.
+    """Return a placement from ``{node: GPUs}`` or from a list with one node per GPU.
 
     Nodes are names (`number` has their index) or indices.
     """
@@ -227,10 +228,9 @@ def held(
     clock: float = 1.0,
     batch: float | None = None,
 ) -> Allocation | None:
-    """Return what a job runs on; None if the profile has no speed for that.
+    """Return a job's allocation at a placement; None if the profile has no speed for it.
 
-    Its rate is that on these nodes. Without a `batch` it is the job's own, or the smallest of those
-    that may be chosen with which it can run so.
+    The default batch is the job's own, or the smallest batch with which it can run there.
     """
     topology = cluster.topology
     pool = int(topology.node_pool[placement[0][0]])
@@ -251,9 +251,9 @@ def held(
 
 
 def with_way(profile: Profile, cluster: Cluster, allocation: Allocation, rate: float) -> Profile:
-    """Return a profile of rates with those of what a job runs on, `rate` where it has none.
+    """Return a profile of rates that includes an allocation, at `rate` if the profile lacks it.
 
-    That on the fewest nodes stands in for that on more, and the other way round.
+    A rate on the fewest nodes may stand in for one on more nodes, and vice versa.
     """
     option = allocation.option
     shape = pool_shapes(cluster)[option.pool]
@@ -287,7 +287,7 @@ def with_way(profile: Profile, cluster: Cluster, allocation: Allocation, rate: f
 def carried_out(
     state: "State", settings: "Settings", held: Mapping[str, Allocation], plan: Plan
 ) -> "State":
-    """Return the state once a plan is carried out."""
+    """Return the state after a plan is carried out."""
     now_s, jobs, wake_s = state.now_s, dict(state.jobs), settings.cluster.topology.wake_s
     change = change_of(held, plan, state.asleep)
     ready = {n: state.ready_s[n] for n in state.waking if n not in change.asleep}
@@ -298,7 +298,7 @@ def carried_out(
     begin = dict[str, Allocation]()
     for job, given in plan.allocations.items():
         of, before = jobs[job], held.get(job)
-        if job not in change.held:  # goes on: only what is expected of it may have changed
+        if job not in change.held:  # the job goes on: only its expected values may have changed
             jobs[job] = replace(of, state=replace(of.state, allocation=given))
         elif before is not None and before.narrows_to(given):
             narrow = of.state.narrowed(given, now_s, of.state.done_at(now_s))
@@ -319,7 +319,7 @@ def carried_out(
 
 
 def _pause_s(of: Tracked, given: Allocation, usual: Costs, now_s: float) -> float:
-    """Return the pause of a job that begins; one that leaves what it runs on changes it."""
+    """Return the pause of a starting job; a job that leaves an allocation counts as changing."""
     state, costs = of.state, of.state.job.costs or usual
     if of.leaves is not None and of.leaves.goes_on(given):
         return state.owed_at(now_s)

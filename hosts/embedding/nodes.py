@@ -1,4 +1,4 @@
-"""Machines that change: nodes are lost, drained, back or new, or others stand there from now on."""
+"""Changes of machines: nodes are lost, drained, back or new, or the whole cluster is replaced."""
 
 from collections.abc import Sequence
 from typing import Literal, get_args
@@ -19,7 +19,7 @@ NEWS: tuple[str, ...] = get_args(NodeNews)
 
 
 def with_nodes(cluster: Cluster, names: Sequence[str], added: object) -> tuple[Cluster, list[str]]:
-    """Return a cluster with new nodes, and all names; `added` are their groups' names, by node."""
+    """Return a cluster with new nodes, and all names; `added` maps new nodes to group names."""
     new: dict[str, list[str]] = {group.name: [] for group in cluster.node_groups}
     for node, group in by_name(added, "nodes_added").items():
         place = f"nodes_added: node {show(node)}"
@@ -38,7 +38,7 @@ def with_nodes(cluster: Cluster, names: Sequence[str], added: object) -> tuple[C
 
 
 def tell_nodes(state: State, settings: Settings, told: object) -> None:
-    """Read what has happened to nodes: jobs of one that is lost go back to their checkpoint."""
+    """Apply events of nodes to a state; jobs on lost nodes go back to their last checkpoint."""
     number = settings.number
     state.service = dict(state.service)
     for name, word in by_name(told, "nodes").items():
@@ -63,10 +63,10 @@ def tell_nodes(state: State, settings: Settings, told: object) -> None:
 
 
 def settle(state: State, settings: Settings) -> tuple[tuple[int, int], ...]:
-    """Let jobs on drained nodes stay where they are; return the GPUs out of service, by node.
+    """Keep jobs on drained nodes in place, and return the GPUs out of service, keyed by node.
 
-    As in a run, a drained node is off once no job holds its GPUs, and until then has those alone.
-    No policy may move its jobs, or else others could take their place.
+    As in a run, a drained node keeps only its present jobs and is off once they have left. No
+    policy may move these jobs, because others could take their place.
     """
     named = enumerate(settings.node_names)
     words = {k: state.service[name] for k, name in named if name in state.service}
@@ -89,17 +89,17 @@ def settle(state: State, settings: Settings) -> tuple[tuple[int, int], ...]:
 
 
 def moved(state: State, before: Settings, after: Settings) -> None:
-    """Let a state go on on other machines, whose nodes are known by their names.
+    """Move a state to new machines, whose nodes are matched by name.
 
-    A job stops that holds a node that is gone, that is too small for what runs on it, or that is of
-    another GPU type now; jobs that may be stopped first.
+    A job stops if one of its nodes is gone, is too small for the jobs on it, or has another GPU
+    type now. Preemptible jobs stop first.
     """
     number, old, new = after.number, before.cluster.topology, after.cluster.topology
     place = {k: number[name] for name, k in before.number.items() if name in number}
     room = new.node_gpus.tolist()
 
     def kept(of: Tracked, held: Allocation) -> Tracked:
-        """Return a job that goes on on the same nodes, or stops."""
+        """Return a job that goes on running on the same nodes, or stops."""
         found = [(place[node], gpus) for node, gpus in held.placement if node in place]
         pools = {int(new.node_pool[node]) for node, _ in found}
         fits = len(pools) == 1 and all(gpus <= room[node] for node, gpus in found)
@@ -123,4 +123,4 @@ def moved(state: State, before: Settings, after: Settings) -> None:
     state.asleep = tuple(sorted(place[node] for node in state.asleep if node in place))
     state.ready_s = {place[node]: at for node, at in state.ready_s.items() if node in place}
     state.service = {name: word for name, word in state.service.items() if name in number}
-    state.plan = None  # it speaks of the nodes of before
+    state.plan = None  # it refers to the old nodes

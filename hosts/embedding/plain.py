@@ -1,6 +1,6 @@
-"""Read plain columns and values from dicts, numpy arrays and data frames of hosts.
+"""Readers of plain columns and values from dicts, numpy arrays and data frames of hosts.
 
-No frame library is imported: a frame is what has ``columns`` and gives one by ``frame[name]``.
+No frame library is imported: any object with ``columns`` and ``frame[name]`` is a frame.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,21 +15,20 @@ from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import one_of, show
 
 Columns = dict[str, NDArray[Any]]
-"""Arrays of one length, by name."""
+"""Arrays of equal length, keyed by name."""
 
 
 def is_frame(given: object) -> bool:
-    """Return whether an object is a data frame, of pandas, polars or alike."""
+    """Return whether an object is a data frame, such as one of pandas or polars."""
     return hasattr(given, "columns") and hasattr(given, "__getitem__")
 
 
 def columns_of(
     given: object, place: str, required: Sequence[str], optional: Sequence[str]
 ) -> Columns:
-    """Return the columns of a frame, or of a mapping of arrays; a single value is of all rows.
+    """Return the columns of a frame or of a mapping of arrays; a single value fills all rows.
 
-    InputError, with `place` and the column, for columns that are missing, unknown or of different
-    lengths.
+    InputError names `place` and the column if a column is missing, unknown or of another length.
     """
     if not is_frame(given) and not isinstance(given, Mapping):
         raise InputError(place, type(given).__name__, "a data frame, or columns by name")
@@ -50,7 +49,7 @@ def _columns(given: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _even(columns: Iterable[tuple[str, Any]], place: str) -> Columns:
-    """Return columns as arrays of one length: a single value stands for all rows."""
+    """Return columns as arrays of equal length; a single value fills all rows."""
     arrays = {name: array(column) for name, column in columns}
     lengths = {len(array) for array in arrays.values() if array.ndim}
     if len(lengths) > 1:
@@ -74,9 +73,9 @@ def array(column: Any) -> NDArray[Any]:
 def numbers(
     columns: Columns, name: str, place: str, *, whole: bool = False, missing: bool = False
 ) -> Floats:
-    """Return a column as finite floats; InputError names the first other one.
+    """Return a column as finite floats; InputError names the first other value.
 
-    They are `whole` numbers if asked; some may be NaN if they may be `missing`.
+    `whole` requires whole numbers, and `missing` allows NaN.
     """
     column, expected = columns[name], "a whole number" if whole else "a finite number"
     try:
@@ -93,7 +92,7 @@ def numbers(
 
 
 def _number(value: Any) -> float:
-    """Return a value as a float: infinite if it is none, NaN of None."""
+    """Return a value as a float: infinity if it is not a number, NaN for None."""
     try:
         return np.nan if value is None else float(value)
     except (TypeError, ValueError):
@@ -101,11 +100,11 @@ def _number(value: Any) -> float:
 
 
 def plain(value: Any) -> Any:
-    """Return a value without numpy: numbers, strings, lists and dicts."""
+    """Return a value without numpy types: as numbers, strings, lists and dicts."""
     if isinstance(value, np.generic | np.ndarray):
         return plain(value.tolist())
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return int(value)  # frames turn whole numbers into others where one is missing
+        return int(value)  # frames turn integers into floats if one is missing
     if isinstance(value, Mapping):
         keys = (key.item() if isinstance(key, np.generic) else key for key in value)
         return dict(zip(keys, map(plain, value.values()), strict=True))
@@ -115,7 +114,7 @@ def plain(value: Any) -> Any:
 
 
 def amount(value: object, place: str, expected: str = "a number, 0 or more") -> float:
-    """Return a finite number of at least 0; InputError for anything else."""
+    """Return a finite number >= 0; raise InputError for anything else."""
     found = plain(value)
     if (
         isinstance(found, bool)
@@ -127,7 +126,7 @@ def amount(value: object, place: str, expected: str = "a number, 0 or more") -> 
 
 
 def by_name(given: object, place: str) -> dict[Any, Any]:
-    """Return a mapping by names of jobs, nodes or models; InputError if it is none."""
+    """Return a mapping keyed by jobs, nodes or models; raise InputError for anything else."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -136,7 +135,7 @@ def by_name(given: object, place: str) -> dict[Any, Any]:
 
 
 def ids_of(given: object, place: str) -> list[Any]:
-    """Return the ids of jobs; InputError if they are no list."""
+    """Return the ids of jobs; raise InputError if they are not a list."""
     given = given.tolist() if isinstance(given, np.ndarray) else given
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InputError(place, type(given).__name__, "a list of the ids of jobs")
@@ -144,7 +143,7 @@ def ids_of(given: object, place: str) -> list[Any]:
 
 
 def rows_of(given: object, place: str) -> list[dict[str, Any]]:
-    """Return rows by name of column, without the cells that a frame says are missing."""
+    """Return rows keyed by column, without the missing cells of a frame."""
     if is_frame(given):
         columns = {n: column.tolist() for n, column in _even(_columns(given), place).items()}
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

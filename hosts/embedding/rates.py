@@ -1,8 +1,8 @@
-"""Rates as a host has them, made into `ronda.instances.profile.Rated` tables, in arrays.
+"""Readers of a host's rates as `ronda.instances.profile.Rated` tables.
 
-A job's rates are columns (`COLUMNS`): a data frame, or a dict of arrays, in which a single value
-stands for all rows. `rates_from` makes them from a function. A rate of 0 says that the job cannot
-run so; None instead of rates, that they are not known yet.
+The rates of a job are columns (`COLUMNS`): a data frame, or a dict of arrays in which a single
+value fills all rows. `rates_from` makes them from a function. A rate of 0 means that the job cannot
+run that way. None in place of rates means that they are not known yet.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +24,10 @@ from ronda.instances.profile import Rated
 from ronda.instances.rules.problem import one_of, show
 
 COLUMNS = ("gpus", "nodes", "rate", "watts", "clock", "batch", "gpu_type")
-"""Of a table of rates; all but `gpus` and `rate` may be left out."""
+"""The columns of a table of rates; all but `gpus` and `rate` are optional."""
 
 Tables = dict[str, Rated]
-"""By name of GPU type."""
+"""Tables of rates, keyed by the name of the GPU type."""
 
 
 @checked
@@ -36,17 +36,17 @@ def rates_from(
     cluster: Cluster,
     counts: Sequence[Count] | None = None,
 ) -> dict[str, list[Any]]:
-    """Return the rates of a job as columns, from a function.
+    """Return the rates of a job as columns, computed by a function.
 
     Parameters
     ----------
     speed
-        ``speed(gpus, nodes, gpu_type)`` gives a rate, a pair (rate, watts), or None where the job
-        cannot run. It is asked once for each way: GPUs on the fewest nodes, and on one more.
+        ``speed(gpus, nodes, gpu_type)`` returns a rate, a pair (rate, watts), or None if the job
+        cannot run there. It is called for each number of GPUs on the fewest nodes and on one more.
     cluster
-        The machines.
+        Cluster whose GPU types and nodes are used.
     counts
-        GPU counts to ask for; None: powers of two and halves of a node, then whole nodes.
+        Numbers of GPUs; by default powers of two and halves of a node, then whole nodes.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def rates_from(
 
 
 class Host:
-    """What a cluster offers, for reading rates: GPU types, idle watts and sizes of nodes."""
+    """The data of a cluster for reading rates: GPU types, idle watts and sizes of nodes."""
 
     def __init__(self, cluster: Cluster) -> None:
         shapes = _largest(cluster)
@@ -95,7 +95,7 @@ def _largest(cluster: Cluster) -> dict[str, PoolShape]:
 
 
 def by_job(rates: object, place: str) -> dict[Any, Any]:
-    """Return the columns of jobs by id, from these or from columns with one named ``job``."""
+    """Return the columns of each job, keyed by id; columns may be split by one named ``job``."""
     if not is_frame(rates) and not (isinstance(rates, Mapping) and "job" in rates):
         return by_name(rates, place)
     columns = columns_of(rates, place, ("job", "gpus", "rate"), COLUMNS)
@@ -110,7 +110,7 @@ def by_job(rates: object, place: str) -> dict[Any, Any]:
 
 
 def tables(host: Host, rates: Mapping[Any, object]) -> dict[str, Tables]:
-    """Return the tables of jobs, by id, from their columns; those of None are left out.
+    """Return the tables of jobs, keyed by id, from their columns; jobs with None are left out.
 
     InputError names the job and the column.
     """
@@ -119,7 +119,7 @@ def tables(host: Host, rates: Mapping[Any, object]) -> dict[str, Tables]:
 
 
 def _tables(host: Host, own: object, place: str) -> Tables:
-    """Return the checked rows of a job by GPU type, without those of a rate of 0."""
+    """Return the checked rows of a job, keyed by GPU type, without rows of rate 0."""
     columns = columns_of(own, place, ("gpus", "rate"), COLUMNS)
     gpus, rate = numbers(columns, "gpus", place, whole=True), numbers(columns, "rate", place)
     kind, ones = _kinds(host, columns, len(gpus), place), np.ones(len(gpus))
@@ -162,7 +162,7 @@ def _tables(host: Host, own: object, place: str) -> Tables:
 
 
 def _kinds(host: Host, columns: Columns, rows: int, place: str) -> Rows:
-    """Return the index of each row's GPU type; all are of the first if there is one alone."""
+    """Return the index of each row's GPU type, which is optional if there is only one type."""
     if "gpu_type" not in columns:
         if len(host.names) > 1:
             expected = f"a column gpu_type: {one_of(host.names)}"

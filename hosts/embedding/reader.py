@@ -1,4 +1,4 @@
-"""What a host tells of its jobs, read into the state: refused by name, or taken as a whole."""
+"""A reader of a host's news into the state; errors name the job, and news count as a whole."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,17 +39,17 @@ from ronda.instances.rules.problem import as_error, show
 from ronda.instances.rules.profile import noise_problems
 
 Seen = tuple[tuple[str, str], Way, StepTime]
-"""A measured step: of which profile and GPU type, and how the job ran."""
+"""A measured step: profile and GPU type, the GPUs and nodes used, and the step time."""
 
 
 class Reader:
-    """Reads news into a `State`, which it changes."""
+    """A reader of news, which changes a `State`."""
 
     def __init__(self, state: State, settings: Settings, *, elastic: bool = True) -> None:
         self.state, self.settings, self._elastic = state, settings, elastic
 
     def clock(self, now_s: float | None, power_cap_w: float | None) -> None:
-        """Read the time and the power cap; None: as before."""
+        """Read the time and the power cap; None means no change."""
         if now_s is not None:
             expected = f"a time from {self.state.now_s:g} s on: no clock goes back"
             told = amount(now_s, "now_s", expected)
@@ -62,7 +62,7 @@ class Reader:
             self.state.power_cap_w = amount(power_cap_w, "power_cap_w")
 
     def remodel(self) -> None:
-        """Give jobs the present models."""
+        """Give all jobs the present models."""
         for job, of in self.state.jobs.items():
             profile = self.settings.profiles.get(of.profile.name, of.profile)
             shared = of.profile.name == of.given.job.profile != UNTOLD
@@ -84,7 +84,7 @@ class Reader:
             self.state.jobs[job] = replace(of, profile=profile)
 
     def gone(self, jobs: Iterable[str], what: str) -> list[Tracked]:
-        """Remove jobs from the state; return them."""
+        """Remove jobs from the state and return them."""
         found = []
         for job in ids_of(jobs, what):
             found.append(self._known(job, what))
@@ -94,7 +94,7 @@ class Reader:
     def complete(
         self, completed: Iterable[str] | Mapping[str, float]
     ) -> tuple[list[Tracked], dict[str, float]]:
-        """Remove complete jobs from the state; return them, and the work of each."""
+        """Remove completed jobs from the state; return them and the work of each."""
         ended = self.gone(completed, "completed")
         works = {of.given.job.id: state_done(of, self.state.now_s) for of in ended}
         if isinstance(completed, Mapping):
@@ -104,7 +104,7 @@ class Reader:
         return ended, works
 
     def narrow(self) -> None:
-        """Let arrays go on without the members that they have lost."""
+        """Let arrays go on without the members that have left."""
         running = {
             i: a for i, of in self.state.jobs.items() if (a := of.state.allocation) is not None
         }
@@ -119,7 +119,7 @@ class Reader:
                 )
 
     def add(self, added: object, rates: object = None) -> None:
-        """Add jobs, with the `rates` of all; those without a submission were submitted now."""
+        """Add jobs, with `rates` for all of them; the default time of submission is now."""
         settings = self.settings
         rows = [{"submit_s": self.state.now_s} | row for row in rows_of(added, "added")]
         new, profiles = list[Tracked](), dict(self.settings.unrated)
@@ -141,7 +141,7 @@ class Reader:
         self.state.jobs.update({of.given.job.id: of for of in new})
 
     def measure(self, measured: object) -> list[Seen]:
-        """Read new rates; return the steps that were measured."""
+        """Read new rates, and return the measured steps."""
         steps, rates = _steps(measured)
         for job, speeds in tables(self.settings.host, by_job(rates, "measured")).items():
             of = self._known(job, "measured")
@@ -152,7 +152,7 @@ class Reader:
         return [self._seen(job, step) for job, step in steps.items()]
 
     def change(self, changed: object) -> None:
-        """Read new values of fields of live jobs; other fields stay."""
+        """Read new values of some fields of live jobs."""
         settings, told, rows = self.settings, dict[str, Tables](), list[dict[str, Any]]()
         for row in rows_of(changed, "changed"):
             of = self._known(row.get("id"), "changed")
@@ -166,7 +166,7 @@ class Reader:
         pairs = [shown(each, settings) for each in given]
         profiles = settings.unrated | {profile.name: profile for _, profile in pairs}
         refuse_odd(given, [job for job, _ in pairs], profiles, settings.cluster)
-        fields = ["gpus", "partition", "gpu_types"]  # that say on which GPUs a job may run
+        fields = ["gpus", "partition", "gpu_types"]  # these say on which GPUs a job may run
         fields += ["min_gpus", "max_gpus"] if self._elastic else []
         now_s, elastic = self.state.now_s, self._elastic
         for each, (job, _) in zip(given, pairs, strict=True):
@@ -183,15 +183,15 @@ class Reader:
         return of
 
     def _share(self, application: str, speeds: Tables) -> None:
-        """Keep the rates of an application for new jobs of it: those of the most GPUs, the last."""
+        """Keep the latest rates with the most GPUs for new jobs of an application."""
         before = self.state.alike.pop(application, None)
         keeps = before is not None and _widest(before) > _widest(speeds)
         self.state.alike[application] = before if before is not None and keeps else speeds
-        if len(self.state.alike) > 1000:  # its memory has a bound
+        if len(self.state.alike) > 1000:  # the memory is bounded
             del self.state.alike[next(iter(self.state.alike))]
 
     def noise(self, noise: object) -> list[tuple[Job, NoiseScale]]:
-        """Read the gradient noise of jobs; return it of jobs whose noise was not known."""
+        """Read the gradient noise of jobs, and return it for jobs whose noise was unknown."""
         first = []
         for job, told in by_name(noise, "noise").items():
             of, place = self._known(job, "noise"), f"noise: job {job!r}"
@@ -208,14 +208,14 @@ class Reader:
         return first
 
     def progress(self, progress: object) -> None:
-        """Read the work that jobs have done."""
+        """Read the total work that jobs have done."""
         for job, done in by_name(progress, "progress").items():
             of = self._known(job, "progress")
             told = amount(done, f"progress: job {job!r}", "work, 0 or more")
             self.state.jobs[job] = progressed(of, told, self.state.now_s)
 
     def show(self, job: str, told: dict[str, Any]) -> None:
-        """Read where a job runs, and how it came there, into a state that remembers nothing."""
+        """Read where a job runs, and its past, into a state without memory."""
         of, place = self.state.jobs[job], f"job {job!r}"
         nodes = told.pop("nodes", None)
         clock = amount(told.pop("clock", 1.0), f"{place}, clock", "above 0, at most 1")
@@ -231,7 +231,7 @@ class Reader:
         self._fit()
 
     def run(self, running: object) -> None:
-        """Read what jobs really run on; all that run must fit their nodes together."""
+        """Read on which nodes jobs really run; all running jobs must fit together."""
         cluster = self.settings.cluster
         for job, nodes in by_name(running, "running").items():
             of, place = self._known(job, "running"), f"running: job {job!r}"
@@ -251,7 +251,7 @@ class Reader:
         self._fit()
 
     def _fit(self) -> None:
-        """Refuse what runs on more GPUs than a node has; nodes in use are awake."""
+        """Raise InputError if jobs use more GPUs than a node has; mark nodes in use as awake."""
         used = Counter[int]()
         for allocation in distinct([*self.state.held.values()]):
             used.update(dict(allocation.placement))
@@ -264,7 +264,7 @@ class Reader:
         self.state.asleep = tuple(node for node in self.state.asleep if node not in used)
 
     def _seen(self, job: str, step: StepTime) -> Seen:
-        """Return a measured step, with the profile, the GPU type and the way it was measured on."""
+        """Return a measured step with its profile and GPU type, and the GPUs and nodes used."""
         of, place = self._known(job, "measured"), f"measured: job {job!r}"
         runs = of.state.allocation
         if runs is None:
@@ -296,16 +296,16 @@ def _steps(measured: object) -> tuple[dict[str, StepTime], object]:
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """One item that an update refused; all others count.
+    """An item that an update refused; all other items take effect.
 
     Attributes
     ----------
     argument
-        The argument of `Embedded.update` that it stood in.
+        Argument of `Embedded.update` that had the item.
     item
-        The job's id, or the node's name; "": all of the argument, which cannot be read.
+        Id of the job or name of the node; "" if the whole argument cannot be read.
     message
-        What is wrong with it, in one line: place, what was found, what was expected.
+        Error in one line: its place, the value found and the value expected.
     """
 
     argument: str
@@ -314,11 +314,11 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def items(told: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield news of jobs and nodes one by one: the argument, the job or node, and the news."""
+    """Yield news one by one as triples of argument, job or node, and news."""
     for argument, given in told.items():
         try:
             parts = _parts(argument, given)
-        except InputError:  # it cannot be read: who takes it says why
+        except InputError:  # unreadable: whoever applies it says why
             parts = [("", given)]
         for item, part in parts:
             yield argument, item, part

@@ -1,4 +1,4 @@
-"""The settings and the memory of an embedded ronda, as records that can be written."""
+"""The settings and the memory of an embedded ronda, as records that can be saved."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -29,7 +29,7 @@ from ronda.instances.rules.validate import MalformedError, normal
 FORMAT = "ronda/embedded/1"
 
 Speeds = Literal["given", "learnt"]
-"""Whether models that jobs share are known, or only what they can be: then steps are measured."""
+"""Whether the speeds of shared models are given, or learnt from measured steps."""
 
 
 class StepTime(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,11 +38,11 @@ class StepTime(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     compute_s
-        Seconds of computing in a pass, at full clock.
+        Seconds of computation in a pass, at full clock.
     sync_s
-        Seconds of synchronising that do not overlap with it.
+        Seconds of synchronisation that do not overlap with computation.
     local_batch
-        Samples of a GPU in a pass; None: its share of the global batch.
+        Samples per GPU in a pass; None means an equal share of the global batch.
     """
 
     compute_s: Positive
@@ -64,12 +64,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def host(self) -> Host:
-        """The cluster as tables of rates see it."""
+        """The data of the cluster for reading tables of rates."""
         return Host(self.cluster)
 
     @cached_property
     def unrated(self) -> dict[str, Profile]:
-        """The profiles of jobs without rates, on any GPU, by name."""
+        """The profiles of jobs without rates, for any GPU, keyed by name."""
         models: dict[str, Throughput] = {UNTOLD: UNKNOWN, SECONDS: Rigid()}
         kinds = self.cluster.gpu_types
         return {
@@ -79,15 +79,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def number(self) -> dict[str, int]:
-        """The index of each node, by name."""
+        """The index of each node, keyed by name."""
         return {name: k for k, name in enumerate(self.node_names)}
 
 
 class State(msgspec.Struct, kw_only=True):
-    """The memory of an `Embedded`, which an update replaces as a whole, or not at all.
+    """The memory of an `Embedded`, which an update replaces as a whole or not at all.
 
-    `alike` are the rates that jobs of an application had, for new ones of it; `ready_s` is when
-    nodes that wake up are awake; `service` are the nodes that give nothing away, by name.
+    `alike` holds the rates of each application for its new jobs, `ready_s` the times at which
+    waking nodes are awake, and `service` the names of nodes that take no new jobs.
     """
 
     now_s: float = 0.0
@@ -101,25 +101,25 @@ class State(msgspec.Struct, kw_only=True):
 
     @property
     def held(self) -> dict[str, Allocation]:
-        """What jobs run on, by id."""
+        """The allocations of running jobs, keyed by id."""
         runs = ((job, of.state.allocation) for job, of in self.jobs.items())
         return {job: held for job, held in runs if held is not None}
 
     @property
     def waking(self) -> tuple[int, ...]:
-        """Nodes that are still waking up."""
+        """The nodes that are still waking up."""
         return tuple(sorted(node for node, at in self.ready_s.items() if at > self.now_s))
 
 
 class SavedState(msgspec.Struct, frozen=True, kw_only=True):
-    """An `Embedded` as it is written."""
+    """The saved form of an `Embedded`."""
 
     format: str
     policy: str | None
     settings: Settings
     state: State
     believed: Believed
-    told: bool = False  # whether anybody was told of decisions
+    told: bool = False  # whether there was a hook for decisions
 
 
 def settings_of(
@@ -129,7 +129,7 @@ def settings_of(
     node_names: Sequence[str] | None,
     **rest: Any,
 ) -> Settings:
-    """Return settings from what a host hands over."""
+    """Return settings from the arguments of a host."""
     names = names_of(cluster, node_names)
     known, usual = dict(profiles or {}), costs or Costs()
     made = Settings(cluster=cluster, profiles=known, costs=usual, node_names=names, **rest)
@@ -137,7 +137,7 @@ def settings_of(
 
 
 def checked_settings(settings: Settings, before: Settings | None = None) -> Settings:
-    """Return settings that do not contradict themselves; models of those `before` are in order."""
+    """Return settings after checking them; the models in `before` are already checked."""
     cluster, known = settings.cluster, dict[str, Profile]()
     if before is not None and before.cluster.gpu_types == cluster.gpu_types:
         known = before.profiles
@@ -157,7 +157,7 @@ def checked_settings(settings: Settings, before: Settings | None = None) -> Sett
 
 
 def names_of(cluster: Cluster, names: Sequence[str] | None) -> list[str]:
-    """Return the names of nodes, each once."""
+    """Return the names of nodes, without duplicates."""
     if not isinstance(cluster, Cluster):
         raise InputError("cluster", type(cluster).__name__, "a Cluster")
     if names is None:

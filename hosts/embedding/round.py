@@ -1,4 +1,4 @@
-"""A round from what a host has."""
+"""A round made from the data of a host."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ from ronda.instances.profile import Profile
 from ronda.instances.round import Round
 
 STATE = ("nodes", "clock", "done", "since_s", "started", "restarts", "gpu_s", "owed_s")
-"""What a job's row may say of its state: all but `nodes` (where it runs) have defaults."""
+"""The state fields that a job's row may have; all but `nodes` (of a running job) have defaults."""
 
 
 @checked
@@ -35,27 +35,27 @@ def make_round(
     Parameters
     ----------
     cluster
-        The machines.
+        Cluster on which the jobs run.
     jobs
-        A row a job: fields of a `Job`; ``work`` and ``work_sd``, its expected total work;
-        ``rates``; and, of a job that runs, ``nodes`` with the GPUs on each, and what it has
-        ``done``. All but ``id`` may be left out. Without rates or profile, work is seconds on the
-        GPUs that the job asks for.
+        One row per job with fields of a `Job`; ``work`` and ``work_sd``, the expected total work;
+        ``rates``; and, for a running job, ``nodes`` with the GPUs on each, and the work ``done``.
+        All but ``id`` are optional. Without rates or profile, work is seconds on the GPUs that the
+        job asks for.
     rates
-        Those of all jobs, by id or as a frame with a column ``job``; see
-        `ronda.hosts.embedding.rates`. A job without rates or profile is not known yet: it is
-        offered what its user asked for.
+        Rates of all jobs, keyed by id or as a frame with a column ``job``; see
+        `ronda.hosts.embedding.rates`. A job without rates or profile has unknown speed and may have
+        only the GPUs that its user asked for.
     profiles
-        Models that jobs share, by name.
+        Shared models of speed, keyed by name.
     now_s, length_s, costs, power_cap_w
-        As in a `Round`.
+        Same as in a `Round`.
     node_names
-        Names of the nodes, in their order; None: that of the group and a number.
+        Names of the nodes in order; by default the name of the group and a number.
 
     Raises
     ------
     InputError
-        Names the job and the field or column that is wrong.
+        If a job is wrong; the error names the job and the field or column.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def make_round(
 def round_of(
     settings: Settings, state: State, profiles: dict[str, Profile], cluster: Cluster
 ) -> Round:
-    """Return the round of what is known, without beliefs, on what is in service of a cluster."""
+    """Return the round of a state, without beliefs, on the GPUs in service of a cluster."""
     waking = tuple(node for node in state.waking if cluster.topology.waking_w[node])
     cap_w, waking_w = state.power_cap_w, cluster.topology.waking_w[list(waking)].sum()
     states = sorted((of.state for of in state.jobs.values()), key=lambda s: s.job.submit_s)

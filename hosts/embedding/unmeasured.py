@@ -1,4 +1,4 @@
-"""Profiles without a measured step: they say where jobs can run, and step times are learnt."""
+"""Profiles without measured steps, which say where jobs can run; step times are learnt later."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -13,7 +13,7 @@ from ronda.instances.profile import Profile, Tabular
 from ronda.instances.rules.problem import one_of, show
 
 Local = tuple[Positive, Positive]
-"""Fewest and most samples of a GPU in a pass."""
+"""The fewest and the most samples per GPU in a pass."""
 
 
 @checked
@@ -27,30 +27,30 @@ def unmeasured_profile(
     max_gpus: Count | None = None,
     gpu_types: Collection[str] = (),
 ) -> Profile:
-    """Return the profile of an application of which no step has been measured yet.
+    """Return the profile of an application without measured steps.
 
-    It is for ``Embedded(speeds="learnt")``: jobs that name it measure steps, and so it gets the
-    speeds of `ronda.formulations.prediction.speeds`, corrections included.
+    It is meant for ``Embedded(speeds="learnt")``: the measured steps of its jobs give it the speeds
+    of `ronda.formulations.prediction.speeds`, including corrections.
 
     Parameters
     ----------
     name
-        Of the application.
+        Name of the application.
     cluster
-        The machines: jobs may run on GPUs of one node, or on whole ones, and on one node more.
+        Cluster on which jobs run: on GPUs of one node or on whole nodes, and on one node more.
     base_batch
         Global batch size at which a unit of work is one sample.
     max_batch
-        Largest global batch that may be chosen, with the learning rate adapted by whoever trains;
-        None: jobs keep their own, or the base batch.
+        Largest global batch that may be chosen if the training adapts the learning rate. With None
+        jobs keep their own batch or the base batch.
     local_batch
-        Fewest and most samples of a GPU in a pass, of all GPU types or by name; larger shares are
-        passes that accumulate. Of types without: from the fewest to the most of any. None: whatever
-        the global batch makes.
+        Fewest and most samples per GPU in a pass, for all GPU types or keyed by type. Larger shares
+        are accumulated over several passes. Types without an entry have the widest range of all
+        entries. None allows every share of a global batch.
     max_gpus
-        Most GPUs of a job; None: as many as the cluster has of a type.
+        Most GPUs of a job; by default all GPUs of a type.
     gpu_types
-        Names of those on which it can run; empty: all.
+        Names of the GPU types on which it can run; empty means all types.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def _most(cluster: Cluster) -> int:
 
 
 def _steps(low: float, high: float) -> Sequence[float]:
-    """Return numbers from `low` to `high` in geometric steps, whole ones where these differ."""
+    """Return numbers from `low` to `high` in geometric steps, rounded if whole numbers differ."""
     found = np.geomspace(low, high, 16)
     whole = np.unique(np.round(found))
     ends = {float(low), float(high)}

@@ -1,5 +1,5 @@
-"""Rounds decided over HTTP: what is let in, one warm process a core that decides, and the answers.
+"""A server that decides rounds over HTTP, with limits on requests and one warm process per core.
 
-The server library and the metrics are an optional extra, loaded when a server starts. What is
-decided is `ronda.horizon.solve`.
+The server library and the metrics are an optional extra and are loaded when a server starts.
+Decisions come from `ronda.horizon.solve`.
 """

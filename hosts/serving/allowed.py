@@ -1,6 +1,7 @@
-"""What clients may ask for by name: policies, their parameters and values.
+"""The policies, parameters and values that clients may request.
 
-All of it is listed. What is not, or is added elsewhere, is refused before anything looks at it.
+All of them are listed here. Anything else, including policies added elsewhere, is refused before it
+is evaluated.
 """
 
 from typing import Annotated, Any, Literal
@@ -13,7 +14,7 @@ from ronda.instances.rules.problem import one_of
 from ronda.solvers.registry import parse
 
 MOST_LETTERS = 1000
-"""Letters of a policy's name and parameters."""
+"""The largest number of characters in a policy's name and parameters."""
 
 _WORTH = "objective gap patience alone_s horizon_s power waiting delay_s best_effort eta"
 _MODEL = f"{_WORTH} thrift hosts elastic placement"
@@ -50,7 +51,7 @@ _TAKES = {
 }
 
 TAKES = {name: takes.split() for names, takes in _TAKES.items() for name in names.split()}
-"""The parameters of each policy; which objective takes which, it says itself."""
+"""The parameters of each policy; each objective checks its own parameters."""
 
 _NUMBERS = """gap patience alone_s horizon_s power waiting delay_s best_effort eta thrift hosts
 refit gather lease_s hysteresis hopeless teardown_s
@@ -75,11 +76,11 @@ VALUES: dict[str, Any] = {
     **dict.fromkeys(_FLAGS.split(), bool),
     **{name: Literal[*words.split()] for name, words in _WORDS.items()},
 }
-"""Which values a parameter may have: flags, words of a list, numbers of no great size."""
+"""The values that a parameter may have: flags, listed words, and numbers of limited size."""
 
 
 def served(policy: str) -> str:
-    """Return a policy that a client may ask for; InputError for any other."""
+    """Return a policy if clients may request it; raise InputError otherwise."""
     if len(policy) > MOST_LETTERS:
         raise InputError("policy", f"{len(policy)} letters", f"at most {MOST_LETTERS}")
     name, given = parse(policy)

@@ -1,4 +1,4 @@
-"""The application: routes, who may ask, how much and how long, and what is counted (ASGI)."""
+"""The ASGI application: routes, authorisation, limits of size and time, and metrics."""
 
 import asyncio
 import hmac
@@ -38,11 +38,11 @@ ROUTES = {
     "/openapi.json": ("GET",),
 }
 OPEN = ("/healthz",)
-"""What may be asked without the token."""
+"""Paths that need no token."""
 
 
 class RefusedError(Exception):
-    """A request that gets a 4xx, and why."""
+    """A request that gets a 4xx status, with the reason."""
 
     def __init__(self, status: int, why: str) -> None:
         self.status, self.why = status, why
@@ -50,16 +50,16 @@ class RefusedError(Exception):
 
 
 class GoneError(Exception):
-    """The client has hung up."""
+    """The error that a client has closed its connection."""
 
 
 class App:
-    """One server's application."""
+    """The application of one server."""
 
     def __init__(self, limits: ServerLimits, lanes: Lanes) -> None:
         self.limits, self.lanes = limits, lanes
-        self._hosts: dict[str, bytes] = {}  # those that are followed, as they rest
-        self._turns: dict[str, asyncio.Lock] = {}  # messages of a host, one after another
+        self._hosts: dict[str, bytes] = {}  # saved states of followed hosts
+        self._turns: dict[str, asyncio.Lock] = {}  # a host's messages are handled in turn
         self._registry = registry = CollectorRegistry()
         labels = ("route", "status")
         self._requests = Counter("ronda_requests", "Requests.", labels, registry=registry)
@@ -108,7 +108,7 @@ class App:
         if answer.status == 200:
             await tell(send, answer, headers)
             return
-        # A client that sends nonsense, or too much, is cut off, but only once it could see why.
+        # A client that sends invalid or too much data is cut off after it could read the reason.
         await tell(send, answer, [*headers, (b"connection", b"close")], more=True)
         with suppress(TimeoutError):
             async with asyncio.timeout(self.limits.body_s):
@@ -121,7 +121,7 @@ class App:
         self._requests.labels(route, f"{status}").inc()
 
     async def _answer(self, scope: Message, receive: Receive) -> tuple[bytes, Response]:
-        """Return the type and the answer; RefusedError for what gets none."""
+        """Return the content type and the answer; raise RefusedError for a refused request."""
         path, headers = route_of(scope["path"]), dict(scope["headers"])
         if path == "other":
             raise RefusedError(404, f"no {scope['path']}: there are {', '.join(ROUTES)}")
@@ -150,7 +150,7 @@ class App:
     async def _plan(
         self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
     ) -> Response:
-        """Decide the round in a request's body."""
+        """Decide the round in the body of a request."""
         began, loop = time.perf_counter(), asyncio.get_running_loop()
         policy, seed, limit_s = self._asked(scope["query_string"])
         self._queue()
@@ -166,14 +166,14 @@ class App:
         return answer
 
     def _queue(self) -> None:
-        """Refuse who would have to wait behind too many."""
+        """Refuse a request if too many others are already waiting."""
         if self.lanes.waiting >= self.limits.queue:
             raise RefusedError(429, f"{self.lanes.waiting} rounds wait already: ask again later")
 
     async def _host(
         self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
     ) -> Response:
-        """Follow a host: begin, take a message, or end; a late or failed answer changes nothing."""
+        """Begin, update or end a followed host; a late or failed answer changes nothing."""
         name, method, hosts = scope["path"].removeprefix("/hosts/"), scope["method"], self._hosts
         began, loop = time.perf_counter(), asyncio.get_running_loop()
         policy, _, limit_s = self._asked(scope["query_string"])
@@ -203,7 +203,7 @@ class App:
         return answer
 
     def _asked(self, query: bytes) -> tuple[str, int, float]:
-        """Return policy, seed and time limit of a request."""
+        """Return the policy, seed and time limit of a request."""
         given = parse_qs(query.decode("latin-1"))
         for name in given:
             if name not in ("policy", "seed", "time_limit"):
@@ -221,7 +221,7 @@ class App:
         return self.limits.policy if named is None else served(named[-1]), seed, limit_s
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        """Read a body within its time and size."""
+        """Read a body within the limits of time and size."""
         most = int(self.limits.body_mib * 2**20)
         too_large = RefusedError(413, f"more than {self.limits.body_mib:g} MiB")
         length = headers.get(b"content-length", b"0")
@@ -254,7 +254,7 @@ def route_of(path: str) -> str:
 async def tell(
     send: Send, answer: Response, headers: list[tuple[bytes, bytes]], *, more: bool = False
 ) -> None:
-    """Send an answer; with `more` the connection stays open."""
+    """Send an answer; `more` keeps the connection open."""
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body, "more_body": more})
 
@@ -265,7 +265,7 @@ def reason(why: str) -> bytes:
 
 
 def kept(body: bytes, policy: str, why: str) -> Response:
-    """Return the plan in which what runs keeps running, for a round that nobody decided."""
+    """Return the plan that keeps running jobs running, for a round without a decision."""
     round_ = parse(unpack(body, "round"), "round", Round)
     plan = Plan(
         policy=policy,
@@ -278,11 +278,11 @@ def kept(body: bytes, policy: str, why: str) -> Response:
 
 
 def rss_bytes(pids: list[int]) -> int:
-    """Return the resident memory of processes."""
+    """Return the resident memory of processes in bytes."""
     total = 0
     for pid in pids:
         try:
             total += psutil.Process(pid).memory_info().rss
-        except psutil.NoSuchProcess:  # it ended just now
+        except psutil.NoSuchProcess:  # the process has just ended
             continue
     return total

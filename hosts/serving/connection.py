@@ -1,4 +1,4 @@
-"""Connections of uvicorn (HTTP/1.1 by h11): who sends no request, or none in time, is told so."""
+"""Connections of uvicorn (HTTP/1.1 by h11) that answer invalid and late requests."""
 
 import asyncio
 import sys
@@ -13,20 +13,20 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ronda.hosts.serving.app import App, reason
 
 HEADER_BYTES = 65_536
-"""Bytes of a request's header at most."""
+"""The largest size of a request's header in bytes."""
 
 
 class Server(uvicorn.Server):
-    """A server that leaves signals to its caller."""
+    """A server that leaves the handling of signals to its caller."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
+        """Capture no signals."""
         yield
 
 
 class Connection(H11Protocol):
-    """One client's connection to an `App`."""
+    """The connection of one client to an `App`."""
 
     def __init__(self, *args: Any, **given: Any) -> None:
         super().__init__(*args, **given)
@@ -35,24 +35,24 @@ class Connection(H11Protocol):
         self._refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Expect a header from now on."""
+        """Start the time limit for a header."""
         super().connection_made(transport)
         self._expect()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Expect nothing more."""
+        """Cancel the time limit."""
         super().connection_lost(exc)
         if self._late is not None:
             self._late.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Take data; a header has a limited time from its first byte, or the connection, on."""
+        """Take data; a header has limited time from its first byte or from the connection."""
         if not self._refused:
             super().data_received(data)
             self._expect()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP, or too long, with h11's own reason, which uvicorn drops."""
+        """Refuse invalid or too long HTTP with the reason given by h11, which uvicorn drops."""
         error = sys.exception()
         status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400
         why = f"a header of more than {HEADER_BYTES} bytes" if status == 431 else f"{error or msg}"
@@ -70,9 +70,10 @@ class Connection(H11Protocol):
         self._refuse(408, f"the header took more than {limit_s:g} s")
 
     def _refuse(self, status: int, why: str) -> None:
-        """Answer if nothing was answered yet, end the request's own task, and hang up.
+        """Answer if no answer was sent, end the task of the request, and close the connection.
 
-        Not at once: who is still sending would not see the answer (RFC 9112, section 9.6).
+        The connection closes with a delay, because a client that is still sending would not see the
+        answer (RFC 9112, section 9.6).
         """
         self._refused = True
         if self.cycle is not None:

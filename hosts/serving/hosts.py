@@ -1,7 +1,7 @@
-"""Hosts that are followed: a message says what has happened, and the answer what to change.
+"""Followed hosts: each message reports events, and the answer gives the changes.
 
-Between messages an `Embedded` rests in the server as bytes. A process wakes it, tells it, lets it
-decide and hands other bytes back: one that dies, or is late, costs an answer and no history.
+Between messages the server keeps an `Embedded` as bytes. A process restores it, updates it, lets it
+decide and returns new bytes. A process that dies or is late loses one answer but no history.
 """
 
 from contextlib import suppress
@@ -23,7 +23,7 @@ from ronda.instances.profile import NoiseScale, Profile
 
 
 class HostSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a host is followed by: the parameters of `Embedded`."""
+    """The settings of a followed host: the parameters of `Embedded`."""
 
     cluster: Cluster
     policy: str | None = None
@@ -37,10 +37,10 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class HostNews(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What has happened: the arguments of `Embedded.update`.
+    """The news of a host: the arguments of `Embedded.update`.
 
-    A power cap of "none" is no limit. `measured` and `noise` hold a `StepTime`, or a `NoiseScale`,
-    as an object of its fields.
+    A power cap of "none" means no limit. `measured` and `noise` hold a `StepTime` or a `NoiseScale`
+    as an object with its fields.
     """
 
     now_s: float | None = None
@@ -61,14 +61,14 @@ class HostNews(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What was not taken, and what to change."""
+    """The answer to a host: refused news, and changes."""
 
     refused: tuple[Refusal, ...]
     changes: Changes
 
 
 def begin(body: bytes, policy: str, _limit_s: float) -> tuple[bytes, bytes]:
-    """Return an empty answer and the state of a new host, for whom `policy` decides by default."""
+    """Return an empty answer and the state of a new host, whose default policy is `policy`."""
     given = parse(body, "message", HostSettings)
     fields = {name: getattr(given, name) for name in given.__struct_fields__}
     asked = fields.pop("policy")
@@ -77,7 +77,7 @@ def begin(body: bytes, policy: str, _limit_s: float) -> tuple[bytes, bytes]:
 
 
 def follow(state: bytes, body: bytes, limit_s: float) -> tuple[bytes, bytes]:
-    """Tell a host's half what has happened, and decide; return the answer and the state."""
+    """Update the state of a host with its news, and decide; return the answer and the new state."""
     deadline, host = Deadline(limit_s), Embedded.restore(state)
     given = parse(body, "message", HostNews)
     told = {name: getattr(given, name) for name in given.__struct_fields__}
@@ -91,11 +91,11 @@ def follow(state: bytes, body: bytes, limit_s: float) -> tuple[bytes, bytes]:
 
 
 def _records(given: Any, kind: type[Any]) -> Any:
-    """Return what is told by job, with records of a kind where it has the fields of one."""
+    """Return a mapping of jobs in which values with the fields of `kind` become its records."""
     if not isinstance(given, dict):
         return given
     found = dict(given)
     for job, each in given.items():
-        with suppress(msgspec.ValidationError):  # it is of another kind, or refused with its job
+        with suppress(msgspec.ValidationError):  # another kind, or refused later with its job
             found[job] = msgspec.convert(each, kind) if isinstance(each, dict) else each
     return found

@@ -1,7 +1,6 @@
-"""One warm process a core: a round goes in as bytes, an answer comes out as bytes.
+"""One warm process per core, which takes a round as bytes and returns an answer as bytes.
 
-A process that does not answer in time is killed, with all that it started, and replaced; threads
-only wait.
+A process that does not answer in time is killed with its children and replaced. Threads only wait.
 """
 
 import asyncio
@@ -26,11 +25,11 @@ from ronda.solvers.process.host import Process, ProcessDiedError, with_grace
 LOG = logging.getLogger("ronda.serving")
 
 AGAIN_S = 1.0
-"""Seconds until another process is tried, if one died while it started."""
+"""Seconds until another process is started if one died while starting."""
 
 
 class Response(NamedTuple):
-    """An HTTP status with its body, and the state of a host that is followed."""
+    """An HTTP status with its body, and the state of a followed host."""
 
     status: int
     body: bytes
@@ -38,17 +37,17 @@ class Response(NamedTuple):
 
 
 class LateError(Exception):
-    """A process did not answer in time."""
+    """The error that a process did not answer in time."""
 
 
 def answering(_asked: bytes, _tell: Callable[[bytes], None]) -> Callable[[bytes], bytes]:
-    """Pay for imports, and return what decides; in a lane's process."""
+    """Import everything in a lane's process, and return the function that answers requests."""
     warm_up()
     return lambda asked: msgspec.msgpack.encode(done(*msgspec.msgpack.decode(asked)))
 
 
 def done(work: str, *given: Any) -> Response:
-    """Do some work; what is wrong with what is given is the answer."""
+    """Do some work and return its answer, or the error if the input is wrong."""
     try:
         return Response(200, *WORK[work](*given))
     except RondaError as error:
@@ -58,7 +57,7 @@ def done(work: str, *given: Any) -> Response:
 
 
 def failed(error: Exception) -> Response:
-    """Return the answer to a request that met a mistake of ronda's, whose words go to the log."""
+    """Return the answer to a request that met an error in ronda, which is logged."""
     LOG.error("request failed", exc_info=error)
     return Response(500, f"{type(error).__name__}: a mistake of ronda's, told in its log".encode())
 
@@ -72,7 +71,7 @@ def plan(body: bytes, policy: str, seed: int, limit_s: float) -> tuple[bytes]:
 
 
 WORK: dict[str, Callable[..., tuple[bytes, ...]]] = {"plan": plan, "begin": begin, "follow": follow}
-"""What a process does, by name: of what is given, and the seconds that are left."""
+"""The kinds of work of a process, as functions of the input and the seconds left."""
 
 
 class Lanes:
@@ -82,7 +81,7 @@ class Lanes:
         self._workers = workers
         self._free: asyncio.Queue[Process] = asyncio.Queue()
         self._all: set[Process] = set()
-        self._threads = ThreadPoolExecutor(workers)  # each waits for one process
+        self._threads = ThreadPoolExecutor(workers)  # each thread waits for one process
         self._starting: set[asyncio.Task[None]] = set()
         self.waiting = 0
 
@@ -91,7 +90,7 @@ class Lanes:
         await asyncio.gather(*(self._start() for _ in range(self._workers)))
 
     def stop(self) -> None:
-        """End all processes, and wait for that."""
+        """End all processes and wait until they have ended."""
         for task in self._starting:
             task.cancel()
         for lane in self._all:
@@ -104,9 +103,9 @@ class Lanes:
         return [lane.pid for lane in self._all]
 
     async def do(self, work: str, *given: Any, end_s: float) -> Response:
-        """Do some work in the first process that is free; LateError if there is no answer by then.
+        """Do some work in the first free process; raise LateError without an answer by `end_s`.
 
-        `end_s` is on the clock of the running loop.
+        `end_s` is a time on the clock of the running loop.
         """
         loop = asyncio.get_running_loop()
         async with self._taken(end_s) as lane:
@@ -117,7 +116,7 @@ class Lanes:
 
     @asynccontextmanager
     async def _taken(self, end_s: float) -> AsyncIterator[Process]:
-        """Take a process, and give it back; one that is in no order any more is replaced."""
+        """Take a process and give it back; replace it if it is no longer usable."""
         self.waiting += 1
         try:
             left_s = max(end_s - asyncio.get_running_loop().time(), 0.0)
@@ -128,7 +127,7 @@ class Lanes:
             self.waiting -= 1
         try:
             yield lane
-        except BaseException as error:  # what it says next would be the answer to this
+        except BaseException as error:  # its next output would belong to this request
             self._replace(lane)
             if isinstance(error, ProcessDiedError):
                 raise LateError from None
@@ -136,7 +135,7 @@ class Lanes:
         self._free.put_nowait(lane)
 
     async def _start(self) -> None:
-        """Start a process; it is free once it is warm."""
+        """Start a process, which is free once it is warm."""
         lane = Process("ronda.hosts.serving.lanes:answering")
         self._all.add(lane)
         loop = asyncio.get_running_loop()
@@ -158,5 +157,5 @@ class Lanes:
         while True:
             try:
                 return await self._start()
-            except ProcessDiedError:  # for want of memory, perhaps: not forever
+            except ProcessDiedError:  # perhaps memory was short, which may pass
                 await asyncio.sleep(AGAIN_S)

@@ -1,4 +1,4 @@
-"""What a server lets in, and for how long."""
+"""The limits of a server on requests and their times."""
 
 import ipaddress
 
@@ -9,30 +9,30 @@ from ronda.solvers.registry import as_policy
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How a server is set up.
+    """The settings of a server.
 
     Attributes
     ----------
     host, port
-        Where it listens.
+        Address at which the server listens.
     token
-        What requests must show as ``Authorization: Bearer TOKEN``; None: nothing, which only a
-        loopback address may.
+        Token that requests must send as ``Authorization: Bearer TOKEN``. Only a loopback address
+        may go without a token (None).
     policy
-        Who decides if a request names nobody: any policy; requests may name those of
+        Policy for requests that name none; it may be any policy. Requests may name the policies in
         `ronda.hosts.serving.allowed`.
     workers
-        Processes that decide, one round each at a time.
+        Number of processes, each of which decides one round at a time.
     time_limit_s
-        Seconds for a decision, its wait included, if a request does not ask for less.
+        Seconds for a decision, including its wait, unless a request asks for less.
     body_mib
-        Size of a round.
+        Largest size of a request's body, in MiB.
     header_s, body_s
-        Seconds for a request's header, and for its body.
+        Seconds in which a request's header, and its body, must arrive.
     queue
-        Requests that may wait for a process.
+        Largest number of requests that wait for a process.
     hosts
-        Hosts that may be followed.
+        Largest number of followed hosts.
     """
 
     host: str = "127.0.0.1"
@@ -48,7 +48,7 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     hosts: int = 16
 
     def __post_init__(self) -> None:
-        """Refuse an open door."""
+        """Raise InputError for a public address without a token."""
         if self.token is None and not _is_loopback(self.host):
             expected = "a token (--token-file), or a loopback address"
             raise InputError("ronda serve", f"address {self.host} without a token", expected)

@@ -23,7 +23,7 @@ REFUSALS = {
 
 @cache
 def document() -> dict[str, Any]:
-    """Return the document."""
+    """Return the OpenAPI document."""
     kinds = (Round, Plan, HostSettings, HostNews, HostAnswer)
     (round_, plan, settings, news, told), parts = msgspec.json.schema_components(
         kinds, ref_template="#/components/schemas/{name}"

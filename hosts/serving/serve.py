@@ -1,4 +1,4 @@
-"""Run a server until it is told to stop."""
+"""The server, which runs until it is told to stop."""
 
 import asyncio
 import signal
@@ -17,9 +17,9 @@ async def serve(
     ready: Callable[[], None] | None = None,
     stop: asyncio.Event | None = None,
 ) -> None:
-    """Serve until `stop` is set, or a signal asks for the end; `ready` is called once it listens.
+    """Serve until `stop` is set or a signal asks for the end; call `ready` once it listens.
 
-    InputError without the packages of the extra ``serve``, or if the address is taken.
+    InputError is raised if the packages of the extra ``serve`` are missing or the address is taken.
     """
     need("ronda serve", "h11", "prometheus_client", "uvicorn")
     from uvicorn import Config
@@ -63,13 +63,13 @@ async def serve(
 
 
 def _listen(limits: ServerLimits) -> socket.socket:
-    """Return the socket that clients connect to; they wait there until the server runs."""
+    """Return the listening socket, on which clients wait until the server runs."""
     family = socket.AF_INET6 if ":" in limits.host else socket.AF_INET
     try:
         listening = socket.create_server((limits.host, limits.port), family=family)
     except OSError as error:
         found = f"{limits.host}:{limits.port}: {error.strerror}"
         raise InputError("ronda serve", found, "an address that is free") from None
-    # Answers go out in two pieces: the second must not wait until the first has been received.
+    # Answers are sent in two pieces; the second must not wait for receipt of the first.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
