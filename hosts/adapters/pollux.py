@@ -86,7 +86,7 @@ class Pollux:
         self._now_s = 0.0
 
     def allocate_job(self, job_info: Any, nodes: Mapping[Key, Any]) -> list[Key]:
-        """Return the first node with room for a job's fewest replicas; preemptible nodes are last."""
+        """Return the first node with room for a job's fewest replicas, preemptible nodes last."""
         least = max(job_info.min_replicas, 1)
         for key in in_order(nodes):
             if slots_of(nodes[key], job_info.resources) >= least:

@@ -48,7 +48,7 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     hosts: int = 16
 
     def __post_init__(self) -> None:
-        """Raise InputError for a public address without a token."""
+        """Raise InputError for a short token, or for a public address without a token."""
         if self.token is None and not _is_loopback(self.host):
             expected = "a token (--token-file), or a loopback address"
             raise InputError("ronda serve", f"address {self.host} without a token", expected)
