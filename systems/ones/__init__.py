@@ -1,30 +1,31 @@
 """ONES: online evolutionary orchestration of batch sizes (Bian, Li, Wang, You, SC 2021).
 
-A genetic search gives GPUs to jobs, one generation a second; a job's batch grows with its GPUs. The
-result files of the authors' artifact (kurisusnowdeng/ones_sc21) say that it cuts the mean job
-completion time of Tiresias by 57 % and of Optimus by 53 % (read in the authors' data).
+A genetic search gives GPUs to jobs, with one generation per second. A job's batch grows with its
+GPUs. According to the result files of the authors' artifact (kurisusnowdeng/ones_sc21), the mean
+job completion time is 57 % below that of Tiresias and 53 % below that of Optimus (read in the
+authors' data).
 
 ==================  ==========================================================================
 `policy`            one tick, from round to plan
 `genome`            a schedule and the operators on it: refresh, crossover, mutation, pad
 `scoring`           the score, and one generation: 16 of 48 genomes survive
-`reorder`           packs a schedule with few moves
+`reorder`          the packing of a schedule with few moves
 `limits`            limits of batch sizes: they double, and halve while a job waits
-`deploy`            when the best schedule is carried out
-`progress`          the Beta belief of how far a job has come, and the network that predicts it
-`learn`             its training online
+`deploy`            the rule for when the best schedule is carried out
+`progress`          the Beta distribution of a job's progress, and the network that predicts it
+`learn`             the online training of this network
 `subproblem`        the GPUs and jobs of a pool
-`memory`            what is carried from tick to tick
+`memory`            the data carried from tick to tick
 `trace`             the workload, read or generated; speeds, convergence and losses of its jobs,
                     which the artifact measures on real trainings, are models (ours)
 ==================  ==========================================================================
 
-Faithful: all rules of a tick, read in the authors' code; three slips of it are not repeated
-(docs/ones.md). Rebuilt: the jobs' models, rigid jobs, several pools, power.
+All rules of a tick follow the authors' code faithfully, except for three errors in it
+(docs/ones.md). The jobs' models, rigid jobs, several pools and power are rebuilt.
 
-In the core: learning curves and logs, `ronda.instances.models.learning`; what large batches are
-worth, `ronda.instances.models.efficiency`. Pages: docs/systems/ones.md, docs/ones.md, docs/sruf.md,
-docs/progress.md.
+The core has learning curves and logs (`ronda.instances.models.learning`) and the efficiency of
+large batches (`ronda.instances.models.efficiency`). See docs/systems/ones.md, docs/ones.md,
+docs/sruf.md and docs/progress.md.
 """
 
 POLICIES = {"ones": "ronda.systems.ones.policy:Ones"}

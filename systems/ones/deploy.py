@@ -1,9 +1,9 @@
 """The rule by which ONES deploys a genome, and its effect on the limits (artifact).
 
-A job whose GPUs are all free starts at once. Everything else waits until every running job that
-would change has completed an epoch since it was last placed; then the whole genome is deployed.
-GPUs of a node are interchangeable: only another number of them on a node is a change. The limits on
-power, which ONES itself does not know, are kept.
+A job starts at once if all its GPUs are free. All other changes wait until every running job that
+would change has completed an epoch since it was last placed. In that case the whole genome is
+deployed. GPUs of a node are interchangeable, so only a different number of GPUs on a node is a
+change. Power limits, which ONES itself does not have, are kept.
 """
 
 from collections.abc import Iterator
@@ -26,10 +26,10 @@ Allocations = dict[str, Allocation]
 
 
 def update(problem: Subproblem, genome: Ints, found: list[Candidate]) -> tuple[Ints, bool]:
-    """Return the genome to run from now on, and whether it is the new (best) one as a whole."""
+    """Return the genome to run from now on, and whether it is the whole new genome."""
     target = problem.placements(genome)
     if all(
-        each.epochs - each.known.placed >= 1  # an epoch (update_interval)
+        each.epochs - each.known.placed >= 1  # one epoch (update_interval)
         for j, each in enumerate(found)
         if each.job.gpus and not same_nodes(each.job.held, target.get(j, ()))
     ):
@@ -47,9 +47,8 @@ def account(
 ) -> OnesMemory:
     """Return the memory after a deployment.
 
-    A change ends a running job's epoch early, and its speed is noted. A deployment of a `whole`
-    genome that changes anything halves the limits of the jobs that wait to be resumed and are left
-    out.
+    A change ends the epoch of a running job early, and its speed is recorded. If a `whole` genome
+    is deployed with any change, the limits of stopped jobs that it leaves out are halved.
     """
     jobs, speeds = {each.job.id: each.known for each in found}, dict[str, Speeds]()
     target, changes = problem.placements(genome), False
@@ -75,11 +74,10 @@ def account(
 def affordable(
     round: Round, problem: Subproblem, genome: Ints, others: Allocations
 ) -> tuple[Ints, Allocations]:
-    """Return the (C,) genome that can run beside `others`, and the allocations of its jobs.
+    """Return the genome, shape (C,), that can run together with `others`, and its allocations.
 
-    If the genome draws more power than the round allows, running jobs go on, and others start in
-    the genome's order as long as the power is enough. Jobs that are not worth a start on their
-    nodes are left out.
+    If the genome draws too much power, running jobs go on, and other jobs start in the order of the
+    genome while the power is enough. Jobs that are not worth a start on their nodes are left out.
     """
     genome, wanted = _possible(round, problem, genome)
     if keeps_limits(round, others | wanted):
@@ -98,10 +96,10 @@ def affordable(
 
 
 def _possible(round: Round, problem: Subproblem, genome: Ints) -> tuple[Ints, Allocations]:
-    """Return the genome as it can run, and its allocations.
+    """Return the part of a genome that can run, and its allocations.
 
-    ONES packs jobs regardless of where nodes and racks end: a job that is not worth a start there
-    goes to idle GPUs of one rack, or waits.
+    ONES packs jobs across the borders of nodes and racks. A job that is not worth a start there
+    moves to idle GPUs of one rack, or waits.
     """
     found, left = Allocations(), genome.copy()
     again = dict[int, int]()
@@ -125,7 +123,7 @@ def _possible(round: Round, problem: Subproblem, genome: Ints) -> tuple[Ints, Al
 
 
 def _in_one_rack(round: Round, problem: Subproblem, genome: Ints, gpus: int) -> Iterator[Placement]:
-    """Yield the idle GPUs of a genome in each rack that has enough, on as few nodes as possible."""
+    """Yield, for each rack with enough idle GPUs, a placement on as few nodes as possible."""
     nodes, free = np.unique(problem.node[genome == IDLE], return_counts=True)
     rack = round.cluster.topology.node_rack[nodes]
     for own in (np.flatnonzero(rack == each) for each in np.unique(rack)):

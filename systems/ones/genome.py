@@ -1,8 +1,9 @@
-"""Genomes of ONES and its operators on them, for a whole population.
+"""The genomes of ONES and the operators on a whole population of them.
 
-Gene i holds the number of the job that has GPU i, or `IDLE`. GPUs are numbered node by node, so
-neighbouring genes are packed placements. An allocation is the number of GPUs of each job. The
-operators (artifact, src/scheduler.py) change nothing in place. Shapes: P genomes, C genes, J jobs.
+Gene i holds the number of the job on GPU i, or `IDLE`. GPUs are numbered node by node, so
+neighbouring genes form packed placements. An allocation is the number of GPUs of each job. The
+operators (artifact, src/scheduler.py) change nothing in place. Shapes use P genomes, C genes and J
+jobs.
 """
 
 import numpy as np
@@ -13,14 +14,14 @@ IDLE = -1
 
 
 def counts(genomes: Ints, jobs: int) -> Ints:
-    """Return (P, J) the GPUs of each job."""
+    """Return the number of GPUs of each job, shape (P, J)."""
     rows = np.arange(len(genomes))[:, None] * (jobs + 1)
     flat = np.bincount((rows + genomes + 1).ravel(), minlength=len(genomes) * (jobs + 1))
     return flat.reshape(len(genomes), jobs + 1)[:, 1:]
 
 
 def ranks(genomes: Ints) -> Ints:
-    """Return (P, C) the number of genes of the same job to the left of each gene."""
+    """Return the number of genes of the same job to the left of each gene, shape (P, C)."""
     order = np.argsort(genomes, axis=1, kind="stable")
     ordered = np.take_along_axis(genomes, order, axis=1)
     place = np.broadcast_to(np.arange(genomes.shape[1]), genomes.shape)
@@ -33,8 +34,8 @@ def ranks(genomes: Ints) -> Ints:
 
 
 def _limited(genomes: Ints, limit: Ints) -> Ints:
-    """Return genomes in which each job keeps its leftmost genes, ``limit`` (J,) at most."""
-    most = np.append(limit, 0)  # the last entry is that of IDLE, which is -1
+    """Return genomes in which each job keeps its leftmost genes, at most ``limit`` (J,)."""
+    most = np.append(limit, 0)  # the last entry belongs to IDLE, which is -1
     return np.where(ranks(genomes) < most[genomes], genomes, IDLE)
 
 
@@ -44,17 +45,17 @@ def refresh(genomes: Ints, ones_max: Ints) -> Ints:
 
 
 def crossover(first: Ints, second: Ints, swap: Mask, ones_max: Ints) -> Ints:
-    """Return (2Q, C) children of (Q, C) pairs by uniform crossover, all first children first.
+    """Return the children of pairs (Q, C) by uniform crossover, first children first, (2Q, C).
 
-    Parents exchange the genes of `swap` (Q, C). A job keeps its leftmost ``ones_max`` (J,) genes; a
-    job that never ran keeps none, and comes back when the child is padded.
+    Parents exchange the genes in `swap` (Q, C). A job keeps its leftmost ``ones_max`` (J,) genes. A
+    job that never ran keeps no genes and comes back when the child is padded.
     """
     children = (np.where(swap, second, first), np.where(swap, first, second))
     return _limited(np.concatenate(children), ones_max)
 
 
 def mutate(genomes: Ints, removed: Mask) -> Ints:
-    """Return genomes (P, C) from which jobs are ``removed`` (P, J), with all of their genes."""
+    """Return genomes (P, C) without any genes of the ``removed`` (P, J) jobs."""
     gone = np.append(removed, np.zeros((len(genomes), 1), dtype=bool), axis=1)
     return np.where(np.take_along_axis(gone, genomes, axis=1), IDLE, genomes)
 
@@ -68,11 +69,11 @@ def pad(
     train_max: Ints,
     start: Ints,
 ) -> Ints:
-    """Return (P, J) allocations in which no GPU stays idle that a job may use (work conservation).
+    """Return allocations, shape (P, J), that leave no GPU idle that a job may use.
 
-    Three passes, each until all GPUs are used: `new` jobs that have none get `start` (J,), first
-    come first; `executed` jobs, shortest remaining time first, up to ``ones_max`` (J,); the same up
-    to ``train_max`` (J,).
+    Three passes each continue until all GPUs are used. First, `new` jobs without GPUs get `start`
+    (J,) GPUs in order of arrival. Second, `executed` jobs grow up to ``ones_max`` (J,), shortest
+    remaining time first. Third, they grow up to ``train_max`` (J,) in the same order.
     """
     padded = allocations.copy()
 
@@ -89,5 +90,5 @@ def pad(
 
 
 def scores(allocations: Ints, weights: Floats) -> Floats:
-    """Return (P,) SRUF scores, less is better: the sums of ``weights`` (J, C + 1) at the counts."""
+    """Return SRUF scores (lower is better), the sums of ``weights`` (J, C + 1), shape (P,)."""
     return np.asarray(weights[np.arange(len(weights)), allocations].sum(axis=1))

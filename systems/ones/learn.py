@@ -1,8 +1,8 @@
 """The online training of the predictor of progress, which is repeated as jobs finish.
 
-The artifact first trains it on 590 rows of 20 jobs (traces/job_history.csv), not in our data. The
-packaged ``ones-history`` stands in: 20 jobs of the ONES workload, each trained alone at its base
-batch, its losses by the same learning-curve model as those of the jobs to come.
+The artifact first trains it on 590 rows of 20 jobs (traces/job_history.csv), which we do not have.
+The packaged ``ones-history`` takes their place: 20 jobs of the ONES workload, each trained alone at
+its base batch, with losses from the same learning-curve model as future jobs.
 """
 
 from collections.abc import Sequence
@@ -24,15 +24,15 @@ from ronda.systems.ones.progress import ProgressPredictor, features
 def trained(memory: OnesMemory, refit: float, deadline: Deadline) -> Trained:
     """Return the trained predictor for this tick and the next ones.
 
-    The predictor is trained from scratch once the share `refit` has been added to the jobs that it
-    was trained on (the 20 of ``ones-history`` among them); 0: whenever a job ends. If there is no
-    time for that the last one serves until the next share has.
+    The predictor is retrained from scratch once the number of training jobs (including the 20 of
+    ``ones-history``) has grown by the share `refit`; with 0 whenever a job ends. If there is no
+    time, the last predictor is kept until the jobs have grown by another share.
     """
     kept = memory.predictor
     if kept and memory.ended - kept.ended < max(1.0, refit * (20 + kept.ended)):
         return kept
     try:
-        # Where an earlier one can serve instead, a training leaves time for the tick itself.
+        # If an earlier predictor exists, training must leave time for the tick itself.
         with ending(deadline.share(0.8 if kept else 1.0).end):
             rows, progress = history()
             rows = np.array([*rows, *(row for log in memory.past.values() for row in log.rows)])
@@ -47,20 +47,20 @@ def trained(memory: OnesMemory, refit: float, deadline: Deadline) -> Trained:
 
 
 def predictor(kept: Trained) -> ProgressPredictor:
-    """Return the predictor of a training."""
+    """Return the predictor that a training has produced."""
     return ProgressPredictor(*map(np.array, (kept.weights, kept.shift, kept.scale)))
 
 
 @lru_cache(maxsize=1)
 def history() -> tuple[Floats, Floats]:
-    """Return features (N, 5) and progress (N,) after each epoch but the last of the past jobs."""
+    """Return features (N, 5) and progress (N,) of past jobs after each epoch but the last."""
     past = load("ones-history")
     assert isinstance(past, Instance)
     rows, progress = list[list[float]](), list[float]()
     for job in past.jobs:
         truth = job.truth
         assert truth is not None
-        assert isinstance(truth.learning, LearningCurve)  # as the recipe makes them
+        assert isinstance(truth.learning, LearningCurve)  # the recipe makes such jobs
         assert job.epoch is not None
         epochs = round(truth.work / job.epoch)
         logs = [training_log(truth.learning, e, e / epochs) for e in range(1, epochs + 1)]
@@ -73,9 +73,9 @@ def history() -> tuple[Floats, Floats]:
 def finished_rows(
     dataset_size: float, logs: Sequence[TrainingLog]
 ) -> tuple[list[list[float]], list[float]]:
-    """Return the features and the progress (N,) that a finished job's logs show after each epoch.
+    """Return the features and the progress (N,) of a finished job after each epoch in its logs.
 
-    One row after each epoch but the last, whose progress is 1 (the artifact leaves it out too).
+    There is one row per epoch except the last, whose progress is 1 (the artifact also omits it).
     """
     rows = [
         features(dataset_size, log.initial_loss, log.epochs, log.loss, log.accuracy)

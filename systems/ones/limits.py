@@ -1,7 +1,7 @@
-"""Batch-size limits of ONES, held in GPUs (artifact, src/scheduler.py, controller.py).
+"""The batch-size limits of ONES, counted in GPUs (artifact, src/scheduler.py, controller.py).
 
-A job's limit R starts at one GPU, doubles when the job has run on as many, is halved while it waits
-to be resumed, and the dominant job gives way when it has run for long.
+A job's limit R starts at one GPU. It doubles after the job has run on R GPUs and is halved while
+the job waits to be resumed. The dominant job shrinks after it has run for a long time.
 """
 
 from collections.abc import Mapping
@@ -16,19 +16,20 @@ from ronda.systems.ones.memory import JobMemory
 from ronda.systems.ones.subproblem import OnesJob, Subproblem
 
 EXECUTED = 2
-"""Epochs after which a job counts as executed (num_epochs_before_next_scaling)."""
+"""Number of epochs after which a job counts as executed (num_epochs_before_next_scaling)."""
 
 
 def grown(limit: int, gpus: int, most: int) -> int:
-    """Return R after a job on `gpus` may scale up: doubled, up to `most`, if all of it is used."""
+    """Return R of a job that may scale up: doubled, up to `most`, if `gpus` uses all of R."""
     return min(2 * limit, most) if gpus >= limit else min(limit, most)
 
 
 def shrunk(gpus: int, ran_s: float, median_s: float) -> int:
     """Return the GPUs to which the dominant job, on c `gpus`, is scaled down.
 
-    ``max(1, floor(2 c / (sigma T_j / T_med + 1)))``, rounded up to an even number: c for a job that
-    has run for the median time of all jobs that have started, half of it after three times as long.
+    The number is ``max(1, floor(2 c / (sigma T_j / T_med + 1)))``, rounded up to an even number. It
+    is c if the job has run for the median time of all started jobs, and c / 2 after three times the
+    median.
     """
     sigma = 1.0  # the artifact's scale_down_factor
     whole = max(1, floor(2 * gpus / (sigma * ran_s / median_s + 1)))
@@ -36,16 +37,17 @@ def shrunk(gpus: int, ran_s: float, median_s: float) -> int:
 
 
 def halved(limit: int, least: int = 1) -> int:
-    """Return R after a deployment that left the job waiting."""
+    """Return R after a deployment that leaves the job waiting."""
     return max(least, limit // 2)
 
 
 @dataclass(slots=True)
 class Candidate:
-    """A job of a subproblem during a tick, with its progress and its least and most GPUs.
+    """A job of a subproblem during a tick, with its progress and its fewest and most GPUs.
 
-    `epochs` are completed; `start` GPUs are those that it begins with; `target` is ones_max, the
-    GPUs that it may keep or come back to. Its limit grows in the memory `known`.
+    `epochs` is the number of completed epochs, and `start` the number of GPUs on which the job
+    starts. `target` is ones_max, the number of GPUs that it may keep or resume with. Its limit is
+    in the memory `known`.
     """
 
     job: OnesJob
@@ -57,12 +59,12 @@ class Candidate:
 
     @property
     def executed(self) -> bool:
-        """Whether it has run for long enough to be predicted, scaled and stopped."""
+        """Whether the job has run long enough to be predicted, scaled and stopped."""
         return self.epochs >= EXECUTED
 
     @property
     def new(self) -> bool:
-        """Whether it waits and has not run for long enough."""
+        """Whether the job waits and is not executed yet."""
         return self.job.gpus == 0 and not self.executed
 
 
@@ -70,7 +72,7 @@ def candidates(problem: Subproblem, known: Mapping[str, JobMemory]) -> list[Cand
     """Return the candidates of a subproblem, with grown limits and a smaller dominant job.
 
     A running job grows once it has completed two epochs since it was last scaled. The largest such
-    job is scaled down if it has half of the GPUs and ran for longer than the median.
+    job is scaled down if it has half of the GPUs and has run longer than the median.
     """
     found, eligible = list[Candidate](), list[Candidate]()
     capacity = len(problem.node)

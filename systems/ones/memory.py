@@ -1,4 +1,4 @@
-"""The memory of ONES: its knowledge of each live job from tick to tick."""
+"""The memory of ONES: the knowledge of each live job that it carries from tick to tick."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -13,15 +13,16 @@ from ronda.systems.ones.progress import features
 from ronda.systems.ones.subproblem import OnesJob
 
 PAST = 256
-"""Finished jobs that are remembered, the last ones: a process may run for months."""
+"""Number of latest finished jobs that are kept, because a process may run for months."""
 
 
 class JobMemory(Record, frozen=True, array_like=True):
-    """A live job as ONES knows it.
+    """The knowledge of ONES about a live job.
 
-    `limit` is R, its batch-size limit in GPUs; `samples` Y, trained on so far, follow from the work
-    `done`; in `ran_s` seconds it held GPUs. `placed` and `scaled` are the epochs completed when it
-    was last given GPUs or other ones, and when their number last changed while it ran.
+    `limit` is R, the batch-size limit in GPUs. `samples` is Y, the number of samples trained so
+    far, which follows from the work `done`. The job has held GPUs for `ran_s` seconds. `placed` is
+    the number of epochs completed when its GPUs last changed, and `scaled` when their number last
+    changed while it ran.
     """
 
     limit: int
@@ -32,19 +33,19 @@ class JobMemory(Record, frozen=True, array_like=True):
     scaled: int = 0
 
     def epochs(self, epoch: float) -> int:
-        """Return the epochs that it has completed."""
+        """Return the number of completed epochs of `epoch` samples."""
         return epochs_over(self.samples, epoch)
 
 
 class FinishedLog(Record, frozen=True, array_like=True):
-    """The log of a job that ended: features after each epoch, and its progress then."""
+    """The log of a finished job: features and progress after each epoch."""
 
     rows: list[list[float]]
     done: list[float]
 
 
 class Trained(Record, frozen=True):
-    """A trained predictor, and how many jobs had ended with a log by then."""
+    """A trained predictor, and the number of jobs that had ended with a log by that time."""
 
     ended: int
     weights: list[float]
@@ -53,22 +54,22 @@ class Trained(Record, frozen=True):
 
 
 class Population(Record, frozen=True):
-    """The genomes (K, GPUs) of a pool, in numbers of the jobs `ids`."""
+    """The genomes of a pool, shape (K, GPUs), with numbers that index the jobs `ids`."""
 
     ids: list[str]
     genomes: list[list[int]]
 
 
 Speeds = dict[int, list[float]]
-"""Samples per second of a job's last epochs, by number of GPUs."""
+"""Samples per second of a job's latest epochs, keyed by number of GPUs."""
 
 
 class OnesMemory(PlanMemory, frozen=True):
     """The memory that is carried from tick to tick, written at `now_s`.
 
-    `ended` counts the jobs that ended with a log. By job id: live `jobs`; their `speeds`; `rows`,
-    features of the predictor after each epoch, and samples; `past`, of the jobs that ended, in this
-    order. By pool: the last `population`, and what was `deployed` of it.
+    `ended` counts the jobs that ended with a log. Live `jobs`, their `speeds`, `rows` (features and
+    samples after each epoch) and the logs `past` of ended jobs, oldest first, are keyed by job id.
+    The last `population` and its `deployed` genome are keyed by pool.
     """
 
     key: ClassVar[str] = "ones"
@@ -84,10 +85,10 @@ class OnesMemory(PlanMemory, frozen=True):
     deployed: dict[int, list[list[str]]] = {}
 
     def at(self, now_s: float, live: Mapping[str, OnesJob]) -> "OnesMemory":
-        """Return the memory brought up to date with the live jobs.
+        """Return the memory updated with the live jobs.
 
-        The samples of running jobs are counted, and the epoch is logged that they may have
-        completed; logs of jobs that are gone become history.
+        The samples of running jobs are counted and newly completed epochs are logged. Logs of ended
+        jobs become history.
         """
         jobs, speeds, rows = dict[str, JobMemory](), dict[str, Speeds](), dict(self.rows)
         past = self.past | {i: log for i in self.jobs if i not in live and (log := self._log(i))}
@@ -121,15 +122,15 @@ class OnesMemory(PlanMemory, frozen=True):
         )
 
     def _log(self, job_id: str) -> FinishedLog | None:
-        """Return the log of a job that is gone, to learn from; None if it shows nothing."""
+        """Return the log of an ended job as training data; None if it has no usable rows."""
         rows, total = self.rows.get(job_id, []), self.jobs[job_id].samples
         shares = [samples / total for *_, samples in rows if samples < total]
         return FinishedLog([row[:-1] for row in rows[: len(shares)]], shares) if shares else None
 
 
 def noted(known: Speeds, gpus: int, samples_per_s: float) -> Speeds:
-    """Return speeds with that of one more epoch, or of the part that a change of GPUs ended."""
-    # The last 5 at a size count (the artifact's num_monitored_throughputs).
+    """Return speeds with one more entry, for an epoch or for a part that a change of GPUs ended."""
+    # The latest 5 speeds on a number of GPUs count (the artifact's num_monitored_throughputs).
     return known | {gpus: [*known.get(gpus, ()), samples_per_s][-5:]}
 
 
@@ -142,9 +143,9 @@ def _done(job: OnesJob, now_s: float) -> float:
 
 
 def seen(job: OnesJob, samples: float) -> list[float]:
-    """Return a live job's features.
+    """Return the features of a live job.
 
-    Jobs whose losses are not observed have the same constants in their place.
+    Jobs without observed losses all have the same constants in their place.
     """
     log = job.state.log
     if log is None:

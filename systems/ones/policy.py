@@ -27,16 +27,17 @@ from ronda.systems.ones.subproblem import Subproblem, subproblems
 
 @dataclass(frozen=True, kw_only=True)
 class Ones(TimelyPolicy):
-    """Evolve which job has which GPU, one generation a tick, as ONES's artifact does.
+    """Evolve the assignment of GPUs to jobs by one generation per tick, as ONES's artifact does.
 
-    The genome gives every GPU to a job; the number of GPUs decides a job's batch and learning
-    rate. See docs/ones.md for every rule and where it comes from. Meant for ticks of 1 s.
+    The genome gives every GPU to a job, and the number of GPUs decides the batch and the learning
+    rate of a job. docs/ones.md lists all rules and their sources. The policy is meant for ticks of
+    1 s.
 
     Parameters
     ----------
     refit
-        The predictor is retrained once this share of jobs has been added to those that it was
-        trained on; 0: whenever a job ends, as in the artifact.
+        Share by which the number of training jobs must grow before the predictor is retrained; with
+        0 it is retrained whenever a job ends, as in the artifact.
     """
 
     refit: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.25
@@ -50,7 +51,7 @@ class Ones(TimelyPolicy):
         """Evolve by one generation and deploy the best genome if the rule allows it."""
         memory = OnesMemory.recall(initial)
         if any(s.since_s > round.now_s for s in round.running):
-            # ONES waits until all workers of a deployment run.
+            # ONES waits until all workers of a deployment are running.
             return Plan(policy=self.name, allocations=round.held, memory=memory.noted())
         allocations, memory = self._decide(round, memory, deadline, np.random.default_rng(seed))
         plan = Plan(
@@ -64,18 +65,18 @@ class Ones(TimelyPolicy):
     def _decide(
         self, round: Round, last: OnesMemory, deadline: Deadline, rng: Generator
     ) -> tuple[dict[str, Allocation], OnesMemory]:
-        """Return the allocations from now on, decided pool by pool, and the memory."""
+        """Return the new allocations, decided pool by pool, and the new memory."""
         problems = list(subproblems(round, last.deployed))
         memory = last.at(round.now_s, {job.id: job for each in problems for job in each.jobs})
         training = trained(memory, self.refit, deadline)
         memory = replace(memory, predictor=training, population={}, deployed={})
         expected = predictor(training)
-        allocations = round.held  # until its pool is decided, what runs may have to go on
+        allocations = round.held  # running jobs may have to go on until their pool is decided
         for problem in problems:
             found = candidates(problem, memory.jobs)
             tick = tick_of(problem, found, memory, expected, rng)
             genomes = _renumbered(problem, last.population.get(problem.index))
-            # The sizes and probabilities are those of the artifact's configuration.
+            # The sizes and probabilities come from the artifact's configuration.
             if genomes is None:
                 genomes = first_population(tick, 16, rng)
             else:
@@ -96,9 +97,9 @@ class Ones(TimelyPolicy):
 
 
 def _renumbered(problem: Subproblem, known: Population | None) -> Ints | None:
-    """Return the last population with this tick's job numbers; jobs that ended leave gaps.
+    """Return the last population with the job numbers of this tick; ended jobs leave gaps.
 
-    None if there is none, or if it has another number of GPUs.
+    The result is None if there is no population or it has another number of GPUs.
     """
     if known is None or len(known.genomes[0]) != len(problem.node):
         return None

@@ -1,9 +1,9 @@
-"""Training progress as a Beta posterior that is predicted from a job's log.
+"""The training progress of a job as a Beta posterior, predicted from the job's log.
 
-ONES takes the share of its training that a job has completed as ``rho ~ Beta(a, b)``, with ``a``
-the epochs done and ``b``, about the epochs to come, predicted by a small network from the log:
-E[rho] = a / (a + b). Features, network and likelihood are those of the artifact (src/monitor.py);
-L-BFGS takes the place of its Adam, and features are standardised.
+ONES models the completed share of a job's training as ``rho ~ Beta(a, b)``. ``a`` is the number of
+epochs done, and a small network predicts ``b``, roughly the number of epochs left, from the log:
+E[rho] = a / (a + b). Features, network and likelihood are those of the artifact (src/monitor.py),
+but L-BFGS replaces Adam and features are standardised.
 """
 
 from dataclasses import dataclass
@@ -21,22 +21,22 @@ from ronda.instances.clock import checkpoint
 from ronda.instances.errors import InputError
 
 FEATURES = ("log dataset size", "initial loss", "epochs done", "loss decrease", "accuracy")
-"""Columns of a feature matrix."""
+"""The columns of a feature matrix."""
 
 EPOCHS = FEATURES.index("epochs done")
 SMALLEST = 1e-9
-"""Samples of rho are kept this far from 0 and 1, where the work to come is infinite or none."""
+"""Least distance of samples of rho from 0 and 1, where the remaining work is infinite or 0."""
 
 HIDDEN = 64
 
 MAX_ROWS = 2000
-"""No more are trained on, drawn at random without replacement."""
+"""Largest number of training rows, which are drawn at random without replacement."""
 
 WEIGHT_DECAY = 1e-2
-"""Half of it times the square of the weights is added to the loss.
+"""Factor of the penalty on the weights: half of it times their squared norm is added to the loss.
 
-On jobs held out of ``ones-history`` 1e-2 predicts better than the 1e-4 of the artifact, which stops
-its training early.
+On jobs held out of ``ones-history``, 1e-2 predicts better than the 1e-4 of the artifact, which
+stops its training early.
 """
 
 
@@ -45,17 +45,17 @@ def features(
 ) -> list[float]:
     """Return a job's features, in the order of `FEATURES`.
 
-    `initial_loss`, positive, is that before (or in) the first epoch, capped at 100. `epochs` done
-    are positive and not necessarily whole: samples seen / dataset size. An `accuracy` above 1, as
-    in logs in percent, counts as 1.
+    `initial_loss` is the positive loss before (or in) the first epoch, capped at 100. `epochs` is
+    the positive number of samples seen / dataset size, which need not be whole. An `accuracy` above
+    1, as in logs in percent, counts as 1.
     """
     first = min(initial_loss, 100.0)
-    decrease = max(-1e6, 1.0 - loss / first)  # that of a loss that explodes stays finite
+    decrease = max(-1e6, 1.0 - loss / first)  # it stays finite if the loss explodes
     return [log(dataset_size), first, epochs, decrease, min(1.0, accuracy)]
 
 
 def checked(rows: ArrayLike) -> Floats:
-    """Return a feature matrix as floats; InputError for a wrong shape or values out of range."""
+    """Return a feature matrix as floats; raise InputError for a wrong shape or invalid values."""
     matrix = np.asarray(rows, dtype=float)
     if matrix.ndim != 2 or matrix.shape[1] != len(FEATURES):
         raise InputError("features", f"shape {matrix.shape}", f"(jobs, {len(FEATURES)})")
@@ -71,20 +71,20 @@ def checked(rows: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BetaProgress:
-    """The believed progress of jobs, which are independent: rho_j ~ Beta(a_j, b_j), (J,) each."""
+    """The distribution of the progress of independent jobs: rho_j ~ Beta(a_j, b_j), both (J,)."""
 
     a: Floats
     b: Floats
 
     def mean(self) -> Floats:
-        """Return (J,) E[rho] = a / (a + b)."""
+        """Return E[rho] = a / (a + b), shape (J,)."""
         return self.a / (self.a + self.b)
 
     def work_left(self, rng: Generator) -> Floats:
-        """Draw (J,) 1/rho - 1, the work to come per work done.
+        """Draw 1/rho - 1, the remaining work divided by the work done, shape (J,).
 
-        SRUF is linear in this factor. The artifact draws it once a tick, a Thompson-like
-        exploration.
+        SRUF is linear in this factor. The artifact draws it once per tick, which explores as
+        Thompson sampling does.
         """
         rho = np.clip(rng.beta(self.a, self.b), SMALLEST, 1.0 - SMALLEST)
         return np.asarray(1.0 / rho - 1.0)
@@ -92,10 +92,10 @@ class BetaProgress:
 
 @dataclass(frozen=True, eq=False)
 class ProgressPredictor:
-    """Predicts b from a job's log: ``b = 1 + ReLU(w2 tanh(W1 x + c1) + c2)``, a = epochs done.
+    """A predictor of b from a job's log: ``b = 1 + ReLU(w2 tanh(W1 x + c1) + c2)``.
 
-    `weights` (7 H + 1,) are W1 (5, H), c1 (H,), w2 (H,) and c2; x are features less `shift` (5,),
-    over `scale` (5,).
+    a is the number of epochs done. `weights` (7 H + 1,) holds W1 (5, H), c1 (H,), w2 (H,) and c2. x
+    is the features less `shift` (5,), divided by `scale` (5,).
     """
 
     weights: Floats
@@ -104,11 +104,11 @@ class ProgressPredictor:
 
     @classmethod
     def fit(cls, rows: ArrayLike, progress: ArrayLike, *, seed: int) -> Self:
-        """Train on finished jobs by maximum likelihood; the same arguments, the same weights.
+        """Train on finished jobs by maximum likelihood; the same arguments give the same weights.
 
-        `rows` (N, 5) are features after some epochs of finished jobs, and `progress` (N,) the share
-        of a job's whole work that was done then. InputError without rows, or for shares beyond
-        (0, 1).
+        `rows` (N, 5) are features after some epochs of finished jobs, and `progress` (N,) is the
+        share of a job's total work done by then. InputError is raised without rows or for shares
+        outside (0, 1).
         """
         x, y = checked(rows), np.asarray(progress, dtype=float)
         if y.shape != (len(x),) or not len(x):
@@ -122,17 +122,17 @@ class ProgressPredictor:
         inner = rng.standard_normal(5 * HIDDEN) / np.sqrt(5)
         outer = rng.standard_normal(HIDDEN) / np.sqrt(HIDDEN)
         a = x[:, EPOCHS]
-        to_come = np.mean(a * (1.0 / y - 1.0))  # at which the ReLU opens
+        to_come = np.mean(a * (1.0 / y - 1.0))  # the ReLU opens there
         start = np.concatenate((inner, np.zeros(HIDDEN), outer, [to_come]))
         shift, deviation = x.mean(axis=0), x.std(axis=0)
         scale = np.where(deviation > 0, deviation, 1.0)
         data = ((x - shift) / scale, y, a)
-        # On held-out jobs more iterations are no better.
+        # More iterations predict no better on held-out jobs.
         found = minimize(loss, start, data, "L-BFGS-B", True, options={"maxiter": 30})
         return cls(found.x, shift, scale)
 
     def predict(self, rows: ArrayLike) -> BetaProgress:
-        """Return the posterior for (J, 5) features of jobs; InputError for those out of range."""
+        """Return the posterior for features (J, 5) of jobs; raise InputError for invalid ones."""
         x = checked(rows)
         _, out = _forward(self.weights, (x - self.shift) / self.scale)
         return BetaProgress(x[:, EPOCHS], 1.0 + np.maximum(out, 0))
@@ -148,7 +148,7 @@ def _parts(weights: Floats) -> list[Floats]:
 def _forward(weights: Floats, x: Floats) -> tuple[Floats, Floats]:
     """Return the hidden units (J, H) and the output (J,) before the ReLU.
 
-    `einsum` and not BLAS, whose sums depend on the number of its threads.
+    `einsum` is used because the sums of BLAS depend on its number of threads.
     """
     w1, c1, w2, c2 = _parts(weights)
     hidden = np.tanh(np.einsum("nf,fh->nh", x, w1) + c1)
@@ -158,8 +158,8 @@ def _forward(weights: Floats, x: Floats) -> tuple[Floats, Floats]:
 def loss(weights: Floats, x: Floats, y: Floats, a: Floats) -> tuple[float, Floats]:
     """Return the mean of -log Beta(y; a, b) over (N,) rows, with weight decay, and its gradient.
 
-    Terms that do not depend on b are left out. The derivative in b is ``digamma(b) -
-    digamma(a + b) - log(1 - y)``.
+    Terms that do not depend on b are left out. The derivative in b is ``digamma(b) - digamma(a + b)
+    - log(1 - y)``.
     """
     checkpoint()
     hidden, out = _forward(weights, x)

@@ -1,18 +1,19 @@
-"""From an allocation to a genome with each job packed, in which few GPUs change hands.
+"""The step from an allocation to a genome with packed jobs in which few GPUs change owner.
 
-The dynamic programme of the artifact (src/scheduler.py, "approximate Levenshtein distance")::
+It is the dynamic programme of the artifact (src/scheduler.py, "approximate Levenshtein distance")::
 
     f[i, k] = least number of occupied genes that change owner if k jobs fill the first i genes
             = min(f[i - 1, k],  min over j of f[i - c_j, k - 1] + changed(j, i - c_j, i))
 
-where c_j are the GPUs of job j, changed(j, h, i) counts the genes from h to i - 1 that another job
-holds now, and j must not be on the path that is kept for (i - c_j, k - 1). Only one path is kept
-for each (i, k), so this is a heuristic: it may miss the least number, and may even find no complete
-path. The artifact's earlier rule (jobs in the order of the deployed genome, then the others) stands
-in where the programme does worse, so that the result never does.
+where c_j is the number of GPUs of job j, changed(j, h, i) counts the genes from h to i - 1 that
+another job holds now, and j must not be on the path kept for (i - c_j, k - 1). Only one path is
+kept for each (i, k), so this is a heuristic: it may miss the least number and may even find no
+complete path. If the artifact's earlier rule (jobs in the order of the deployed genome, then the
+others) does better, its result is used.
 
-P genomes are made together. The K jobs with GPUs of each are numbered 0 .. K - 1 (`slots`): `job`
-(P, K) is their number in the subproblem, `size` (P, K) their GPUs, 0 where a genome has fewer jobs.
+P genomes are made together. The K jobs with GPUs in each genome are numbered 0 .. K - 1 (`slots`).
+`job` (P, K) is their number in the subproblem, and `size` (P, K) is their number of GPUs, 0 if a
+genome has fewer jobs.
 """
 
 from functools import lru_cache
@@ -24,11 +25,11 @@ from ronda.instances.clock import checkpoint
 from ronda.systems.ones.genome import IDLE
 
 WORD = 64
-"""Bits of a word: each says whether a job is on the path."""
+"""Number of bits in a word; each bit says whether a job is on the path."""
 
 
 def reorder(allocations: Ints, deployed: Ints) -> Ints:
-    """Return (P, C) genomes of (P, J) allocations, packed, close to the (C,) deployed genome."""
+    """Return packed genomes of allocations (P, J), close to the deployed one (C,), shape (P, C)."""
     known = _remembered(deployed.tobytes())
     if len(known) > 512:
         known.clear()
@@ -37,7 +38,7 @@ def reorder(allocations: Ints, deployed: Ints) -> Ints:
     if unknown:
         fresh, names = np.stack(list(unknown.values())), list(unknown)
         slots = int((fresh > 0).sum(axis=1).max(initial=0)) + 1
-        # The largest array of the programme has 3,000,000 entries at most.
+        # The largest array of the programme has at most 3,000,000 entries.
         part = max(1, 3_000_000 // ((len(deployed) + 1) * slots))
         for k in range(0, len(fresh), part):
             few = fresh[k : k + part]
@@ -50,17 +51,17 @@ def reorder(allocations: Ints, deployed: Ints) -> Ints:
 
 @lru_cache(maxsize=4)
 def _remembered(deployed: bytes) -> dict[bytes, Ints]:
-    """Return the genomes made so far for a deployed genome; most of a population stays the same."""
+    """Return a cache of genomes made for a deployed genome; most of a population stays the same."""
     return {}
 
 
 def moves(genomes: Ints, deployed: Ints) -> Ints:
-    """Return (P,) the number of genes that go from one job to another."""
+    """Return the number of genes that go from one job to another, shape (P,)."""
     return np.asarray(((deployed != IDLE) & (genomes != IDLE) & (genomes != deployed)).sum(axis=1))
 
 
 def in_order(allocations: Ints, deployed: Ints) -> Ints:
-    """Return (P, C) genomes packed from the left: in the deployed order, then by number."""
+    """Return genomes packed from the left in the deployed order, then by number, shape (P, C)."""
     jobs, capacity = allocations.shape[1], len(deployed)
     first = np.full(jobs, capacity)
     held, at = np.unique(deployed[deployed != IDLE], return_index=True)
@@ -74,7 +75,7 @@ def in_order(allocations: Ints, deployed: Ints) -> Ints:
 
 
 def _programme(allocations: Ints, deployed: Ints) -> tuple[Ints, Mask]:
-    """Return (P, C) genomes by the dynamic programme, and (P,) whether a path is complete."""
+    """Return genomes (P, C) by the dynamic programme, and whether a path is complete (P,)."""
     capacity, rows = len(deployed), np.arange(len(allocations))
     number = (allocations > 0).sum(axis=1)
     slots = int(number.max(initial=0))
@@ -115,9 +116,10 @@ def _programme(allocations: Ints, deployed: Ints) -> tuple[Ints, Mask]:
 
 
 def _band(size: Ints, number: Ints, capacity: int) -> tuple[Ints, Ints]:
-    """Return (2, C + 1) the fewest and the most jobs that the first i genes of any genome hold.
+    """Return the fewest and the most jobs that the first i genes of any genome hold, (2, C + 1).
 
-    At most as many as fit, the smallest first; at least those that do not fit into the other genes.
+    The most is the number of smallest jobs that fit. The fewest is the number of jobs that do not
+    fit into the other genes.
     """
     genes = np.arange(capacity + 1)
     ordered = np.sort(np.where(size > 0, size, capacity + 1), axis=1).cumsum(axis=1)
@@ -127,9 +129,9 @@ def _band(size: Ints, number: Ints, capacity: int) -> tuple[Ints, Ints]:
 
 
 def _changed(job: Ints, size: Ints, deployed: Ints) -> Floats:
-    """Return (P, K, C + 1) changed(j, i - c_j, i) for every genome, its jobs j and i = 0 .. C.
+    """Return changed(j, i - c_j, i) for every genome, its jobs j and i = 0 .. C, (P, K, C + 1).
 
-    That is the GPUs that job j would take from other jobs if its last gene were i - 1.
+    It is the number of GPUs that job j would take from other jobs if its last gene were i - 1.
     """
     capacity = len(deployed)
     occupied = np.concatenate(([0], (deployed != IDLE).cumsum()))
@@ -140,13 +142,13 @@ def _changed(job: Ints, size: Ints, deployed: Ints) -> Floats:
 
 
 def _read(taken: Ints, job: Ints, size: Ints, number: Ints, complete: Mask) -> Ints:
-    """Return the genomes of the kept paths, read from the right; `taken` is the last job."""
+    """Return the genomes of the kept paths, read from the right; `taken` has the last jobs."""
     capacity = taken.shape[1] - 1
     genomes = np.full((len(taken), capacity), IDLE)
     for row in np.flatnonzero(complete).tolist():
         i, k = capacity, int(number[row])
         while k > 0:
-            # What did not improve on i - 1 was copied from there.
+            # An entry that did not improve on i - 1 was copied from there.
             while taken[row, i, k] == IDLE:
                 i -= 1
             j = int(taken[row, i, k])

@@ -1,8 +1,9 @@
 """A tick of ONES: the expected speed and work of every job, and one generation of the search.
 
-Speed is known only for the numbers of GPUs that a job has run on. Others are read off straight
-lines through these points and ``X(0) = 0``: a job that has run on one size is expected to scale
-linearly. The score of a schedule, SRUF, sums the GPU-seconds to come of the jobs that it runs.
+The speed of a job is known only on the numbers of GPUs on which it has run. Other speeds are
+interpolated linearly between these points and ``X(0) = 0``, so a job that has run on one number of
+GPUs is expected to scale linearly. The score of a schedule, SRUF, is the sum of the remaining
+GPU-seconds of the jobs that it runs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,12 +26,12 @@ from ronda.systems.ones.subproblem import Subproblem
 class Tick:
     """The inputs of a generation, for J jobs and C GPUs.
 
-    `deployed` (C,) runs now. By job: `ones_max` and `train_max`, the GPUs that it may keep, and R
-    (at least `start` for jobs that may run at all); `start`, what it begins with, 1 in ONES;
-    `sizes` (J, C + 1), the largest size up to each number of GPUs, 0 for none; `protected` from
-    mutation; `weights` (J, C + 1), GPU-seconds to come on each number of GPUs, 0 without
-    prediction. `new` are numbers of jobs, first come first; `executed` those with a prediction,
-    least remaining time first.
+    `deployed` (C,) is the running genome. These are per job: `ones_max` is the GPUs that it may
+    keep, `train_max` its limit R (at least `start`), and `start` its GPUs at the start, 1 in ONES.
+    `sizes` (J, C + 1) is the largest possible size up to each number of GPUs, 0 for none.
+    `protected` jobs are safe from mutation. `weights` (J, C + 1) is the remaining GPU-seconds on
+    each number of GPUs, 0 without a prediction. `new` has the numbers of new jobs in order of
+    arrival, and `executed` those of jobs with a prediction, least remaining time first.
     """
 
     deployed: Ints
@@ -51,7 +52,7 @@ def tick_of(
     predictor: ProgressPredictor,
     rng: Generator,
 ) -> Tick:
-    """Return the inputs of a generation; the progress of each executed job is sampled once."""
+    """Return the inputs of a generation, with one sample of each executed job's progress."""
     capacity, gpus = len(problem.node), np.arange(len(problem.node) + 1)
     executed = [j for j, each in enumerate(found) if each.executed]
     weights = np.zeros((len(found), capacity + 1))
@@ -62,7 +63,7 @@ def tick_of(
         for k, j in enumerate(executed):
             checkpoint()
             job, on = found[j].job, found[j].job.gpus or found[j].start
-            # One that ran before ONES took over is measured on what it has, or would start on.
+            # A job from before ONES took over is measured on its present or its first GPUs.
             known = memory.speeds.get(job.id) or {on: [job.samples_per_s(on)]}
             speed = speeds(known, capacity)
             samples = found[j].known.samples * to_come[k]
@@ -87,9 +88,9 @@ def _integers(numbers: Iterable[int]) -> Ints:
 
 
 def speeds(measured: Mapping[int, Sequence[float]], most: int) -> Floats:
-    """Return (most + 1,) the samples per second expected on 0, 1, ... `most` GPUs.
+    """Return the expected samples per second on 0, 1, ... `most` GPUs, shape (most + 1,).
 
-    `measured` has the speeds of the last epochs on each number of GPUs, at least one.
+    `measured` has at least one speed, from the latest epochs on each number of GPUs.
     """
     size = np.array([0, *sorted(measured)], dtype=float)
     mean = np.array([0.0, *(np.mean(measured[c]) for c in sorted(measured))])
@@ -97,15 +98,15 @@ def speeds(measured: Mapping[int, Sequence[float]], most: int) -> Floats:
     found: Floats = np.interp(gpus, size, mean)
     slope = (mean[-1] - mean[-2]) / (size[-1] - size[-2])
     found = np.where(gpus > size[-1], mean[-1] + slope * (gpus - size[-1]), found)
-    # Lines that fall end at a thousandth of the slowest measurement.
+    # Falling lines end at a thousandth of the slowest measurement.
     found[1:] = np.maximum(found[1:], 1e-3 * mean[1:].min())
     return found
 
 
 def first_population(tick: Tick, size: int, rng: Generator) -> Ints:
-    """Return the first population: running jobs, and new ones in random order on the GPUs left.
+    """Return the first population: running jobs, and new jobs in random order on idle GPUs.
 
-    With nothing deployed this is the artifact's rule: a random permutation of the new jobs.
+    Without running jobs this is the artifact's rule, a random permutation of the new jobs.
     """
     population = np.repeat(tick.deployed[None], size, axis=0)
     idle = np.flatnonzero(tick.deployed == IDLE)
@@ -121,11 +122,12 @@ def first_population(tick: Tick, size: int, rng: Generator) -> Ints:
 def generation(
     population: Ints, tick: Tick, rng: Generator, *, crossed: float, mutated: float
 ) -> tuple[Ints, Floats]:
-    """Return the next population (K, C), best first, and its scores (less is better).
+    """Return the next population (K, C), best first, and its scores (lower is better).
 
-    Refresh, uniform crossover of K/2 random pairs (a gene is exchanged with probability `crossed`),
-    mutation of every genome (a job is taken out with `mutated`); pad all 3K; keep the K best. A
-    score does not depend on the order of genes, so only those that are kept are put in order.
+    A generation refreshes genomes, crosses K/2 random pairs (a gene is exchanged with probability
+    `crossed`), mutates every genome (a job is removed with probability `mutated`), pads all 3K
+    genomes and keeps the K best. A score does not depend on the order of genes, so only the kept
+    genomes are put in order.
     """
     size, jobs = len(population), len(tick.ones_max)
     kept = refresh(population, tick.ones_max)

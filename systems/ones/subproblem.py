@@ -1,4 +1,4 @@
-"""The part of a round that one genome decides: free GPUs of a pool, and jobs for them."""
+"""The part of a round that one genome decides: the free GPUs of a pool, and jobs for them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,41 +18,41 @@ from ronda.systems.ones.genome import IDLE
 
 @dataclass(frozen=True)
 class OnesJob:
-    """A live job, and the application as which it runs in its pool."""
+    """A live job with its application in its pool."""
 
     state: JobState
     of: Application
 
     @property
     def id(self) -> str:
-        """Return the job's id."""
+        """Return the id of the job."""
         return self.state.job.id
 
     @property
     def gpus(self) -> int:
-        """Return the GPUs on which it runs, 0 if it waits."""
+        """Return the number of GPUs of the job, 0 if it waits."""
         return 0 if self.state.allocation is None else self.state.allocation.option.gpus
 
     @property
     def held(self) -> Placement:
-        """Return its GPUs by node; empty if it waits."""
+        """Return the placement of the job; empty if it waits."""
         return () if self.state.allocation is None else _sorted(self.state.allocation.placement)
 
     @property
     def _scales(self) -> bool:
-        """Whether its batch may follow the GPUs; it may not if the gradient noise is unknown."""
+        """Whether the batch may grow with the GPUs; it may not if the gradient noise is unknown."""
         return self.state.noise is not None and bool(self.of.profile.batches)
 
     def batch(self, gpus: int) -> float:
         """Return the global batch on a number of GPUs.
 
-        The base batch on each, up to the profile's largest batch, where the learning rate reaches
-        its maximum.
+        It is the base batch on each GPU, up to the largest batch of the profile, at which the
+        learning rate reaches its maximum.
         """
         return _batch(self.of, gpus) if self._scales else self.of.batch(self.state.job)
 
     def samples_per_s(self, gpus: int) -> float:
-        """Return the samples per second on a number of GPUs of as few nodes as hold them."""
+        """Return the samples per second on a number of GPUs on as few nodes as possible."""
         return self.of.measured(gpus, self.of.shape.nodes(gpus), self.batch(gpus))[0]
 
     def speed(self, held: Allocation) -> float:
@@ -61,15 +61,15 @@ class OnesJob:
         return self.of.measured(option.gpus, len(held.placement), option.batch)[0]
 
     def worth(self, batch: float) -> float:
-        """Return the work of a sample in such a batch (its statistical efficiency)."""
+        """Return the work of a sample in a given batch (its statistical efficiency)."""
         return self.of.worth(self.state.noise, batch)
 
     @cached_property
     def sizes(self) -> Ints:
-        """Return (pool's GPUs + 1,) the largest possible size up to each number of GPUs; 0: none.
+        """Return the largest possible size up to each number of GPUs, 0 for none, (GPUs + 1,).
 
-        A job may have any number of GPUs between its least and most, and at most four times those
-        that its user asked for, if its profile knows a speed there.
+        A job may have any number of GPUs between its fewest and most, and at most four times the
+        number that its user asked for, if its profile has a speed there.
         """
         job = self.state.job
         low, high = self.of.limits(job)
@@ -78,7 +78,7 @@ class OnesJob:
 
     @cached_property
     def epoch(self) -> float:
-        """Return D, the samples of an epoch, or an assumption where the job tells none."""
+        """Return D, the samples of an epoch, or an assumed number if the job does not give it."""
         job = self.state.job
         if job.epoch is not None:
             return job.epoch
@@ -88,9 +88,9 @@ class OnesJob:
         return 60.0 * (self.samples_per_s(size) if size else 1.0)
 
     def on(self, round: Round, placement: Placement) -> Allocation | None:
-        """Return its allocation at a placement, the very same object if it is there already.
+        """Return the job's allocation at a placement; the same object if it already runs there.
 
-        None where it is not worth a start on these nodes.
+        The result is None if the job is not worth a start on these nodes.
         """
         if self.held == _sorted(placement):
             return self.state.allocation
@@ -116,7 +116,7 @@ def _batch(of: Application, gpus: int) -> float:
 
 @lru_cache(maxsize=128)
 def _sizes(of: Application, low: int, high: int, batch: float | None) -> Ints:
-    """Return `OnesJob.sizes`; a `batch` of None grows with the GPUs."""
+    """Return `OnesJob.sizes`; with `batch` None the batch grows with the GPUs."""
     sizes = np.zeros(of.shape.pool.gpus + 1, dtype=np.int64)
     for gpus in range(low, min(high, of.shape.pool.gpus) + 1):
         size = _batch(of, gpus) if batch is None else batch
@@ -127,11 +127,11 @@ def _sizes(of: Application, low: int, high: int, batch: float | None) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Subproblem:
-    """GPUs and jobs of the pool of this `index`.
+    """The GPUs and jobs of the pool with the given `index`.
 
-    `node` (C,) is the node of each GPU, ascending, without GPUs of jobs that may not be preempted,
-    and without sleeping nodes that no job waits for. `jobs` (J,) are those that may be decided on,
-    in order of submission. `deployed` (C,) is the genome that runs.
+    `node` (C,) is the node of each GPU, ascending. It excludes GPUs of jobs that may not be
+    preempted and sleeping nodes that no job waits for. `jobs` (J,) are the jobs to decide on, in
+    order of submission. `deployed` (C,) is the running genome.
     """
 
     index: int
@@ -140,7 +140,7 @@ class Subproblem:
     deployed: Ints
 
     def placements(self, genome: Ints) -> dict[int, Placement]:
-        """Return the GPUs of each job by node, by job number in the order of the genome."""
+        """Return the placement of each job, keyed by job number in the order of the genome."""
         found: dict[int, dict[int, int]] = {}
         for job, node in zip(genome.tolist(), self.node.tolist(), strict=True):
             if job != IDLE:
@@ -149,7 +149,7 @@ class Subproblem:
         return {job: tuple(nodes.items()) for job, nodes in found.items()}
 
     def written(self, genome: Ints) -> list[list[str]]:
-        """Return a genome as lists of a node (text) and the ids of the jobs on its GPUs."""
+        """Return a genome as one list per node: the node (text) and the job ids on its GPUs."""
         found: dict[int, list[str]] = {}
         for job, node in zip(genome.tolist(), self.node.tolist(), strict=True):
             name = "" if job == IDLE else self.jobs[job].id
@@ -158,11 +158,11 @@ class Subproblem:
 
 
 def subproblems(round: Round, last: dict[int, list[list[str]]]) -> Iterator[Subproblem]:
-    """Yield the subproblem of every pool that any job may use.
+    """Yield the subproblem of every pool that a job may use.
 
-    A waiting job belongs to the first pool that suits it; ONES knows equal GPUs only. `last` has,
-    by pool, the last tick's deployed genome as `Subproblem.written`: in which order jobs lie
-    within a node, as long as the nodes still agree.
+    A waiting job belongs to the first pool that suits it, because ONES requires equal GPUs. `last`
+    has the last tick's deployed genome of each pool, as from `Subproblem.written`. It gives the
+    order of jobs within each node whose jobs have not changed.
     """
     topology = round.cluster.topology
     free = topology.node_gpus.copy()
@@ -185,7 +185,7 @@ def subproblems(round: Round, last: dict[int, list[list[str]]]) -> Iterator[Subp
 
 
 def _in_pool(round: Round, state: JobState) -> OnesJob | None:
-    """Return a job in the pool where it runs, else in the first that suits it; None without one."""
+    """Return a job in its present pool, else in the first pool that suits it; None without one."""
     if state.allocation is not None:
         of = application_of(round, state, state.allocation.option.pool)
         return None if of is None else OnesJob(state, of)
@@ -194,7 +194,7 @@ def _in_pool(round: Round, state: JobState) -> OnesJob | None:
 
 
 def _wake(round: Round, nodes: Ints, free: Ints, jobs: Sequence[OnesJob]) -> None:
-    """Let jobs of a pool use its sleeping `nodes` if too few GPUs are `free` (N,)."""
+    """Let the jobs of a pool use its sleeping `nodes` if too few GPUs are `free` (N,)."""
     left = sum(job.gpus or job.state.job.gpus for job in jobs) - int(free[nodes].sum())
     for node in sorted(set(round.asleep).intersection(nodes.tolist())):
         if left <= 0:
@@ -204,7 +204,7 @@ def _wake(round: Round, nodes: Ints, free: Ints, jobs: Sequence[OnesJob]) -> Non
 
 
 def _deployed(node: Ints, jobs: Sequence[OnesJob], last: list[list[str]]) -> Ints:
-    """Return the genome that runs, in the order of the last one wherever a node still agrees."""
+    """Return the running genome, in the last order on each node whose jobs have not changed."""
     number = {job.id: j for j, job in enumerate(jobs)}
     holds: dict[int, dict[int, int]] = {}
     for j, job in enumerate(jobs):

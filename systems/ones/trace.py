@@ -1,12 +1,12 @@
 """The workload of ONES (Bian, Li, Wang, You, SC 2021): short trainings of ten model-task pairs.
 
-The jobs (models, data set sizes, batch sizes, requested GPUs, arrivals) are those of the authors'
-artifact, tabulated. What is not public is modelled below. One thing can only be
-chosen, the batch that a *user* asks for: the trace tells the batch of one GPU. Whether the
-artifact's baselines trained with it on all GPUs of a job together ("base"), or on each of them as
-far as max_lr allows ("scaled", which is what ONES itself does there), is not public.
+The jobs (models, data set sizes, batch sizes, requested GPUs, arrivals) come from tables in the
+authors' artifact. Unpublished data are modelled below. The batch that a *user* asks for must be
+assumed, because the trace only gives the batch of one GPU. It is not public whether the artifact's
+baselines used it on all GPUs of a job together ("base") or on each GPU as far as max_lr allows
+("scaled", as ONES itself does).
 
-The models of what is not public are ours or borrowed, as said next to each number:
+The models of unpublished data are ours or borrowed, as stated next to each number:
 
 * **speed**: throughput models fitted to ElasticFlow's A100 measurements (`_FIT_OF`); models that
   ElasticFlow has not measured take those of a relative, computation scaled by the ratio of
@@ -46,10 +46,10 @@ CITATION = (
     "Learning Workloads in GPU Clusters, SC 2021, arXiv:2108.03645"
 )
 MOST_GROWTH = 1024
-"""Times the base batch that a trace may let a batch be: each of them is one to choose from."""
+"""Largest ratio of batch to base batch in a trace; each multiple is one to choose from."""
 
 Batch = Literal["scaled", "base"]
-"""What a user's batch may be (see the module's text)."""
+"""The batch that a user asks for (see the text of the module)."""
 
 # model, task, data set sizes, base batch, largest batch / base batch (= max_lr / lr), GPUs.
 _KINDS = (
@@ -67,7 +67,7 @@ _KINDS = (
 
 
 class _Row(NamedTuple):
-    """A job as the artifact's traces tell it."""
+    """A job in the artifact's traces."""
 
     time: float
     model: str
@@ -82,27 +82,28 @@ class _Row(NamedTuple):
 def ones_workload(
     jobs: int = 50, seed: int = 0, *, nodes: int = 16, batch: Batch = "scaled"
 ) -> Instance:
-    """Return a workload of the pattern of the artifact's ``trace_1``, which has 400 jobs.
+    """Return a workload with the pattern of the artifact's ``trace_1``, which has 400 jobs.
 
-    The ten model-task pairs in equal shares and random order, data set sizes drawn among the
-    pair's, whole-second gaps drawn uniformly from 0 to 60 s; the seed also draws the epochs.
+    The ten model-task pairs have equal shares and a random order. Data set sizes are drawn from the
+    sizes of each pair, and gaps in whole seconds uniformly from 0 to 60 s. The seed also draws the
+    epochs.
 
     Parameters
     ----------
     jobs
-        Their number.
+        Number of jobs.
     seed
-        Same seed, same jobs.
+        Random seed; the same seed gives the same jobs.
     nodes
-        Of 4 GPUs; ONES had 16.
+        Number of nodes with 4 GPUs each; ONES had 16.
     batch
-        What users ask for, and what policies keep that do not choose batches: the batch that suits
-        all their GPUs, or that of one.
+        Batch that users ask for: the one that suits all their GPUs ("scaled"), or that of one GPU
+        ("base"). Policies that do not choose batches keep it.
 
     Raises
     ------
     InputError
-        If there is no job or node, or no such batch.
+        If there is no job or node, or the batch is unknown.
     """
     if batch not in get_args(Batch):
         raise InputError("batch", repr(batch), f"one of {', '.join(get_args(Batch))}")
@@ -127,22 +128,22 @@ def read_ones(path: str | Path, *, seed: int = 0, nodes: int = 16) -> Instance:
     """Read a trace of the ONES artifact (``trace_1.csv``, ``trace_dev.csv``).
 
     Its columns are ``time`` (s), ``model``, ``task``, ``epoch_size`` (samples), ``batch_size`` (of
-    one GPU), ``lr``, ``max_lr`` and ``num_gpus``; others are not used. It does not tell the epochs
-    that each job needs, which the seed draws.
+    one GPU), ``lr``, ``max_lr`` and ``num_gpus``; other columns are ignored. The seed draws the
+    number of epochs of each job, which the trace does not give.
 
     Parameters
     ----------
     path
-        The trace.
+        Path of the trace.
     seed
-        Of the epochs needed.
+        Seed of the numbers of epochs.
     nodes
-        Of 4 GPUs.
+        Number of nodes with 4 GPUs each.
 
     Raises
     ------
     InputError
-        Naming file and row, for anything that cannot be a job.
+        If a row cannot be a job; the error names file and row.
     """
     from ronda.instances.traces.table import positive, read_columns, refuse, rows, to_number
 
@@ -176,7 +177,7 @@ def _instance(
     batch: Batch,
     made: dict[str, Any],
 ) -> Instance:
-    """Return the instance of jobs of the artifact; `made` tells the nodes."""
+    """Return the instance with the given jobs of the artifact; `made` gives its origin and the number of nodes."""
     cluster = make_cluster(LONGHORN_NODE, made["nodes"])
     if (most := int(max(row.num_gpus for row in told))) > cluster.gpus:
         raise InputError("nodes", f"{cluster.gpus} GPUs", f"{most}, for which a job asks")
@@ -189,7 +190,7 @@ def _instance(
         low, high = least_and_most_epochs(row.model, int(row.epoch_size))
         mean, sd = (low + high) / 2, math.sqrt(((high - low + 1) ** 2 - 1) / 12)
         epochs, gpus = float(rng.integers(low, high + 1)), int(row.num_gpus)
-        users = max(1, int(min(gpus, growth)))  # the largest batch that max_lr allows on them
+        users = max(1, int(min(gpus, growth)))  # the largest batch that max_lr allows on the GPUs
         jobs.append(
             Job(
                 id=f"{number:04d}",
@@ -226,7 +227,7 @@ def _instance(
 # 16 nodes of 4 V100: TACC Longhorn (64 GPUs according to the abstract).
 LONGHORN_NODE = replace(V100_NODE, gpus=4)
 
-# In `MODELS`; here computation feels all of a clock.
+# The names are those in `MODELS`; here computation is proportional to the clock.
 _FIT_OF = {
     "bert": "bert",
     "resnet50": "resnet50",
@@ -254,7 +255,7 @@ _ALEXNET_TARGET = 0.25
 
 
 def profile_of(model: str, task: str, batch: float, growth: float) -> Profile:
-    """Return the profile of a model-task pair, with batches by GPUs up to max_lr."""
+    """Return the profile of a model-task pair, whose batches grow with the GPUs up to max_lr."""
     relative, compute, parameters = _RELATIVES.get((model, task), (model, 1.0, 1.0))
     measured = structs.replace(MODELS[_FIT_OF[relative]], phi=1.0)
     shares = dict.fromkeys(("alpha_r_s", "beta_r_s", "alpha_n_s", "beta_n_s"), parameters)
@@ -281,7 +282,7 @@ def noise(task: str) -> NoiseCurve:
 
 
 def learning(model: str, task: str, rng: np.random.Generator) -> LearningCurve:
-    """Return a job's learning curve with a drawn shape: no two runs of a model are alike."""
+    """Return a job's learning curve with a random shape, so that runs of a model differ."""
     initial = _INITIAL_LOSS.get(task, math.log(2))
     target = _ALEXNET_TARGET if model == "alexnet" else _TARGET[task]
     return LearningCurve(
@@ -301,7 +302,7 @@ def costs(model: str, task: str) -> Costs:
 
 
 def least_and_most_epochs(model: str, epoch_size: int) -> tuple[int, int]:
-    """Return the fewest and most epochs that jobs of such a data set took in the job history."""
+    """Return the fewest and most epochs of jobs with a data set of such a size in the history."""
     if model == "bert":
         return 5, 6
     if epoch_size >= 40_000:
