@@ -177,7 +177,7 @@ def _instance(
     batch: Batch,
     made: dict[str, Any],
 ) -> Instance:
-    """Return the instance with the given jobs of the artifact; `made` gives its origin and the number of nodes."""
+    """Return the instance of the given jobs; `made` has its origin and the number of nodes."""
     cluster = make_cluster(LONGHORN_NODE, made["nodes"])
     if (most := int(max(row.num_gpus for row in told))) > cluster.gpus:
         raise InputError("nodes", f"{cluster.gpus} GPUs", f"{most}, for which a job asks")
