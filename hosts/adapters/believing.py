@@ -67,7 +67,7 @@ class HostJob(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """How a job runs since the last decision: placement, start of progress, speed, local batch."""
+    """The run of a job since the last decision: placement, start of progress, speed, local batch."""
 
     placement: tuple[tuple[int, int], ...]
     resume_s: float
@@ -321,7 +321,7 @@ class Believing:
     def _strange(
         self, jobs: Mapping[str, HostJob], profiles: Mapping[str, Profile]
     ) -> dict[str, None]:
-        """Return the jobs whose GPUs and nodes the new models do not include."""
+        """Return the jobs that run on numbers of GPUs and nodes that the new models lack."""
         found, pools = dict[str, None](), self.cluster.topology.pools
         for name, held in self.host.running.items():
             if name in self._shares and jobs[name].application in profiles:

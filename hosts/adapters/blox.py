@@ -14,7 +14,7 @@ which gives the GPUs on the chosen nodes. Jobs come from ``job_state.active_jobs
 ``job_executed_iteration``, or else ``tracked_metrics["iter_num"]``, or the seconds of
 ``tracked_metrics["attained_service"]``. GPUs are the rows of ``cluster_state.gpu_df``, with
 ``GPU_ID``, ``Node_ID``, ``JOB_IDS`` and, if there are several types, ``GPU_type``. The time is
-``cluster_state.time``, or else counted in rounds. Nodes may come and go.
+``cluster_state.time`` or, if that is missing, counted in rounds. Nodes may come and go.
 """
 
 from collections.abc import Mapping

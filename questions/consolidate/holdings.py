@@ -47,7 +47,8 @@ class Mover:
 class Stage(NamedTuple):
     """Jobs on a node that move alike: the jobs of a kind, or the part of wide job ``wide``.
 
-    ``lost`` are the GPU-seconds that each job loses by a move, ascending. The last jobs stay.
+    ``lost`` are the GPU-seconds that each job loses by a move, ascending. If only some jobs move,
+    the last ones stay.
     """
 
     gpus: int

@@ -47,7 +47,7 @@ class Shift(Record, frozen=True, kw_only=True):
 
 
 class Changed(Record, frozen=True, kw_only=True):
-    """A changed round and its plan.
+    """The outcome of a change: the changed round, its plan, and its gains and losses.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ from ronda.instances.rules.problem import one_of
 
 
 class Gpus(Record, frozen=True):
-    """More GPUs of a type, or fewer.
+    """The addition or removal of GPUs of a type.
 
     New nodes are like the largest group of the type and stand in its rack. The last node is smaller
     if the GPUs do not fill it. New nodes draw no power until they are used. GPUs are removed first
@@ -102,7 +102,7 @@ def _new(like: NodeGroup, count: int, gpus: int, names: set[str]) -> NodeGroup:
 
 
 class PowerCap(Record, frozen=True):
-    """Another power cap.
+    """A change of the power cap.
 
     Attributes
     ----------

@@ -1,8 +1,9 @@
-"""Helios: QSSF orders queues, CES lets nodes sleep (Hu, Sun, Yan, Wen, Zhang, SC 2021).
+"""Helios: QSSF orders queues and CES lets nodes sleep (Hu, Sun, Yan, Wen, Zhang, SC 2021).
 
-The paper claims for QSSF a mean job completion time 1.5 to 6.5 times shorter than with FIFO
-(published, abstract). Figure 14 shows CES on the cluster Earth in September 2020: 20.5 of 150 nodes
-sleep, nodes wake 1.33 times a day, and utilisation rises from 82 % to 95 % (published; digitised).
+The paper claims that QSSF shortens the mean job completion time by a factor of 1.5 to 6.5 against
+FIFO (published, abstract). Figure 14 shows CES on the cluster Earth in September 2020: 20.5 of 150
+nodes sleep, nodes wake 1.33 times a day, and utilisation rises from 82 % to 95 % (published;
+digitised).
 
 =================  ===========================================================================
 `qssf`             QSSF's rule: least expected GPU time first (read in the authors' code)
@@ -12,9 +13,9 @@ sleep, nodes wake 1.33 times a day, and utilisation rises from 82 % to 95 % (pub
 `boosted`          forecasts by LightGBM: as published, which reads the future (read in the code),
                    or causal
 `controllers`      the controllers of ``ronda sleep``, by name
-`lot_sizing`       how many nodes stay awake at least cost, and the bound of foresight (ours)
-`wake_or_wait`     sleep and the queue decided in one sum (ours)
-`outcome`          what a controller saves and how often jobs wait, counted as in the artifact
+`lot_sizing`       the number of awake nodes of least cost, and the bound of foresight (ours)
+`wake_or_wait`     a policy that weighs sleep against the waiting of the queue (ours)
+`outcome`          the savings of a controller and the waits of jobs, counted as in the artifact
 `trace`            a demand series from a file, or from a schedule
 =================  ===========================================================================
 

@@ -75,7 +75,7 @@ RULES = {
     "uranus": CesRule(3, 18, 1, 1, 1, 7, 12, 1),
     "philly": CesRule(2, 30, 0.1, 0, 1, 20, 10, 0),
 }
-"""The published parameters, by cluster."""
+"""The published parameters, keyed by cluster."""
 
 
 @dataclass(slots=True)

@@ -136,7 +136,7 @@ class WakeOrWait(TimelyPolicy):
         woken: Collection[int],
         initial: Plan | None,
     ) -> Plan:
-        """Return the plan in which the unused nodes stay awake whose number costs least."""
+        """Return the plan with the number of awake unused nodes that costs least."""
         node_pool = round.cluster.topology.node_pool
         before = WantedBefore.recall(initial).pools
         step, awake, memory = int(round.now_s // STEP_S), list[int](), dict[str, WantedNodes]()

@@ -30,7 +30,7 @@ class TrialQueues(PlanMemory, frozen=True):
 
 @dataclass(frozen=True)
 class Hermes(Clocked):
-    """Run the trial of each GPU's queue whose loss falls fastest, and preempt others for it.
+    """Run the trial of each GPU's queue whose loss falls fastest, and preempt slower ones.
 
     The public part of Hermes (Son et al., *Electronics* 2021, 10, 350) is this: a global scheduler
     balances the load, a scheduler on each node gives its GPUs to the jobs that converge fastest,

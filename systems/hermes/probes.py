@@ -124,7 +124,7 @@ def _arrays(round: Round, place: Mapping[str, int]) -> dict[str, list[JobState]]
 
 
 def _showing(order: Iterable[Trial], shown: Mapping[str, JobState | None]) -> tuple[Trial, ...]:
-    """Return the trials with their states in `shown`, without trials whose entry there is None."""
+    """Return the trials with their states in `shown`, without trials that have None there."""
     pairs = ((trial, shown.get(trial.name, trial.state)) for trial in order)
     return tuple(replace(trial, state=state) for trial, state in pairs if state is not None)
 

@@ -83,7 +83,7 @@ class LiveSweep:
 
 
 def searches(round: Round) -> dict[str, LiveSweep]:
-    """Return the sweeps of a round by name, in the order of their first trials."""
+    """Return the sweeps of a round, keyed by name, in the order of their first trials."""
     members: dict[str, list[Trial]] = {}
     for trial in trials_of(round):
         assert trial.state.job.sweep is not None

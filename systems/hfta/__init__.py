@@ -10,7 +10,7 @@ digitised).
 `fused`            BASE+fused: an optimising policy decides which jobs share GPUs (ours)
 `jointly`          a fusion class as one elastic job, split into arrays of even widths (ours)
 `fit`              time and memory of k models on a GPU, fitted to measurements (inferred)
-`repetitive`       repetitive jobs found in a trace, as the paper counts them (published)
+`repetitive`       the search for repetitive jobs in a trace by the paper's rule (published)
 =================  ===========================================================================
 
 HFHT's arrays and the rule for which models may be fused follow the source faithfully. The rest is

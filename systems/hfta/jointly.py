@@ -84,7 +84,7 @@ class ClassWay(NamedTuple):
 
 
 class ClassCurve(NamedTuple):
-    """All configurations of a class in a pool."""
+    """The configurations of a class in a pool."""
 
     gpu_type: str
     node_gpus: int
@@ -115,7 +115,7 @@ def _application(name: str, curves: tuple[ClassCurve, ...]) -> Profile:
 
 
 class _Class:
-    """One fusion class of a round."""
+    """A fusion class of a round."""
 
     def __init__(self, round: Round, group: FusionClass, gather: float) -> None:
         self.round, self.group, self.gather = round, group, gather

@@ -93,7 +93,10 @@ def _programme(allocations: Ints, deployed: Ints) -> tuple[Ints, Mask]:
     for i in range(1, capacity + 1):
         checkpoint()
         value[:, i], used[:, i] = value[:, i - 1], used[:, i - 1]
-        low, high = max(int(least[i]) - 1, 0), int(most[i])  # jobs before the one that ends at i
+        low, high = (
+            max(int(least[i]) - 1, 0),
+            int(most[i]),
+        )  # jobs before the job that ends at i
         if low >= high:
             continue
         before = i - size

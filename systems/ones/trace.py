@@ -8,17 +8,17 @@ baselines used it on all GPUs of a job together ("base") or on each GPU as far a
 
 The models of unpublished data are ours or borrowed, as stated next to each number:
 
-* **speed**: throughput models fitted to ElasticFlow's A100 measurements (`_FIT_OF`); models that
-  ElasticFlow has not measured take those of a relative, computation scaled by the ratio of
-  multiply-adds and synchronisation by that of parameters (`_RELATIVES`);
+* **speed**: throughput models fitted to ElasticFlow's A100 measurements (`_FIT_OF`); other models
+  use the fit of a relative, with computation scaled by the ratio of multiply-adds and
+  synchronisation by the ratio of parameters (`_RELATIVES`);
 * **epochs to converge** at the base batch: the range that the artifact's job history shows for
   data sets of that size;
 * **large batches**: ``epochs(B) = epochs(B0) (phi + B) / (phi + B0)`` (Pollux, OSDI 2021) with a
   constant noise scale phi for each task (`_NOISE`), up to the batch at which the learning rate
-  reaches max_lr; there is no larger one;
-* **losses**: curves of the form that Optimus fits, their shape drawn for each job;
-* **switching**: in place what ElasticFlow measured for the model (`_SCALE_S`), by checkpoint 30 s
-  (what Pollux's simulator charges; ElasticFlow's restarts take 30 to 60 s).
+  reaches max_lr, which is the largest batch;
+* **losses**: curves of the form that Optimus fits, with a random shape for each job;
+* **switching**: in place, the times that ElasticFlow measured for the model (`_SCALE_S`); by
+  checkpoint, 30 s as in Pollux's simulator (ElasticFlow's restarts take 30 to 60 s).
 """
 
 import math
