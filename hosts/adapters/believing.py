@@ -67,7 +67,7 @@ class HostJob(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """The run of a job since the last decision: placement, start of progress, speed, local batch."""
+    """The run of a job since the last decision: placement, start, speed and local batch."""
 
     placement: tuple[tuple[int, int], ...]
     resume_s: float
