@@ -16,7 +16,7 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 from importlib.util import find_spec
 from operator import attrgetter
 from types import ModuleType
@@ -48,7 +48,7 @@ class Plugin(NamedTuple):
             raise failed(place, error) from error
 
 
-@cache
+@lru_cache(maxsize=16)
 def declared(kind: Kind) -> dict[str, Plugin]:
     """Return the plugins that ronda's own packages declare, keyed by name."""
     found: dict[str, Plugin] = {}
@@ -73,7 +73,7 @@ def known(kind: Kind) -> dict[str, Plugin]:
     return declared(kind) | _others(kind, tuple(sys.path))
 
 
-@cache
+@lru_cache(maxsize=16)
 def _others(kind: Kind, _path: tuple[str, ...]) -> dict[str, Plugin]:
     """Return third-party plugins of packages on a path, except those with names of ronda's own."""
     from importlib.metadata import entry_points  # slow to import, and most calls do without
@@ -85,7 +85,7 @@ def _others(kind: Kind, _path: tuple[str, ...]) -> dict[str, Plugin]:
 
 def find(kind: Kind, name: str) -> Plugin | None:
     """Return the plugin with the given name, or None if there is none."""
-    return declared(kind).get(name) or known(kind).get(name)
+    return declared(kind).get(name) or _others(kind, tuple(sys.path)).get(name)
 
 
 def failed(place: str, error: BaseException) -> InputError:
