@@ -40,7 +40,7 @@ class Meter:
 
         `place` is the job's position in the order of submission.
         """
-        watts = self._extra_w(option, power)
+        watts = power * option.power_w - option.own_gpus * self._idle_w[option.pool]
         at = self._open[0].searchsorted(place)
         self._open = np.insert(self._open, at, (place, watts, since_s), axis=1)
         self.watts += watts
@@ -48,8 +48,9 @@ class Meter:
     def end(self, place: int, segment: Segment, power: float = 1.0) -> None:
         """End the segment of the job at the given position."""
         option = segment.option
-        self._open = np.delete(self._open, self._open[0].searchsorted(place), axis=1)
-        self.watts -= self._extra_w(option, power)
+        at = self._open[0].searchsorted(place)
+        self.watts -= self._open.item(1, int(at))
+        self._open = np.delete(self._open, at, axis=1)
         idle_w = option.own_gpus * self._idle_w[option.pool]
         self.busy_j += power * option.power_w * (segment.end_s - segment.resume_s)
         self.paused_j += idle_w * (segment.resume_s - segment.start_s)
@@ -69,10 +70,6 @@ class Meter:
     def wake(self, node: int, seconds: float) -> None:
         """Account for a wake-up of a node that lasted `seconds`."""
         self.wake_j += self.wake_w[node] * seconds
-
-    def _extra_w(self, option: Option, power: float) -> float:
-        """Return the watts that a progressing job adds to the power of its idle GPUs."""
-        return power * option.power_w - option.own_gpus * self._idle_w[option.pool]
 
     def saved_w(self, node: int) -> float:
         """Return the watts that a sleeping node saves."""
