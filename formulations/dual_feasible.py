@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 
 
 def node_shares(gpus: Rows, node_gpus: int, k: int) -> Floats:

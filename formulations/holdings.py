@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.placement.nodes import FreeList, free_lists
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.models.cache import per_record

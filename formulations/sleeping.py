@@ -29,7 +29,7 @@ from ronda.formulations.watts import (
     may_sleep,
     wakes,
 )
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.job import used_nodes
 from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ronda.formulations.topology import racks_above
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.cluster import Cluster, Topology
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.models.cache import per_record

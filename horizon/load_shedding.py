@@ -12,7 +12,7 @@ import numpy as np
 from ronda.formulations.allocation.non_preemptible import FEW, firm_jobs, given_way, kind_and_names
 from ronda.formulations.objectives.switching_cost import horizon_s
 from ronda.formulations.options.application import application_of
-from ronda.formulations.options.user_rules import RULE
+from ronda.formulations.options.stated_rows import RULE
 from ronda.formulations.sleeping import unused
 from ronda.formulations.watts import rack_caps
 from ronda.instances.errors import RondaError

@@ -12,7 +12,7 @@ import numpy as np
 
 from ronda.formulations.prediction.qssf_service import Service
 from ronda.formulations.prediction.sizes import Sizes
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.job import Estimate, Job, JobState
 from ronda.instances.models.fits import Predictor
 from ronda.instances.round import Round

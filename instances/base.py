@@ -1,8 +1,22 @@
-"""The base class of all records in ronda's files (strict and frozen), and number ranges."""
+"""The base class of all records in ronda's files (strict and frozen), number ranges, and arrays."""
 
 from typing import Annotated
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+"""Real numbers."""
+
+Ints = NDArray[np.int64]
+"""Whole numbers: counts, sizes, codes."""
+
+Rows = NDArray[np.int64]
+"""Whole numbers that index the rows of a table."""
+
+Mask = NDArray[np.bool_]
+"""A truth value for each element."""
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0)]

@@ -3,13 +3,54 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ronda.instances.arguments import checked
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record, Share
+
+
+class PartProfile(Record, frozen=True, kw_only=True):
+    """A part of a GPU that one job may have (a MIG profile).
+
+    Attributes
+    ----------
+    name
+        The name that jobs refer to.
+    compute, memory
+        Compute and memory slices that it takes.
+    starts
+        First memory slices at which it may begin, ascending.
+    most
+        Most such parts on one GPU.
+    speed
+        Speed as a fraction of the whole GPU's; None for its share of the compute slices.
+    """
+
+    name: Name
+    compute: Count
+    memory: Count
+    starts: tuple[Index, ...]
+    most: Count
+    speed: Share | None = None
+
+
+class Parts(Record, frozen=True, kw_only=True):
+    """The ways to cut one GPU.
+
+    Attributes
+    ----------
+    compute, memory
+        Compute and memory slices of the whole GPU.
+    profiles
+        The parts that may be cut.
+    """
+
+    compute: Count
+    memory: Count
+    profiles: tuple[PartProfile, ...]
 
 
 class GpuType(Record, frozen=True, kw_only=True):
@@ -26,12 +67,15 @@ class GpuType(Record, frozen=True, kw_only=True):
     clocks
         Selectable clock (or power-cap) levels as fractions of the maximum, in ascending order up to
         1.
+    parts
+        The ways to cut one GPU; None for those of the type's name, if ronda knows it.
     """
 
     name: Name
     memory_gib: Positive
     idle_w: NonNegative = 0.0
     clocks: tuple[Share, ...] = (1.0,)
+    parts: Parts | None = None
 
 
 class NodeGroup(Record, frozen=True, kw_only=True):
@@ -59,6 +103,18 @@ class NodeGroup(Record, frozen=True, kw_only=True):
         Seconds from the wake-up order until the node can run jobs.
     wake_w
         Power in watts that the node draws on top of its idle power while it wakes.
+    has
+        Amount of each countable resource of one host, such as ``cpu`` and ``memory_gib``. A
+        resource that it does not name is unlimited if no group names it, else 0.
+    features
+        Labels of the nodes, which jobs may ask for.
+    recut
+        When GPUs may be cut into parts: ``never`` (the layout `cut` is fixed), ``empty`` (only GPUs
+        without a job), or ``free`` (in free slices beside running parts).
+    cut
+        Names of the parts on every GPU, if the layout is fixed.
+    shared
+        Whether jobs that ask for a fraction of a GPU may share one.
     """
 
     name: Name
@@ -71,6 +127,11 @@ class NodeGroup(Record, frozen=True, kw_only=True):
     sleep_w: NonNegative = 0.0
     wake_s: NonNegative = 0.0
     wake_w: NonNegative = 0.0
+    has: dict[str, NonNegative] = {}
+    features: tuple[Name, ...] = ()
+    recut: Literal["never", "empty", "free"] = "never"
+    cut: tuple[Name, ...] = ()
+    shared: bool = False
 
 
 class Rack(Record, frozen=True, kw_only=True):
@@ -84,11 +145,14 @@ class Rack(Record, frozen=True, kw_only=True):
         Name of the rack above it, or None.
     power_cap_w
         The most watts that all nodes below it may draw together.
+    level
+        Level of the tree, such as ``rack`` or ``block``, which jobs and neighbourhoods refer to.
     """
 
     name: Name
     parent: Name | None = None
     power_cap_w: Positive | None = None
+    level: Name = "rack"
 
 
 class Partition(Record, frozen=True, kw_only=True):
@@ -194,6 +258,12 @@ class Cluster(Record, frozen=True, kw_only=True, dict=True):
     out
         In a round, pairs (node, number of its GPUs that are out of service), by ascending node. A
         node with no GPU in service is off and draws nothing.
+    taken
+        What work outside ronda holds on nodes, as triples (node, host resource, amount).
+    licences
+        Number of each licence, for all nodes together.
+    licences_taken
+        Licences that work outside ronda holds.
     """
 
     gpu_types: tuple[GpuType, ...]
@@ -201,6 +271,9 @@ class Cluster(Record, frozen=True, kw_only=True, dict=True):
     racks: tuple[Rack, ...] = ()
     partitions: tuple[Partition, ...] = ()
     out: tuple[tuple[Index, Count], ...] = ()
+    taken: tuple[tuple[Index, Name, NonNegative], ...] = ()
+    licences: dict[str, Index] = {}
+    licences_taken: dict[str, Index] = {}
 
     @cached_property
     def topology(self) -> Topology:

@@ -5,8 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ronda.instances.arrays import Ints
-from ronda.instances.base import Index, Name, Positive, Record
+from ronda.instances.base import Index, Ints, Name, Positive, Record
 
 DAY_S = 86_400.0
 

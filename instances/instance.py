@@ -13,6 +13,7 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.job import Costs, Job
 from ronda.instances.learning import Sweep
 from ronda.instances.profile import NoiseCurve, Profile
+from ronda.instances.site import NO_SITE, Site
 
 Knowledge = Literal["oracle", "declared", "history", "none"]
 """What policies know about jobs: true sizes; the instance's estimates; sizes and speeds learnt from
@@ -58,12 +59,15 @@ class Outage(Record, frozen=True, kw_only=True):
         service, and the node goes off as soon as no job holds any of its GPUs. Jobs still there at
         the start of the outage are stopped cleanly. None means a failure, in which jobs on the node
         lose their progress since the last checkpoint.
+    open
+        Whether jobs that end before the outage may still start on the node after its notice.
     """
 
     node: Index
     start_s: NonNegative
     end_s: Positive
     notice_s: NonNegative | None = None
+    open: bool = False
 
     @property
     def known_s(self) -> float:
@@ -158,13 +162,15 @@ class Instance(Record, frozen=True, kw_only=True):
         Outages, stragglers and late reports.
     sweeps
         Hyper-parameter searches whose trials are jobs, by name.
+    site
+        Rules of the site.
     reference
         Published or derived reference values, by policy and metric.
     made
         How the instance was made (command, seed, filters), for reproduction.
     """
 
-    format: Literal["ronda/instance/1"] = "ronda/instance/1"
+    format: Literal["ronda/instance/2", "ronda/instance/1"] = "ronda/instance/2"
     name: Name
     cluster: Cluster
     profiles: dict[str, Profile]
@@ -175,6 +181,7 @@ class Instance(Record, frozen=True, kw_only=True):
     cadence: Cadence = Cadence()
     faults: Faults = Faults()
     sweeps: dict[str, Sweep] = {}
+    site: Site = NO_SITE
     description: str = ""
     source: str = ""
     licence: str = ""

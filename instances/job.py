@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from math import floor, inf
 from sys import float_info
+from typing import Annotated, Literal
 
+import msgspec
 from msgspec.structs import replace
 
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record, Share
@@ -117,6 +119,70 @@ class Costs(Record, frozen=True, kw_only=True, gc=False):
         return floor(saved) * every if saved < 2**53 else seconds
 
 
+class Need(Record, frozen=True, kw_only=True, gc=False):
+    """What a job needs of one resource of hosts.
+
+    Attributes
+    ----------
+    per_gpu
+        Amount on a node for each of the job's GPUs there.
+    per_node
+        Amount on each of its nodes.
+    flat
+        Amount on one of its nodes: the one with fewer GPUs than the others, else the first.
+    """
+
+    per_gpu: NonNegative = 0.0
+    per_node: NonNegative = 0.0
+    flat: NonNegative = 0.0
+
+
+class Slices(Record, frozen=True, kw_only=True):
+    """Nodes of a job in slices, each within one rack.
+
+    Attributes
+    ----------
+    nodes
+        Nodes of each slice. None for listed or balanced slices.
+    listed
+        Nodes of each slice, one by one.
+    balanced
+        Whether the job's nodes are shared out evenly over as few racks as can hold them.
+    within
+        Level of the racks (`Rack.level`) that hold a slice each.
+    spread
+        Whether no two slices may share a rack.
+    together
+        Level of the racks one of which holds all slices, or None.
+    """
+
+    nodes: Count | None = None
+    listed: tuple[Count, ...] = ()
+    balanced: bool = False
+    within: Name = "rack"
+    spread: bool = False
+    together: Name | None = None
+
+
+class After(Record, frozen=True, kw_only=True, gc=False):
+    """A job that must come first.
+
+    Attributes
+    ----------
+    job
+        Its id.
+    when
+        The event to wait for: ``ok`` (it has ended well), ``notok`` (it has failed for good),
+        ``any`` (it has ended), or ``start`` (it has started, or was given up).
+    delay_s
+        Seconds to wait after the event.
+    """
+
+    job: Name
+    when: Literal["ok", "notok", "any", "start"] = "ok"
+    delay_s: NonNegative = 0.0
+
+
 class Job(Record, frozen=True, kw_only=True, gc=False):
     """A training job as submitted.
 
@@ -163,6 +229,45 @@ class Job(Record, frozen=True, kw_only=True, gc=False):
     fusible
         Fusion class. Jobs with the same class, profile and batch may share a GPU as one array. None
         if the job shares no GPU.
+    tenant
+        The tenant that it belongs to, which has no tenants below it.
+    priority
+        Its priority class, or None.
+    limit_s
+        Seconds for which it may hold GPUs in all. None for no limit.
+    min_run_s
+        Seconds for which it is not stopped or changed once it has started.
+    eligible_s
+        Time before which it may not start, in seconds from the instance's start; None for
+        `submit_s`.
+    after
+        Jobs that must come first.
+    after_all
+        Whether all of `after` must have happened, or one of them.
+    job_array
+        The job array that it is a task of.
+    sizes
+        The numbers of GPUs that it may have; empty for those between `min_gpus` and `max_gpus`.
+    slices
+        How its nodes are grouped by racks, or None.
+    one_node
+        Whether all its GPUs must be on one node.
+    exclusive
+        Whether it has its nodes to itself. It then holds, and is charged for, all their GPUs.
+    nodes
+        Indices of the nodes that it may use; empty for all.
+    features
+        Labels that its nodes must have.
+    neighbourhoods
+        The neighbourhoods that it is in.
+    needs
+        What it needs of the resources of hosts.
+    licences
+        Licences that it holds while it runs.
+    part
+        Name of the part of a GPU that it asks for in place of a whole one.
+    share
+        Fraction of a GPU that it asks for in place of a whole one.
     """
 
     id: Name
@@ -185,6 +290,25 @@ class Job(Record, frozen=True, kw_only=True, gc=False):
     truth: Truth | None = None
     costs: Costs | None = None
     fusible: Name | None = None
+    tenant: Name | None = None
+    priority: Name | None = None
+    limit_s: Positive | None = None
+    min_run_s: NonNegative = 0.0
+    eligible_s: NonNegative | None = None
+    after: tuple[After, ...] = ()
+    after_all: bool = True
+    job_array: Name | None = None
+    sizes: tuple[Count, ...] = ()
+    slices: Slices | None = None
+    one_node: bool = False
+    exclusive: bool = False
+    nodes: tuple[Index, ...] = ()
+    features: tuple[Name, ...] = ()
+    neighbourhoods: tuple[Name, ...] = ()
+    needs: dict[str, Need] = {}
+    licences: dict[str, Count] = {}
+    part: Name | None = None
+    share: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
 
 
 class Option(Record, frozen=True, kw_only=True, gc=False):
@@ -214,6 +338,12 @@ class Option(Record, frozen=True, kw_only=True, gc=False):
         share of its GPU's power.
     teardown_s
         Seconds for which the job still holds its GPUs, at full power, after its work is done.
+    asked
+        GPUs that compute, if the job also holds others to have its nodes to itself; None for all.
+    part
+        Name of the part of a GPU, or None.
+    share
+        Fraction of a GPU, or None.
     """
 
     pool: Index
@@ -226,6 +356,9 @@ class Option(Record, frozen=True, kw_only=True, gc=False):
     rate: Positive = 1.0
     power_w: NonNegative = 0.0
     teardown_s: NonNegative = 0.0
+    asked: Count | None = None
+    part: Name | None = None
+    share: Share | None = None
 
     def same_way(self, other: "Option") -> bool:
         """Return whether both options are equal except for expected rate, power and teardown."""
@@ -237,6 +370,9 @@ class Option(Record, frozen=True, kw_only=True, gc=False):
             and self.batch == other.batch
             and self.width == other.width
             and self.mode == other.mode
+            and self.asked == other.asked
+            and self.part == other.part
+            and self.share == other.share
         )
 
     @property
@@ -256,17 +392,22 @@ class Allocation(Record, frozen=True, kw_only=True, gc=False):
         Pairs (node index, number of GPUs on the node). Nodes are numbered from 0, group by group.
     array
         Name of the job's array; None if the job has its GPUs to itself.
+    parts
+        The GPU of the node, and the first memory slice there, of each part of a GPU that it holds:
+        a triple (node, GPU, start). A fraction of a GPU has the start 0.
     """
 
     option: Option
     placement: tuple[tuple[Index, Count], ...]
     array: Name | None = None
+    parts: tuple[tuple[Index, Index, Index], ...] = ()
 
     def goes_on(self, then: "Allocation") -> bool:
         """Return whether a job continues with the same option on the same nodes."""
         return (
             self.option.same_way(then.option)
             and self.array == then.array
+            and self.parts == then.parts
             and same_nodes(self.placement, then.placement)
         )
 
@@ -327,6 +468,11 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
         Latest measured gradient noise scale, for jobs whose batch may change.
     log
         Loss and accuracy at the last evaluation; None if they are not observed, or not yet.
+    ran_s
+        Seconds for which the job held GPUs before the running allocation began.
+    blocked
+        The reason why a waiting job may not start now, such as a job that must come first; None if
+        it may.
     """
 
     job: Job
@@ -341,6 +487,8 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
     pause_s: NonNegative | None = None
     noise: NoiseScale | None = None
     log: TrainingLog | None = None
+    ran_s: NonNegative = 0.0
+    blocked: Name | None = None
 
     def rest_at(self, now_s: float) -> float:
         """Return the seconds until a running job progresses, or 0 for a waiting job."""
@@ -372,6 +520,10 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
             return self.gpu_s
         return self.gpu_s + self.allocation.option.own_gpus * max(0.0, now_s - self.held_s)
 
+    def ran_at(self, now_s: float) -> float:
+        """Return the seconds for which the job has held GPUs by `now_s`."""
+        return self.ran_s + (0.0 if self.allocation is None else max(0.0, now_s - self.held_s))
+
     def stopped(self, now_s: float, done: float) -> "JobState":
         """Return the state of the job after it stops at `now_s` with the work `done`."""
         if self.allocation is None:
@@ -382,6 +534,7 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
             since_s=now_s,
             done=done,
             gpu_s=self.gpu_s_at(now_s),
+            ran_s=self.ran_at(now_s),
             owed_s=self.owed_at(now_s),
             pause_s=None,
         )
@@ -420,6 +573,7 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
             done=done,
             held_s=now_s,
             gpu_s=self.gpu_s_at(now_s),
+            ran_s=self.ran_at(now_s),
         )
 
     def done_at(self, now_s: float) -> float:

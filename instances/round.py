@@ -2,11 +2,12 @@
 
 from typing import Literal
 
-from ronda.instances.base import Name, NonNegative, Positive, Record
+from ronda.instances.base import Index, Name, NonNegative, Positive, Record
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, Costs, JobState
 from ronda.instances.learning import SweepState
 from ronda.instances.profile import Profile
+from ronda.instances.site import NO_SITE, Site
 
 
 class Round(Record, frozen=True, kw_only=True):
@@ -52,9 +53,16 @@ class Round(Record, frozen=True, kw_only=True):
         Hyper-parameter searches whose trials are live jobs, by name.
     energy_price_per_j, carbon_g_per_j
         Present price and carbon intensity per joule; None if the instance has no such series.
+    site
+        Rules of the site.
+    used
+        GPUs that each tenant has held in the past, with old use forgotten by half in each
+        ``site.usage_half_life_s``.
+    leaving
+        Nodes that go out of service, as pairs (node, time).
     """
 
-    format: Literal["ronda/round/1"] = "ronda/round/1"
+    format: Literal["ronda/round/2", "ronda/round/1"] = "ronda/round/2"
     name: Name = "round"
     now_s: NonNegative = 0.0
     length_s: Positive = 60.0
@@ -73,6 +81,9 @@ class Round(Record, frozen=True, kw_only=True):
     sweeps: dict[str, SweepState] = {}
     energy_price_per_j: NonNegative | None = None
     carbon_g_per_j: NonNegative | None = None
+    site: Site = NO_SITE
+    used: dict[str, NonNegative] = {}
+    leaving: tuple[tuple[Index, NonNegative], ...] = ()
     source: str = ""
 
     @property

@@ -23,7 +23,7 @@ from ronda.formulations.options.build import build
 from ronda.formulations.options.table import RACK, OptionTable, rows_of
 from ronda.formulations.options.table import option as option_of
 from ronda.instances import generate
-from ronda.instances.arrays import Ints
+from ronda.instances.base import Ints
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.cluster import Cluster, NodeGroup, Rack

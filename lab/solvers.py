@@ -34,7 +34,7 @@ from ronda.formulations.allocation.model_data import make_case
 from ronda.formulations.allocation.rows import separable
 from ronda.formulations.allocation.separable import normalise
 from ronda.instances import generate
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.clock import Deadline
 from ronda.solvers.decision.plan import Question
 from ronda.solvers.exact.backends import SOLVERS

@@ -25,8 +25,7 @@ from ronda.formulations.allocation.separable import Separable, normalise
 from ronda.formulations.options.table import rows_of
 from ronda.horizon.solve import ROUND
 from ronda.instances.arguments import checked
-from ronda.instances.arrays import Rows
-from ronda.instances.base import Index, Positive
+from ronda.instances.base import Index, Positive, Rows
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.errors import InputError

@@ -13,9 +13,8 @@ from ronda.formulations.allocation.rows import seconds_of, separable, times_of
 from ronda.formulations.allocation.separable import Separable, regrets, surpluses
 from ronda.formulations.allocation.waking import ready, with_waking
 from ronda.formulations.options.table import ANYWHERE, OptionTable, option, rows_of
-from ronda.formulations.options.user_rules import RULE
 from ronda.formulations.placement.reasons import lack_of_room
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -196,7 +195,8 @@ class _Scales:
         problem = separable(case)
         prices = _in_order(problem, plan)
         of_gpus = np.array([n.startswith(OF_GPUS) for n in problem.names], bool)
-        of_rules = np.array([n.startswith(f"{RULE}[") for n in problem.names], bool)
+        stated = () if table.own is None else table.own.names
+        of_rules = np.isin(problem.names, stated)
         cost = prices[:, None] * problem.use.dense()
         kinds = (of_gpus, ~(of_gpus | of_rules), of_rules)
         costs = [cost[kind].sum(axis=0) for kind in kinds]
@@ -249,7 +249,8 @@ class _Scales:
 
     def _kilowatt(self, name: str, price: float) -> float | None:
         """Return the price of a kilowatt over the limit's horizon; None for other resources."""
-        if name.startswith((*OF_GPUS, f"{RULE}[")):
+        own = self.table.own
+        if name.startswith(OF_GPUS) or (own is not None and name in own.names):
             return None
         return price * 1e3 * seconds_of(name, self.round.window_s)
 

@@ -1,6 +1,6 @@
 from .bench.suites.compared import compare
+from .formulations.options.stated_rows import Limit, Term
 from .formulations.options.table import OptionTable
-from .formulations.options.user_rules import Limit, Term
 from .horizon.driver import run
 from .horizon.isolated import Isolated
 from .horizon.solve import solve

@@ -16,19 +16,20 @@ from msgspec.structs import replace
 
 from ronda.formulations.allocation.racks import by_rack
 from ronda.formulations.options.build import build, table_of
-from ronda.formulations.options.table import ANYWHERE, OptionTable, rack_of
-from ronda.formulations.options.user_rules import (
+from ronda.formulations.options.stated_rows import (
     EQUAL,
     LEAST,
     ROUNDED,
     RULE,
     SENSES,
     Limit,
-    OwnRows,
+    Sheet,
+    StatedRows,
     Term,
 )
+from ronda.formulations.options.table import ANYWHERE, OptionTable, rack_of
 from ronda.instances.arguments import checked
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -37,7 +38,7 @@ from ronda.solvers.as_one import AsOne
 from ronda.solvers.rules import RACK, Rule, Rules, name_of, rules, sees_racks
 
 
-def asked(extra: Rules, round: Round, table: OptionTable) -> tuple[OwnRows, Floats]:
+def asked(extra: Rules, round: Round, table: OptionTable) -> tuple[StatedRows, Floats]:
     """Return the limits of rules on a table's options, and the values of their terms, shape (K,).
 
     Raises
@@ -46,8 +47,7 @@ def asked(extra: Rules, round: Round, table: OptionTable) -> tuple[OwnRows, Floa
         If a rule raises an exception, or returns anything but limits and terms with one finite
         coefficient per option.
     """
-    worth, rows = np.zeros(len(table)), dict[str, tuple[Floats, float, float, bool]]()
-    table = _read_only(table)
+    sheet, every, table = Sheet(len(table)), np.arange(len(table)), _read_only(table)
     for rule in extra.functions:
         place = f"{extra.path}: {name_of(rule)}" if extra.path else f"rule {name_of(rule)}"
         given = _answers(rule, round, table, place)
@@ -55,22 +55,15 @@ def asked(extra: Rules, round: Round, table: OptionTable) -> tuple[OwnRows, Floa
         for i, each in enumerate(given):
             use = _coefficients(each.coefficients, len(table), place)
             if isinstance(each, Term):
-                worth += use
+                sheet.worth += use
                 continue
             name = str(each.name) or name_of(rule) + (f",{i}" if unnamed > 1 else "")
-            for key, row in _rows(each, name, use, place):
-                if key in rows:
-                    raise InputError(place, f"a second limit {key!r}", "a name of its own")
-                rows[key] = row
-    found = rows.values()
-    limits = OwnRows(
-        names=tuple(rows),
-        use=np.array([use for use, _, _, _ in found]).reshape(len(rows), len(table)),
-        capacity=np.array([most for _, most, _, _ in found], dtype=float),
-        penalty=np.array([penalty for _, _, penalty, _ in found], dtype=float),
-        turned=np.array([turned for _, _, _, turned in found], dtype=bool),
-    )
-    return limits, worth
+            counts = _counts(each, sheet, place)
+            for key, row, most, penalty, turned in _rows(each, name, use, place):
+                if key in sheet:
+                    raise InputError(place, f"a second limit {key[5:-1]!r}", "a name of its own")
+                sheet.state(key, every, row, most, penalty=penalty, turned=turned, counts=counts)
+    return sheet.rows(), sheet.worth
 
 
 def _read_only(table: OptionTable) -> OptionTable:
@@ -124,7 +117,7 @@ def _coefficients(given: Any, options: int, place: str) -> Floats:
 
 def _rows(
     limit: Limit, name: str, use: Floats, place: str
-) -> Iterator[tuple[str, tuple[Floats, float, float, bool]]]:
+) -> Iterator[tuple[str, Floats, float, float, bool]]:
     """Yield the rows of a limit, each an upper limit; an equation has two rows."""
     if set(name) & set("[]") or (limit.name and "," in name):
         raise InputError(f"{place}: name", repr(name), "one without brackets and commas")
@@ -134,12 +127,26 @@ def _rows(
     penalty = _number(limit.penalty) if soft else np.inf
     if not np.isfinite(most):
         raise InputError(f"{place}: limit", f"{limit.limit!r}", "a finite number")
-    if soft and not 0 < penalty < np.inf:
-        raise InputError(f"{place}: penalty", f"{limit.penalty!r}", "a number above 0, or None")
+    if soft and not 0 <= penalty < np.inf:
+        raise InputError(f"{place}: penalty", f"{limit.penalty!r}", "a number, 0 or more, or None")
     if limit.sense != LEAST:
-        yield name, (use, most, penalty, False)
+        yield f"{RULE}[{name}]", use, most, penalty, False
     if limit.sense in (LEAST, EQUAL):
-        yield f"{name},least" if limit.sense == EQUAL else name, (-use, -most, penalty, True)
+        least = f"{name},least" if limit.sense == EQUAL else name
+        yield f"{RULE}[{least}]", -use, -most, penalty, True
+
+
+def _counts(limit: Limit, sheet: Sheet, place: str) -> dict[str, float]:
+    """Return the soft limits whose excess a limit counts, by the names of their rows."""
+    found = {f"{RULE}[{name}]": _number(more) for name, more in limit.counts.items()}
+    if limit.sense != "<=" and found:
+        raise InputError(f"{place}: counts", f"in a limit with {limit.sense}", "one with <=")
+    for name, more in found.items():
+        if not sheet.soft(name):
+            raise InputError(f"{place}: counts", name, "a soft limit before this one")
+        if not 0 <= more < np.inf:
+            raise InputError(f"{place}: counts[{name}]", f"{more:g}", "a number, 0 or more")
+    return found
 
 
 def _number(given: object) -> float:
@@ -200,12 +207,12 @@ def broken_rules(extra: object, round: Round, plan: Plan) -> list[Violation]:
     except InputError as error:
         return [Violation(RULE, error.place, f"found {error.found}; expected {error.expected}")]
     return [
-        Violation(RULE, f"{RULE}[{limits.names[r]}]", limits.words(r, every))
+        Violation(RULE, limits.names[r], limits.words(r, every))
         for r in np.flatnonzero(most.broken(every)).tolist()
     ]
 
 
-def _in_any_case(extra: Rules, round: Round, table: OptionTable, limits: OwnRows) -> Floats:
+def _in_any_case(extra: Rules, round: Round, table: OptionTable, limits: StatedRows) -> Floats:
     """Return the limits, shape (R,), raised to the least use beside jobs that may not stop.
 
     `table` and `limits` belong to a plan's options. A limit that every choice breaks even without
@@ -215,12 +222,13 @@ def _in_any_case(extra: Rules, round: Round, table: OptionTable, limits: OwnRows
     if extra.seeing_racks:
         whole, _ = by_rack(round.cluster.topology, whole)
     of_all, _ = asked(extra, round, whole)
-    uses, firm = dict(zip(of_all.names, of_all.use, strict=True)), table.must_run
+    uses, firm = dict(zip(of_all.names, of_all.dense(), strict=True)), table.must_run
+    given = limits.dense()
     for r in np.flatnonzero(limits.broken(np.arange(len(table)))).tolist():
         least = np.zeros(len(table.jobs))
         np.minimum.at(least, whole.job, uses.get(limits.names[r], 0.0))
         held = np.zeros(len(table.jobs))
-        held[table.job] = limits.use[r]
+        held[table.job] = given[r]
         least[firm] = np.minimum(0.0, held[firm])
         if least.sum() <= most[r] + ROUNDED * abs(most[r]):
             most[r] = max(most[r], held[firm].sum() + least[~firm].sum())

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import linprog
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.models.fits import Fit, FitParameter, Residual
 from ronda.instances.models.memory import SLICES, most_models

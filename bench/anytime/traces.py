@@ -26,7 +26,7 @@ from ronda.bench.runs.results import Result
 from ronda.formulations.objectives.by_name import values
 from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import SPANS, OptionTable, rows_of
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.files.json import fingerprint
 from ronda.instances.job import Option
 from ronda.instances.plan import Plan

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, time_axis
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.models.fits import Predictor
 from ronda.instances.schedule import Forecast, Schedule

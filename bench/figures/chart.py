@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ronda.instances.arrays import Floats, Ints
+from ronda.instances.base import Floats, Ints
 
 Numbers = Sequence[float] | Floats | Ints
 

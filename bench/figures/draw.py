@@ -18,7 +18,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.errors import printable
 from ronda.instances.files.storage import write_bytes
 

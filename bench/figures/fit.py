@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.models.fits import Fit
 from ronda.instances.models.power import gpu_power_w
 from ronda.instances.profile import PowerCurve

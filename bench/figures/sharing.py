@@ -6,7 +6,7 @@ from typing import get_args
 import numpy as np
 
 from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
-from ronda.instances.arrays import Floats, Ints
+from ronda.instances.base import Floats, Ints
 from ronda.instances.models.fits import Fit, Fits, Residual
 from ronda.instances.models.memory import need_gib
 from ronda.instances.models.sharing import step_s

@@ -22,7 +22,7 @@ import numpy as np
 
 from ronda.bench.frontier.curves import Curve
 from ronda.formulations.allocation.rows import is_limit, seconds_of
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule
 

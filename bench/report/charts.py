@@ -28,7 +28,7 @@ from ronda.bench.statistics import (
     ratio_of_means,
 )
 from ronda.bench.suites.rows import least_mean_jct_s
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.round import Round
 

@@ -12,7 +12,7 @@ from ronda.bench.figures.gantt import away, bars, gantt_panel
 from ronda.bench.figures.usage import gpus_panel, queue_panel, watts_panel
 from ronda.bench.report.parts import coded, fine, floats, ticks
 from ronda.bench.report.plotly import plotly
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.outcome.usage import queue_of, usage_of
 from ronda.instances.plan import gap_between

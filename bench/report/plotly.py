@@ -12,7 +12,7 @@ import numpy as np
 
 from ronda.bench.figures.chart import Axis, Chart, Marks, Numbers, Panel
 from ronda.bench.report.parts import floats
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
 DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}

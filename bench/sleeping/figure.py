@@ -6,7 +6,7 @@ import numpy as np
 
 from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
 from ronda.bench.sleeping.lines import KNOWS, ControllerLine
-from ronda.instances.arrays import Floats, Ints
+from ronda.instances.base import Floats, Ints
 from ronda.instances.demand import DAY_S, Demand
 from ronda.instances.tables.numbers import percent
 from ronda.systems.helios.ces import WARM_UP

@@ -11,7 +11,7 @@ import numpy as np
 from ronda.bench.figures.columns import METRICS
 from ronda.bench.runs.results import Result
 from ronda.bench.statistics import Interval, paired_ratio, ratio_interval
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.tables.table import Best, Report, Table
 
 JUDGED = ("mean_jct_s", "p99_jct_s", "makespan_s", "energy_j", "median_solve_s")

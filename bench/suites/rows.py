@@ -21,7 +21,7 @@ from ronda.bench.statistics import (
 )
 from ronda.bench.suites.cells import FIXED
 from ronda.bench.suites.suite import Ratio
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.tables.table import Best, Numbered
 
 KINDS = ("spread", "base", "interval", "range", "worst", "lost")

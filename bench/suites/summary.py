@@ -21,7 +21,7 @@ from ronda.bench.statistics import (
 from ronda.bench.suites.cells import Expanded
 from ronda.bench.suites.rows import TableColumn
 from ronda.bench.suites.tables import Arranged, Results, usual
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.tables.numbers import seconds
 from ronda.instances.tables.table import Numbered, Report, Table
 

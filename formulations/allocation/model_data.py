@@ -19,7 +19,7 @@ from ronda.formulations.watts import (
     seconds_left,
     share,
 )
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.errors import InputError
 from ronda.instances.round import Round
@@ -211,7 +211,7 @@ def make_case(
     rigid = bool(table.must_run.any())
     good, own = np.isfinite(values) & (values > 0), table.own
     if own is not None:  # a limit may need options without value
-        good |= np.isfinite(values) & (own.use < 0).any(axis=0)
+        good |= np.isfinite(values) & np.asarray((own.use < 0).sum(axis=0) > 0)
     if rigid:
         must = table.must_run[table.job]
         good &= ~must
@@ -229,7 +229,7 @@ def make_case(
             lasting = np.minimum(lasts_s(round, table)[rows], round.window_s)
             costs.append(table.extra_w[rows] * lasting)
         if own is not None:
-            costs += [*own.use[:, rows]]
+            costs += [*own.dense(rows)]
         rows = rows[unbeaten(fidelity.groups(table, rows), values[rows], np.array(costs))]
     if rigid:
         rows = np.sort(np.concatenate([rows, must.nonzero()[0]]))

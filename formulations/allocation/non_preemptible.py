@@ -12,8 +12,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.rows import CAP, WINDOW
+from ronda.formulations.options.stated_rows import ROUNDED, StatedRows
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.options.user_rules import ROUNDED, RULE, OwnRows
 from ronda.formulations.watts import (
     TOLERANCE,
     capped,
@@ -101,7 +101,7 @@ def bearing(round: Round) -> tuple[Round, tuple[Conflict, ...]]:
     return round, tuple(found)
 
 
-def rules_bearing(own: OwnRows, table: OptionTable) -> tuple[OwnRows, tuple[Conflict, ...]]:
+def rules_bearing(own: StatedRows, table: OptionTable) -> tuple[StatedRows, tuple[Conflict, ...]]:
     """Return rules that allow the jobs that may not be stopped, and the conflicts of raised rules.
 
     A rule is raised only if some choice would keep it without those jobs. Soft rules stay as they
@@ -111,14 +111,15 @@ def rules_bearing(own: OwnRows, table: OptionTable) -> tuple[OwnRows, tuple[Conf
     if not len(must) or not len(own.names):
         return own, ()
     first = np.flatnonzero(np.diff(table.job, prepend=-1))
-    least = np.minimum(0.0, np.minimum.reduceat(own.use, first, axis=1)).sum(axis=1)
-    needed = np.maximum(0.0, own.use[:, must])
+    use = own.dense()
+    least = np.minimum(0.0, np.minimum.reduceat(use, first, axis=1)).sum(axis=1)
+    needed = np.maximum(0.0, use[:, must])
     need, slack = least + needed.sum(axis=1), own.capacity + ROUNDED * np.abs(own.capacity)
     gave = np.isinf(own.penalty) & (least <= slack) & (need > slack)
     found = []
     for r in np.flatnonzero(gave).tolist():
         sign, most = (-1, "at least") if own.turned[r] else (1, "at most")
-        row = f"{RULE}[{own.names[r]}]"
+        row = own.names[r]
         jobs = [table.jobs[j] for j in table.job[must[needed[r] > 0]].tolist()]
         limit, has = f"{row} ({most} {sign * own.capacity[r]:g})", f"{sign * need[r]:g}"
         found.append(given_way(limit, row, jobs, has))

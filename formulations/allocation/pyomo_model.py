@@ -18,7 +18,7 @@ from ronda.formulations.allocation.model_data import Case, whole_case
 from ronda.formulations.allocation.rows import named_blocks, separable
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.options.table import SPANS, OptionTable
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 from ronda.instances.round import Round
 
 Blocks = Sequence[tuple[str, Hashable]]

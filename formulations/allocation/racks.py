@@ -6,8 +6,6 @@ place (`ronda.formulations.placement.packing` never moves it), so its option has
 GPUs from the racks of the job. All other options take GPUs from the pool alone.
 """
 
-import dataclasses
-
 import numpy as np
 from msgspec.structs import replace
 
@@ -19,7 +17,7 @@ from ronda.formulations.options.table import (
     OptionTable,
     in_place,
 )
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.cluster import Topology
 
 
@@ -74,7 +72,7 @@ def told_apart(table: OptionTable, of: Rows, worth: Floats) -> tuple[OptionTable
     """
     assert table.own is not None
     assert table.rack is not None
-    counts = np.vstack([table.own.use, worth])
+    counts = np.vstack([table.own.dense(), worth])
     first = np.flatnonzero(np.diff(of, prepend=-1))
     alike = (counts == counts[:, first][:, of]).all(axis=0)
     alike = np.logical_and.reduceat(alike, first)[of] if len(first) else alike
@@ -98,7 +96,7 @@ def _some(table: OptionTable, rows: Rows) -> OptionTable:
         table,
         **columns,
         start=np.searchsorted(columns["job"], np.arange(len(table.jobs) + 1)),
-        own=None if own is None else dataclasses.replace(own, use=own.use[:, rows]),
+        own=None if own is None else own.of_options(rows),
         rack=None if rack is None else rack[rows],
     )
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.base import Floats, Mask, Rows
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array

@@ -15,7 +15,7 @@ import numpy as np
 
 from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable
-from ronda.instances.arrays import Floats, Ints, Mask
+from ronda.instances.base import Floats, Ints, Mask
 
 LARGEST = 64
 """The largest size that gets a row."""

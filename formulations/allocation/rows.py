@@ -43,8 +43,8 @@ from ronda.formulations.allocation.racks import held_gpus, rack_gpus
 from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.dual_feasible import node_shares, tightening
+from ronda.formulations.options.stated_rows import StatedRows
 from ronda.formulations.options.table import ANYWHERE, OptionTable
-from ronda.formulations.options.user_rules import RULE
 from ronda.formulations.watts import (
     TOLERANCE,
     awake_for,
@@ -54,7 +54,7 @@ from ronda.formulations.watts import (
     most_awake,
     tightest_s,
 )
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.plan import Conflict
 from ronda.instances.violation import ROUNDING
 
@@ -290,17 +290,21 @@ def _uses(case: Case, p: int, weights: Sequence[Floats | Rows]) -> list[Floats]:
 
 
 def rules(case: Case) -> Iterator[Row]:
-    """Yield Σ_k a_rk x_k − s_r ≤ c_r for each limit r of the user; s_r = 0 unless it is soft.
+    """Yield Σ_k a_rk x_k + Σ_q b_rq s_q − s_r ≤ c_r for each stated limit r (`StatedRows`).
 
     Rows exist for limits that some option uses, and for soft limits that always cost something.
     """
     own = case.table.own
     if own is None:
         return
+    use, counts = own.use[:, case.rows].tocsr(), np.diff(own.counts.indptr) > 0
+    soft = np.isfinite(own.penalty)
     for r, name in enumerate(own.names):
-        use = own.use[r, case.rows]
-        if use.any() or (r in own.soft and own.capacity[r] < 0):
-            yield Row(f"{RULE}[{name}]", use, float(own.capacity[r]))
+        if use.indptr[r] < use.indptr[r + 1] or counts[r] or (soft[r] and own.capacity[r] < 0):
+            amounts = np.zeros(len(case.rows))
+            at = slice(use.indptr[r], use.indptr[r + 1])
+            amounts[use.indices[at]] = use.data[at]
+            yield Row(name, amounts, float(own.capacity[r]))
 
 
 FAMILIES = (
@@ -336,10 +340,14 @@ def _most_excess(case: Case) -> tuple[Floats, Floats]:
     own = case.table.own
     if own is None:
         return np.zeros(0), np.zeros(0)
-    use = np.maximum(own.use[own.soft][:, case.rows], 0.0)
+    use = np.maximum(own.dense(case.rows), 0.0)
     first = np.flatnonzero(np.diff(case.job, prepend=-1))
     most = np.maximum.reduceat(use, first, axis=1).sum(axis=1) if len(first) else use.sum(axis=1)
-    return np.maximum(0.0, most - own.capacity[own.soft]), own.penalty[own.soft]
+    beyond = np.zeros(len(most))
+    for r in own.soft:  # in order
+        counted = np.maximum(own.counts[[r]].toarray()[0], 0.0) @ beyond
+        beyond[r] = max(0.0, most[r] + counted - own.capacity[r])
+    return beyond[own.soft], own.penalty[own.soft]
 
 
 def separable(case: Case, *, both_limits: bool = False) -> Separable:
@@ -355,18 +363,19 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
     counts = np.array([c.count for c in case.classes], dtype=float)
     most_kw = case.most_rack_kw if case.racks else {}
     most_excess, penalty = _most_excess(case)
-    soft = [name for family, name in named_blocks(case) if family == "excess"]
+    own = case.table.own
+    index = {} if own is None else {name: r for r, name in enumerate(own.names)}
     rows = []
     for row in found:
         nodes = np.array(row.nodes or np.zeros(len(counts)))
         capacity = row.capacity if case.sleeps else row.capacity - float(nodes @ counts)
-        own = [
+        blocks = [
             *(nodes if case.sleeps else ()),
             *(row.racks.get(pair, 0.0) for pair in most_kw),
-            *(-float(row.name == f"{RULE}[{name}]") for name in soft),
+            *_of_excesses(own, index.get(row.name)),
         ]
-        if capacity < 0 or max(own, default=0.0) > 0 or (row.use > 0).any():
-            rows.append((row, capacity, own))
+        if capacity < 0 or max(blocks, default=0.0) > 0 or (row.use > 0).any():
+            rows.append((row, capacity, blocks))
     if case.awake is not None:
         counts = np.array(most_awake(case.classes, case.awake), dtype=float)
     counts = np.array([*(counts if case.sleeps else ()), *most_kw.values(), *most_excess])
@@ -377,11 +386,22 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
         capacity=np.array([capacity for _, capacity, _ in rows], dtype=float),
         names=tuple(row.name for row, _, _ in rows),
         must=case.table.must_run,
-        block_value=np.append(np.zeros(len(counts) - len(soft)), -penalty),
-        block_use=np.array([own for _, _, own in rows]).reshape(len(rows), len(counts)),
+        block_value=np.append(np.zeros(len(counts) - len(penalty)), -penalty),
+        block_use=np.array([blocks for _, _, blocks in rows]).reshape(len(rows), len(counts)),
         block_count=counts,
-        block_integer=np.arange(len(counts)) < len(counts) - len(most_kw) - len(soft),
+        block_integer=np.arange(len(counts)) < len(counts) - len(most_kw) - len(penalty),
     )
+
+
+def _of_excesses(own: StatedRows | None, r: int | None) -> Floats:
+    """Return the amount of the excess over each soft limit in row r of the stated rows, (S,)."""
+    if own is None:
+        return np.zeros(0)
+    if r is None:
+        return np.zeros(len(own.soft))
+    found = np.asarray(own.counts[[r]].toarray()[0])
+    found[r] -= np.isfinite(own.penalty[r])
+    return found[own.soft]
 
 
 def unbearable(case: Case) -> Mask:
@@ -478,17 +498,18 @@ def _out_of_reach(case: Case) -> Iterator[Conflict]:
     if own is None:
         return
     for r in np.flatnonzero(np.isinf(own.penalty)).tolist():
-        least = np.zeros(len(table.jobs))
-        np.minimum.at(least, case.job, own.use[r, case.rows])
+        least, use = np.zeros(len(table.jobs)), own.only(np.arange(len(own.names)) == r)
+        amounts = use.dense(case.rows)[0]
+        np.minimum.at(least, case.job, amounts)
         must = np.flatnonzero(table.must_run[case.job])  # one option each
-        least[case.job[must]] = own.use[r, case.rows[must]]
+        least[case.job[must]] = amounts[must]
         if least.sum() <= own.capacity[r] + TOLERANCE * max(1.0, abs(own.capacity[r])):
             continue
-        name = f"{RULE}[{own.names[r]}]"
+        name = own.names[r]
         sign, which, asks = (-1, "most", "least") if own.turned[r] else (1, "least", "most")
         message = f"all options together have at {which} {sign * least.sum() + 0.0:g}"
         message += f"; {name} asks for at {asks} {sign * own.capacity[r]:g}"
-        held = case.rows[must][own.use[r, case.rows[must]] > 0]
+        held = case.rows[must][amounts[must] > 0]
         yield Conflict((*_owners(table, held), name), message)
 
 

@@ -39,7 +39,7 @@ from typing import TypeVar
 import numpy as np
 
 from ronda.formulations.allocation.resource_use import CHUNK, Uses
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.errors import InputError
 
 

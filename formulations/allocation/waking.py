@@ -28,7 +28,7 @@ from ronda.formulations.objectives.remaining_work import work_ahead
 from ronda.formulations.objectives.switching_cost import horizon_s, pause_share
 from ronda.formulations.options.table import ANYWHERE, OptionTable, running_rows
 from ronda.formulations.watts import nodes_for
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.round import Round
 
 

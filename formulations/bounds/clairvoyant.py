@@ -28,7 +28,7 @@ import numpy as np
 from ronda.formulations.bounds.least_needs import Needs, needs
 from ronda.formulations.bounds.price_ascent import Resource, Supply
 from ronda.formulations.bounds.price_bound import priced_total, rounded
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.outcome.accrual import accrual

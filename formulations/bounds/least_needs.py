@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.bounds.modes import JobType, Modes, kind_of, modes
 from ronda.formulations.watts import least_held_w, least_node_w, node_w
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.cluster import Topology
 from ronda.instances.instance import Instance
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 
 
 class Supply:

@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from ronda.formulations.bounds.least_needs import Alike, Needs
 from ronda.formulations.bounds.price_ascent import Ascent, Resource
 from ronda.formulations.options.table import unbeaten
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 
 
 def priced_total(

@@ -13,7 +13,7 @@ import numpy as np
 from ronda.formulations.allocation.model_data import Case
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.genes.move_cost import PoolMoves
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.violation import ROUNDING
 

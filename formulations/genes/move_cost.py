@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.base import Floats, Mask, Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ronda.formulations.genes.genome import Genes
 from ronda.formulations.genes.move_cost import PoolMoves
 from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import OptionTable
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.round import Round
 

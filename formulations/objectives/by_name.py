@@ -25,7 +25,7 @@ from ronda.formulations.objectives.reservation import less_reserved, reservation
 from ronda.formulations.objectives.switching_cost import horizon_s, loss_of_stops, stop_s
 from ronda.formulations.objectives.thrifty_rank import thrifty_rank
 from ronda.formulations.options.table import OptionTable
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.job import JobState
 from ronda.instances.round import Round

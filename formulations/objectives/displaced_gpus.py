@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.clock import checkpoint
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from ronda.formulations.objectives.remaining_work import expected_left, work_done
 from ronda.formulations.objectives.switching_cost import pause_by_row, pause_share
 from ronda.formulations.options.table import OptionTable
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.job import JobState
 from ronda.instances.round import Round

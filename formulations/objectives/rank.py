@@ -78,7 +78,7 @@ import numpy as np
 
 from ronda.formulations.objectives.displaced_gpus import displaced, outdone
 from ronda.formulations.objectives.outlook import Outlook
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.plan import Plan, PlanMemory
 

@@ -4,7 +4,7 @@ from math import nan
 
 import numpy as np
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.models.cache import per_record
 from ronda.instances.round import Round
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ronda.formulations.objectives.outlook import Outlook
-from ronda.instances.arrays import Floats, Mask
+from ronda.instances.base import Floats, Mask
 
 
 class Reservation(NamedTuple):

@@ -20,7 +20,7 @@ from ronda.formulations.objectives.by_name import (
 from ronda.formulations.objectives.outlook import Outlook
 from ronda.formulations.objectives.reservation import Reservation, less_reserved, reservation
 from ronda.formulations.objectives.switching_cost import pause_share
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
 
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ronda.formulations.objectives.remaining_work import work_ahead
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts import may_sleep
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.job import JobState
 from ronda.instances.round import Round

@@ -6,7 +6,7 @@ from ronda.formulations.objectives.outlook import Outlook
 from ronda.formulations.objectives.rank import rank_values
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts import least_held_w
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 
 
 def thrifty_rank(

@@ -21,7 +21,7 @@ from ronda.formulations.options.table import (
     columns_of,
     runs_as,
 )
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.job import JobState
 from ronda.instances.models.cache import Remembered

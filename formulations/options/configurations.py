@@ -28,7 +28,7 @@ from ronda.formulations.options.table import (
     rivals,
     unbeaten,
 )
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.job import Job
 from ronda.instances.models import rated

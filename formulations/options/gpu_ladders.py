@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from ronda.formulations.options.application import LEAST_SPEED, Application, applications
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.clock import checkpoint
 from ronda.instances.job import JobState
 from ronda.instances.models.configuration import Configuration

@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.formulations.options.user_rules import OwnRows
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.formulations.options.stated_rows import StatedRows
+from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.cluster import Pool
 from ronda.instances.job import Allocation, JobState, Option
@@ -86,7 +86,7 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
     current: NDArray[np.bool_]
     must_run: NDArray[np.bool_]
     minds_power: bool = False
-    own: OwnRows | None = None
+    own: StatedRows | None = None
     rack: Rows | None = None
     node_rack: Rows | None = None
 

@@ -36,7 +36,7 @@ from ronda.formulations.allocation.rows import KILO, named_blocks, separable
 from ronda.formulations.allocation.separable import normalise
 from ronda.formulations.positions.cuts import add_cuts, at_least, in_use, room
 from ronda.formulations.positions.variables import Group, Nodes, Ways, largest_nodes, nodes_of
-from ronda.instances.arrays import Rows
+from ronda.instances.base import Rows
 
 
 def build_positions(found: Ways, *, units_of_its_own: bool = True) -> Any:

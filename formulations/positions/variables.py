@@ -20,7 +20,7 @@ from ronda.formulations.allocation.model_data import restrict as restrict_case
 from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import RACK, SEVERAL, in_place
 from ronda.formulations.watts import classes_of_nodes
-from ronda.instances.arrays import Mask, Rows
+from ronda.instances.base import Mask, Rows
 from ronda.instances.cluster import Topology
 
 NODE_SHARE = 1e-5

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.random import Generator
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.job import Estimate, Job
 

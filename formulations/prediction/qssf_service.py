@@ -27,7 +27,7 @@ import numpy as np
 
 from ronda.formulations.prediction.features import NEAR, Features
 from ronda.formulations.prediction.sizes import Sizes
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.job import Job
 from ronda.instances.models.fits import Past, Predictor
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from ronda.instances.arrays import Floats, Mask
+from ronda.instances.base import Floats, Mask
 
 SHRINKAGE = 2.0
 """The number of complete jobs of a level that have the same weight as the whole next level."""

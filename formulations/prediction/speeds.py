@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from scipy.optimize import nnls
 from scipy.spatial.distance import cdist
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.models.measured import Measured, Way
 from ronda.instances.models.throughput import phases
 from ronda.instances.profile import Parametric, Tabular

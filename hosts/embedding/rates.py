@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from ronda.formulations.options.application import PoolShape, pool_shapes
 from ronda.hosts.embedding.plain import Columns, by_name, columns_of, is_frame, numbers, plain
 from ronda.instances.arguments import checked
-from ronda.instances.arrays import Rows
-from ronda.instances.base import Count
+from ronda.instances.base import Count, Rows
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Rated

@@ -68,6 +68,7 @@ from ronda.instances.check.incremental import Ledger
 from ronda.instances.check.option import completed
 from ronda.instances.check.plan import check_plan
 from ronda.instances.check.sharing import schedule_violations
+from ronda.instances.check.site.rules import site_schedule_violations
 from ronda.instances.check.timeline import timeline_violations
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
@@ -128,6 +129,7 @@ def check_schedule(instance: Instance, schedule: Schedule) -> list[Violation]:
         own += histories.check(job, outcome)
     own += histories.unmatched()
     own += schedule_violations(instance, schedule)
+    own = own or site_schedule_violations(instance, schedule)
     return found + (own or timeline_violations(instance, schedule))
 
 

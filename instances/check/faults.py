@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ronda.instances.arrays import Floats, Ints
+from ronda.instances.base import Floats, Ints
 from ronda.instances.instance import Faults, Outage
 from ronda.instances.job import Costs
 from ronda.instances.schedule import Failure, Segment

@@ -31,6 +31,7 @@ from ronda.instances.check.plan import (
     waking_w,
 )
 from ronda.instances.check.sharing import place_of, plan_violations
+from ronda.instances.check.site.rules import site_violations
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import RondaError
 from ronda.instances.job import Allocation, JobState
@@ -135,6 +136,7 @@ class Ledger:
             jobs = {job_id: state.job for job_id, state in live.items()}
             found += plan_violations(plan.allocations, jobs)
         found += self._nodes(plan, changed, gone, asleep_after(round, plan))
+        found += site_violations(round, plan)
         return found + self._power(round, plan, [*changed, *gone], examined)
 
     def accept(self, plan: Plan) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.cluster import GpuType
 from ronda.instances.profile import (
     Memory,

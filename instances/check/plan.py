@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ronda.instances.check.option import Examiner
 from ronda.instances.check.sharing import distinct, plan_violations
+from ronda.instances.check.site.rules import site_violations
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.plan import Plan
@@ -38,6 +39,7 @@ def check_plan(round: Round, plan: Plan) -> list[Violation]:
     for node in np.flatnonzero(used > gpus).tolist():
         found.append(over_capacity(node, int(used[node]), int(gpus[node])))
     found += asleep_violations(asleep, nodes, used.tolist())
+    found += site_violations(round, plan)
     broken = _power(_draws(round, plan, asleep), round)
     return found + (broken and avoidable(round, plan))
 

@@ -12,7 +12,7 @@ from itertools import accumulate, chain, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.instances.arrays import Floats, Ints
+from ronda.instances.base import Floats, Ints
 from ronda.instances.budget import EnergyBudget, StepSeries
 from ronda.instances.check.faults import off_times
 from ronda.instances.check.plan import capped_racks

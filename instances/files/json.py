@@ -32,13 +32,16 @@ from ronda.instances.schedule import Schedule
 T = TypeVar("T")
 
 KINDS: dict[str, type[Document]] = {
-    "ronda/instance/1": Instance,
-    "ronda/round/1": Round,
+    "ronda/instance/2": Instance,
+    "ronda/round/2": Round,
     "ronda/plan/1": Plan,
     "ronda/schedule/1": Schedule,
     "ronda/demand/1": Demand,
 }
 """The type of each format."""
+
+OLDER: dict[str, type[Document]] = {"ronda/instance/1": Instance, "ronda/round/1": Round}
+"""The type of each earlier format, which is read as well."""
 
 INDENT_BELOW = 1 << 20
 """The size in bytes below which uncompressed files are indented for readability."""
@@ -69,7 +72,7 @@ def read(path: str | Path) -> Document:
 
 def decode(data: bytes, place: str) -> Document:
     """Read a document from plain or compressed bytes like `read`; errors call it `place`."""
-    return consistent(parse(storage.unpack(data, place), place, KINDS), place)
+    return consistent(parse(storage.unpack(data, place), place, KINDS | OLDER), place)
 
 
 def read_part(path: str | Path, kind: type[T]) -> T:
@@ -134,10 +137,13 @@ def write(obj: Document, path: str | Path) -> None:
 def fingerprint(obj: Document) -> str:
     """Return 16 hexadecimal digits that identify an object.
 
-    They are the first digits of the SHA-256 of the canonical JSON with sorted keys. A wrong type or
-    number in the object raises an `InputError`.
+    They are the first digits of the SHA-256 of the canonical JSON with sorted keys, in the first
+    version of the format that can be read, so that equal contents have equal digits. A wrong type
+    or number in the object raises an `InputError`.
     """
-    text = canonical.encode(exact(obj), order="sorted")
+    plain = exact(obj)
+    first = f"{plain.format.rpartition('/')[0]}/1"
+    text = canonical.encode(msgspec.structs.replace(plain, format=first), order="sorted")
     return hashlib.sha256(text).hexdigest()[:16]
 
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import numpy as np
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.demand import DAY_S, Demand
 from ronda.instances.errors import InputError
 

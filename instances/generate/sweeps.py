@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import structs
 from msgspec.structs import replace
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.errors import InputError
 from ronda.instances.generate.common import Parameters, check, job_id

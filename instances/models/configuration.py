@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 
 
 class Configuration(NamedTuple):

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.models.cache import per_record
 from ronda.instances.profile import NoiseCurve, NoiseScale
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.profile import Parametric, Throughput
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.cluster import GpuType
 from ronda.instances.models.configuration import Configuration
 from ronda.instances.models.rated import rates_and_watts

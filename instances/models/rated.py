@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.models.cache import per_record
 from ronda.instances.models.configuration import Configuration
 from ronda.instances.profile import Rated

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.models.cache import per_record
 from ronda.instances.profile import Tabular

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 from ronda.instances.cluster import GpuType
 from ronda.instances.errors import InputError
 from ronda.instances.models.configuration import Configuration

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 
 

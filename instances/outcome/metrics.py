@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.instances.arguments import checked
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.demand import DAY_S
 from ronda.instances.instance import Faults, Instance
 from ronda.instances.outcome.sweep_results import searched

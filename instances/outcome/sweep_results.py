@@ -5,7 +5,7 @@ from math import floor, inf, nan
 
 import numpy as np
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job
 from ronda.instances.schedule import JobOutcome, Schedule

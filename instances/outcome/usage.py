@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.check.timeline import flatten, power_steps, with_off_times
 from ronda.instances.instance import Instance
 from ronda.instances.schedule import Schedule

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ronda.formulations.allocation.separable import Separable
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 
 ROUNDING, EXCESS = 1e-9, 1e-7
 """Relative differences that are rounding: between two sums, and over a capacity."""

@@ -7,7 +7,7 @@ import numpy as np
 from lab.speed.cases import case, timed
 from ronda.hosts.embedding.changes import Changes
 from ronda.hosts.embedding.embedded import Embedded
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.cluster import Cluster, GpuType, uniform_cluster
 from ronda.instances.job import Costs
 

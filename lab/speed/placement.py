@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lab.speed.cases import case, timed
 from ronda.formulations.placement.requests import Placed, place
 from ronda.instances import generate
-from ronda.instances.arrays import Ints, Mask
+from ronda.instances.base import Ints, Mask
 from ronda.instances.job import Option
 from ronda.instances.round import Round
 

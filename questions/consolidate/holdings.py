@@ -17,7 +17,7 @@ import numpy as np
 
 from ronda.formulations.positions.variables import Group, largest_nodes
 from ronda.formulations.watts import extra_gpu_w, node_w, rack_caps
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.clock import watched
 from ronda.instances.job import JobState
 from ronda.instances.round import Round

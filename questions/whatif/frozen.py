@@ -15,7 +15,7 @@ from ronda.formulations.objectives.outlook import Outlook
 from ronda.formulations.objectives.scale import Scale, frozen_values, scale_of, with_newcomers
 from ronda.formulations.options.table import rows_of
 from ronda.horizon.solve import solve_valid
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.rows import CAP, WINDOW
-from ronda.formulations.options.user_rules import RULE
+from ronda.formulations.options.stated_rows import RULE
 from ronda.formulations.watts import capped
 from ronda.instances.base import Record
 from ronda.instances.job import Allocation, Job

@@ -27,7 +27,7 @@ from ronda.formulations.allocation.separable import (
 )
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts import awake_for
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.clock import Deadline, OutOfTimeError
 from ronda.instances.plan import SolutionStatus, SolveRecord, StopReason, trusted_bound
 from ronda.instances.round import Round

@@ -27,7 +27,7 @@ from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.positions.variables import Ways, restrict_ways, ways
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 from ronda.instances.job import used_nodes
 from ronda.instances.plan import Plan, StopReason, trusted_bound
 from ronda.instances.round import Round

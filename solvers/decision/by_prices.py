@@ -19,7 +19,7 @@ from ronda.formulations.allocation.separable import (
 )
 from ronda.formulations.allocation.waking import Ready, begin, with_waking
 from ronda.formulations.options.table import RACK, OptionTable
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import OutOfTimeError
 from ronda.instances.plan import PlanMemory, SolutionStatus, SolveRecord, StopReason, gap_between
 from ronda.instances.round import Round

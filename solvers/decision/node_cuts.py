@@ -19,7 +19,7 @@ from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.positions.model import pieces_of
 from ronda.formulations.positions.variables import Ways
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 from ronda.instances.violation import ROUNDING
 from ronda.solvers.exact.from_pyomo import linear_form
 from ronda.solvers.exact.highs import highs_of, run

@@ -17,9 +17,10 @@ from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.objectives.by_name import minds_power, outlook_of, parameters, values_of
 from ronda.formulations.objectives.rank import ALONE_S, Seen, seen
 from ronda.formulations.options.build import build
+from ronda.formulations.options.stated_rows import ROUNDED, joined
 from ronda.formulations.options.table import OptionTable, rows_of
-from ronda.formulations.options.user_rules import ROUNDED, RULE
-from ronda.instances.arrays import Floats, Rows
+from ronda.formulations.site.stated import under_site_rules
+from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import Deadline, ending
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation
@@ -53,7 +54,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
     objective: str
     table: OptionTable
     values: Floats  # (K,) the values of the options
-    added: Floats | float = 0.0  # (K,) the part of the values from the user's own terms
+    added: Floats | float = 0.0  # (K,) the part of the values from terms of site and user
     parameters: Mapping[str, float | None] = {}  # the objective's, in the round
     seen: Seen = Seen()  # jobs so far
     policy: str = ""  # goes into the plan's record, with `packages` and `seed`
@@ -92,19 +93,21 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         if initial is not None and known.jobs and own.get(ALONE_S, 0.0) is None:
             own[ALONE_S] = known.alone_s
         values = values_of(outlook, objective, own)
-        added: Floats | float = 0.0
+        table, values, added = under_site_rules(round, table, values)
         if extra:
             copied, of = table, np.arange(len(table))
             if extra.seeing_racks:
                 copied, of = by_rack(round.cluster.topology, table)
-            limits, added = asked(extra, round, copied)
-            table, values = msgspec.structs.replace(copied, own=limits), values[of] + added
+            limits, worth = asked(extra, round, copied)
+            parts = [limits] if table.own is None else [table.own.of_options(of), limits]
+            table = msgspec.structs.replace(copied, own=joined(parts))
+            values, added = values[of] + worth, added[of] + worth
             if extra.seeing_racks:
                 table, rows = told_apart(table, of, added)
                 values, added = values[rows], added[rows]
-            assert table.own is not None
-            limits, more = rules_bearing(table.own, table)
-            table, gave = msgspec.structs.replace(table, own=limits), (*gave, *more)
+        if table.own is not None:
+            limits, raised = rules_bearing(table.own, table)
+            table, gave = msgspec.structs.replace(table, own=limits), (*gave, *raised)
         return cls(
             round=round,
             objective=objective,
@@ -340,11 +343,9 @@ def _unpriced(
     if own is None or closes(choice.dual, worth, least, choice.scale):
         return ()
     chosen = rows_of(table, Plan(allocations=allocations))
-    use = own.use[:, chosen[chosen >= 0]]
+    use, some = own.dense(chosen[chosen >= 0]), np.diff(own.use.tocsr().indptr) > 0
     tight = use.sum(axis=1) >= own.capacity - ROUNDED * (np.abs(own.capacity) + 1.0)
-    names = (
-        f"{RULE}[{own.names[r]}]" for r in np.flatnonzero(tight & own.use.any(axis=1)).tolist()
-    )
+    names = (own.names[r] for r in np.flatnonzero(tight & some).tolist())
     return tuple(name for name in names if choice.prices.get(name, 0.0) <= least * choice.scale)
 
 
@@ -529,9 +530,8 @@ class Optimising(TimelyPolicy):
             some = msgspec.structs.replace(table, own=own.only(kept))
             asked = msgspec.structs.replace(question, table=some)
             choice = self.allocate(asked, deadline, initial)
-            over = own.excess(choice.chosen[choice.chosen >= 0]) / np.abs(own.use).max(
-                axis=1, initial=1e-9
-            )
+            most = np.maximum(abs(own.use).max(axis=1).toarray().ravel(), 1e-9)
+            over = own.excess(choice.chosen[choice.chosen >= 0]) / most
             if choice.status is SolutionStatus.NONE or not over[~kept].any():
                 return choice
             if deadline.over():

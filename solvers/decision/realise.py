@@ -27,7 +27,7 @@ from ronda.formulations.watts import (
     rack_caps,
     wakes,
 )
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.job import Allocation, Option
 from ronda.instances.round import Round

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
 
 if TYPE_CHECKING:

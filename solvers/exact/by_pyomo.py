@@ -20,7 +20,7 @@ from pyomo.common.tee import capture_output
 from pyomo.core.expr.numeric_expr import LinearExpression
 from pyomo.opt import TerminationCondition
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.plan import StopReason
 from ronda.solvers.exact.backends import LOG
 from ronda.solvers.exact.linear_form import (

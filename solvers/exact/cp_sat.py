@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from ronda.instances.arrays import Floats, Mask
+from ronda.instances.base import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.instances.violation import ROUNDING

@@ -11,7 +11,7 @@ from pyomo.common.enums import maximize
 from pyomo.core.base.objective import Objective
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-from ronda.instances.arrays import Floats, Mask
+from ronda.instances.base import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.solvers.exact.backends import SOLVERS
 from ronda.solvers.exact.linear_form import Effort, LinearForm, Outcome

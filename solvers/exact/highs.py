@@ -12,7 +12,7 @@ from typing import Any
 import highspy
 import numpy as np
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason
 from ronda.solvers.exact.backends import LOG

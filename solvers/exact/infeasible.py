@@ -10,7 +10,7 @@ from dataclasses import replace
 import highspy
 import numpy as np
 
-from ronda.instances.arrays import Rows
+from ronda.instances.base import Rows
 from ronda.instances.clock import Deadline
 from ronda.instances.plan import Conflict, StopReason
 from ronda.solvers.exact.highs import alone, highs_of, run, solve_form

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.allocation.separable import Separable
-from ronda.formulations.options.user_rules import ROUNDED
-from ronda.instances.arrays import Floats, Mask
+from ronda.formulations.options.stated_rows import ROUNDED
+from ronda.instances.base import Floats, Mask
 from ronda.instances.clock import Deadline
 from ronda.instances.plan import SolutionStatus, StopReason
 

@@ -11,7 +11,7 @@ from typing import Any
 import highspy
 import numpy as np
 
-from ronda.instances.arrays import Floats, Mask
+from ronda.instances.base import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.instances.files import storage
 from ronda.solvers.exact.from_pyomo import linear_form, set_values

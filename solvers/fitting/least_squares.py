@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from scipy.optimize import least_squares
 
-from ronda.instances.arrays import Floats, Mask
+from ronda.instances.base import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.instances.models.fits import FitParameter, FitRemark
 from ronda.instances.profile import Parametric, PowerCurve

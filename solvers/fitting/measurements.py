@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ronda.instances.arrays import Floats, Mask
+from ronda.instances.base import Floats, Mask
 from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import limits
 from ronda.instances.traces.table import positive, read_columns, refuse, to_number

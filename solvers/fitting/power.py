@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.models.fits import FitRemark
 from ronda.instances.profile import PowerCurve
 from ronda.solvers.fitting.least_squares import (

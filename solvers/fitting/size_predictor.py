@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.prediction.features import CATEGORIES, COLUMNS, Features
 from ronda.formulations.prediction.qssf_service import Service
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.files.fits import sealed
 from ronda.instances.files.json import fingerprint

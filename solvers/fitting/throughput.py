@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.models.fits import FitRemark
 from ronda.instances.models.throughput import phases
 from ronda.instances.profile import Parametric

@@ -14,7 +14,7 @@ import numpy as np
 from deap import algorithms, base, creator, tools
 
 from ronda.formulations.genes.genome import Genes
-from ronda.instances.arrays import Rows
+from ronda.instances.base import Rows
 from ronda.instances.clock import Deadline, OutOfTimeError
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason

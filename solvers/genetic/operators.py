@@ -12,7 +12,7 @@ import numpy as np
 from deap import tools
 
 from ronda.formulations.genes.genome import Genes
-from ronda.instances.arrays import Mask, Rows
+from ronda.instances.base import Mask, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.violation import ROUNDING
 from ronda.solvers.prices.dual import Jobs

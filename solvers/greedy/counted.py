@@ -27,7 +27,7 @@ from ronda.formulations.watts import (
     seconds_left,
     share,
 )
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import checkpoint, watched
 from ronda.instances.job import JobState, Option
 from ronda.instances.round import Round

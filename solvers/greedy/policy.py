@@ -22,6 +22,7 @@ from ronda.solvers.applied_rules import broken_rules
 from ronda.solvers.as_one import AsOne, seen_by
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.room import Clocks, Room, full_clock
+from ronda.solvers.greedy.site_limits import within_site_limits
 from ronda.solvers.greedy.turns import until_turns_end
 from ronda.solvers.rules import rules_of
 
@@ -103,6 +104,8 @@ class TimelyPolicy(ABC):
                 memory={} if initial is None else initial.memory,
             )
             made = woken(round, kept)
+        if Capability.RULES not in self.capabilities:
+            made = within_site_limits(round, made)
         own = rules_of(self)
         if own and (broken := broken_rules(own, round, made)):
             record = replace(made.record, message=f"found no plan that keeps {broken[0].where}")

@@ -14,6 +14,7 @@ from ronda.formulations.options.application import Requested, application_of
 from ronda.formulations.placement import nodes as placing
 from ronda.formulations.placement.nodes import FreeList, Placement, bits_of
 from ronda.formulations.placement.rack_power import RackPower
+from ronda.formulations.site.accounts import accounts
 from ronda.formulations.watts import (
     capped,
     extra_w,
@@ -24,7 +25,7 @@ from ronda.formulations.watts import (
     seconds_left,
     spare,
 )
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.clock import checkpoint
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
@@ -231,10 +232,14 @@ class Room:
         self.wake_w = waking_w(round, sleeping=sleeping)
         self._waking = any(self.wake_w)
         self._racks = RackPower(round, asleep) if capped(round.cluster) else None
+        self._accounts = accounts(round)
         self._begin(held)
 
     def _begin(self, held: Holdings) -> None:
-        """Take the watts and joules of initial holdings, whose GPUs are already taken."""
+        """Take all but the GPUs of initial holdings, which are already taken."""
+        for account in self._accounts:
+            for state, given in held.pairs:
+                account.take(state, given)
         used, window_s = held.used, self.round.window_s
         self._awake_until = dict.fromkeys(used, window_s)
         if self.limited:
@@ -262,7 +267,9 @@ class Room:
         return sum(free.total for free in self._free)
 
     def take(self, state: JobState, allocation: Allocation) -> None:
-        """Take the GPUs, watts and joules of a job's allocation."""
+        """Take the GPUs, watts and joules of a job's allocation, and what rules count."""
+        for account in self._accounts:
+            account.take(state, allocation)
         option, placement = allocation.option, allocation.placement
         self._free[option.pool].take(placement)
         lasts_s = self.round.window_s
@@ -283,6 +290,8 @@ class Room:
         if not self._bears(state, held.option, held.placement):
             return False
         if self._racks and not self._racks.fits(self._pieces_w(held.option, held.placement)):
+            return False
+        if not all(account.fits(state, held) for account in self._accounts):
             return False
         self.take(state, held)
         return True
@@ -360,7 +369,8 @@ class Room:
             return None
         if bears is not None and not bears(spread, placement):
             return None
-        return Allocation(option=spread, placement=placement)
+        given = Allocation(option=spread, placement=placement)
+        return given if all(account.fits(state, given) for account in self._accounts) else None
 
     def _bears(self, state: JobState, option: Option, placement: Placement) -> bool:
         """Return whether there are enough watts for a job at a placement."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.watts import extra_gpu_w, rack_caps
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.job import Allocation, Option
 from ronda.instances.violation import ROUNDING
 from ronda.solvers.greedy.room import Room

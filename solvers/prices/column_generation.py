@@ -22,7 +22,7 @@ import highspy
 import numpy as np
 
 from ronda.formulations.allocation.separable import Separable, with_share
-from ronda.instances.arrays import Floats, Ints, Mask, Rows
+from ronda.instances.base import Floats, Ints, Mask, Rows
 from ronda.solvers.exact.highs import run, silent
 from ronda.solvers.prices.dual import Dual, DualFunction, Jobs, Reply, Search, solve_dual
 from ronda.solvers.prices.fill import is_feasible, needed_blocks, without_excess

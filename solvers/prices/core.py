@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, hstack, vstack
 
 from ronda.formulations.allocation.separable import Separable, largest
-from ronda.instances.arrays import Floats, Ints
+from ronda.instances.base import Floats, Ints
 from ronda.instances.plan import StopReason, closes
 from ronda.solvers.exact.highs import run, silent
 from ronda.solvers.prices.dual import Dual, Jobs, Losses, Search

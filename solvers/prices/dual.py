@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable, largest
-from ronda.instances.arrays import Floats, Ints, Mask, Rows
+from ronda.instances.base import Floats, Ints, Mask, Rows
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.solvers.exact.highs import run, silent

@@ -25,7 +25,7 @@ import numpy as np
 
 from ronda.formulations.allocation.rounded_capacity import folded, with_floors
 from ronda.formulations.allocation.separable import Part, Separable, Units, independent, normalise
-from ronda.instances.arrays import Floats, Ints
+from ronda.instances.base import Floats, Ints
 from ronda.instances.clock import OutOfTimeError, checkpoint, ending
 from ronda.instances.errors import InputError
 from ronda.instances.plan import StopReason, closes, gap_between, trusted_bound

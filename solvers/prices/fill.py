@@ -10,7 +10,7 @@ from contextlib import suppress
 import numpy as np
 
 from ronda.formulations.allocation.separable import Separable, surpluses
-from ronda.instances.arrays import Floats, Ints, Rows
+from ronda.instances.base import Floats, Ints, Rows
 from ronda.instances.clock import OutOfTimeError, checkpoint
 from ronda.instances.violation import ROUNDING
 from ronda.solvers.prices.dual import Jobs

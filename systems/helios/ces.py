@@ -15,8 +15,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ronda.formulations.sleeping import used_by_pool, with_awake
-from ronda.instances.arrays import Floats, Ints
-from ronda.instances.base import Record
+from ronda.instances.base import Floats, Ints, Record
 from ronda.instances.clock import Deadline
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError

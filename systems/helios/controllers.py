@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from ronda.instances.arrays import Ints
+from ronda.instances.base import Ints
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import one_of

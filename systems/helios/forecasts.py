@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from ronda.instances.arrays import Floats, Ints
+from ronda.instances.base import Floats, Ints
 from ronda.instances.demand import DAY_S, Demand
 from ronda.instances.errors import InputError
 from ronda.instances.files.packaged import load_demand

@@ -34,7 +34,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from ronda.instances.arrays import Floats, Ints
+from ronda.instances.base import Floats, Ints
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
 from ronda.systems.helios.controllers import Control

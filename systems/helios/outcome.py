@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ronda.instances.arrays import Floats, Ints
+from ronda.instances.base import Floats, Ints
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
 from ronda.systems.helios.ces import WARM_UP

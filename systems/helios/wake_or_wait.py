@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from ronda.formulations.options.application import Requested, requested_options
 from ronda.formulations.sleeping import used_by_pool, with_awake
 from ronda.formulations.watts import may_sleep
-from ronda.instances.arrays import Floats
-from ronda.instances.base import Record
+from ronda.instances.base import Floats, Record
 from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.plan import Plan, PlanMemory

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.sleeping import rest
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

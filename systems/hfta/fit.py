@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.models.fits import Fit, FitParameter, FitRemark, Fits, Residual
 from ronda.instances.models.memory import SLICES, need_gib

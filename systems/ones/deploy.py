@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.placement.rack_power import keeps_limits
-from ronda.instances.arrays import Ints
+from ronda.instances.base import Ints
 from ronda.instances.clock import checkpoint
 from ronda.instances.job import Allocation, same_nodes
 from ronda.instances.round import Round

@@ -8,7 +8,7 @@ jobs.
 
 import numpy as np
 
-from ronda.instances.arrays import Floats, Ints, Mask
+from ronda.instances.base import Floats, Ints, Mask
 
 IDLE = -1
 

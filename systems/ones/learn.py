@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.files.packaged import load
 from ronda.instances.instance import Instance

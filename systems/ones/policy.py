@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from numpy.random import Generator
 
 from ronda.formulations.sleeping import woken
-from ronda.instances.arrays import Ints
+from ronda.instances.base import Ints
 from ronda.instances.clock import Deadline
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan, SolveRecord

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.special import betaln, digamma
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.clock import checkpoint
 from ronda.instances.errors import InputError
 

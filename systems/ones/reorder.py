@@ -20,7 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ronda.instances.arrays import Floats, Ints, Mask
+from ronda.instances.base import Floats, Ints, Mask
 from ronda.instances.clock import checkpoint
 from ronda.systems.ones.genome import IDLE
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from ronda.instances.arrays import Floats, Ints, Mask
+from ronda.instances.base import Floats, Ints, Mask
 from ronda.instances.clock import checkpoint
 from ronda.systems.ones.genome import IDLE, counts, crossover, mutate, pad, refresh, scores
 from ronda.systems.ones.limits import Candidate

@@ -8,7 +8,7 @@ import numpy as np
 
 from ronda.formulations.options.application import Application, application_of, applications
 from ronda.formulations.placement.nodes import Placement
-from ronda.instances.arrays import Ints
+from ronda.instances.base import Ints
 from ronda.instances.clock import checkpoint
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.round import Round

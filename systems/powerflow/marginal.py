@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.options.table import OptionTable, running_rows
-from ronda.instances.arrays import Floats, Mask, Rows
+from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.clock import checkpoint, watched
 from ronda.solvers.greedy.counted import Counted, RowUses, Step, climb
 

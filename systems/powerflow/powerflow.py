@@ -16,7 +16,7 @@ from ronda.formulations.objectives.outlook import Outlook
 from ronda.formulations.objectives.thrifty_rank import worth_of_a_watt
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import running_rows
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import Deadline
 from ronda.instances.plan import Plan, SolveRecord
 from ronda.instances.round import Round

@@ -12,7 +12,7 @@ import numpy as np
 from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import SPANS, OptionTable
 from ronda.formulations.watts import may_sleep
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
 from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option
 from ronda.instances.profile import Parametric, PowerCurve, Profile, Rigid

@@ -6,7 +6,7 @@ from ronda.formulations.allocation.model_data import make_case
 from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.watts import may_sleep, node_classes
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.plan import StopReason
 from ronda.instances.round import Round
 from ronda.solvers.decision.plan import Choice, filled, nobody

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 import arrays
-from ronda.formulations.options.user_rules import Limit
+from ronda.formulations.options.stated_rows import Limit
 from ronda.horizon.driver import run
 from ronda.horizon.load_shedding import fallback
 from ronda.horizon.state import ClusterState

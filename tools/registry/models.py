@@ -6,7 +6,7 @@ from pathlib import Path
 import highspy
 import numpy as np
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.clock import Deadline
 from ronda.instances.files import storage
 from ronda.instances.round import Round

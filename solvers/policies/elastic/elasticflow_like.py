@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ronda.formulations.options.gpu_ladders import own_batch_ladders
-from ronda.instances.arrays import Ints
+from ronda.instances.base import Ints
 from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 import msgspec
 import numpy as np
 
-from ronda.instances.arrays import Floats
+from ronda.instances.base import Floats
 from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.job import JobState
 from ronda.solvers.contract import Capability

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ronda.instances.arrays import Floats, Ints
+from ronda.instances.base import Floats, Ints
 from ronda.instances.clock import Deadline
 from ronda.instances.job import JobState
 from ronda.solvers.contract import Capability

@@ -15,7 +15,7 @@ import numpy as np
 from ronda.formulations.objectives.outlook import weights
 from ronda.formulations.objectives.remaining_work import expected_left, work_done
 from ronda.formulations.options.application import requested_options
-from ronda.instances.arrays import Floats, Mask
+from ronda.instances.base import Floats, Mask
 from ronda.instances.clock import Deadline, OutOfTimeError, checkpoint
 from ronda.instances.job import JobState
 from ronda.instances.round import Round

@@ -17,7 +17,7 @@ from ronda.formulations.genes.genome import Genes, genes, genome_of, table_rows
 from ronda.formulations.genes.move_losses import move_losses, with_moves
 from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of, running_rows
-from ronda.instances.arrays import Floats, Rows
+from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.errors import InputError
 from ronda.instances.plan import (

@@ -1,0 +1,34 @@
+"""The rules of a round's site as accounts, for policies that add jobs one by one."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from ronda.instances.job import Allocation, JobState
+from ronda.instances.round import Round
+
+
+class Account(Protocol):
+    """What a rule still allows while jobs are added.
+
+    Jobs that run already and go on are taken first, whether or not they fit: a limit that was
+    lowered stops nobody.
+    """
+
+    def fits(self, state: JobState, given: Allocation) -> bool:
+        """Return whether the rule allows one more job with an allocation."""
+        ...
+
+    def take(self, state: JobState, given: Allocation) -> None:
+        """Add a job with its allocation, whether or not it fits."""
+        ...
+
+
+ACCOUNTS: tuple[Callable[[Round], Account | None], ...] = ()
+"""Functions that return the account of a rule with no job yet, or None if the round does not have
+the rule."""
+
+
+def accounts(round: Round) -> tuple[Account, ...]:
+    """Return the accounts of all rules of a round's site, with no job yet."""
+    found = (account(round) for account in ACCOUNTS)
+    return tuple(account for account in found if account is not None)

@@ -1,0 +1,47 @@
+"""The rules of a round's site as rows and terms over its options."""
+
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+
+from ronda.formulations.options.stated_rows import Sheet
+from ronda.formulations.options.table import OptionTable
+from ronda.instances.base import Floats, Mask
+from ronda.instances.round import Round
+
+FAMILIES: tuple[Callable[[Round, OptionTable, Floats, Sheet], None], ...] = ()
+"""Functions that state the rows of a rule, and add the worth of its terms, for options with the
+given values (K,). A function states nothing if the round does not have its rule, or if the rule
+cannot bind."""
+
+FORBIDS: tuple[Callable[[Round, OptionTable], Mask | None], ...] = ()
+"""Functions that return the options (K,) that a rule forbids whatever else runs, or None."""
+
+FACTORS: tuple[Callable[[Round, OptionTable], Floats | None], ...] = ()
+"""Functions that return a factor (K,) on the values of options, or None."""
+
+
+def under_site_rules(
+    round: Round, table: OptionTable, values: Floats
+) -> tuple[OptionTable, Floats, Floats]:
+    """Return the table with the site's rows, and the values (K,) under its rules.
+
+    Options that a rule forbids have the value -infinity; current options stay, as nothing that runs
+    is stopped by a rule that came later. Also return the part of the values from terms, (K,).
+    """
+    sheet = Sheet(len(table))
+    for factor in FACTORS:
+        by = factor(round, table)
+        values = values if by is None else values * by
+    for state in FAMILIES:
+        state(round, table, values, sheet)
+    values = values + sheet.worth
+    for forbids in FORBIDS:
+        found = forbids(round, table)
+        if found is not None:
+            values = np.where(found & ~table.current, -np.inf, values)
+    rows = sheet.rows()
+    if rows.names:
+        table = msgspec.structs.replace(table, own=rows)
+    return table, values, sheet.worth

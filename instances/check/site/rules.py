@@ -1,0 +1,49 @@
+"""The check of a plan, and of a schedule, against all rules of a site."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ronda.instances.instance import Instance
+from ronda.instances.job import Allocation, JobState
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.schedule import Schedule
+from ronda.instances.violation import Violation
+
+
+class JobInPlan(NamedTuple):
+    """A job in a round, with its allocation under a plan, if any.
+
+    A rule that came later stops nobody: `kept` tells whether the job goes on as it runs.
+    """
+
+    state: JobState
+    allocation: Allocation | None
+    kept: bool
+
+
+PLAN_RULES: tuple[Callable[[Round, Plan, list[JobInPlan]], list[Violation]], ...] = ()
+"""Functions that return the violations of a rule by a plan, given all jobs of the round."""
+
+SCHEDULE_RULES: tuple[Callable[[Instance, Schedule], list[Violation]], ...] = ()
+"""Functions that return the violations of a rule by a schedule."""
+
+
+def site_violations(round: Round, plan: Plan) -> list[Violation]:
+    """Return every violation of a rule of the round's site by a plan."""
+    if not PLAN_RULES:
+        return []
+    given = [
+        JobInPlan(s, a, _kept(s, a)) for s in round.jobs for a in [plan.allocations.get(s.job.id)]
+    ]
+    return [fault for rule in PLAN_RULES for fault in rule(round, plan, given)]
+
+
+def _kept(state: JobState, given: Allocation | None) -> bool:
+    held = state.allocation
+    return held is not None and given is not None and (held is given or held.goes_on(given))
+
+
+def site_schedule_violations(instance: Instance, schedule: Schedule) -> list[Violation]:
+    """Return every violation of a rule of the instance's site by a schedule."""
+    return [fault for rule in SCHEDULE_RULES for fault in rule(instance, schedule)]
