@@ -1,0 +1,227 @@
+"""The best plan of a tiny round under the rules of its site, by trying every plan.
+
+The checker alone says which plans are valid, and no row of the models is read. What options are
+worth is their value before the site's rules, times the worth of the job's priority class, and what
+guarantees add (`guarantees`). Jobs get places one by one: they stay where they run, or take whole
+nodes and one block. Running jobs come first, as what runs and is not told counts as stopped; after
+these, one more job never mends a plan that breaks a rule.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import numpy as np
+
+from ronda.formulations.objectives.by_name import outlook_of, values_of
+from ronda.formulations.objectives.switching_cost import loss_of_moves
+from ronda.formulations.options.table import SPANS, OptionTable, option
+from ronda.instances.base import Floats
+from ronda.instances.check.checker import check
+from ronda.instances.cluster import Topology
+from ronda.instances.job import Allocation, Job
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.solvers.decision.plan import Question
+
+Placement = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The term ω min(Σ_k amount_k x_k, most), for options with an `amount` (K,) each."""
+
+    name: str
+    omega: float
+    amount: Floats
+    most: float
+
+
+@dataclass(frozen=True)
+class Best:
+    """The greatest worth of any valid plan, without and with what moves lose, and such plans."""
+
+    worth: float
+    plan: Plan
+    after_moves: float
+    plan_after_moves: Plan
+
+
+@dataclass(frozen=True)
+class _Choice:
+    worth: float  # with all that guarantees can add
+    row: int  # -1: waits
+    given: Allocation | None
+
+
+def best_plan(question: Question) -> Best:
+    """Return the best plan of a question's round."""
+    free = _Search(question, moves=False)
+    worth, plan = free.best()
+    if not (question.round.costs.restart_s or question.round.costs.restart_by_gpus):
+        return Best(worth, plan, worth, plan)
+    return Best(worth, plan, *_Search(question, moves=True).best())
+
+
+def plain_values(question: Question) -> Floats:
+    """Return what options are worth before the site's rules, times the worth of their class, (K,).
+
+    Terms that the site's rules add (`guarantees`) are not in them.
+    """
+    round, table = question.round, question.table
+    outlook = outlook_of(round, table, question.objective, question.parameters)
+    values = values_of(outlook, question.objective, question.parameters)
+    worth = {c.name: 1.0 if c.strict else c.worth for c in round.site.classes}
+    classes = [worth.get(state.job.priority or "", 1.0) for state in table.jobs]
+    return np.asarray(values * np.array(classes)[table.job])
+
+
+def guarantees(question: Question) -> list[Guarantee]:
+    """Return what the guarantees of tenants add to the worth of a plan; the price ω is a datum."""
+    return []
+
+
+class _Search:
+    """Depth first, the best choices first, cut off where all that is left is worth no more."""
+
+    def __init__(self, question: Question, *, moves: bool) -> None:
+        self.round, self.table = question.round, question.table
+        self.values, self.terms = plain_values(question), guarantees(question)
+        self.most = self.values + sum((t.omega * t.amount for t in self.terms), np.zeros(1))
+        self.moves, self.running = moves, len(question.round.running)
+        self.gpus: list[int] = self.round.cluster.topology.node_gpus.tolist()
+        self.top, self.found = -np.inf, Plan()
+        self.jobs = [self._choices(j) for j in range(len(self.table.jobs))]
+        most = [max((c.worth for c in own), default=0.0) for own in self.jobs]
+        self.rest = [sum(most[j:]) for j in range(len(most) + 1)]
+
+    def best(self) -> tuple[float, Plan]:
+        """Return the greatest worth and its plan."""
+        self._try(0, 0.0, [])
+        assert np.isfinite(self.top), "no plan is valid"
+        return self.top, self.found
+
+    def _try(self, j: int, most: float, chosen: list[_Choice]) -> None:
+        if most + self.rest[j] <= self.top + 1e-12 or not self._fits(chosen):
+            return
+        if j >= self.running and self._broken(chosen):
+            return
+        if j == len(self.jobs):
+            worth = most - self._short(chosen)
+            if worth > self.top:
+                self.top, self.found = worth, self._plan(chosen)
+            return
+        for choice in self.jobs[j]:
+            self._try(j + 1, most + choice.worth, [*chosen, choice])
+
+    def _short(self, chosen: list[_Choice]) -> float:
+        """Return how much less than all guarantees add to the chosen options."""
+        rows = [c.row for c in chosen if c.row >= 0]
+        sums = [(t, float(t.amount[rows].sum())) for t in self.terms]
+        return sum(t.omega * max(0.0, amount - t.most) for t, amount in sums)
+
+    def _fits(self, chosen: list[_Choice]) -> bool:
+        """Tell whether no node has more GPUs in use than it has, parts left out."""
+        free = list(self.gpus)
+        for choice in chosen:
+            if choice.given is not None and not choice.given.parts:
+                for node, gpus in choice.given.placement:
+                    free[node] -= gpus
+        return min(free) >= 0
+
+    def _broken(self, chosen: list[_Choice]) -> bool:
+        return bool(check(self.round, self._plan(chosen)))
+
+    def _plan(self, chosen: list[_Choice]) -> Plan:
+        given = zip(self.table.jobs, chosen, strict=False)
+        return Plan(allocations={s.job.id: c.given for s, c in given if c.given is not None})
+
+    def _choices(self, j: int) -> list[_Choice]:
+        """Return all that job j may do as far as it alone is concerned, the best first."""
+        table, state = self.table, self.table.jobs[j]
+        found = [_Choice(0.0, -1, None)]
+        for k in range(table.start[j], table.start[j + 1]):
+            worth = float(self.most[k])
+            if table.current[k]:
+                found.append(_Choice(worth, k, state.allocation))
+                if self.moves:
+                    rows, moved = np.array([k]), {state.job.id}
+                    worth -= loss_of_moves(self.round, table, self.values, rows, moved)
+            chosen = option(table, k)
+            found += [
+                _Choice(worth, k, Allocation(option=chosen, placement=placement, parts=parts))
+                for placement, parts in places(self.round, table, k)
+            ]
+        own = [c for c in found if not self._wrong(state.job.id, c)]
+        return sorted(own, key=lambda choice: -choice.worth)
+
+    def _wrong(self, job: str, choice: _Choice) -> bool:
+        """Tell whether a choice breaks a rule for its job, whatever the others do."""
+        plan = Plan(allocations={} if choice.given is None else {job: choice.given})
+        return any(fault.where == f"job {job}" for fault in check(self.round, plan))
+
+
+Parts = tuple[tuple[int, int, int], ...]
+
+
+def places(round: Round, table: OptionTable, k: int) -> Iterator[tuple[Placement, Parts]]:
+    """Yield the nodes, and the parts of GPUs there, that row k may take."""
+    job = table.jobs[int(table.job[k])].job
+    pool, gpus = int(table.pool[k]), int(table.gpus[k])
+    topology = round.cluster.topology
+    if job.part is not None or job.share is not None:
+        starts = _starts(round, job, pool)
+        for n in np.flatnonzero(topology.node_pool == pool).tolist():
+            for gpu, start in product(range(int(topology.node_gpus[n])), starts):
+                yield ((n, gpus),), ((n, gpu, start),)
+        return
+    for placement in whole_nodes_and_a_block(topology, pool, gpus, SPANS[int(table.span[k])]):
+        yield placement, ()
+
+
+def _starts(round: Round, job: Job, pool: int) -> Iterable[int]:
+    """Return the memory slices at which a part may begin, without regard to the part."""
+    parts = round.cluster.topology.pools[pool].gpu_type.parts
+    return range(8 if parts is None else parts.memory) if job.share is None else (0,)
+
+
+def whole_nodes_and_a_block(
+    topology: Topology, pool: int, gpus: int, span: str
+) -> Iterator[Placement]:
+    """Yield all nodes on which a job with some GPUs may start.
+
+    It takes whole nodes, the pool's largest, and at most one block; where the pool has too few of
+    these, the fewest empty nodes that hold it.
+    """
+    size: list[int] = topology.node_gpus.tolist()
+    nodes = np.flatnonzero(topology.node_pool == pool).tolist()
+    largest = max([1, *(size[n] for n in nodes)])
+    whole, rest = divmod(gpus, largest)
+    wide = [n for n in nodes if size[n] == largest]
+    regular: list[Placement] = [
+        tuple(sorted((*((n, largest) for n in filled), *([(b, rest)] if rest else []))))
+        for filled in combinations(wide, whole)
+        for b in ([n for n in nodes if n not in filled] if rest else [-1])
+        if not rest or size[b] >= rest
+    ]
+    if not regular:  # the fewest nodes, each for itself
+        sizes = sorted((size[n] for n in nodes), reverse=True)
+        fewest = 1 + int(np.searchsorted(np.cumsum(sizes), gpus))
+        regular = [
+            _filled(chosen, size, gpus)
+            for chosen in combinations(nodes, fewest)
+            if sum(size[n] for n in chosen) >= gpus
+        ]
+    for placement in regular:
+        racks = topology.racks_of(n for n, _ in placement)
+        if (span != "node" or len(placement) == 1) and (span != "rack" or racks == 1):
+            yield placement
+
+
+def _filled(nodes: tuple[int, ...], size: list[int], gpus: int) -> Placement:
+    """Return the GPUs of a job on nodes, all full except for the smallest."""
+    found = []
+    for node in sorted(nodes, key=lambda n: -size[n]):
+        found.append((node, min(gpus, size[node])))
+        gpus -= found[-1][1]
+    return tuple(sorted(found))
