@@ -3,17 +3,23 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+import numpy as np
+
+from ronda.formulations.placement.by_book import Seat, seated
 from ronda.formulations.placement.nodes import (
     Piece,
     PoolNodes,
     PoolRequest,
+    bits,
     bits_of,
     free_lists,
     pool_nodes,
 )
 from ronda.formulations.placement.packing import pack
 from ronda.formulations.placement.rack_power import RackPower
+from ronda.formulations.site.nodes import concerns_nodes
 from ronda.formulations.watts import capped, extra_gpu_w
+from ronda.instances.base import Mask
 from ronda.instances.clock import watched
 from ronda.instances.job import Allocation, JobState, Option, same_nodes, used_nodes
 from ronda.instances.round import Round
@@ -127,7 +133,8 @@ def place(
     its remainder goes to one more node. Nodes in use are preferred to idle nodes, and idle nodes to
     sleeping ones. For GPU counts that divide each other and the node size, every option is placed
     if there are enough GPUs (see `ronda.formulations.placement.packing`). The placement respects
-    the power caps of racks.
+    the power caps of racks. If some rule concerns single nodes, they are placed as in
+    `ronda.formulations.placement.by_book`.
 
     Parameters
     ----------
@@ -174,17 +181,30 @@ def place(
     if power is not None:
         _reserve(round, chosen, power, pinned)
     jobs = list(chosen)
+    by_book, usable = concerns_nodes(round), dict[int, Mask]()
     placements: dict[str, tuple[Piece, ...]] = {}
     for pool, requests in sorted(asked.items()):
         nodes = pool_nodes(round.cluster, pool, round.asleep)
         if awake is not None and pool in awake:
             nodes = nodes.copy()
             nodes.usable = _worth_keeping(nodes, requests, awake[pool])
+            usable[pool] = np.zeros(len(round.cluster.topology.node_gpus), dtype=bool)
+            usable[pool][[*bits(nodes.in_cluster(nodes.usable))]] = True
+        if by_book:
+            continue
         packing = pack(nodes, requests, power)
         power, names = packing.power, nodes.nodes
         for order, pieces in packing.at.items():
             on = [(names[node], gpus) for node, gpus in pieces]
             placements[jobs[order]] = tuple(sorted(on) if len(on) > 1 else on)
+    if by_book:
+        seats = [
+            Seat(k, states[job], option, kept.placement, job in pinned, (racks or {}).get(job, -1))
+            if (kept := stays.get(job))
+            else Seat(k, states[job], option, rack=(racks or {}).get(job, -1))
+            for k, (job, option) in enumerate(chosen.items())
+        ]
+        placements = {jobs[k]: at for k, at in seated(round, seats, usable, power).items()}
     return assemble(round, chosen, held, placements, may_sleep=may_sleep, awake=awake or {})
 
 

@@ -1,15 +1,23 @@
 """The nodes that the rules of a round's site close to a job, whoever else runs there."""
 
 from collections.abc import Callable
+from operator import attrgetter
 
 import numpy as np
 
+from ronda.formulations.site.hosts import binding
 from ronda.instances.base import Mask
 from ronda.instances.job import JobState, Option
+from ronda.instances.models.cache import per_record
 from ronda.instances.round import Round
 
 CLOSES: tuple[Callable[[Round, JobState, Option], Mask | None], ...] = ()
 """Functions that return the nodes (N,) that a rule closes to a job with an option, or None."""
+
+_OF_NODES = attrgetter(
+    "nodes", "features", "exclusive", "slices", "neighbourhoods", "part", "share", "one_node"
+)
+"""What a job may say of its nodes."""
 
 
 def closed_to(round: Round, state: JobState, option: Option) -> Mask | None:
@@ -20,3 +28,14 @@ def closed_to(round: Round, state: JobState, option: Option) -> Mask | None:
         if more is not None:
             found = more if found is None else found | more
     return None if found is None or not np.any(found) else found
+
+
+@per_record(maxsize=4)
+def concerns_nodes(round: Round) -> bool:
+    """Return whether any rule is about single nodes, so that equal numbers of GPUs are not enough.
+
+    Jobs are then placed by a `ronda.formulations.placement.book.NodeBook`.
+    """
+    if round.leaving or binding(round).any():
+        return True
+    return any(map(any, (_OF_NODES(state.job) for state in round.jobs)))

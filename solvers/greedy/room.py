@@ -12,9 +12,11 @@ import numpy as np
 from ronda.formulations.holdings import Holdings, holdings
 from ronda.formulations.options.application import Requested, application_of
 from ronda.formulations.placement import nodes as placing
+from ronda.formulations.placement.book import NodeBook
 from ronda.formulations.placement.nodes import FreeList, Placement, bits_of
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.site.accounts import accounts
+from ronda.formulations.site.nodes import concerns_nodes
 from ronda.formulations.watts import (
     capped,
     extra_w,
@@ -233,13 +235,18 @@ class Room:
         self._waking = any(self.wake_w)
         self._racks = RackPower(round, asleep) if capped(round.cluster) else None
         self._accounts = accounts(round)
+        self._book = NodeBook(round) if concerns_nodes(round) else None
+        if self._book is not None and not wakes:
+            self._book.usable[list(round.asleep)] = False
         self._begin(held)
 
     def _begin(self, held: Holdings) -> None:
         """Take all but the GPUs of initial holdings, which are already taken."""
-        for account in self._accounts:
-            for state, given in held.pairs:
+        for state, given in held.pairs if self._accounts or self._book is not None else ():
+            for account in self._accounts:
                 account.take(state, given)
+            if self._book is not None:
+                self._book.take(state, given)
         used, window_s = held.used, self.round.window_s
         self._awake_until = dict.fromkeys(used, window_s)
         if self.limited:
@@ -270,6 +277,8 @@ class Room:
         """Take the GPUs, watts and joules of a job's allocation, and what rules count."""
         for account in self._accounts:
             account.take(state, allocation)
+        if self._book is not None:
+            self._book.take(state, allocation)
         option, placement = allocation.option, allocation.placement
         self._free[option.pool].take(placement)
         lasts_s = self.round.window_s
@@ -286,6 +295,8 @@ class Room:
         """Let a job go on with its allocation if that is free; return whether it is."""
         free = self._free[held.option.pool]
         if any(free.free[free.position[node]] < gpus for node, gpus in held.placement):
+            return False
+        if self._book is not None and not self._book.holds(state, held):
             return False
         if not self._bears(state, held.option, held.placement):
             return False
@@ -323,13 +334,19 @@ class Room:
         placement. With `on` the job gets the given node or none. The job's allocation is taken.
         """
         for pool, kept in beside.items():
-            self._free[pool].take(kept)
+            self._hide(pool, kept)
         found = self._fitting(state, teardown_s, bears, on)
         for pool, kept in beside.items():
-            self._free[pool].take((node, -gpus) for node, gpus in kept)
+            self._hide(pool, [(node, -gpus) for node, gpus in kept])
         if found is not None:
             self.take(state, found)
         return found
+
+    def _hide(self, pool: int, placement: Iterable[tuple[int, int]]) -> None:
+        """Take GPUs that are promised to others (negative: free them)."""
+        self._free[pool].take(placement)
+        if self._book is not None:
+            self._book.hide(placement)
 
     def ways(self, state: JobState) -> list[Option]:
         """Return the options of a job as requested, in order of its preference for pools."""
@@ -357,7 +374,10 @@ class Room:
         """Return the allocation that a job would get with an option, or None without room."""
         if not self._bears(state, option, ()):
             return None
-        placement = self._place(option) if on is None else self._place_on(option, on)
+        if self._book is not None:
+            placement = self._place_by_book(self._book, state, option, on)
+        else:
+            placement = self._place(option) if on is None else self._place_on(option, on)
         if placement is None or (self._waking and not self._bears(state, option, placement)):
             return None
         spread = spread_over(self.round, state, option, placement)
@@ -384,6 +404,13 @@ class Room:
             if awake is not None:
                 return awake
         return self._place_in(option, free)
+
+    def _place_by_book(
+        self, book: NodeBook, state: JobState, option: Option, on: int | None
+    ) -> Placement | None:
+        """Return a placement where the rules of nodes allow it, on node `on` if given, or None."""
+        among = None if on is None else np.arange(len(book.size)) == on
+        return book.fit(state, option, power=self._racks, among=among)
 
     def _place_on(self, option: Option, node: int) -> Placement | None:
         """Return the placement of an option on a given node, or None without room."""

@@ -1,0 +1,262 @@
+"""The free GPUs and host resources of all nodes, for rounds in which some rule concerns nodes.
+
+In other rounds equal numbers of GPUs are exchangeable, and sets of nodes are enough
+(`ronda.formulations.placement.packing`). Here two nodes with as many free GPUs may differ, so every
+piece asks every node. As there, a job is cut into whole nodes and at most one block, smaller than a
+node; a job that the largest nodes cannot hold takes the fewest nodes, largest first.
+
+A piece goes where it leaves least: to the node with the greatest of its shares of what is free
+there, of GPUs and of every resource. Nodes in use come before idle ones, and these before sleeping
+ones.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Self
+
+import numpy as np
+
+from ronda.formulations.placement.nodes import Placement, bits_of
+from ronda.formulations.placement.rack_power import RackPower
+from ronda.formulations.site.hosts import ROUNDED, JobNeeds, host_has, needs_of, resources
+from ronda.formulations.site.nodes import closed_to
+from ronda.formulations.watts import extra_gpu_w
+from ronda.instances.base import Floats, Mask, Rows
+from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.round import Round
+
+IN_USE, AWAKE, ASLEEP = range(3)
+"""The order in which nodes are preferred."""
+
+
+class NodeBook:
+    """What is free on the nodes of a round while jobs are placed, everything at first.
+
+    Attributes
+    ----------
+    free
+        The free GPUs of each node, shape (N,).
+    left
+        The amount of each resource of hosts that is left on each node, shape (D, N).
+    pieces
+        The number of pieces of jobs on each node, shape (N,).
+    usable
+        Whether each node may be used, (N,).
+    """
+
+    def __init__(self, round: Round) -> None:
+        topology = round.cluster.topology
+        self.round, self.names = round, resources(round.cluster)
+        self.size, self.pool, self.rack = topology.node_gpus, topology.node_pool, topology.node_rack
+        has = host_has(round.cluster)
+        self.free, self.left = self.size.copy(), has + ROUNDED * np.abs(has)
+        self.pieces = np.zeros(len(self.size), dtype=np.int64)
+        self.usable: Mask = self.size > 0
+        self._rank = np.full(len(self.size), AWAKE)
+        self._rank[list(round.asleep)] = ASLEEP
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.free, twin.left = self.free.copy(), self.left.copy()
+        twin.pieces = self.pieces.copy()
+        return twin
+
+    def take(self, state: JobState, given: Allocation, sign: int = 1) -> None:
+        """Take what a job holds on its nodes, whether or not it is free."""
+        needed = self.needs(state).on(given.placement)
+        for k, (node, gpus) in enumerate(given.placement):
+            self.free[node] -= sign * gpus
+            self.left[:, node] -= sign * needed[:, k]
+            self.pieces[node] += sign
+
+    def give(self, state: JobState, given: Allocation) -> None:
+        """Give back what a job holds on its nodes."""
+        self.take(state, given, -1)
+
+    def hide(self, placement: Iterable[tuple[int, int]], sign: int = 1) -> None:
+        """Take GPUs that are promised to others (negative: free them again)."""
+        for node, gpus in placement:
+            self.free[node] -= sign * gpus
+
+    def holds(self, state: JobState, given: Allocation) -> bool:
+        """Return whether what a job holds on its nodes is free."""
+        nodes = [node for node, _ in given.placement]
+        gpus = np.array([gpus for _, gpus in given.placement])
+        needed = self.needs(state).on(given.placement)
+        enough = (self.free[nodes] >= gpus) & self.usable[nodes]
+        return bool(enough.all() and ((needed <= self.left[:, nodes]) | (needed <= 0)).all())
+
+    def needs(self, state: JobState) -> JobNeeds:
+        """Return what a job needs of the resources of hosts."""
+        return needs_of(state.job, self.names)
+
+    def fit(
+        self,
+        state: JobState,
+        option: Option,
+        *,
+        power: RackPower | None = None,
+        among: Mask | None = None,
+        rack: int = -1,
+    ) -> Placement | None:
+        """Return the nodes of a job with an option, which are not taken, or None without room.
+
+        Parameters
+        ----------
+        power
+            The watts that the caps of racks leave.
+        among
+            The nodes (N,) that the job may have; None for all.
+        rack
+            The rack that a job of span "rack" prefers; -1 for any.
+        """
+        able = self.open_to(state, option)
+        if among is not None:
+            able &= among
+        sizes = np.sort(self.size[self.usable & (self.pool == option.pool)])[::-1]
+        if not len(sizes) or (option.span == "node" and option.gpus > sizes[0]):
+            return None
+        piece, needs = min(option.gpus, int(sizes[0])), self.needs(state)
+        able = self._bearing(able, option, piece, power)
+        regions = self._regions(able, option, rack) if option.gpus > piece else (able,)
+        for region in regions:
+            found = self._within(region, option.gpus, sizes, needs)
+            if found is not None and self._borne(found, option, power):
+                return found
+        return None
+
+    def open_to(self, state: JobState, option: Option) -> Mask:
+        """Return the nodes (N,) of the option's pool that are open to a job."""
+        able: Mask = self.usable & (self.pool == option.pool)
+        closed = closed_to(self.round, state, option)
+        return able if closed is None else able & ~closed
+
+    def room_for(self, gpus: int, needed: Floats, among: Mask) -> Mask:
+        """Return the nodes (N,) of `among` with GPUs and resources (D,) for one more piece."""
+        able: Mask = among & (self.free >= gpus)
+        for amount, left in zip(needed.tolist(), self.left, strict=True):
+            if amount > 0:
+                able &= left >= amount
+        return able
+
+    # -- the nodes of a job -------------------------------------------------------------------
+
+    def _regions(self, able: Mask, option: Option, rack: int) -> Iterator[Mask]:
+        """Yield sets of nodes (N,), one of which must hold a whole job: racks, then all nodes.
+
+        The preferred rack comes first, and then racks with few free GPUs.
+        """
+        racks = np.unique(self.rack[able])
+        if len(racks) > 1:
+            free = np.bincount(self.rack[able], self.free[able])
+            asleep = np.bincount(self.rack[able], self._rank[able] == ASLEEP)
+            key = [(r != rack, asleep[r] > 0, free[r], r) for r in racks.tolist()]
+            for *_, gpus, r in sorted(key):
+                if gpus >= option.gpus:
+                    yield able & (self.rack == r)
+        if option.span != "rack" or len(racks) == 1:
+            yield able
+
+    def _within(self, able: Mask, gpus: int, sizes: Rows, needs: JobNeeds) -> Placement | None:
+        """Return the nodes of a job among the nodes `able` (N,), or None without room.
+
+        `sizes` are the GPUs of all usable nodes of the pool, descending.
+        """
+        size = int(sizes[0])
+        count, rest = divmod(gpus, size)
+        if len(sizes) < count + (rest > 0) or not (
+            (count == 0 or sizes[count - 1] == size) and (rest == 0 or sizes[count] >= rest)
+        ):
+            return self._mixed(able, gpus, sizes, needs)
+        if not count:
+            return self._block(able, gpus, needs.piece(gpus) + needs.flat)
+        whole = self._whole(able, size, count, rest, needs)
+        if whole is None or not rest:
+            return whole
+        left = able.copy()
+        left[[node for node, _ in whole]] = False
+        near = left & np.isin(self.rack, self.rack[[node for node, _ in whole]])
+        needed = needs.piece(rest) + needs.flat
+        block = self._block(near, rest, needed) or self._block(left, rest, needed)
+        return None if block is None else tuple(sorted(whole + block))
+
+    def _block(self, able: Mask, gpus: int, needed: Floats) -> Placement | None:
+        """Return the node where a piece leaves least, or None without room."""
+        nodes = np.flatnonzero(self.room_for(gpus, needed, able))
+        if not len(nodes):
+            return None
+        return ((int(nodes[self._dear(nodes, gpus, needed).argmin()]), gpus),)
+
+    def _whole(
+        self, able: Mask, size: int, count: int, rest: int, needs: JobNeeds
+    ) -> Placement | None:
+        """Return free nodes of `size` GPUs in few racks; the first has what the job needs once."""
+        needed = needs.piece(size)
+        empty = able & (self.size == size) & (self.pieces == 0)
+        nodes = np.flatnonzero(self.room_for(size, needed, empty))
+        if len(nodes) < count:
+            return None
+        nodes = nodes[np.lexsort((nodes, self._dear(nodes, size, needed)))]
+        racks = self.rack[nodes]
+        first: Rows = nodes[:0]
+        if not rest and needs.flat.any():
+            roomy = self.room_for(size, needed + needs.flat, empty)[nodes]
+            if not roomy.any():
+                return None
+            first = nodes[roomy][:1]
+            racks, nodes = racks[nodes != first], nodes[nodes != first]
+        supply = np.bincount(racks, minlength=int(self.rack.max()) + 1)
+        chosen, left = first.tolist(), count - len(first)
+        while left:
+            enough = np.flatnonzero(supply >= left)
+            r = int(enough[supply[enough].argmin()] if len(enough) else supply.argmax())
+            some = nodes[racks == r][:left].tolist()
+            chosen += some
+            left -= len(some)
+            supply[r] = 0
+        once = len(first)
+        return tuple((node, size) for node in chosen[:once] + sorted(chosen[once:]))
+
+    def _mixed(self, able: Mask, gpus: int, sizes: Rows, needs: JobNeeds) -> Placement | None:
+        """Return the fewest empty nodes, largest first, of a job that the largest cannot hold."""
+        fewest = 1 + int(np.searchsorted(np.cumsum(sizes), gpus))
+        empty = np.flatnonzero(able & (self.pieces == 0))
+        placement, left = list[tuple[int, int]](), gpus
+        for node in empty[np.lexsort((empty, -self.size[empty]))].tolist():
+            piece = min(left, int(self.size[node]))
+            if (needs.piece(piece) <= self.left[:, node]).all():
+                placement.append((node, piece))
+                left -= piece
+            if not left or len(placement) == fewest:
+                break
+        found = tuple(sorted(placement))
+        if left or (needs.on(found) > self.left[:, [node for node, _ in found]]).any():
+            return None
+        return found
+
+    def _dear(self, nodes: Rows, gpus: int, needed: Floats) -> Floats:
+        """Return a key (n,) of nodes with room for a piece, least for the best one."""
+        share = gpus / self.free[nodes]
+        for amount, left in zip(needed.tolist(), self.left, strict=True):
+            if amount > 0:
+                share = np.maximum(share, amount / left[nodes])
+        rank = np.where(self.pieces[nodes] > 0, IN_USE, self._rank[nodes])
+        return np.asarray(2.0 * rank - share)
+
+    # -- watts --------------------------------------------------------------------------------
+
+    def _bearing(self, able: Mask, option: Option, gpus: int, power: RackPower | None) -> Mask:
+        """Return the nodes of `able` (N,) whose racks bear a piece of a job."""
+        if power is None:
+            return able
+        nodes = np.flatnonzero(able).tolist()
+        watts = extra_gpu_w(self.round, option) * gpus
+        allowed = power.allowed(bits_of(nodes), watts, -(-option.gpus // gpus))
+        found = np.zeros_like(able)
+        found[[node for node in nodes if allowed >> node & 1]] = True
+        return found
+
+    def _borne(self, placement: Placement, option: Option, power: RackPower | None) -> bool:
+        each_w = 0.0 if power is None else extra_gpu_w(self.round, option)
+        return power is None or power.fits((node, gpus * each_w) for node, gpus in placement)

@@ -1,0 +1,259 @@
+"""The placement of jobs by a `NodeBook`, for rounds in which some rule concerns nodes.
+
+Running jobs stay where they can. The others follow in descending order of the scarcest share of a
+node that they need, whole nodes first. If a job finds no room, the fewest GPUs of running jobs on a
+single node each move out of its way to where they fit. If jobs are still left out, they follow in
+order of importance, and at last all jobs on single nodes are placed anew, several times if they are
+few, first those that were left out before. The attempt is kept that leaves out the least important
+jobs. It is a heuristic, so a choice may find no room although some placement exists;
+`ronda.formulations.positions` decides that.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, islice
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from ronda.formulations.placement.book import NodeBook
+from ronda.formulations.placement.nodes import Placement
+from ronda.formulations.placement.rack_power import RackPower
+from ronda.formulations.watts import extra_gpu_w
+from ronda.instances.base import Floats, Mask
+from ronda.instances.clock import checkpoint, watched
+from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.round import Round
+
+TRIES = 64
+"""The number of ways to make room for a job that are tried."""
+
+TOGETHER = 3
+"""The number of jobs of a node that move together to make room for one block."""
+
+
+ANEW, FEW = 8, 64
+"""The number of times that few jobs are placed anew, each time those first that were left out."""
+
+
+class Seat(NamedTuple):
+    """A job that wants nodes; `order` is 0 for the most important one.
+
+    `held` are the nodes on which it runs now, if it prefers to stay there; if it is `pinned`, it
+    must stay. `rack` is the rack that a job of span "rack" prefers (-1: any).
+    """
+
+    order: int
+    state: JobState
+    option: Option
+    held: Placement = ()
+    pinned: bool = False
+    rack: int = -1
+
+
+class Seating:
+    """Seats of jobs by order, while they are placed; `at` has their placements."""
+
+    def __init__(self, book: NodeBook, power: RackPower | None) -> None:
+        self.book, self.power = book, power
+        self.at: dict[int, Placement] = {}
+        self.failed: list[int] = []
+        self._movable: dict[int, dict[int, Seat]] = {}  # by node, then by order
+
+    def run(self, seats: Sequence[Seat], later: Iterable[Seat]) -> Self:
+        """Place jobs, first those that stay and then others in turn."""
+        for seat in watched(seats):
+            if seat.pinned or (seat.held and self._may_stay(seat)):
+                self._sit(seat, seat.held)
+        for seat in later:
+            if seat.order not in self.at and not self._settle(seat) and not self._make_room(seat):
+                self.failed.append(seat.order)
+        self.failed.sort()
+        return self
+
+    def _may_stay(self, seat: Seat) -> bool:
+        book = self.book
+        if not all(book.usable[node] and book.free[node] >= gpus for node, gpus in seat.held):
+            return False
+        each_w = 0.0 if self.power is None else extra_gpu_w(book.round, seat.option)
+        return self.power is None or self.power.fits((n, g * each_w) for n, g in seat.held)
+
+    def _settle(self, seat: Seat, among: Mask | None = None) -> bool:
+        checkpoint()
+        back = seat.held and among is None and self._may_stay(seat)
+        if back and self.book.holds(seat.state, _given(seat, seat.held)):
+            self._sit(seat, seat.held)
+            return True
+        found = self.book.fit(
+            seat.state, seat.option, power=self.power, among=among, rack=seat.rack
+        )
+        if found is not None:
+            self._sit(seat, found)
+        return found is not None
+
+    def _sit(self, seat: Seat, placement: Placement) -> None:
+        self.book.take(seat.state, _given(seat, placement))
+        self.at[seat.order] = placement
+        if len(placement) == 1 and not seat.pinned:
+            self._movable.setdefault(placement[0][0], {})[seat.order] = seat
+        if self.power is not None and not seat.pinned:  # pinned jobs count from the start
+            each_w = extra_gpu_w(self.book.round, seat.option)
+            for node, gpus in placement:
+                self.power.add(node, gpus * each_w)
+
+    def _leave(self, seat: Seat) -> Placement:
+        placement = self.at.pop(seat.order)
+        self.book.give(seat.state, _given(seat, placement))
+        self._movable.get(placement[0][0], {}).pop(seat.order, None)
+        if self.power is not None:
+            each_w = extra_gpu_w(self.book.round, seat.option)
+            for node, gpus in placement:
+                self.power.add(node, -gpus * each_w)
+        return placement
+
+    # -- moves --------------------------------------------------------------------------------
+
+    def _make_room(self, seat: Seat) -> bool:
+        """Place a job after the cheapest jobs have moved out of its way; return whether it has."""
+        for group, nodes in islice(self._clearings(seat), TRIES):
+            checkpoint()
+            power = self.power.copy() if self.power is not None else None
+            before = [(each, self._leave(each)) for each in group]
+            placed = list[Seat]()
+            for each in [seat, *sorted(group, key=self.scarcest)]:
+                if not self._settle(each, nodes if each is seat else None):
+                    break
+                placed.append(each)
+            if len(placed) > len(group):
+                return True
+            for each in placed:
+                self._leave(each)
+            for each, placement in before:
+                self._sit(each, placement)
+            self.power = power
+        return False
+
+    def _clearings(self, seat: Seat) -> Iterator[tuple[tuple[Seat, ...], Mask | None]]:
+        """Yield groups of jobs whose moves may make room for a job, the fewest GPUs first.
+
+        Also yield the nodes (N,) that the job may then have, None for all.
+        """
+        book = self.book
+        able = book.open_to(seat.state, seat.option)
+        size = int(book.size[able].max(initial=0))
+        if seat.option.gpus >= size > 0:
+            yield from self._emptied(seat, able, size)
+            return
+        needs = book.needs(seat.state)
+        needed = needs.piece(seat.option.gpus) + needs.flat
+        found = []
+        for node in self._movable.keys() & set(np.flatnonzero(able).tolist()):
+            there = [*self._movable[node].values()]
+            for count in range(1, TOGETHER + 1):
+                for group in combinations(there, count):
+                    if self._enough(node, group, seat.option.gpus, needed):
+                        key = (_moved(group), count, node, [each.order for each in group])
+                        found.append((key, group))
+        for (_, _, node, _), group in sorted(found, key=lambda each: each[0]):
+            yield group, np.arange(len(able)) == node
+
+    def _enough(self, node: int, group: Sequence[Seat], gpus: int, needed: Floats) -> bool:
+        """Return whether a node has room for a piece once a group has left."""
+        book, freed = self.book, sum(each.option.gpus for each in group)
+        if book.free[node] + freed < gpus:
+            return False
+        left = book.left[:, node] + sum(
+            book.needs(each.state).on(self.at[each.order])[:, 0] for each in group
+        )
+        return bool(((left >= needed) | (needed <= 0)).all())
+
+    def _emptied(
+        self, seat: Seat, able: Mask, size: int
+    ) -> Iterator[tuple[tuple[Seat, ...], Mask | None]]:
+        """Yield the jobs on the nodes that are cheapest to empty, more and more of them."""
+        book, cost = self.book, list[tuple[int, int, int]]()
+        for node in np.flatnonzero(able & (book.size == size)).tolist():
+            there = self._movable.get(node, {}).values()
+            if len(there) == book.pieces[node]:
+                cost.append((_moved(there), len(there), node))
+        count = -(-seat.option.gpus // size)
+        groups = [[n for *_, n in sorted(cost)]]
+        if seat.option.span == "rack":
+            racks = sorted({int(book.rack[n]) for n in groups[0]})
+            groups = [[n for n in groups[0] if book.rack[n] == r] for r in racks]
+        for nodes in groups:
+            for most in (count, count + 1, 2 * count):
+                some = [n for n in nodes[:most] if self._movable.get(n)]
+                if some and len(nodes) >= count:
+                    yield tuple(s for n in some for s in self._movable[n].values()), None
+
+    def scarcest(self, seat: Seat) -> tuple[float, ...]:
+        """Return a key by which jobs that need more of the scarcest resource of a node come first.
+
+        Jobs on whole nodes come before all others, the largest first.
+        """
+        book, gpus = self.book, seat.option.gpus
+        own = book.pool == seat.option.pool
+        size = int(book.size[own].max(initial=1))
+        needs = book.needs(seat.state)
+        most = book.left[:, own].max(axis=1, initial=0.0)
+        needed = needs.piece(min(gpus, size)) + needs.flat
+        shares = needed[needed > 0] / np.maximum(most[needed > 0], 1e-300)
+        return (-(gpus // size), -max(gpus / size, *shares.tolist(), 0.0), seat.order)
+
+
+def _given(seat: Seat, placement: Placement) -> Allocation:
+    return Allocation(option=seat.option, placement=placement)
+
+
+def _moved(group: Iterable[Seat]) -> int:
+    """Return the GPUs of running jobs in a group."""
+    return sum(each.option.gpus for each in group if each.held)
+
+
+def seated(
+    round: Round, seats: Sequence[Seat], usable: Mapping[int, Mask], power: RackPower | None
+) -> dict[int, Placement]:
+    """Return the placements of jobs by order; jobs without room have none.
+
+    Parameters
+    ----------
+    seats
+        The jobs, the most important first.
+    usable
+        The nodes (N,) that may be used, for pools in which not all may be.
+    power
+        The watts that the caps of racks leave beside pinned jobs.
+    """
+    book = NodeBook(round)
+    for pool, nodes in usable.items():
+        book.usable &= nodes | (book.pool != pool)
+    free = np.bincount(book.pool, book.size * book.usable).astype(int).tolist()
+    admitted = list[Seat]()
+    for seat in sorted(seats, key=lambda each: not each.pinned):
+        if seat.pinned or seat.option.gpus <= free[seat.option.pool]:
+            free[seat.option.pool] -= seat.option.gpus
+            admitted.append(seat)
+
+    def fresh() -> Seating:
+        return Seating(book.copy(), power.copy() if power is not None else None)
+
+    key = Seating(book, None).scarcest
+    by_need = sorted(admitted, key=key)
+    best = fresh().run(admitted, by_need)
+    if best.failed:
+        best = min(best, fresh().run(admitted, admitted), key=_lost)
+    tied = [seat for seat in admitted if seat.pinned or len(seat.held) > 1]
+    for _ in range(ANEW if len(admitted) <= FEW else 1):
+        if not best.failed:
+            break
+        other = fresh().run(tied, by_need)
+        best = min(best, other, key=_lost)
+        left_out = set(other.failed)
+        by_need.sort(key=lambda seat: seat.order not in left_out)
+    return best.at
+
+
+def _lost(seating: Seating) -> tuple[int, int]:
+    """Return a key that is less if less important, and then fewer, jobs are left out."""
+    failed = seating.failed
+    return (-failed[0], len(failed)) if failed else (-1 << 62, 0)
