@@ -34,8 +34,10 @@ from pyomo.common.gc_manager import PauseGC
 from ronda.formulations.allocation.pyomo_model import build_separable
 from ronda.formulations.allocation.rows import KILO, named_blocks, separable
 from ronda.formulations.allocation.separable import normalise
+from ronda.formulations.positions.by_node import add_nodes
 from ronda.formulations.positions.cuts import add_cuts, at_least, in_use, room
 from ronda.formulations.positions.variables import Group, Nodes, Ways, largest_nodes, nodes_of
+from ronda.formulations.site.nodes import concerns_nodes
 from ronda.instances.base import Rows
 
 
@@ -56,18 +58,27 @@ def build_positions(found: Ways, *, units_of_its_own: bool = True) -> Any:
             jobs=[state.job.id for state in case.table.jobs],
             blocks=named_blocks(case),
         )
-        model.ways, model.nodes, model.scale = found, nodes_of(found), scale
-        _variables(model)
-        for add in (stays, room, pieces, one_rack, pieces_in_rack, mixed_nodes):
-            add(model)
-        if case.sleeps:
-            awake_nodes(model)
-        if case.racks:
-            capped_pieces(model)
-            power_in_rack(model)
+        model.ways, model.scale = found, scale
+        if concerns_nodes(case.round):
+            add_nodes(model)
+        else:
+            _add_cuts(model)
         used = sum(model.in_use.values())
         model.value.set_value(model.value.expr - found.node_price / scale * used)
     return model
+
+
+def _add_cuts(model: Any) -> None:
+    """Add nodes, with the flow of their room, to a model of ways."""
+    model.nodes = nodes_of(model.ways)
+    _variables(model)
+    for add in (stays, room, pieces, one_rack, pieces_in_rack, mixed_nodes):
+        add(model)
+    if model.ways.case.sleeps:
+        awake_nodes(model)
+    if model.ways.case.racks:
+        capped_pieces(model)
+        power_in_rack(model)
 
 
 def chosen_ways(model: Any) -> Rows:

@@ -3,21 +3,26 @@
 from collections import defaultdict
 from typing import Any
 
+from ronda.formulations.positions.by_node import placements_by_node
 from ronda.formulations.positions.cuts import pieces_cut, whole_number
 from ronda.formulations.positions.model import chosen_ways
 from ronda.formulations.positions.variables import Ways, largest_nodes
+from ronda.formulations.site.nodes import concerns_nodes
 
 Placement = tuple[tuple[int, int], ...]
 
 
 def placements(model: Any) -> dict[str, Placement]:
-    """Return the ascending pairs (node, GPUs) of each job that a solved model runs.
+    """Return the pairs (node, GPUs) of each job that a solved model runs.
 
-    Jobs tied to a rack choose first, then wider jobs, each in as few racks as possible.
+    With cuts they are ascending, and jobs tied to a rack choose first, then wider jobs, each in as
+    few racks as possible.
     """
     found: Ways = model.ways
     case = found.case
     chosen = chosen_ways(model).tolist()
+    if concerns_nodes(case.round):
+        return placements_by_node(model, chosen)
     supply = _Supply(model, set(chosen))
     placed = {}
     for i in sorted(chosen, key=lambda i: (not found.tied[i], -int(case.gpus[i]))):

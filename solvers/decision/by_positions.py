@@ -27,6 +27,7 @@ from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.positions.variables import Ways, restrict_ways, ways
+from ronda.formulations.site.nodes import concerns_nodes
 from ronda.instances.base import Floats, Rows
 from ronda.instances.job import used_nodes
 from ronda.instances.plan import Plan, StopReason, trusted_bound
@@ -52,6 +53,9 @@ AGAIN = 200
 """The number of ways in a second choice with nodes, a fifth of a second on one core."""
 
 
+NODES = 50
+"""The number of nodes up to which a way of a model by node counts as one, else as more."""
+
 SECONDS_PER_WAY = 1e-3
 """The seconds per way to build the model until HiGHS reads its clock, on one busy core."""
 
@@ -70,13 +74,15 @@ class _Exact:
     ) -> None:
         self.round, self.table, self.values, self.search = round, table, values, search
         self.ways, self.watt_value = found, watt_value
+        self.by_node, nodes = concerns_nodes(round), len(round.cluster.topology.node_gpus)
+        self.each = max(1, nodes // NODES) if self.by_node else 1  # ways that a way counts as
 
     def has_time(self, ways: int) -> bool:
         """Return whether a model with `ways` ways can be built before the deadline."""
         left_s = self.search.deadline.left() - self.search.reserve_s
         if "pyomo.environ" not in sys.modules:
             left_s -= IMPORT_S
-        return left_s > SECONDS_PER_WAY * ways
+        return left_s > SECONDS_PER_WAY * self.each * ways
 
     def core(self, choice: Choice, losses: Floats, dual: float, most: int) -> tuple[Rows, float]:
         """Return about `most` ways of least loss at most, and the least loss of the others.
@@ -86,7 +92,7 @@ class _Exact:
         `dual`. A plan better than the choice has no way whose loss exceeds the choice's own
         shortfall.
         """
-        limit = dual - choice.objective
+        limit, most = dual - choice.objective, most // self.each
         if len(losses) > most:
             limit = min(limit, float(np.partition(losses, most)[most]))
         case = self.ways.case
@@ -160,7 +166,7 @@ def allocate_on_nodes(round: Round, table: OptionTable, values: Floats, search: 
             pass
         elif not run.has_time(min(CORE, len(run.ways.stay))):
             choice = replace(choice, stop=StopReason.TIME_LIMIT)
-        elif len(run.ways.stay) <= WHOLE or case.racks:
+        elif len(run.ways.stay) * run.each <= WHOLE or (case.racks and not run.by_node):
             choice = _improved(run, choice, np.arange(len(run.ways.stay)), -np.inf)
         else:
             choice = _decomposed(run, choice, problem, answer)
@@ -193,7 +199,7 @@ def again_on_nodes(question: Question, choice: Choice, plan: Plan, search: Searc
         losses, dual = Jobs(problem).option_losses(prices), bound_at(problem, prices) + ties
         run = _Exact(round, table, values, found, closer, watt_value)
         kept, least = run.core(known, losses, dual, AGAIN)
-        if len(kept) > 2 * AGAIN or not run.has_time(len(kept)):
+        if len(kept) * run.each > 2 * AGAIN or not run.has_time(len(kept)):
             cases.choice = known
         else:
             cases.choice = _improved(run, known, kept, dual - least)
@@ -232,6 +238,9 @@ def _decomposed(run: _Exact, choice: Choice, problem: Separable, answer: Answer)
             if gained <= search.gap / 10 * abs(choice.bound) or not run.has_time(len(kept)):
                 break
         kept, least = run.core(choice, losses, answer.dual.bound, most)
+        if run.by_node and len(kept) * run.each > 2 * max(most, WHOLE):
+            said = f"the bound is that of rows: {len(kept)} ways are too many to model by node"
+            return replace(choice, record=replace(choice.record, message=said))
         elsewhere = answer.dual.bound - least
         complete = elsewhere <= choice.objective  # no other way can do better
         choice = _improved(run, choice, kept, elsewhere)

@@ -1,22 +1,37 @@
 """Tiny random rounds under two or three rules of a site, for a comparison with every plan."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
-from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option
+from ronda.instances.job import (
+    Allocation,
+    Costs,
+    Estimate,
+    Job,
+    JobState,
+    Need,
+    Option,
+    Slices,
+)
 from ronda.instances.profile import Parametric, Profile, Rigid
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
+from ronda.instances.site import (
+    Disruption,
+    LimitGroup,
+    Neighbourhood,
+    PriorityClass,
+    Quota,
+    Tenant,
+)
 
 NOW_S = 3600.0
 
 Rule = Callable[[np.random.Generator, Round], Round]
-
-RULES: dict[str, Rule] = {}
-"""Each puts one rule on a tiny round, by name."""
 
 OBJECTIVE = {"objective": "weighted-goodput", "power": 1.0}
 """Values are weight times speed-up over the least GPUs, to which stops and gangs add."""
@@ -134,3 +149,267 @@ def _profiles() -> dict[str, Profile]:
     elastic = Profile(name="elastic", throughput={"A": model, "B": model}, base_batch=8.0)
     rigid = Profile(name="rigid", throughput={"A": Rigid(), "B": Rigid()})
     return {"rigid": rigid, "elastic": elastic}
+
+
+def tenants(rng: np.random.Generator, round: Round) -> Round:
+    """Tenants a and b below one more, and c beside it, with limits on what they hold and borrow."""
+    sizes = [0.0, 1.0, 2.0, 3.0, 4.0]
+
+    def quota(of: str) -> Quota:
+        own = {
+            f: float(rng.choice(sizes)) for f in ("limit", "borrow", "lend") if rng.random() < 0.4
+        }
+        guaranteed = float(rng.choice(sizes)) if own.keys() & {"borrow", "lend"} else None
+        return Quota(of=of, guaranteed=guaranteed, **own)
+
+    def quotas() -> tuple[Quota, ...]:
+        return tuple(quota(of) for of in ("gpus", "A") if rng.random() < 0.6)
+
+    tree = (
+        Tenant(name="org", quotas=(Quota(guaranteed=float(rng.integers(2, 9))),)),
+        Tenant(name="dept", parent="org", quotas=quotas()),
+        Tenant(name="a", parent="dept", quotas=quotas()),
+        Tenant(name="b", parent="dept", quotas=quotas()),
+        Tenant(name="c", parent="org", quotas=quotas(), max_jobs=int(rng.integers(0, 3))),
+    )
+    return _owned(rng, with_site(round, tenants=tree, reclaim="never"))
+
+
+def guaranteed(rng: np.random.Generator, round: Round) -> Round:
+    """Tenants a and b below one more, and c beside it, with guarantees that reclaim."""
+    names = {"org": None, "dept": "org", "a": "dept", "b": "dept", "c": "org"}
+    tree = tuple(
+        Tenant(
+            name=name,
+            parent=parent,
+            quotas=(Quota(guaranteed=float(rng.integers(0, 5))),) if rng.random() < 0.8 else (),
+        )
+        for name, parent in names.items()
+    )
+    return _owned(rng, with_site(round, tenants=tree))
+
+
+def firm(rng: np.random.Generator, round: Round) -> Round:
+    """Jobs that may not be stopped fit into the guarantees of a and b."""
+    tree = tuple(
+        Tenant(name=name, quotas=(Quota(guaranteed=float(rng.integers(0, 5))),)) for name in "abc"
+    )
+    return _owned(rng, with_site(round, tenants=tree, firm_within_guarantee=True, reclaim="never"))
+
+
+def groups(rng: np.random.Generator, round: Round) -> Round:
+    """Limits for all jobs of two users, and for each user."""
+    found = tuple(
+        LimitGroup(
+            name=f"q{k}",
+            users=("u0", "u1")[: int(rng.integers(0, 3))],
+            per=str(rng.choice(["group", "user"])),
+            most={str(rng.choice(["gpus", "A"])): float(rng.integers(0, 6))},
+            max_jobs=int(rng.integers(0, 4)) if rng.random() < 0.4 else None,
+        )
+        for k in range(int(rng.integers(1, 3)))
+    )
+    return with_jobs(
+        with_site(round, groups=found), lambda job: replace(job, user=f"u{rng.integers(3)}")
+    )
+
+
+def classes(rng: np.random.Generator, round: Round) -> Round:
+    """Three classes that differ in what their jobs are worth."""
+    found = tuple(
+        PriorityClass(name=name, rank=k, worth=float(rng.choice([0.5, 1.0, 3.0, 10.0])))
+        for k, name in enumerate(("low", "mid", "top"))
+    )
+    names = ["low", "mid", "top", None]
+    return with_jobs(
+        with_site(round, classes=found),
+        lambda job: replace(job, priority=names[int(rng.integers(4))]),
+    )
+
+
+def min_run(rng: np.random.Generator, round: Round) -> Round:
+    """Jobs that began 600 s ago and are not to be changed before 300 or 900 s."""
+    return with_jobs(
+        round, lambda job: replace(job, min_run_s=float(rng.choice([0.0, 300.0, 900.0])))
+    )
+
+
+def disruption(rng: np.random.Generator, round: Round) -> Round:
+    """At most some GPUs, or some jobs, stop, move or change."""
+    gpus = int(rng.integers(0, 6)) if rng.random() < 0.7 else None
+    jobs = int(rng.integers(0, 3)) if gpus is None or rng.random() < 0.3 else None
+    return with_site(round, disruption=Disruption(gpus=gpus, jobs=jobs))
+
+
+def job_arrays(rng: np.random.Generator, round: Round) -> Round:
+    """Two arrays of which at most one or two tasks run."""
+    limits = {"x": int(rng.integers(1, 3)), "y": 1}
+    names = ["x", "x", "y", None]
+    return with_jobs(
+        with_site(round, job_arrays=limits),
+        lambda job: replace(job, job_array=names[int(rng.integers(4))]),
+    )
+
+
+def licences(rng: np.random.Generator, round: Round) -> Round:
+    """Licences of which others hold some."""
+    total, taken = int(rng.integers(1, 4)), int(rng.integers(0, 2))
+    cluster = replace(round.cluster, licences={"l": total}, licences_taken={"l": min(total, taken)})
+    return with_jobs(
+        replace(round, cluster=cluster),
+        lambda job: replace(job, licences={"l": 1} if rng.random() < 0.6 else {}),
+    )
+
+
+def blocked(rng: np.random.Generator, round: Round) -> Round:
+    """One of the waiting jobs waits for another, and may not start."""
+    waiting = list(round.waiting)
+    if waiting:
+        k = int(rng.integers(len(waiting)))
+        waiting[k] = replace(waiting[k], blocked="waits for job z")
+    return replace(round, waiting=tuple(waiting))
+
+
+def sizes(rng: np.random.Generator, round: Round) -> Round:
+    """Elastic jobs that name their sizes."""
+
+    def change(job: Job) -> Job:
+        if job.profile != "elastic" or rng.random() < 0.3:
+            return job
+        most = job.max_gpus or job.gpus
+        named = {job.gpus, *rng.integers(1, most + 1, 2).tolist()}
+        return replace(job, sizes=tuple(sorted(named)), min_gpus=min(named), max_gpus=max(named))
+
+    return with_jobs(round, change)
+
+
+def named_nodes(rng: np.random.Generator, round: Round) -> Round:
+    """Jobs that are bound to named nodes, or to a feature of one group."""
+    groups = tuple(
+        replace(g, features=("fast",) if k == 0 else ())
+        for k, g in enumerate(round.cluster.node_groups)
+    )
+    count = len(round.cluster.topology.node_gpus)
+
+    def change(job: Job) -> Job:
+        if rng.random() < 0.4:
+            nodes = rng.choice(count, int(rng.integers(1, count + 1)), replace=False)
+            return replace(job, nodes=tuple(sorted(nodes.tolist())))
+        return replace(job, features=("fast",)) if rng.random() < 0.3 else job
+
+    return with_jobs(replace(round, cluster=replace(round.cluster, node_groups=groups)), change)
+
+
+def exclusive(rng: np.random.Generator, round: Round) -> Round:
+    """Waiting jobs that have their nodes to themselves."""
+    return with_waiting(round, lambda job: replace(job, exclusive=bool(rng.random() < 0.5)))
+
+
+def one_node(rng: np.random.Generator, round: Round) -> Round:
+    """Jobs that must be on one node, if they fit."""
+    most = max(round.cluster.topology.node_gpus)
+    return with_waiting(
+        round,
+        lambda job: replace(job, one_node=bool(job.gpus <= most and rng.random() < 0.6)),
+    )
+
+
+def slices(rng: np.random.Generator, round: Round) -> Round:
+    """Waiting jobs of several nodes in slices of one or two nodes in a rack."""
+    size = round.cluster.node_groups[0].gpus_per_node
+
+    def change(job: Job) -> Job:
+        nodes, rest = divmod(job.gpus, size)
+        if rest or nodes < 2 or job.profile == "elastic":
+            return job
+        each = int(rng.choice([n for n in (1, 2, 3, 4) if nodes % n == 0]))
+        together = "block" if rng.random() < 0.2 else None
+        return replace(
+            job, slices=Slices(nodes=each, spread=bool(rng.random() < 0.3), together=together)
+        )
+
+    return with_waiting(round, change)
+
+
+def neighbours(rng: np.random.Generator, round: Round) -> Round:
+    """Two groups of jobs that run together or apart, by node or rack."""
+    found = tuple(
+        Neighbourhood(
+            name=name,
+            rule=str(rng.choice(["together", "apart"])),
+            within=str(rng.choice(["node", "rack"])),
+        )
+        for name in ("m", "n")
+    )
+    return with_jobs(
+        with_site(round, neighbourhoods=found),
+        lambda job: replace(job, neighbourhoods=tuple(n for n in "mn" if rng.random() < 0.4)),
+    )
+
+
+def leaving(rng: np.random.Generator, round: Round) -> Round:
+    """One or two nodes leave within hours; some jobs have a time limit."""
+    count = len(round.cluster.topology.node_gpus)
+    gone = rng.choice(count, int(rng.integers(1, 3)), replace=False)
+    nodes = tuple((n, NOW_S + float(rng.choice([900, 3600, 7200]))) for n in sorted(gone.tolist()))
+    return with_jobs(
+        replace(round, leaving=nodes),
+        lambda job: (
+            replace(job, limit_s=float(rng.choice([1200, 3000, 9000])))
+            if rng.random() < 0.7
+            else job
+        ),
+    )
+
+
+def needs(rng: np.random.Generator, round: Round) -> Round:
+    """CPUs and memory on hosts, of which others hold some."""
+    groups = tuple(
+        replace(
+            g,
+            has={
+                "cpu": float(rng.integers(2, 5)) * g.gpus_per_node,
+                "memory_gib": float(rng.choice([8.0, 16.0, 64.0])) * g.gpus_per_node,
+            },
+        )
+        for g in round.cluster.node_groups
+    )
+    count = len(round.cluster.topology.node_gpus)
+    taken = ((int(rng.integers(count)), "cpu", float(rng.integers(1, 5))),)
+    cluster = replace(round.cluster, node_groups=groups, taken=taken if rng.random() < 0.5 else ())
+
+    def change(job: Job) -> Job:
+        own = {}
+        if rng.random() < 0.7:
+            own["cpu"] = Need(
+                per_gpu=float(rng.integers(0, 6)),
+                per_node=float(rng.choice([0, 0, 1, 3])),
+                flat=float(rng.choice([0, 0, 2, 5])),
+            )
+        if rng.random() < 0.4:
+            own["memory_gib"] = Need(per_gpu=float(rng.choice([4.0, 12.0, 20.0])))
+        return replace(job, needs=own)
+
+    return with_jobs(replace(round, cluster=cluster), change)
+
+
+def with_site(round: Round, **fields: Any) -> Round:
+    """Return the round with some rules of its site changed."""
+    return replace(round, site=replace(round.site, **fields))
+
+
+def with_waiting(round: Round, change: Callable[[Job], Job]) -> Round:
+    """Return the round with the jobs changed that wait."""
+    return replace(round, waiting=tuple(replace(s, job=change(s.job)) for s in round.waiting))
+
+
+def _owned(rng: np.random.Generator, round: Round) -> Round:
+    """Return the round with each job in one of three tenants, or in none."""
+    names = ["a", "b", "c", None]
+    return with_jobs(
+        round, lambda job: replace(job, tenant=names[int(rng.choice(4, p=[0.4, 0.3, 0.2, 0.1]))])
+    )
+
+
+RULES: dict[str, Rule] = {}
+"""Each puts one rule on a tiny round, by name."""

@@ -9,6 +9,7 @@ from ronda.formulations.allocation.model_data import Fidelity, make_case
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import RACK, option
 from ronda.formulations.placement.requests import place
+from ronda.formulations.positions import model, solution
 from ronda.formulations.positions.model import build_positions as exact_model
 from ronda.formulations.positions.variables import NODE_SHARE, restrict_ways, ways
 from ronda.instances import generate
@@ -54,6 +55,14 @@ def test_equal_to_brute_force(seed):
     assert [v for v in broken if v.code not in ("rate", "option-power")] == []
 
 
+def test_with_a_variable_for_each_node_it_is_as_exact(monkeypatch):
+    """As where rules tell nodes apart: value and bound are those of the best of all plans."""
+    for room in (by_positions, model, solution):
+        monkeypatch.setattr(room, "concerns_nodes", lambda round_: True)
+    for seed in (0, 1, *MOVES, *UNEQUAL, *CAPPED_RACK, *CAPPED):
+        test_equal_to_brute_force(seed)
+
+
 def test_decomposed_it_is_as_exact(monkeypatch):
     """From a few ways on, with cuts: no bound is below the best plan, which is found."""
     monkeypatch.setattr(by_positions, "WHOLE", 0)
@@ -95,8 +104,8 @@ def test_an_option_within_a_rack_has_all_its_nodes_there(blocked, span):
     """With one empty node in each rack the wide job spans both; with two in one it need not."""
     held = {f"p{n}": ((n, 4),) for n in blocked}
     round_ = snapshot(room(2, 2), held, {"w": 8}, pinned=tuple(held))
-    model = Parametric(alpha_c_s=0.01, beta_c_s=0.02, alpha_n_s=0.02, alpha_x_s=0.2)
-    slow = Profile(name="slow", throughput={"v": model}, base_batch=8.0)
+    speed = Parametric(alpha_c_s=0.01, beta_c_s=0.02, alpha_n_s=0.02, alpha_x_s=0.2)
+    slow = Profile(name="slow", throughput={"v": speed}, base_batch=8.0)
     wide = replace(round_.waiting[0].job, profile="slow", min_gpus=8, max_gpus=8)
     waiting = (replace(round_.waiting[0], job=wide),)
     round_ = replace(round_, profiles=round_.profiles | {"slow": slow}, waiting=waiting)
