@@ -115,7 +115,7 @@ class TrueRates:
     def _way(self, held: Allocation) -> tuple[int, int, float, float, int]:
         option = held.option
         racks = self.topology.racks_of(node for node, _ in held.placement)
-        return option.gpus, len(held.placement), option.batch, option.clock, racks
+        return option.computing, len(held.placement), option.batch, option.clock, racks
 
     def _kind(self, job: Job, pool: int) -> tuple[Profile, GpuType]:
         return self.profiles[job.profile], self.topology.pools[pool].gpu_type

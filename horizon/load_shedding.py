@@ -300,7 +300,8 @@ def at_clock(round: Round, state: JobState, clock: float) -> Option:
     held = state.allocation.option
     of = application_of(round, state, held.pool)
     assert of is not None, "the profile of a running job that may be slowed knows its GPUs"
-    slower = of.option(held.gpus, held.batch, state.noise, clock=clock, span=held.span)
+    gpus, batch, noise, alone = held.computing, held.batch, state.noise, held.asked is not None
+    slower = of.option(gpus, batch, noise, clock=clock, span=held.span, exclusive=alone)
     if slower is None:
         return held
     return msgspec.structs.replace(held, clock=clock, rate=slower.rate, power_w=slower.power_w)

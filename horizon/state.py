@@ -375,8 +375,9 @@ class ClusterState:
         option = allocation.option
         pool = self.topology.pools[option.pool]
         nodes = -(-option.gpus // pool.gpus_per_node)
-        at = Configuration(option.gpus, nodes, option.batch, option.clock)
+        at = Configuration(option.computing, nodes, option.batch, option.clock)
         power_w = job_power_w(self.instance.profiles[job.profile], pool.gpu_type, at)
+        power_w += (option.gpus - option.computing) * pool.gpu_type.idle_w
         option = msgspec.structs.replace(option, power_w=power_w / option.width)
         return msgspec.structs.replace(allocation, option=option)
 

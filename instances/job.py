@@ -376,6 +376,11 @@ class Option(Record, frozen=True, kw_only=True, gc=False):
         )
 
     @property
+    def computing(self) -> int:
+        """The GPUs that compute; the others are held only to have nodes alone."""
+        return self.gpus if self.asked is None else self.asked
+
+    @property
     def own_gpus(self) -> float:
         """The job's GPUs or, in an array, its even share of them; the sum is the GPUs in use."""
         return self.gpus / self.width

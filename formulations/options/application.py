@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.instances.cluster import Cluster, Pool
-from ronda.instances.job import Allocation, Job, JobState, Option
+from ronda.instances.job import Allocation, Job, JobState, Option, Slices
 from ronda.instances.models.cache import per_record
 from ronda.instances.models.configuration import Configuration
 from ronda.instances.models.efficiency import efficiency_at
@@ -67,6 +67,36 @@ class PoolShape:
             if left <= 0:
                 break
         return nodes if nodes > self.nodes(gpus) else None
+
+    def held(self, gpus: int) -> int:
+        """Return the GPUs of the nodes that a job has to itself if `gpus` of them compute."""
+        return self.nodes(gpus) * self.pool.gpus_per_node
+
+    def takes(self, job: Job, gpus: int) -> bool:
+        """Return whether a job can have its shape with `gpus` computing GPUs.
+
+        Slices, and jobs with nodes to themselves, take whole nodes of the largest size.
+        """
+        nodes, slices = self.nodes(gpus), job.slices
+        if job.one_node and nodes > 1:
+            return False
+        if slices is None and not job.exclusive:
+            return True
+        held = self.held(gpus)
+        if held > self.pool.gpus or self.spreads(held) is not None:
+            return False
+        if slices is None:
+            return True
+        if gpus < held and not job.exclusive:
+            return False
+        if slices.listed:
+            return nodes == sum(slices.listed)
+        return slices.nodes is None or nodes % slices.nodes == 0
+
+    def in_slices(self, slices: Slices, most: int) -> set[int]:
+        """Return the GPUs of 1, 2, 4, … slices, at most `most`; those of all listed slices."""
+        one = (sum(slices.listed) or slices.nodes or 1) * self.pool.gpus_per_node
+        return {one} if slices.listed else {one << k for k in range((most // one).bit_length())}
 
     @cached_property
     def ladder(self) -> tuple[int, ...]:
@@ -143,12 +173,21 @@ class Application:
         """Return the GPU counts that a job may choose from, ascending.
 
         They are the requested count, the job's fewest and most GPUs (at most those of the pool),
-        and the counts of the ladder in between.
+        and the counts of the ladder in between. Sizes that the job names replace them all. A job
+        with a shape has only the counts at which it can take it.
         """
         low, high = self.limits(job)
         most = min(high, self.shape.pool.gpus)
-        named = {low, job.gpus, most, *self.ladder}
-        return tuple(sorted(n for n in named if low <= n <= most))
+        named = set(job.sizes) or {low, job.gpus, most, *self.ladder}
+        if not job.sizes and job.slices is not None:
+            named |= self.shape.in_slices(job.slices, most)
+        found = sorted(n for n in named if low <= n <= most)
+        return tuple([n for n in found if self.shape.takes(job, n)])
+
+    def as_requested(self, job: Job) -> tuple[int, ...]:
+        """Return the requested count of a job if the pool can give it, else nothing."""
+        fits = job.gpus <= self.shape.pool.gpus and self.shape.takes(job, job.gpus)
+        return (job.gpus,) if fits else ()
 
     def batch(self, job: Job) -> float:
         """Return the global batch that a job's user chose, or the profile's base batch."""
@@ -197,19 +236,23 @@ class Application:
         *,
         clock: float = 1.0,
         span: str | None = None,
+        exclusive: bool = False,
     ) -> Option | None:
         """Return a configuration on the fewest nodes, or None if the profile has no speed for it.
 
         Parameters
         ----------
         gpus, batch, clock
-            The GPUs, the global batch size, and the clock as a fraction of the maximum.
+            The GPUs that compute, the global batch size, and the clock as a fraction of the
+            maximum.
         noise
             The gradient noise scale of the job now; without it (None) every sample counts fully.
         span
             The reach of the nodes. With "cluster", the rate on several nodes is that across the
             racks of the pool. By default the span is as wide as needed, but one rack if the job is
             too slow to start across racks.
+        exclusive
+            Whether the job has its nodes to itself. It then holds their idle GPUs as well.
         """
         nodes = self.shape.nodes(gpus)
         if span is None and nodes == 1:
@@ -222,9 +265,13 @@ class Application:
         rate = speed * self.worth(noise, batch)
         if not rate > 0 or not self.has_nodes(gpus, batch, clock):
             return None
+        held = self.shape.held(gpus) if exclusive else gpus
+        if held > gpus:
+            power_w += (held - gpus) * self.shape.pool.gpu_type.idle_w
         return Option(
             pool=self.shape.index,
-            gpus=gpus,
+            gpus=held,
+            asked=gpus if held > gpus else None,
             span=span,
             clock=clock,
             batch=batch,
@@ -240,14 +287,14 @@ class Application:
         in_one = option.span == "rack" and racks == 1
         if nodes <= self.shape.nodes(option.gpus) and (in_one or option.span != "rack"):
             return option
-        if not self.measured(option.gpus, nodes, option.batch, option.clock, racks)[0] > 0:
+        if not self.measured(option.computing, nodes, option.batch, option.clock, racks)[0] > 0:
             return None
         return replace(option, span="rack" if in_one else "cluster")
 
     def rate_on(self, allocation: Allocation, racks: int, noise: NoiseScale | None) -> float:
         """Return the rate on the nodes of an allocation, which lie in `racks` racks."""
         option, nodes = allocation.option, len(allocation.placement)
-        speed, _ = self.measured(option.gpus, nodes, option.batch, option.clock, racks)
+        speed, _ = self.measured(option.computing, nodes, option.batch, option.clock, racks)
         return speed * self.worth(noise, option.batch)
 
 
@@ -303,14 +350,16 @@ class Requested:
         There is at most one option per pool, in the order of the cluster's pools.
         """
         job, noise = state.job, state.noise
-        key = (job.profile, job.gpus, job.batch, job.partition, job.gpu_types)
+        shape = (job.one_node, job.exclusive, job.slices)
+        key = (job.profile, job.gpus, job.batch, job.partition, job.gpu_types, shape)
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = [
                 (of, option)
                 for of in applications(self.round, job)
-                if job.gpus <= of.shape.pool.gpus
-                and (option := of.option(job.gpus, of.batch(job), None)) is not None
+                for gpus in of.as_requested(job)
+                if (option := of.option(gpus, of.batch(job), None, exclusive=job.exclusive))
+                is not None
             ]
         if noise is None:
             return [option for _, option in known]

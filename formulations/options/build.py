@@ -11,10 +11,12 @@ import numpy as np
 from ronda.formulations.options.application import Application, application_of, applications
 from ronda.formulations.options.configurations import Grid, RatedJob, Terms, grids, rated_ways
 from ronda.formulations.options.table import (
+    ASKED,
     BATCH,
     CLOCK,
     COLUMNS,
     FLOATS_FROM,
+    GPUS,
     RATE,
     WATTS,
     OptionTable,
@@ -111,6 +113,7 @@ def _table(
 ) -> OptionTable:
     jobs, (job, way, rate) = round.jobs, offer
     pool, gpus, span, width = (column[way] for column in ways[:FLOATS_FROM].astype(np.int64))
+    asked = ways[ASKED][way] if (ways[ASKED] != ways[GPUS]).any() else None
     checkpoint()
     return OptionTable(
         jobs=jobs,
@@ -128,6 +131,7 @@ def _table(
         current=current,
         must_run=np.array([_must_run(state) for state in jobs], dtype=bool),
         minds_power=minds_power,
+        asked=asked,
     )
 
 
@@ -144,8 +148,9 @@ def _offered(
         if not _must_run(state):
             job = state.job
             chooses = elastic and state.noise is not None
-            counts = (job.gpus, job.min_gpus, job.max_gpus)
-            key = (job.profile, job.partition, job.gpu_types, job.batch, counts, chooses)
+            counts = (job.gpus, job.min_gpus, job.max_gpus, job.sizes)
+            shape = (job.one_node, job.exclusive, job.slices)
+            key = (job.profile, job.partition, job.gpu_types, job.batch, counts, shape, chooses)
             alike.setdefault(key, []).append(j)
     nobody = np.empty(0, dtype=np.int64)
     told, choosing = list[RatedJob](), list[tuple[list[int], Application, Terms]]()
@@ -181,9 +186,9 @@ def _terms(of: Application, like: JobState, free: bool, flags: tuple[bool, bool]
     job, batches = like.job, of.profile.batches
     if not free or like.noise is None or not batches:
         batches = (of.batch(job),)
-    asked = (job.gpus,) if job.gpus <= of.shape.pool.gpus else ()
+    counts = of.sizes(job) if free else of.as_requested(job)
     clocks = of.shape.pool.gpu_type.clocks if free else (1.0,)
-    return Terms(clocks, batches, of.sizes(job) if free else asked, *flags)
+    return Terms(clocks, batches, counts, *flags, job.exclusive)
 
 
 def _with_current(

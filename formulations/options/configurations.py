@@ -14,6 +14,7 @@ import numpy as np
 
 from ronda.formulations.options.application import LEAST_SPEED, Application, PoolShape
 from ronda.formulations.options.table import (
+    ASKED,
     BATCH,
     CLOCK,
     CLUSTER,
@@ -41,7 +42,8 @@ class Terms(NamedTuple):
     """The terms that all jobs which choose from one grid have in common.
 
     They are ascending clock fractions, global batches, GPU counts (`Application.sizes`, or as
-    requested), and whether to drop dominated rows (`prune`), also by watts (`mind_power`).
+    requested), whether to drop dominated rows (`prune`), also by watts (`mind_power`), and whether
+    jobs have their nodes to themselves (`exclusive`).
     """
 
     clocks: tuple[float, ...]
@@ -49,6 +51,7 @@ class Terms(NamedTuple):
     counts: tuple[int, ...]
     prune: bool
     mind_power: bool
+    exclusive: bool = False
 
 
 class Grid(NamedTuple):
@@ -82,11 +85,12 @@ def grids(asked: Sequence[Asked]) -> list[Grid]:
 class _Ways(NamedTuple):
     """Configurations (R,), ordered by GPUs, span, clock and batch.
 
-    A level is a pair of GPUs and span; `below` (L, L) tells for each pair of levels whether the
-    second takes no more than the first.
+    `gpus` compute, and `held` are all that the job holds. A level is a pair of GPUs and span;
+    `below` (L, L) tells for each pair of levels whether the second takes no more than the first.
     """
 
     gpus: Floats
+    held: Floats
     span: Floats
     nodes: Floats
     racks: Floats
@@ -102,12 +106,18 @@ def _ways(shape: PoolShape, terms: Terms, minds_racks: bool) -> _Ways:
     each = len(terms.clocks) * len(terms.batches)
     of_level = np.array(levels, dtype=float).reshape(-1, 2).T
     gpus, span = of_level.repeat(each, axis=1)
-    below = of_level[0] <= of_level[0][:, None]
+    held = of_level[0]
+    cost = held
+    if terms.exclusive:  # of two levels with the same nodes one comes first
+        held = np.array([shape.held(n) for n in held.astype(int).tolist()], dtype=float)
+        cost = held - 1e-9 * of_level[0]
+    below = cost <= cost[:, None]
     for kind in (RACK, CLUSTER):
         own = of_level[1] == kind
         below &= own <= own[:, None]
     return _Ways(
         gpus,
+        held.repeat(each),
         span,
         np.ceil(gpus / shape.pool.gpus_per_node),
         np.where(span == CLUSTER, shape.pool.racks, 1.0),
@@ -182,7 +192,10 @@ def _grids(
     """
     batches = len(terms.batches)
     rows = np.ones((COLUMNS, *speed.shape))
-    rows[POOL], rows[GPUS], rows[SPAN] = shape.index, ways.gpus, ways.span
+    rows[POOL], rows[GPUS], rows[SPAN] = shape.index, ways.held, ways.span
+    if terms.exclusive:
+        power_w = power_w + (ways.held - ways.gpus) * shape.pool.gpu_type.idle_w
+    rows[ASKED] = ways.gpus
     rows[CLOCK], rows[BATCH], rows[RATE], rows[WATTS] = ways.clock, ways.batch, speed, power_w
     batch, level = np.tile(np.arange(batches), speed.shape[1] // batches), ways.level
     if terms.prune and not terms.mind_power:
@@ -225,22 +238,29 @@ def rated_ways(told: Sequence[RatedJob], *, prune: bool, mind_power: bool) -> tu
     checkpoint()
     kept = np.flatnonzero(_allowed(told, which, rows))
     which, rows = which[kept], rows[:, kept]
-    if prune:
-        costs = rows[[rated.GPUS, rated.WATTS]] if mind_power else rows[[rated.GPUS]]
-        best = unbeaten(which, rows[rated.RATE], costs)
-        which, rows = which[best], rows[:, best]
     pools = np.array([each.of.shape.index for each in told])
     per_node = np.array([each.of.shape.pool.gpus_per_node for each in told])
+    held = rows[rated.GPUS]
+    if any(each.job.exclusive for each in told):
+        alone = np.array([each.job.exclusive for each in told])[which]
+        held = np.where(alone, -(-held // per_node[which]) * per_node[which], held)
+        idle_w = np.array([each.of.shape.pool.gpu_type.idle_w for each in told])[which]
+        rows[rated.WATTS] += (held - rows[rated.GPUS]) * idle_w
+    if prune:
+        costs = np.stack([held, rows[rated.WATTS]] if mind_power else [held])
+        best = unbeaten(which, rows[rated.RATE], costs)
+        which, rows, held = which[best], rows[:, best], held[best]
     ways = np.ones((COLUMNS, len(which)))
     ways[POOL] = pools[which]
     ways[SPAN] = np.where(rows[rated.GPUS] <= per_node[which], NODE, CLUSTER)
     for column, own in _SAME:
         ways[column] = rows[own]
+    ways[GPUS] = held
     return np.array([each.number for each in told])[which], ways
 
 
 _SAME = (
-    (GPUS, rated.GPUS),
+    (ASKED, rated.GPUS),
     (CLOCK, rated.CLOCK),
     (BATCH, rated.BATCH),
     (RATE, rated.RATE),
@@ -277,4 +297,10 @@ def _allowed(told: Sequence[RatedJob], which: Rows, rows: Floats) -> Mask:
         for k in np.flatnonzero(allowed & (pool == shape.index) & _spread(shape, gpus)).tolist():
             way = (int(gpus[k]), float(rows[rated.BATCH, k]), float(rows[rated.CLOCK, k]))
             allowed[k] = told[int(which[k])].of.has_nodes(*way)
+    for x, (_, job, of, _) in enumerate(told):
+        if job.sizes or job.slices is not None or job.one_node or job.exclusive:
+            for k in np.flatnonzero(allowed & (which == x)).tolist():
+                n = int(gpus[k])
+                named = not job.sizes or n in job.sizes
+                allowed[k] = named and of.shape.takes(job, n)
     return np.asarray(allowed)

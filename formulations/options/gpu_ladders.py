@@ -19,7 +19,8 @@ from ronda.instances.round import Round
 class Ladder:
     """The ascending GPU counts at which one job has a speed in one pool, as parallel columns.
 
-    `rate` is the expected work per second at full clock on the fewest nodes.
+    `rate` is the expected work per second at full clock on the fewest nodes. A job with its nodes
+    to itself holds `gpus`, of which `asked` compute.
     """
 
     state: JobState
@@ -27,6 +28,7 @@ class Ladder:
     gpus: tuple[int, ...]
     batch: tuple[float, ...]
     rate: tuple[float, ...]
+    asked: tuple[int, ...]
 
 
 class Homes:
@@ -78,10 +80,16 @@ def own_batch_ladders(round: Round, *, every: bool) -> list[Ladder]:
 def _own_batch(of: Application, state: JobState, every: bool) -> Ladder:
     batch = of.batch(state.job)
     low, high = of.limits(state.job)
+    shaped = state.job.sizes or state.job.slices or state.job.one_node or state.job.exclusive
+    every = every and not shaped
     sizes = range(low, min(high, of.shape.pool.gpus) + 1) if every else of.sizes(state.job)
-    gpus, speed = _speeds(of, sizes, batch)
-    rate = of.worth(state.noise, batch) * speed
-    return Ladder(state, of.shape.index, gpus, (batch,) * len(gpus), tuple(rate.tolist()))
+    asked, speed = _speeds(of, sizes, batch)
+    rate, gpus = (of.worth(state.noise, batch) * speed).tolist(), asked
+    if state.job.exclusive:
+        fastest = {of.shape.held(n): (n, r) for r, n in sorted(zip(rate, asked, strict=True))}
+        gpus = tuple(sorted(fastest))
+        asked, rate = (tuple(fastest[n][i] for n in gpus) for i in range(2))
+    return Ladder(state, of.shape.index, gpus, (batch,) * len(gpus), tuple(rate), asked)
 
 
 @lru_cache(maxsize=512)

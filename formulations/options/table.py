@@ -27,8 +27,8 @@ NODE, RACK, CLUSTER = range(len(SPANS))
 ANYWHERE, SEVERAL = -1, -2
 """The rack numbers of options that are not tied to a rack, and of current options in several."""
 
-COLUMNS, FLOATS_FROM = 8, 4
-POOL, GPUS, SPAN, WIDTH, CLOCK, BATCH, RATE, WATTS = range(COLUMNS)
+COLUMNS, FLOATS_FROM = 9, 4
+POOL, GPUS, SPAN, WIDTH, CLOCK, BATCH, ASKED, RATE, WATTS = range(COLUMNS)
 """The rows of one float array, which is cheap to join. Rows before `FLOATS_FROM` are integers.
 Rows before `RATE` say how a job runs; the others say how fast, and with how much power."""
 
@@ -69,6 +69,8 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
         racks.
     node_rack
         The rack of each node (N,), if options have racks; else None.
+    asked
+        The GPUs that compute, shape (K,); None if all do in all options.
     """
 
     jobs: tuple[JobState, ...]
@@ -89,6 +91,7 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
     own: StatedRows | None = None
     rack: Rows | None = None
     node_rack: Rows | None = None
+    asked: Floats | None = None
 
     def __len__(self) -> int:
         """Return the number of options (rows)."""
@@ -117,11 +120,13 @@ def option(table: OptionTable, k: int) -> Option:
 def options(table: OptionTable, rows: Rows) -> list[Option]:
     """Return the given rows as options (see `option`)."""
     t = table
-    columns = (t.pool, t.gpus, t.span, t.width, t.clock, t.batch, t.rate, t.power_w)
+    asked = t.gpus if t.asked is None else t.asked
+    columns = (t.pool, t.gpus, t.span, t.width, t.clock, t.batch, asked, t.rate, t.power_w)
     found = [
         Option(
             pool=pool,
             gpus=gpus,
+            asked=None if own == gpus else int(own),
             span=SPANS[span],
             width=width,
             clock=clock,
@@ -129,7 +134,7 @@ def options(table: OptionTable, rows: Rows) -> list[Option]:
             rate=rate,
             power_w=power_w,
         )
-        for pool, gpus, span, width, clock, batch, rate, power_w in zip(
+        for pool, gpus, span, width, clock, batch, own, rate, power_w in zip(
             *(column[rows].tolist() for column in columns), strict=True
         )
     ]
@@ -155,7 +160,8 @@ def rows_of(table: OptionTable, plan: Plan) -> Rows:
         for j, state in enumerate(table.jobs)
         if state.job.id in plan.allocations
     }
-    columns = (table.pool, table.gpus, table.span, table.width, table.clock, table.batch)
+    asked = table.gpus if table.asked is None else table.asked
+    columns = (table.pool, table.gpus, table.span, table.width, table.clock, table.batch, asked)
     same = runs_as(columns, np.arange(len(table)), table.job, held)
     if table.rack is not None:
         given = [plan.allocations.get(state.job.id) for state in table.jobs]
@@ -181,8 +187,9 @@ def rack_of(node_rack: Rows, given: Allocation) -> int:
 def columns_of(options: Iterable[Option]) -> Floats:
     """Return the columns of options, shape (COLUMNS, n)."""
     rows = [
-        (o.pool, o.gpus, SPANS.index(o.span), o.width, o.clock, o.batch, o.rate, o.power_w)
+        (o.pool, o.gpus, SPANS.index(o.span), o.width, o.clock, o.batch, o.computing, *drawn)
         for o in options
+        for drawn in [(o.rate, o.power_w)]
     ]
     return np.array(rows, dtype=float).reshape(-1, COLUMNS).T
 
@@ -195,7 +202,7 @@ def runs_as(
     Parameters
     ----------
     columns
-        The pool, GPUs, span, width, clock and batch of ways to run jobs.
+        The pool, GPUs, span, width, clock, batch and computing GPUs of ways to run jobs.
     way, job
         The way and the job of each row, (K,) each.
     held

@@ -183,10 +183,10 @@ def runs_on(
         how = f"{gpus} GPUs of {len(placement)} nodes at clock {clock:g}, without a rate"
         raise InputError(f"running: job {job.id!r}", how, "a row of its rates for that")
     if not of.known:
-        job = replace(job, gpus=found.option.gpus)
+        job = replace(job, gpus=found.option.computing)
     low, high = job.min_gpus or job.gpus, job.max_gpus or job.gpus
-    if not low <= found.option.gpus <= high:
-        how = f"{found.option.gpus} GPUs"
+    if not low <= found.option.computing <= high:
+        how = f"{found.option.computing} GPUs"
         raise InputError(f"running: job {job.id!r}", how, f"{low} to {high}, as it may have")
     state = stopped(of, now_s).state.holding(found, now_s, None)
     return begun(of, replace(state, job=job))
@@ -237,10 +237,12 @@ def held(
     of = application(profile, pool_shapes(cluster)[pool])
     if of is None:
         return None
-    gpus = sum(n for _, n in placement)
+    gpus, alone = sum(n for _, n in placement), False
+    if job.exclusive and of.shape.held(job.gpus) == gpus:
+        gpus, alone = job.gpus, True
     racks = topology.racks_of(node for node, _ in placement)
     batches = (of.batch(job), *sorted(profile.batches)) if batch is None else (batch,)
-    options = (of.option(gpus, each, None, clock=clock) for each in batches)
+    options = (of.option(gpus, each, None, clock=clock, exclusive=alone) for each in batches)
     option = next((each for each in options if each is not None), None)
     spread = None if option is None else of.spread(option, len(placement), racks)
     if spread is None:

@@ -276,10 +276,10 @@ class Reader:
         amount(step.sync_s, f"{place}, sync_s")
         option, topology = runs.option, self.settings.cluster.topology
         kind = topology.pools[option.pool].gpu_type.name
-        batch = step.local_batch or option.batch / option.gpus
+        batch = step.local_batch or option.batch / option.computing
         racks = topology.racks_of(node for node, _ in runs.placement)
         model = of.profile.throughput[kind]
-        way = way_of(model, option.gpus, len(runs.placement), batch, racks)
+        way = way_of(model, option.computing, len(runs.placement), batch, racks)
         return (of.profile.name, kind), way, step
 
 

@@ -31,6 +31,19 @@ energy             a plan in its window, or a schedule at any time, keeps to the
 rack-power         no rack, with all racks below it, draws more than its cap
 =================  =================================================================
 
+The following codes are those of a site's rules, in plans and schedules:
+
+=================  =================================================================
+code               rule that is broken
+=================  =================================================================
+sizes              a job that names its sizes gets one of them
+nodes              a job is on nodes that it names, with the features that it asks for
+one-node           a job that is to be on one node is
+exclusive          a job that has its nodes to itself holds all their GPUs, without others
+slices             a job's nodes are in slices, each within one rack
+neighbours         the jobs of a neighbourhood are together, or apart
+=================  =================================================================
+
 The following codes occur only in schedules:
 
 =================  =================================================================

@@ -90,8 +90,11 @@ class Examiner:
             job.partition,
             job.gpu_types,
             job.fusible is None,
+            job.sizes,
+            job.exclusive,
             option.pool,
             option.gpus,
+            option.asked,
             option.span,
             option.clock,
             option.batch,
@@ -182,7 +185,7 @@ class Examiner:
         several = option.span == "cluster" and fewest > 1
         promised = fewest, self.pool_racks[option.pool] if several else 1
         claimed, actual = (
-            physics.pace(option.gpus, nodes, option.batch, option.clock, racks)
+            physics.pace(option.computing, nodes, option.batch, option.clock, racks)
             for nodes, racks in (promised, reach or promised)
         )
         if isinstance(claimed, Fault):
@@ -195,9 +198,10 @@ class Examiner:
         need, local_batch = physics.profile.memory, claimed.local_batch
         if faults := memory_faults(need, physics.gpu_type, option, local_batch):
             return Verdict(tuple(faults))
-        power_w = physics.told_w(option.gpus, fewest, option.batch, option.clock)
+        power_w = physics.told_w(option.computing, fewest, option.batch, option.clock)
         if power_w is None:
-            power_w = physics.busy_w(option.gpus, option.clock, claimed.sync_share)
+            power_w = physics.busy_w(option.computing, option.clock, claimed.sync_share)
+        power_w += (option.gpus - option.computing) * self.pools[option.pool].gpu_type.idle_w
         paces = _slower(claimed, longer), _slower(actual, longer)
         return Verdict((), *paces, power_w / option.width)
 
@@ -224,9 +228,12 @@ class Examiner:
         rigid = isinstance(physics.model, Rigid)
         low = job.gpus if rigid or job.min_gpus is None else job.min_gpus
         high = job.gpus if rigid or job.max_gpus is None else job.max_gpus
-        if not low <= option.gpus <= high:
+        if not low <= option.computing <= high:
             allowed = f"{low}" if low == high else f"{low} to {high}"
-            faults.append(Fault("gpus", f"{option.gpus} GPUs, not {allowed}"))
+            faults.append(Fault("gpus", f"{option.computing} GPUs, not {allowed}"))
+        if job.sizes and option.computing not in job.sizes:
+            faults.append(Fault("sizes", f"{option.computing} GPUs, not one of {job.sizes}"))
+        faults += self._idle(job, option)
         clocks = (1.0,) if rigid else physics.gpu_type.clocks
         if option.clock not in clocks:
             faults.append(Fault("clock", f"clock {option.clock:g}, not one of {clocks}"))
@@ -238,6 +245,20 @@ class Examiner:
         if option.span not in SPANS:
             faults.append(Fault("span", f"span {option.span!r}, not one of {SPANS}"))
         return faults
+
+    def _idle(self, job: Job, option: Option) -> list[Fault]:
+        """Return the faults of GPUs that a job holds and that do not compute."""
+        if option.asked is None:
+            return []
+        whole = self.pools[option.pool].gpus_per_node
+        if not job.exclusive:
+            return [
+                Fault("exclusive", f"holds {option.gpus} GPUs, of which it asked {option.asked}")
+            ]
+        held = -(-option.asked // whole) * whole
+        if option.asked >= option.gpus or option.gpus != held:
+            return [Fault("exclusive", f"holds {option.gpus} GPUs for {option.asked}, not {held}")]
+        return []
 
 
 def _slower(pace: Pace, factor: float) -> Pace:

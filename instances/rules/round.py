@@ -151,9 +151,9 @@ def _option(
     rigid = isinstance(profile.throughput[pool.gpu_type.name], Rigid)
     low = job.gpus if rigid else job.min_gpus or job.gpus
     high = job.gpus if rigid else job.max_gpus or job.gpus
-    if not low <= option.gpus <= high:
-        expected = f"{low}" if low == high else f"{low} to {high}"
-        yield Problem(f"{place}.gpus{owner}", str(option.gpus), f"{expected}, as its job may have")
+    if not low <= option.computing <= high:
+        found, expected = str(option.computing), f"{low}" if low == high else f"{low} to {high}"
+        yield Problem(f"{place}.gpus{owner}", found, f"{expected}, as its job may have")
     batches = {job.batch or profile.base_batch, *profile.batches}
     if option.batch not in batches:
         expected = "one of " + ", ".join(f"{batch:g}" for batch in sorted(batches))

@@ -28,6 +28,7 @@ from ronda.instances.rules.jobs import (
 from ronda.instances.rules.problem import DEPTH, Problem, as_error, depth, show, too_many
 from ronda.instances.rules.profile import curve_problems, profile_problems, rated_problems
 from ronda.instances.rules.round import measured_problems, running_problems, state_problems
+from ronda.instances.rules.shapes import neighbourhood_problems, shape_problems
 from ronda.instances.schedule import Schedule
 
 Document = Instance | Round | Plan | Schedule | Demand
@@ -174,6 +175,9 @@ def _instance(instance: Instance) -> Iterator[Problem]:
     if not broken:
         yield from budget_problems(instance.budget, instance.cluster)
     yield from job_problems(jobs, places, instance.profiles, None if broken else instance.cluster)
+    if not broken:
+        yield from shape_problems(jobs, places, instance.cluster)
+        yield from neighbourhood_problems(instance.site, jobs, places, instance.cluster)
     yield from order_problems(jobs, places)
     yield from truth_problems(jobs, places, instance.curves)
     yield from sweep_problems(jobs, places, instance.sweeps)
@@ -197,6 +201,9 @@ def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
     yield from sweep_problems(jobs, places, round.sweeps)
     whole = msgspec.structs.replace(round.cluster, out=()) if round.cluster.out else round.cluster
     yield from job_problems(jobs, places, round.profiles, whole if cluster else None)
+    if cluster:
+        yield from shape_problems(jobs, places, whole)
+        yield from neighbourhood_problems(round.site, jobs, places, whole)
     yield from order_problems(jobs[:first_waiting], running)
     yield from order_problems(jobs[first_waiting:], waiting)
     yield from state_problems(round)

@@ -118,12 +118,13 @@ class GpuLadderClimb:
     def _option(self, j: int, step: int) -> Option:
         """Return the option of a step: the current one, if pool, GPUs and batch are the same."""
         ladder, state = self.ladders[j], self.ladders[j].state
-        pool, gpus, batch = ladder.pool, ladder.gpus[step], ladder.batch[step]
+        pool, gpus, batch = ladder.pool, ladder.asked[step], ladder.batch[step]
         if state.allocation is not None:
             held = state.allocation.option
-            if (held.pool, held.gpus, held.batch) == (pool, gpus, batch):
+            if (held.pool, held.computing, held.batch) == (pool, gpus, batch):
                 return held
         of = application_of(self.round, state, pool)
-        option = of.option(gpus, batch, state.noise) if of is not None else None
+        assert of is not None
+        option = of.option(gpus, batch, state.noise, exclusive=state.job.exclusive)
         assert option is not None, "ladders hold only counts with a speed"
         return self._clocks(state, option)

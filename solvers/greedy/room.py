@@ -505,7 +505,8 @@ def spread_over(
         return option
     of = application_of(round, state, option.pool)
     nodes, racks = len(placement), round.cluster.topology.racks_of(node for node, _ in placement)
-    if of is None or not of.worth_starting(option.gpus, nodes, racks, option.batch, option.clock):
+    gpus = option.computing
+    if of is None or not of.worth_starting(gpus, nodes, racks, option.batch, option.clock):
         return None
     return of.spread(option, nodes, racks)
 

@@ -1,8 +1,9 @@
 """The check of a plan, and of a schedule, against all rules of a site."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
+from ronda.instances.check.site.given import JobInPlan
+from ronda.instances.check.site.shapes import schedule_shape_violations, shape_violations
 from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.plan import Plan
@@ -10,22 +11,14 @@ from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
 from ronda.instances.violation import Violation
 
-
-class JobInPlan(NamedTuple):
-    """A job in a round, with its allocation under a plan, if any.
-
-    A rule that came later stops nobody: `kept` tells whether the job goes on as it runs.
-    """
-
-    state: JobState
-    allocation: Allocation | None
-    kept: bool
-
-
-PLAN_RULES: tuple[Callable[[Round, Plan, list[JobInPlan]], list[Violation]], ...] = ()
+PLAN_RULES: tuple[Callable[[Round, Plan, list[JobInPlan]], list[Violation]], ...] = (
+    shape_violations,
+)
 """Functions that return the violations of a rule by a plan, given all jobs of the round."""
 
-SCHEDULE_RULES: tuple[Callable[[Instance, Schedule], list[Violation]], ...] = ()
+SCHEDULE_RULES: tuple[Callable[[Instance, Schedule], list[Violation]], ...] = (
+    schedule_shape_violations,
+)
 """Functions that return the violations of a rule by a schedule."""
 
 

@@ -109,7 +109,8 @@ def worths(round: Round) -> list[LadderWorth]:
         np.flatnonzero(~table.must_run).tolist(), key=lambda j: table.jobs[j].job.submit_s
     )
     full = np.flatnonzero(table.clock == 1.0)
-    columns = (table.pool, table.gpus, table.batch, table.rate)
+    asked = table.gpus if table.asked is None else table.asked.astype(int)
+    columns = (table.pool, table.gpus, table.batch, table.rate, asked)
     rows = list(zip(*(column[full].tolist() for column in columns), strict=True))
     start = np.searchsorted(full, table.start).tolist()
     found = []
@@ -118,7 +119,7 @@ def worths(round: Round) -> list[LadderWorth]:
         state = table.jobs[j]
         own = rows[start[j] : start[j + 1]]
         least: dict[int, int] = {}
-        for pool, gpus, _, _ in own:
+        for pool, gpus, *_ in own:
             if gpus < least.get(pool, gpus + 1):
                 least[pool] = gpus
         home = homes.choose(state, least)
@@ -132,31 +133,34 @@ def _worth(
     round: Round,
     state: JobState,
     pool: int,
-    rows: list[tuple[int, int, float, float]],
+    rows: list[tuple[int, int, float, float, int]],
     fair: int,
 ) -> LadderWorth:
     """Return the ladder of a job in a pool with the value of each GPU count.
 
     Each count has its best batch, or the batch that the job runs with where that is better. `rows`
-    are (pool, GPUs, batch, rate at full clock), and `fair` is the GPUs of a fair share.
+    are (pool, GPUs, batch, rate at full clock, computing GPUs), and `fair` is the GPUs of a fair
+    share.
     """
-    steps = {gpus: (batch, rate, False) for _, gpus, batch, rate in rows}
+    steps = {gpus: (batch, rate, False, asked) for _, gpus, batch, rate, asked in rows}
     where = round.cluster.topology.pools[pool]
     few = max(fair, min(steps))
-    fair_rate = max(rate for gpus, (_, rate, _) in steps.items() if gpus <= few)
+    fair_rate = max(rate for gpus, (_, rate, *_) in steps.items() if gpus <= few)
     factor = restart_factor(round, state, DELAY_S)
     held = state.allocation.option if state.allocation else None
     if held is not None and held.pool == pool:
         of = application_of(round, state, pool)
-        same = of.option(held.gpus, held.batch, state.noise) if of is not None else None
+        same, alone = None, held.asked is not None
+        if of is not None:
+            same = of.option(held.computing, held.batch, state.noise, exclusive=alone)
         other = steps.get(held.gpus)
         if same is not None and (other is None or same.rate >= other[1] * factor):
-            steps[held.gpus] = (held.batch, same.rate, True)
+            steps[held.gpus] = (held.batch, same.rate, True, held.computing)
     gpus, columns = zip(*sorted(steps.items()), strict=True)
-    batch, rate, stays = zip(*columns, strict=True)
+    batch, rate, stays, computing = zip(*columns, strict=True)
     scale, weight = where.nodes / where.gpus / fair_rate, state.job.weight
     value = [
         weight * (1.0 / FLOOR - 1.0 / (r * scale * (1.0 if stay else factor) + FLOOR))
         for r, stay in zip(rate, stays, strict=True)
     ]
-    return LadderWorth(Ladder(state, pool, gpus, batch, rate), value)
+    return LadderWorth(Ladder(state, pool, gpus, batch, rate, computing), value)

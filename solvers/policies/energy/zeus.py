@@ -78,8 +78,9 @@ def at_least_cost(
     if of is None or of.rigid:
         return option
     full_w = most_w[of.shape.pool.gpu_type.name]
-    clock = _clock(of, option.gpus, option.batch, eta, full_w)
-    return of.option(option.gpus, option.batch, state.noise, clock=clock) or option
+    gpus, alone = option.computing, state.job.exclusive
+    clock = _clock(of, gpus, option.batch, eta, full_w)
+    return of.option(gpus, option.batch, state.noise, clock=clock, exclusive=alone) or option
 
 
 @lru_cache(maxsize=512)
