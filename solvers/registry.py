@@ -37,6 +37,8 @@ POLICIES: dict[str, str] = {
     "gavel-ftf-like": "ronda.solvers.policies.fair.gavel_like:GavelFtfLike",
     "shockwave-like": "ronda.solvers.policies.fair.shockwave_like:ShockwaveLike",
     "sia-like": "ronda.solvers.policies.optimising.milp:SiaLike",
+    "kueue-like": "ronda.solvers.policies.production.kueue_like:KueueLike",
+    "drf": "ronda.solvers.policies.production.drf:Drf",
     "optimus": "ronda.solvers.policies.elastic.optimus:Optimus",
     "pollux-like": "ronda.solvers.policies.elastic.pollux_like:PolluxLike",
     "elasticflow-like": "ronda.solvers.policies.elastic.elasticflow_like:ElasticFlowLike",

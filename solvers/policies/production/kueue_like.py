@@ -1,0 +1,338 @@
+"""Kueue-like: the heads of all queues in cycles, under quotas that are lent and borrowed."""
+
+import math
+from bisect import insort
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import msgspec
+
+from ronda.formulations.sleeping import rest
+from ronda.instances.clock import Deadline, checkpoint
+from ronda.instances.job import JobState, Option
+from ronda.instances.plan import Plan, PlanMemory
+from ronda.instances.round import Round
+from ronda.instances.site import Quota, Tenant
+from ronda.solvers.contract import Capability
+from ronda.solvers.greedy.policy import TimelyPolicy
+from ronda.solvers.policies.production.floor import Floor, eligible
+from ronda.solvers.policies.production.kueue_victims import (
+    Reclaim,
+    VictimSearch,
+    Within,
+    Workload,
+    classical,
+    fair,
+)
+from ronda.solvers.policies.production.quota_tree import Branch, branches
+from ronda.solvers.policies.production.resources import Amounts, amounts, capacity
+
+
+class Admitted(PlanMemory, frozen=True):
+    """The jobs that hold quota without nodes: their pools, and the times of their admission."""
+
+    key: ClassVar[str] = "kueue_admitted"
+
+    pools: dict[str, int] = {}
+    since_s: dict[str, float] = {}
+
+
+@dataclass(frozen=True)
+class KueueLike(TimelyPolicy):
+    """Admit the heads of all queues in cycles, under quotas that tenants lend and borrow.
+
+    Each tenant without tenants below has a queue: by priority, then submission (an evicted job
+    keeps its own). In each cycle the head of each queue is given the first GPU type with quota and
+    nodes. Heads are admitted in order. A head for which others must go evicts them. Cycles are
+    repeated until nothing changes. The rules and the defaults are Kueue's (docs/site.md).
+
+    Parameters
+    ----------
+    strategy
+        Whether a head that does not fit blocks its queue (strict) or is passed over (best-effort).
+    fair
+        Whether heads and victims follow dominant shares. Otherwise those that borrow least go
+        first, and victims follow priorities.
+    reclaim
+        The jobs of other queues, of those that borrow, that a head may evict: none, those of lower
+        priority, or any.
+    within
+        The jobs of its own queue that a head may evict: none, those of lower priority, or also
+        later ones of the same priority.
+    borrow_within
+        Whether a head that will borrow may evict jobs of lower priority from other queues:
+        ``never``, ``lower``, or ``lower:RANK`` for those of at most that rank. Not with `fair`.
+    tas
+        Whether a job is admitted only if there are nodes for it (topology-aware scheduling).
+        Otherwise quota suffices, and a job without nodes holds its quota while it waits.
+    """
+
+    strategy: Literal["best-effort", "strict"] = "best-effort"
+    fair: bool = False
+    reclaim: Reclaim = "never"
+    within: Within = "never"
+    borrow_within: Annotated[str, msgspec.Meta(pattern=r"^(never|lower(:-?\d+)?)$")] = "never"
+    tas: bool = True
+
+    name: ClassVar[str] = "kueue-like"
+    capabilities: ClassVar[Capability] = Capability.PREEMPTS | Capability.SLEEPS
+
+    def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
+        """Decide a round by cycles."""
+        cycles = _Cycles(self, round, Admitted.recall(initial))
+        cycles.run()
+        memory = {} if self.tas else cycles.place().noted()
+        cycles.resume()
+        plan = Plan(policy=self.name, allocations=cycles.floor.allocations(), memory=memory)
+        return rest(round, plan, initial)
+
+
+class _Nominee(NamedTuple):
+    """A head with the option that it is nominated for, and the jobs that must go for it.
+
+    ``fits`` tells whether nobody must, and ``reach`` is the least branch whose quota holds it.
+    """
+
+    head: Workload
+    option: Option
+    need: Amounts
+    reach: Branch
+    fits: bool
+    victims: Sequence[Workload]
+
+
+class _Cycles:
+    """The cycles of a round."""
+
+    def __init__(self, policy: KueueLike, round: Round, before: Admitted) -> None:
+        self.policy, self.round, self.floor = policy, round, Floor(round)
+        self._tree = branches(round.site.tenants, [each.name for each in round.cluster.gpu_types])
+        self._queues = defaultdict[tuple[str, str], list[Workload]](list)
+        self._parked = defaultdict[Branch, list[Workload]](list)
+        self._blocked = set[tuple[str, str]]()
+        self.admitted: dict[str, Workload] = {}
+        self._began = set[str]()
+        waiting = eligible(round)
+        for state in (*round.running, *waiting):
+            work = Workload(state, self._leaf(state), self.floor.rank(state))
+            if state.allocation is not None:
+                self._admit(work, state.allocation.option, state.held_s)
+                continue
+            pool = before.pools.get(state.job.id)
+            option = next((o for o in self.floor.room.ways(state) if o.pool == pool), None)
+            if option is None or policy.tas:
+                self._queues[self._queue_of(work)].append(work)
+            else:
+                self._admit(work, option, before.since_s[state.job.id])
+        for queue in self._queues.values():
+            queue.sort(key=lambda work: work.order)
+
+    def _leaf(self, state: JobState) -> Branch:
+        """Return the branch of a job's tenant; without one, that of all nodes of its partition."""
+        name = state.job.tenant or f"/{state.job.partition}"
+        if name not in self._tree:
+            quotas = [
+                Quota(of=of, guaranteed=most)
+                for of, most in capacity(self.round, state.job.partition).items()
+            ]
+            self._tree |= branches([Tenant(name=name, quotas=tuple(quotas))], ())
+        return self._tree[name]
+
+    def _queue_of(self, work: Workload) -> tuple[str, str]:
+        return work.leaf.name, work.state.job.partition
+
+    def _admit(self, work: Workload, option: Option, since_s: float) -> None:
+        work.option, work.since_s = option, since_s
+        work.use = amounts(self.round, work.state.job, option)
+        work.leaf.add(work.use)
+        self.admitted[work.state.job.id] = work
+
+    def run(self) -> None:
+        """Run cycles until nothing changes."""
+        while heads := [q[0] for key, q in self._queues.items() if q and key not in self._blocked]:
+            nominees = [found for head in heads if (found := self._nominate(head)) is not None]
+            named = {each.head.state.job.id for each in nominees}
+            for head in heads:
+                if head.state.job.id not in named:
+                    self._pass_over(head)
+            claimed, reserved = set[str](), list[tuple[Branch, dict[str, float]]]()
+            for each in self._in_order(nominees):
+                checkpoint()
+                if each.fits:
+                    self._start(each)
+                elif not each.victims:
+                    reserved.append((each.head.leaf, self._reserved(each)))
+                    each.head.leaf.add(reserved[-1][1])
+                    self._pass_over(each.head)
+                elif claimed.isdisjoint(w.state.job.id for w in each.victims):
+                    claimed |= {w.state.job.id for w in each.victims}
+                    self._evict(each)
+            for leaf, amount in reserved:
+                leaf.remove(amount)
+
+    def _nominate(self, head: Workload) -> _Nominee | None:
+        """Return a head with the first GPU type that fits, else the first that victims free."""
+        checkpoint()
+        best: _Nominee | None = None
+        for option in self.floor.room.ways(head.state):
+            need, leaf = amounts(self.round, head.state.job, option), head.leaf
+            if not leaf.fits(need, idle=True):
+                continue
+            reach = leaf.reach(need)
+            if leaf.fits(need) and self._has_nodes(head, option, ()):
+                return _Nominee(head, option, need, reach, True, ())
+            if not self._may_preempt(leaf, need, reach):
+                continue
+            victims = self._victims(head, option, need)
+            if best is None or (victims and not best.victims):
+                best = _Nominee(head, option, need, reach, False, victims)
+        return best
+
+    def _may_preempt(self, leaf: Branch, need: Amounts, reach: Branch) -> bool:
+        """Return whether a head may evict: within quotas below the root, or while it borrows."""
+        rule = self.policy
+        if rule.borrow_within != "never" or (rule.fair and rule.reclaim != "never"):
+            return True
+        counted = leaf.kinds.keys() & need.keys()
+        return reach.parent is not None or all(need[of] <= leaf.nominal(of) for of in counted)
+
+    def _has_nodes(self, head: Workload, option: Option, victims: Sequence[Workload]) -> bool:
+        stopped = [work.state for work in victims]
+        return not self.policy.tas or self.floor.way(head.state, option, stopped) is not None
+
+    def _victims(self, head: Workload, option: Option, need: Amounts) -> list[Workload]:
+        """Return the jobs that must go so that a head fits, or nobody."""
+        rule = self.policy
+        others = [
+            work
+            for job, work in self.admitted.items()
+            if job not in self._began
+            and (work.state.allocation is None or self.floor.stoppable(work.state))
+        ]
+        below: float | None = None
+        if rule.borrow_within != "never":
+            _, _, most = rule.borrow_within.partition(":")
+            below = min(head.rank, int(most) + 1) if most else head.rank
+        search = VictimSearch(
+            head,
+            need,
+            others,
+            partial(self._has_nodes, head, option),
+            rule.within,
+            rule.reclaim,
+            below,
+        )
+        return fair(search) if rule.fair else classical(search)
+
+    def _in_order(self, nominees: list[_Nominee]) -> Iterator[_Nominee]:
+        """Yield nominees in the order of admission."""
+        if not self.policy.fair:
+            yield from sorted(nominees, key=lambda each: (each.reach.height, each.head.order))
+            return
+        left = list(nominees)
+        while left:
+            found = self._least_share(left[0].head.leaf.root, left)
+            assert found is not None
+            yield found
+            left.remove(found)
+
+    def _least_share(self, branch: Branch, left: Sequence[_Nominee]) -> _Nominee | None:
+        """Return the nominee that wins from a branch down: who borrows nothing, least share."""
+        if not branch.children:
+            own = [each for each in left if each.head.leaf is branch]
+            return min(own, key=lambda each: each.head.order, default=None)
+        best: tuple[tuple[bool, float, tuple[float, float, str]], _Nominee] | None = None
+        for child in branch.children:
+            found = self._least_share(child, left)
+            if found is None:
+                continue
+            found.head.leaf.add(found.need)
+            key = (child.above_quota(found.need), child.share(), found.head.order)
+            found.head.leaf.remove(found.need)
+            if best is None or key < best[0]:
+                best = key, found
+        return None if best is None else best[1]
+
+    def _start(self, nominee: _Nominee) -> bool:
+        """Admit a nominee if it still fits; return whether it does."""
+        head, option, need = nominee.head, nominee.option, nominee.need
+        if not head.leaf.fits(need):
+            return False
+        if self.policy.tas:
+            given = self.floor.way(head.state, option)
+            if given is None:
+                return False
+            self.floor.start(head.state, given)
+        self._queues[self._queue_of(head)].remove(head)
+        self._began.add(head.state.job.id)
+        self._admit(head, option, self.round.now_s)
+        return True
+
+    def _evict(self, nominee: _Nominee) -> None:
+        """Evict the victims of a nominee and admit it, if it fits without them."""
+        head, victims = nominee.head, nominee.victims
+        for work in victims:
+            work.leaf.remove(work.use)
+        fits = head.leaf.fits(nominee.need) and self._has_nodes(head, nominee.option, victims)
+        if not fits:
+            for work in victims:
+                work.leaf.add(work.use)
+            return
+        self.floor.stop(work.state for work in victims)
+        self._start(nominee)
+        for work in victims:
+            del self.admitted[work.state.job.id]
+            insort(self._queues[self._queue_of(work)], work, key=lambda each: each.order)
+        for work in self._parked.pop(head.leaf.root, []):
+            insort(self._queues[self._queue_of(work)], work, key=lambda each: each.order)
+        self._blocked.clear()
+
+    def _pass_over(self, head: Workload) -> None:
+        """Leave a head that does not fit aside, or let it block its queue."""
+        queue = self._queue_of(head)
+        if self.policy.strategy == "strict":
+            self._blocked.add(queue)
+        else:
+            self._queues[queue].remove(head)
+            self._parked[head.leaf.root].append(head)
+
+    def _reserved(self, nominee: _Nominee) -> dict[str, float]:
+        """Return the quota that a head without victims keeps from later heads of its cycle."""
+        leaf = nominee.head.leaf
+        if self.policy.reclaim == "any":
+            return {}
+        found = {}
+        for of in leaf.kinds.keys() & nominee.need.keys():
+            most = leaf.nominal(of) - leaf.use[of]
+            if nominee.reach is not leaf:
+                borrow = leaf.quotas[of].borrow if of in leaf.quotas else None
+                most += math.inf if borrow is None else borrow
+            found[of] = max(0.0, min(nominee.need[of], most))
+        return found
+
+    def place(self) -> Admitted:
+        """Give admitted jobs nodes in the order of admission; return those that get none."""
+        without = Admitted({}, {})
+        for job, work in self.admitted.items():
+            assert work.option is not None
+            if self.floor.goes_on(work.state):
+                continue
+            given = self.floor.way(work.state, work.option)
+            if given is None:
+                without.pools[job], without.since_s[job] = work.option.pool, work.since_s
+            else:
+                self.floor.start(work.state, given)
+        return without
+
+    def resume(self) -> None:
+        """Let evicted jobs go on whose quota and GPUs nobody has taken."""
+        for state in self.floor.stopped():
+            assert state.allocation is not None
+            work, option = Workload(state, self._leaf(state), 0), state.allocation.option
+            need = amounts(self.round, state.job, option)
+            quota = state.job.id in self.admitted or work.leaf.fits(need)
+            if quota and self.floor.resume(state) and state.job.id not in self.admitted:
+                self._admit(work, option, state.held_s)
