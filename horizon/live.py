@@ -5,7 +5,7 @@ Only this module and the driver read a job's ``truth``.
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -158,12 +158,18 @@ class LiveJob:
     past: list[Base] = field(default_factory=list)  # of the running allocation, before since_s
     failed: int = 0  # the number of its own failures
     fails: bool = False  # whether a failure ends the allocation at end_s
+    limit_s: float = INFINITY  # seconds of holding GPUs after which the site ends it
+    cut: bool = False  # whether this limit ends the allocation at end_s
+    eligible_s: float | None = None  # the time from which it could start, if after submission
     report: tuple[float, dict[str, Any]] | None = None  # time and values of a pending report
     watched: bool = False  # whether its speed is measured as soon as it progresses
 
     @classmethod
-    def submit(cls, index: int, job: Job, instance: Instance, knowledge: Knowledge) -> "LiveJob":
-        """Return a new live job at its submission, with the size that policies know."""
+    def submit(
+        cls, index: int, since_s: float, instance: Instance, knowledge: Knowledge
+    ) -> "LiveJob":
+        """Return a new live job, which may start from `since_s` on, as far as policies know it."""
+        job = instance.jobs[index]
         if job.truth is None:
             raise ValueError(f"job {job.id!r} has no truth: its instance was not validated")
         estimate = job.estimate if knowledge == "declared" else None
@@ -173,11 +179,14 @@ class LiveJob:
         name = job.truth.curve
         curve = instance.curves[name] if name is not None else None
         state = JobState(
-            job=public, since_s=job.submit_s, noise=None if curve is None else noise_at(curve, 0.0)
+            job=public, since_s=since_s, noise=None if curve is None else noise_at(curve, 0.0)
         )
         truth = job.truth
         live = cls(index, public, truth, truth.work, name, curve, state, truth.learning)
         live.watched = knowledge in LEARNT
+        live.eligible_s = since_s if since_s > job.submit_s else None
+        if job.limit_s is not None and instance.site.kills_at_limit:
+            live.limit_s = job.limit_s
         return live
 
     def hold(
@@ -238,6 +247,11 @@ class LiveJob:
         target = failures[self.failed] if self.fails else self.work
         self.end_s = self.since_s + self.stages.seconds(self.done, target)
         self.end_s += 0.0 if self.fails else allocation.option.teardown_s
+        state = self.state
+        cut_s = state.held_s + max(0.0, self.limit_s - state.ran_s)
+        self.cut = cut_s < self.end_s
+        if self.cut:
+            self.end_s, self.fails = cut_s, False
         self._foresee_stage()
         if factor != 1.0 or self.watched:
             self.next_stage_s = self.since_s  # its rate can be measured from then on
@@ -381,7 +395,9 @@ class LiveJob:
         if end < self.work:
             self.next_stage_s = self.since_s + self.stages.seconds(self.done, end)
 
-    def outcome(self, end_s: float, *, failed: bool = False, discarded: bool = False) -> JobOutcome:
+    def outcome(
+        self, end_s: float, *, failed: bool = False, discarded: bool = False, cut: bool = False
+    ) -> JobOutcome:
         """Return the history of a job that has ended."""
         return JobOutcome(
             id=self.job.id,
@@ -390,4 +406,12 @@ class LiveJob:
             segments=tuple(self.segments),
             failed=failed,
             discarded=discarded,
+            ended_by="time limit" if cut else None,
+            eligible_s=self.eligible_s,
         )
+
+
+def never_run(job: Job, end_s: float) -> JobOutcome:
+    """Return the history of a job that turns out at `end_s` never to be able to start."""
+    by: Final = "dependency failed"
+    return JobOutcome(id=job.id, submit_s=job.submit_s, end_s=end_s, segments=(), ended_by=by)

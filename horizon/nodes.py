@@ -19,6 +19,8 @@ class NodeStates:
         The start and the end of the wake-up, by node.
     draining
         Nodes that accept no more jobs.
+    leaving
+        The times at which nodes go out of service that accept jobs until then.
     ready_s
         The time from which each node could run jobs after it last woke or went off.
     sleeps
@@ -33,6 +35,7 @@ class NodeStates:
         self.off: dict[int, float] = {}
         self.waking: dict[int, tuple[float, float]] = {}
         self.draining: set[int] = set()
+        self.leaving: dict[int, float] = {}
         self.ready_s = [0.0] * len(topology.node_gpus)
         self.sleeps: list[tuple[int, float, float]] = []
         self._wake_s: list[float] = topology.wake_s.tolist()

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from ronda.horizon.faults import Event, FaultState
 from ronda.horizon.journal import Change, change_of
-from ronda.horizon.live import LiveJob, TrueRates
+from ronda.horizon.live import LiveJob, TrueRates, never_run
 from ronda.horizon.nodes import NodeStates
 from ronda.horizon.pacing import Spending
-from ronda.horizon.queue import Ends, Queue
+from ronda.horizon.queue import Ends, Order, Queue
 from ronda.instances.check.checker import Ledger
 from ronda.instances.errors import InputError, RondaError
 from ronda.instances.instance import DECLARED, LEARNT, Instance, Knowledge, Straggler
@@ -50,7 +50,7 @@ class ClusterState:
         self.lives: dict[str, LiveJob] = {}
         self.outcomes: list[JobOutcome | None] = [None] * len(instance.jobs)
         self.completed = 0
-        self.submitted = 0
+        self.order = Order(instance.jobs)
         self.ledger = Ledger(instance.cluster)
         self.rates = TrueRates(instance)
         self.spending = Spending(instance, self.nodes)
@@ -66,9 +66,8 @@ class ClusterState:
         self.cluster = instance.cluster  # with the GPUs that are out of service now
 
     def next_submit_s(self) -> float:
-        """Return the time at which the next job arrives; infinity if none does."""
-        jobs = self.instance.jobs
-        return jobs[self.submitted].submit_s if self.submitted < len(jobs) else float("inf")
+        """Return the time at which the next job is submitted or eligible; infinity if none is."""
+        return self.order.next_s()
 
     def next_report_s(self) -> float:
         """Return the time at which a running trial of a sweep next reports its loss."""
@@ -79,8 +78,8 @@ class ClusterState:
     def advance(self, now_s: float) -> tuple[int, int, int]:
         """Move the time on: jobs end, faults and repairs happen, then jobs are submitted.
 
-        Return the numbers of jobs that completed, of jobs that were submitted, and of faults and
-        repairs that affect which jobs can run.
+        Return the numbers of jobs that completed, of jobs that may start from now on, and of faults
+        and repairs that affect which jobs can run.
         """
         self.spending.advance(now_s)
         self.now_s = now_s
@@ -93,31 +92,34 @@ class ClusterState:
         self._reslice()
         self._settle()
         submitted = 0
-        while self.next_submit_s() <= now_s:
-            job = self.instance.jobs[self.submitted]
-            live = LiveJob.submit(self.submitted, job, self.instance, self.knowledge)
+        for index, since_s, can in self.order.until(now_s):
+            job = self.instance.jobs[index]
+            if not can:
+                self._record(index, never_run(job, since_s))
+                continue
+            live = LiveJob.submit(index, since_s, self.instance, self.knowledge)
             self.lives[live.job.id] = live
             self.spending.weight += Fraction(job.weight)
             self.queue.submit(live.job.id, live.index, live.state)
             sweep = live.job.sweep
             if sweep is not None and sweep not in self.sweeps:
                 self.sweeps[sweep] = SweepState(sweep=self.instance.sweeps[sweep])
-            self.submitted += 1
             submitted += 1
         return completed, submitted, broke
 
     def _end(self, live: LiveJob) -> None:
         """End a job that is complete or has failed for good; a job that may try again waits."""
-        retries, end_s = self.instance.faults.retries, live.end_s
+        retries, end_s, cut = self.instance.faults.retries, live.end_s, live.cut
+        dead = live.fails and retries is not None and live.failed >= retries
         if live.fails:
-            dead = retries is not None and live.failed >= retries
             self._fail(live, end_s, None)
-            if not dead:
+            cut = not dead and live.state.ran_s >= live.limit_s  # both at the same time
+            if not dead and not cut:
                 return
         else:
-            self._close(live, live.release(end_s, complete=True))
+            self._close(live, live.release(end_s, complete=not cut))
             self.ledger.release(live.job.id)
-        self._leave(live, live.outcome(end_s, failed=live.fails))
+        self._leave(live, live.outcome(end_s, failed=dead, cut=cut))
 
     def discard(self, job_ids: Iterable[str]) -> None:
         """End waiting trials of sweeps that the policy gives up."""
@@ -131,10 +133,9 @@ class ClusterState:
         del self.lives[live.job.id]
         self.spending.weight -= Fraction(live.job.weight)
         if self.beliefs is not None:
-            ended = outcome.failed or outcome.discarded
-            self.beliefs.end(live.job, None if ended else live.work)
-        self.outcomes[live.index] = outcome
-        self.completed += 1
+            complete = outcome.state == "completed"
+            self.beliefs.end(live.job, live.work if complete else None)
+        self._record(live.index, outcome)
         sweep, log = live.job.sweep, live.log()
         if sweep is None:
             return
@@ -144,6 +145,13 @@ class ClusterState:
         elif log is not None:
             known = self.sweeps[sweep]
             self.sweeps[sweep] = replace(known, ended=known.ended | {live.job.id: log})
+
+    def _record(self, index: int, outcome: JobOutcome) -> None:
+        """Record the end of a job, for which others may wait."""
+        self.outcomes[index] = outcome
+        self.completed += 1
+        if outcome.end_s is not None:
+            self.order.ended(outcome.id, outcome.end_s, well=outcome.state == "completed")
 
     def _fail(self, live: LiveJob, now_s: float, node: int | None) -> None:
         """Stop a job after a node's or (None) its own failure; it waits with its saved work."""
@@ -190,12 +198,16 @@ class ClusterState:
                 self.ends.expect(live)
             return False
         if event.kind == "drains":
-            self.nodes.draining.add(node)
+            if fault.open:
+                self.nodes.leaving[node] = fault.start_s
+            else:
+                self.nodes.draining.add(node)
             return False
         if event.kind == "repaired":
             self.nodes.draining.discard(node)
             self.nodes.come_back(node, self.now_s)
             return True
+        self.nodes.leaving.pop(node, None)
         for live in self._on(node):
             if fault.notice_s is None:
                 self._fail(live, event.time_s, node)
@@ -247,6 +259,8 @@ class ClusterState:
             asleep=tuple(sorted(self.nodes.asleep)),
             waking=tuple(sorted(self.nodes.waking)),
             sweeps=dict(self.sweeps),
+            site=instance.site,
+            leaving=tuple(sorted(self.nodes.leaving.items())),
             **self.spending.limits(self.now_s, ahead_s),
         )
         return seen if self.beliefs is None else self.beliefs.believe(seen)
@@ -359,6 +373,8 @@ class ClusterState:
         live.hold(self.now_s, allocation, self.rates, ready_s, costs, speed, together_s)
         if live.pinned:
             self.pinned[job_id] = None
+        if not live.segments:
+            self.order.started(job_id, self.now_s)
         self._enter(live, allocation)
         uneven = live.truth.throughput != 1.0 or self.world.faults.stragglers or live.watched
         if live.curve is not None or live.learning is not None or uneven:

@@ -1,7 +1,7 @@
 """Jobs: their submission, true future, allocations, and state in a round."""
 
 from collections.abc import Iterable
-from math import floor, inf
+from math import ceil, floor, inf
 from sys import float_info
 from typing import Annotated, Literal
 
@@ -529,6 +529,11 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
         """Return the seconds for which the job has held GPUs by `now_s`."""
         return self.ran_s + (0.0 if self.allocation is None else max(0.0, now_s - self.held_s))
 
+    def may_hold_s(self, now_s: float) -> float:
+        """Return the seconds that the job's time limit leaves it; infinite without a limit."""
+        limit_s = self.job.limit_s
+        return inf if limit_s is None else max(0.0, limit_s - self.ran_at(now_s))
+
     def stopped(self, now_s: float, done: float) -> "JobState":
         """Return the state of the job after it stops at `now_s` with the work `done`."""
         if self.allocation is None:
@@ -597,3 +602,15 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
             return None
         left = estimate.work - self.done_at(now_s)
         return left if left > 0 else max(0.01 * estimate.work, float_info.min)
+
+    def mostly_left_at(self, now_s: float) -> float | None:
+        """Return the work that is left with a probability of 90 %, or None for unknown size.
+
+        Without quantiles of the estimate, it is the expected work.
+        """
+        work, estimate = self.remaining_at(now_s), self.job.estimate
+        if work is None or estimate is None or not estimate.quantiles:
+            return work
+        n = len(estimate.quantiles)
+        most = estimate.quantiles[min(n - 1, ceil(0.9 * n - 0.5))]
+        return max(work, most - self.done_at(now_s))

@@ -1,5 +1,6 @@
 """Rounds, the snapshots of a cluster for a decision."""
 
+from math import inf
 from typing import Literal
 
 from ronda.instances.base import Index, Name, NonNegative, Positive, Record
@@ -95,6 +96,10 @@ class Round(Record, frozen=True, kw_only=True):
     def held(self) -> dict[str, Allocation]:
         """The allocations of running jobs, by job id."""
         return {s.job.id: s.allocation for s in self.running if s.allocation is not None}
+
+    def may_hold_s(self, state: JobState) -> float:
+        """Return the seconds from now after which the site ends a job; infinite if it does not."""
+        return state.may_hold_s(self.now_s) if self.site.kills_at_limit else inf
 
     @property
     def watts(self) -> float | None:

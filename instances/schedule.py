@@ -51,13 +51,19 @@ class JobOutcome(Record, frozen=True, kw_only=True):
     id, submit_s
         As in the instance.
     end_s
-        Time at which it completed or was discarded; None if the run was cut off before.
+        Time at which it completed, or at which it was discarded or ended by a rule; None if the run
+        was cut off before.
     segments
         Segments in which it held GPUs, in order of time.
     failed
         Whether a failure ended it for good with work left.
     discarded
         Whether the policy gave it up as a trial of a sweep with work left.
+    ended_by
+        The rule that ended it with work left: its time limit, or a dependency that can no longer be
+        met, so that it never ran. None if no rule did.
+    eligible_s
+        Time from which it could start; None if it could from its submission on.
     """
 
     id: str
@@ -66,12 +72,16 @@ class JobOutcome(Record, frozen=True, kw_only=True):
     segments: tuple[Segment, ...]
     failed: bool = False
     discarded: bool = False
+    ended_by: Literal["time limit", "dependency failed"] | None = None
+    eligible_s: float | None = None
 
     @property
     def state(self) -> str:
-        """The final state of the job: completed, failed, discarded or unfinished."""
+        """The final state of the job: completed, failed, discarded, unfinished, or `ended_by`."""
         if self.failed or self.discarded:
             return "failed" if self.failed else "discarded"
+        if self.ended_by is not None:
+            return self.ended_by
         return "unfinished" if self.end_s is None else "completed"
 
 

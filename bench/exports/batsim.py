@@ -24,6 +24,8 @@ STATES = {
     "completed": "COMPLETED_SUCCESSFULLY",
     "failed": "COMPLETED_FAILED",
     "discarded": "COMPLETED_KILLED",
+    "time limit": "COMPLETED_WALLTIME_REACHED",
+    "dependency failed": "REJECTED",
     "unfinished": "COMPLETED_KILLED",
 }
 """The final state of a job's last part; a job that never ran is ``REJECTED``."""

@@ -15,6 +15,7 @@ from ronda.instances.schedule import Schedule
 
 UNKNOWN = "-1"
 WHOLE = {"failed": "0", "completed": "1", "discarded": "5", "unfinished": UNKNOWN}
+WHOLE |= {"time limit": "0", "dependency failed": "5"}
 """Field 11 of a job, by the state in which it ended."""
 
 

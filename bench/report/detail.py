@@ -25,6 +25,8 @@ FATES = {
     "failed": "failed",
     "discarded": "given up",
     "unfinished": "unfinished",
+    "time limit": "ended by its time limit",
+    "dependency failed": "never run: a job before it failed",
     "completed": "complete",
 }
 """The page's words for the state in which a job ended."""

@@ -35,6 +35,7 @@ UNKNOWN = Interval(nan, nan, nan)
 GIVEN_UP = {
     "missed_sweeps": ("sweeps", "sweeps without their best"),
     "discarded_jobs": ("jobs", "trials given up"),
+    "unrun_jobs": ("jobs", "jobs that could never run"),
     "unfinished": ("jobs", "jobs unfinished"),
 }
 """Counts of work that no mean of a run includes: the count of the total, and the words."""

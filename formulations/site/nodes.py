@@ -6,12 +6,13 @@ from operator import attrgetter
 import numpy as np
 
 from ronda.formulations.site.hosts import binding
+from ronda.formulations.site.outages import closed_before
 from ronda.instances.base import Mask
 from ronda.instances.job import JobState, Option
 from ronda.instances.models.cache import per_record
 from ronda.instances.round import Round
 
-CLOSES: tuple[Callable[[Round, JobState, Option], Mask | None], ...] = ()
+CLOSES: tuple[Callable[[Round, JobState, Option], Mask | None], ...] = (closed_before,)
 """Functions that return the nodes (N,) that a rule closes to a job with an option, or None."""
 
 _OF_NODES = attrgetter(

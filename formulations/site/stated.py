@@ -7,15 +7,20 @@ import numpy as np
 
 from ronda.formulations.options.stated_rows import Sheet
 from ronda.formulations.options.table import OptionTable
+from ronda.formulations.site.order import array_rows, not_yet
+from ronda.formulations.site.outages import staying_rows
 from ronda.instances.base import Floats, Mask
 from ronda.instances.round import Round
 
-FAMILIES: tuple[Callable[[Round, OptionTable, Floats, Sheet], None], ...] = ()
+FAMILIES: tuple[Callable[[Round, OptionTable, Floats, Sheet], None], ...] = (
+    array_rows,
+    staying_rows,
+)
 """Functions that state the rows of a rule, and add the worth of its terms, for options with the
 given values (K,). A function states nothing if the round does not have its rule, or if the rule
 cannot bind."""
 
-FORBIDS: tuple[Callable[[Round, OptionTable], Mask | None], ...] = ()
+FORBIDS: tuple[Callable[[Round, OptionTable], Mask | None], ...] = (not_yet,)
 """Functions that return the options (K,) that a rule forbids whatever else runs, or None."""
 
 FACTORS: tuple[Callable[[Round, OptionTable], Floats | None], ...] = ()

@@ -42,6 +42,9 @@ one-node           a job that is to be on one node is
 exclusive          a job that has its nodes to itself holds all their GPUs, without others
 slices             a job's nodes are in slices, each within one rack
 neighbours         the jobs of a neighbourhood are together, or apart
+early              no job starts that may not start yet
+job-array          no more tasks of a job array run than may, unless as many run already
+leaving            no job comes to a node that leaves before its expected end (plans only)
 =================  =================================================================
 
 The following codes occur only in schedules:
@@ -55,7 +58,9 @@ duplicate-job      no job is listed twice
 order              jobs are in the instance's order
 rounds             rounds are in order of time
 submit             submission times are those of the instance
-early              no job starts before its submission
+early              no job starts before its submission, or before it may
+limit              jobs end at their time limits, and at no other time for this reason
+dependency         jobs that can never start, and no others, end without having run
 times              ``start <= resume <= end`` in every segment
 overlap            a job's segments do not overlap
 end                a job ends with its last segment, and the schedule with its last job

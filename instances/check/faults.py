@@ -111,7 +111,7 @@ def off_times(
     rows, found = [], []
     for outage in faults.outages:
         start_s = outage.start_s
-        if outage.notice_s is not None:
+        if outage.notice_s is not None and not outage.open:
             steps = used.get(outage.node, [])
             start_s, grown_s = _drained(outage, steps)
             if grown_s is not None:

@@ -60,7 +60,8 @@ class Histories:
         if segments and segments[0].start_s < job.submit_s:
             message = f"starts at {segments[0].start_s:g} s, submitted at {job.submit_s:g} s"
             faults.append(Fault("early", message))
-        end_s = None if outcome.discarded else outcome.end_s
+        unrun = outcome.discarded or outcome.ended_by == "dependency failed"
+        end_s = None if unrun else outcome.end_s
         if end_s is not None and (not segments or segments[-1].end_s != end_s):
             faults.append(Fault("end", f"does not run when it ends at {end_s:g} s"))
         faults += _discard(job, outcome)
@@ -128,7 +129,7 @@ class Histories:
             return [Fault("truth", "has no true work to compare with")]
         if truth.curve is not None and truth.curve not in self.instance.curves:
             return [Fault("truth", f"there is no curve {truth.curve!r}")]
-        ended = outcome.end_s is not None and not outcome.failed and not outcome.discarded
+        ended, cut = outcome.state == "completed", outcome.ended_by == "time limit"
         faults, done, failed = [], 0.0, 0
         for k, segment in enumerate(outcome.segments):
             last = segment is outcome.segments[-1]
@@ -139,7 +140,7 @@ class Histories:
             own = not done + expected < due - slack
             if done + expected > due + slack:
                 faults.append(Fault("failure", f"segment {k} goes on after it fails at {due:.9g}"))
-            if not complete:
+            if not complete and not (last and cut and claim is None):
                 faults += self._world.cause(segment, claim, own=own)
             if claim is not None:
                 faults += self._lost(job, truth, claim, (k, segment), (done, expected, slack))

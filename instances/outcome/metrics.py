@@ -21,13 +21,15 @@ from ronda.instances.violation import SECOND
 class JobFigures:
     """The figures of all J jobs as parallel arrays, in the schedule's order.
 
-    `jct_s` is the completion minus the submission, or NaN for a job that was cut off or discarded.
-    `queue_s` is the part of it without GPUs. `gpu_s` are the GPU-seconds held, including pauses;
+    `jct_s` is the completion minus the submission, or NaN for a job that was cut off, was discarded
+    or could never run. `early_s` is the part of it before the job could start, and `queue_s` the
+    rest of it without GPUs. `gpu_s` are the GPU-seconds held, including pauses;
     members of an array have even shares. `preemptions` counts how often a job lost all its GPUs
     before it ended. `restarts` counts its changes of allocation and its resumptions.
     """
 
     jct_s: Floats
+    early_s: Floats
     queue_s: Floats
     gpu_s: Floats
     preemptions: NDArray[np.int64]
@@ -37,13 +39,16 @@ class JobFigures:
 def job_figures(schedule: Schedule) -> JobFigures:
     """Return the figures of every job of a schedule."""
     outcomes = schedule.jobs
+    gone = ("discarded", "dependency failed")
     jct_s = np.array(
-        [nan if o.end_s is None or o.discarded else o.end_s - o.submit_s for o in outcomes]
+        [nan if o.end_s is None or o.state in gone else o.end_s - o.submit_s for o in outcomes]
     )
+    early_s = np.array([(o.eligible_s or o.submit_s) - o.submit_s for o in outcomes])
     held_s = np.array([sum(s.end_s - s.start_s for s in o.segments) for o in outcomes])
-    queue_s = jct_s - held_s
+    queue_s = jct_s - early_s - held_s
     return JobFigures(
         jct_s=jct_s,
+        early_s=early_s,
         queue_s=np.where(np.abs(queue_s) < SECOND, 0.0, queue_s),  # drop rounding errors
         gpu_s=np.array(
             [sum(s.option.own_gpus * (s.end_s - s.start_s) for s in o.segments) for o in outcomes]
@@ -64,7 +69,11 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
     * `mean_jct_s`, `median_jct_s`, `p95_jct_s`, `p99_jct_s`;
     * `mean_queue_s`, `p99_queue_s`, `p999_queue_s`, `longest_queue_s`: JCT minus the time in which
       a job held GPUs, whose mean is `mean_run_s`; `queued_jobs`: number of jobs that queued for
-      more than a microsecond;
+      more than a microsecond. A job queues from the time on at which it could start;
+    * for instances whose jobs must wait for others or for a time: `mean_early_s`, the mean time
+      from submission until a job could start, and `unrun_jobs`, the number of jobs that never
+      could, which no mean includes;
+    * for instances with time limits: `over_limit_jobs`, the number of jobs that reached theirs;
     * `makespan_s`: time from the first submission to the end of the schedule;
     * `preemptions`: number of times that a job lost all its GPUs before it ended; `restarts`:
       number of changes of an allocation and of resumptions; `restart_share`: share of `gpu_s`
@@ -97,7 +106,9 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
     """
     figures = job_figures(schedule)
     ended = ~np.isnan(figures.jct_s)
-    jct_s, queue_s = figures.jct_s[ended], figures.queue_s[ended]
+    jct_s, queue_s, early_s = (
+        each[ended] for each in (figures.jct_s, figures.queue_s, figures.early_s)
+    )
     makespan_s = schedule.end_s - min((o.submit_s for o in schedule.jobs), default=0.0)
     again = [s for o in schedule.jobs for s in o.segments[1:]]
     paused_gpu_s = sum(s.option.own_gpus * (s.resume_s - s.start_s) for s in again)
@@ -113,7 +124,7 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
         "median_jct_s": _percentile(jct_s, 50),
         "p95_jct_s": _percentile(jct_s, 95),
         "p99_jct_s": _percentile(jct_s, 99),
-        "mean_run_s": _mean(jct_s - queue_s),
+        "mean_run_s": _mean(jct_s - early_s - queue_s),
         "mean_queue_s": _mean(queue_s),
         "p99_queue_s": _percentile(queue_s, 99),
         "p999_queue_s": _percentile(queue_s, 99.9),
@@ -124,6 +135,7 @@ def summarise(instance: Instance, schedule: Schedule) -> dict[str, float | int |
         "restarts": int(figures.restarts.sum()),
         "restart_share": paused_gpu_s / gpu_s if gpu_s > 0 else nan,
         "pinned_jobs": len({job for r in schedule.rounds for job in r.pinned_jobs}),
+        **_in_order(instance, schedule, early_s),
         **_fusible(instance, figures.jct_s),
         "energy_j": schedule.energy.total_j,
         **_priced(schedule),
@@ -162,6 +174,19 @@ def _bounded(schedule: Schedule) -> dict[str, float]:
 def _priced(schedule: Schedule) -> dict[str, float]:
     found = {"energy_cost": schedule.energy_cost, "carbon_g": schedule.carbon_g}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _in_order(instance: Instance, schedule: Schedule, early_s: Floats) -> dict[str, float]:
+    found: dict[str, float] = {}
+    if any(job.after or job.eligible_s is not None for job in instance.jobs):
+        unrun = sum(o.ended_by == "dependency failed" for o in schedule.jobs)
+        found |= {"mean_early_s": _mean(early_s), "unrun_jobs": unrun}
+    limits = {job.id: job.limit_s for job in instance.jobs if job.limit_s is not None}
+    if limits:
+        held = {o.id: sum(s.end_s - s.start_s for s in o.segments) for o in schedule.jobs}
+        over = sum(held[job] >= limit_s - SECOND for job, limit_s in limits.items())
+        found["over_limit_jobs"] = over
+    return found
 
 
 def _fusible(instance: Instance, jct_s: Floats) -> dict[str, float]:

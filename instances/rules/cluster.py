@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from ronda.instances.cluster import Cluster, Rack
-from ronda.instances.instance import Faults
+from ronda.instances.instance import Faults, Outage
 from ronda.instances.rules.problem import Problem, one_of, show, too_many
 
 Span = tuple[float, float, int]  # from, until, index in the list
@@ -94,6 +94,8 @@ def fault_problems(faults: Faults, cluster: Cluster) -> Iterator[Problem]:
                 yield Problem(f"{place}.node", str(fault.node), f"a node, 0 to {nodes - 1}")
             if fault.start_s >= fault.end_s:
                 yield Problem(f"{place}.end_s", f"{fault.end_s:g}", f"after {fault.start_s:g}")
+            if isinstance(fault, Outage) and fault.open and fault.notice_s is None:
+                yield Problem(f"{place}.open", "true, for a failure", "notice_s too, or false")
             since_s = fault.known_s if name == "outages" else fault.start_s
             by_node[fault.node].append((since_s, fault.end_s, k))
         for node, spans in sorted(by_node.items()):

@@ -25,6 +25,7 @@ from ronda.instances.rules.jobs import (
     sweep_problems,
     truth_problems,
 )
+from ronda.instances.rules.order import leaving_problems, start_problems
 from ronda.instances.rules.problem import DEPTH, Problem, as_error, depth, show, too_many
 from ronda.instances.rules.profile import curve_problems, profile_problems, rated_problems
 from ronda.instances.rules.round import measured_problems, running_problems, state_problems
@@ -179,6 +180,7 @@ def _instance(instance: Instance) -> Iterator[Problem]:
         yield from shape_problems(jobs, places, instance.cluster)
         yield from neighbourhood_problems(instance.site, jobs, places, instance.cluster)
     yield from order_problems(jobs, places)
+    yield from start_problems(jobs, places, instance.site, whole=True)
     yield from truth_problems(jobs, places, instance.curves)
     yield from sweep_problems(jobs, places, instance.sweeps)
 
@@ -207,7 +209,9 @@ def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
     yield from order_problems(jobs[:first_waiting], running)
     yield from order_problems(jobs[first_waiting:], waiting)
     yield from state_problems(round)
+    yield from start_problems(jobs, places, round.site, whole=False)
     if cluster:
+        yield from leaving_problems(round)
         yield from running_problems(round, physics=physics)
         yield from limit_problems(round)
 

@@ -32,7 +32,7 @@ def plan_frame(plan: Plan) -> "DataFrame":
 def schedule_frame(schedule: Schedule) -> "DataFrame":
     """Return a data frame with the outcome of each job in a schedule."""
     jobs, figures = schedule.jobs, job_figures(schedule)
-    fields = ("submit_s", "end_s", "failed", "discarded")
+    fields = ("submit_s", "eligible_s", "end_s", "failed", "discarded", "ended_by")
     told = {field: [getattr(job, field) for job in jobs] for field in fields}
     names = ("jct_s", "queue_s", "gpu_s", "restarts", "preemptions")
     return frame({"job": [j.id for j in jobs], **told, **{n: getattr(figures, n) for n in names}})

@@ -3,6 +3,14 @@
 from collections.abc import Callable
 
 from ronda.instances.check.site.given import JobInPlan
+from ronda.instances.check.site.order import (
+    array_violations,
+    crowded_arrays,
+    early_starts,
+    limit_violations,
+    order_violations,
+)
+from ronda.instances.check.site.outages import leaving_violations
 from ronda.instances.check.site.shapes import schedule_shape_violations, shape_violations
 from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, JobState
@@ -13,11 +21,17 @@ from ronda.instances.violation import Violation
 
 PLAN_RULES: tuple[Callable[[Round, Plan, list[JobInPlan]], list[Violation]], ...] = (
     shape_violations,
+    early_starts,
+    crowded_arrays,
+    leaving_violations,
 )
 """Functions that return the violations of a rule by a plan, given all jobs of the round."""
 
 SCHEDULE_RULES: tuple[Callable[[Instance, Schedule], list[Violation]], ...] = (
     schedule_shape_violations,
+    array_violations,
+    order_violations,
+    limit_violations,
 )
 """Functions that return the violations of a rule by a schedule."""
 

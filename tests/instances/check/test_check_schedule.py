@@ -23,7 +23,7 @@ from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.check import checker as check_module
 from ronda.instances.check.checker import check
 from ronda.instances.instance import Faults, Outage
-from ronda.instances.job import Costs, Truth
+from ronda.instances.job import After, Costs, Truth
 from ronda.instances.profile import Memory
 
 
@@ -45,6 +45,9 @@ def job(job_id, **fields):
 def profile(changed):
     """Return the instance with a profile changed."""
     return replace(INSTANCE, profiles={**INSTANCE.profiles, changed.name: changed})
+
+
+NEVER = After(job="fixed", when="notok")
 
 
 def cap(*times_s):
@@ -156,6 +159,14 @@ BROKEN = {
     "node, asleep": (INSTANCE, replace(SCHEDULE, sleeps=(*SLEEPS, (9, 0.0, 1.0)))),
     "duplicate-node": (INSTANCE, of("fixed", but(FIXED, ((0, 1), (0, 1))))),
     "option-power": (INSTANCE, of("short", but(SHORT, power_w=61))),
+    "early, by its time": (job("short", eligible_s=106), SCHEDULE),
+    "early, by a job": (job("short", after=(After(job="fixed", delay_s=1.0),)), SCHEDULE),
+    "early, as is claimed": (INSTANCE, of("short", eligible_s=103.0)),
+    "dependency": (INSTANCE, of("short", ended_by="dependency failed")),
+    "dependency, which can never be": (job("short", after=(NEVER,)), SCHEDULE),
+    "limit": (job("fixed", limit_s=104.9), SCHEDULE),
+    "limit, before it": (job("short", limit_s=11), of("short", ended_by="time limit")),
+    "limit, there is none": (INSTANCE, of("short", ended_by="time limit")),
 }
 
 

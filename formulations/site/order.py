@@ -1,0 +1,107 @@
+"""Who may start: jobs that are blocked or must wait for others, and the tasks of job arrays.
+
+Order is state and needs no rows: a round lists jobs that may start. Hosts may list others too, with
+the reason in `JobState.blocked` or in the fields of the job; their options are forbidden.
+"""
+
+from collections import Counter
+
+import numpy as np
+
+from ronda.formulations.options.stated_rows import Sheet
+from ronda.formulations.options.table import OptionTable
+from ronda.instances.base import Floats, Mask
+from ronda.instances.job import Allocation, JobState
+from ronda.instances.round import Round
+
+ARRAY = "array"
+"""The family of the rows of job arrays, as in ``array[name]``."""
+
+WHEN = {"ok": "to end well", "notok": "to fail", "any": "to end", "start": "to start"}
+
+
+def why_not(round: Round, state: JobState) -> str | None:
+    """Return why a waiting job may not start now, or None if it may."""
+    job = state.job
+    if state.allocation is not None:
+        return None
+    if state.blocked is not None:
+        return state.blocked
+    if job.eligible_s is not None and job.eligible_s > round.now_s:
+        return f"it may start from {job.eligible_s:g} s on"
+    if not job.after:
+        return None
+    live = {other.job.id: other for other in round.jobs}
+    left = [
+        each
+        for each in job.after
+        if each.job in live and not (each.when == "start" and live[each.job].started)
+    ]
+    if not left or (len(left) < len(job.after) and not job.after_all):
+        return None
+    first, many = live[left[0].job], f" (and {len(left) - 1} more)" * (len(left) > 1)
+    return f"it waits for {first.job.id} {WHEN[left[0].when]}, which {_stands(round, first)}{many}"
+
+
+def _stands(round: Round, state: JobState) -> str:
+    work = state.remaining_at(round.now_s)
+    if state.allocation is None:
+        return "waits"
+    if work is None:
+        return "runs"
+    left_s = work / state.allocation.option.rate + state.rest_at(round.now_s)
+    return f"runs, by belief until {round.now_s + min(left_s, round.may_hold_s(state)):.6g} s"
+
+
+def not_yet(round: Round, table: OptionTable) -> Mask | None:
+    """Return the options (K,) of jobs that may not start."""
+    held_back = [why_not(round, state) is not None for state in table.jobs]
+    return np.array(held_back)[table.job] if any(held_back) else None
+
+
+def array_rows(round: Round, table: OptionTable, values: Floats, sheet: Sheet) -> None:
+    """State Σ_{k of tasks of a} x_k ≤ m for each job array a with more than m tasks in the round.
+
+    Where more tasks run already, none of them is stopped, and m is their number.
+    """
+    tasks, runs = _tasks(table.jobs)
+    for name, most in round.site.job_arrays.items():
+        if tasks[name] > max(most, runs[name]):
+            own = np.array([state.job.job_array == name for state in table.jobs])
+            rows = np.flatnonzero(own[table.job])
+            sheet.state(f"{ARRAY}[{name}]", rows, np.ones(len(rows)), max(most, runs[name]))
+
+
+def _tasks(jobs: tuple[JobState, ...]) -> tuple[Counter[str], Counter[str]]:
+    """Return the number of live and of running tasks of each job array."""
+    tasks, runs = Counter[str](), Counter[str]()
+    for state in jobs:
+        if state.job.job_array is not None:
+            tasks[state.job.job_array] += 1
+            runs[state.job.job_array] += state.allocation is not None
+    return tasks, runs
+
+
+class Starts:
+    """The account of who may start: no blocked job, and as many tasks of each array as may run."""
+
+    def __init__(self, round: Round) -> None:
+        self._round, self._run = round, Counter[str]()
+
+    def fits(self, state: JobState, given: Allocation) -> bool:
+        """Return whether one more job may start."""
+        name = state.job.job_array
+        most = np.inf if name is None else self._round.site.job_arrays.get(name, np.inf)
+        full = name is not None and self._run[name] >= most
+        return not full and why_not(self._round, state) is None
+
+    def take(self, state: JobState, given: Allocation) -> None:
+        """Count a job."""
+        if state.job.job_array is not None:
+            self._run[state.job.job_array] += 1
+
+
+def starts(round: Round) -> Starts | None:
+    """Return the account of who may start, or None if no job needs one."""
+    some = any(s.blocked or s.job.after or s.job.eligible_s for s in round.waiting)
+    return Starts(round) if some or round.site.job_arrays else None

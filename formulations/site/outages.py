@@ -1,0 +1,128 @@
+"""Nodes that leave: jobs that would be cut there neither start nor move there, and others may.
+
+A job is expected to have ended after its pause and the work that is left of it with a probability
+of 90 % (`JobState.mostly_left_at`), or at its time limit. At option level this gives a row for each
+time at which nodes of a pool leave: jobs that end later have room on the other nodes only. They
+keep the GPUs that they hold now on nodes that leave, so that these do not count.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ronda.formulations.dual_feasible import node_shares, tightening
+from ronda.formulations.options.stated_rows import Sheet
+from ronda.formulations.options.table import OptionTable
+from ronda.instances.base import Floats, Mask, Rows
+from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.round import Round
+
+STAYING, STAYING_NODES = "staying", "staying_nodes"
+"""The families of the rows of pools and times: GPUs, and pieces of whole nodes."""
+
+
+def ends_s(round: Round, table: OptionTable) -> Floats:
+    """Return when each option's job would have ended after a change to it, without waking, (K,)."""
+    now_s, found = round.now_s, np.full(len(table), np.inf)
+    for j, state in enumerate(table.jobs):
+        rows = slice(int(table.start[j]), int(table.start[j + 1]))
+        gpus, work = table.gpus[rows], state.mostly_left_at(now_s)
+        pauses = {n: state.pause_at(now_s, n, round.costs) for n in set(gpus.tolist())}
+        run_s = np.inf if work is None else work / table.rate[rows]
+        pause_s = np.array([pauses[n] for n in gpus.tolist()])
+        found[rows] = now_s + np.minimum(pause_s + run_s, round.may_hold_s(state))
+    return found
+
+
+def staying_rows(round: Round, table: OptionTable, values: Floats, sheet: Sheet) -> None:
+    """State Σ_{k in p: ends after T} n_k x_k ≤ GPUs of p that do not leave by T, and by pieces.
+
+    Pieces count by dual feasible functions in pools of equal nodes, as in ``whole_nodes``. The rows
+    are exact for jobs of one GPU and necessary for others. A row exists if it can bind.
+    """
+    if not round.leaving:
+        return
+    topology, late = round.cluster.topology, ends_s(round, table)
+    leaves_s = np.full(len(topology.node_gpus), np.inf)
+    for node, at_s in round.leaving:
+        leaves_s[node] = min(leaves_s[node], at_s)
+    for p, pool in enumerate(table.pools):
+        here = topology.node_pool == p
+        for at_s in np.unique(leaves_s[here & np.isfinite(leaves_s)]).tolist():
+            rows = np.flatnonzero((table.pool == p) & (late > at_s))
+            stays = here & (leaves_s > at_s)
+            held = [_held_on(state, here & ~stays) for state in table.jobs]
+            free = np.array(held, dtype=np.int64)[table.job[rows]]
+            gpus, inside = np.maximum(0, table.gpus[rows] - free), f"{pool.name},{at_s:g}"
+            room = topology.node_gpus[stays]
+            if _most(table, rows, gpus) > room.sum():
+                sheet.state(f"{STAYING}[{inside}]", rows, gpus, float(room.sum()))
+            for i, shares in _pieces(gpus * (free == 0), room, pool.gpus_per_node):
+                if _most(table, rows, shares) > len(room):
+                    name = f"{STAYING_NODES}[{inside},{i}]"
+                    sheet.state(name, rows, shares, float(len(room)))
+
+
+def _held_on(state: JobState, nodes: Mask) -> int:
+    held = () if state.allocation is None else state.allocation.placement
+    return sum(gpus for node, gpus in held if nodes[node])
+
+
+def _most(table: OptionTable, rows: Rows, amounts: Floats | Rows) -> float:
+    most = np.zeros(len(table.jobs))
+    np.maximum.at(most, table.job[rows], amounts)
+    return float(most.sum())
+
+
+def _pieces(gpus: Rows, room: Rows, size: int) -> Iterator[tuple[int, Floats]]:
+    """Yield the shares of nodes that each dual feasible function gives to options."""
+    if len(room) and (room != size).any():
+        return
+    whole, rest = np.divmod(gpus, size)
+    for i in tightening(rest.tolist(), size):
+        shares = node_shares(np.arange(size + 1), size, i)
+        yield i, whole * shares[size] + shares[rest]
+
+
+def closed_before(round: Round, state: JobState, option: Option) -> Mask | None:
+    """Return the nodes (N,) that leave before the job would end there; it may stay where it runs.
+
+    Waking counts: for a job on one node that of the node, for others the longest in the pool.
+    """
+    if not round.leaving:
+        return None
+    topology, work = round.cluster.topology, state.mostly_left_at(round.now_s)
+    wake_s, resting = np.zeros(len(topology.node_gpus)), [*round.asleep, *round.waking]
+    wake_s[resting] = topology.wake_s[resting]
+    if option.span != "node":
+        wake_s[:] = wake_s[topology.node_pool == option.pool].max(initial=0.0)
+    pause_s = wake_s + state.pause_at(round.now_s, option.gpus, round.costs)
+    run_s = np.inf if work is None else work / option.rate + option.teardown_s
+    end_s = round.now_s + np.minimum(pause_s + run_s, round.may_hold_s(state))
+    held = {} if state.allocation is None else dict(state.allocation.placement)
+    found = np.zeros(len(topology.node_gpus), dtype=bool)
+    for node, at_s in round.leaving:
+        found[node] |= end_s[node] > at_s and option.gpus > held.get(node, 0)
+    return found
+
+
+class Staying:
+    """The account of nodes that leave, for placements that do not ask which nodes are closed."""
+
+    def __init__(self, round: Round) -> None:
+        self._round = round
+
+    def fits(self, state: JobState, given: Allocation) -> bool:
+        """Return whether a job stays, or ends before each of its nodes leaves."""
+        if state.allocation is not None and state.allocation.goes_on(given):
+            return True
+        closed = closed_before(self._round, state, given.option)
+        return closed is None or not any(closed[node] for node, _ in given.placement)
+
+    def take(self, state: JobState, given: Allocation) -> None:
+        """Count nothing: the rule is about each job alone."""
+
+
+def staying(round: Round) -> Staying | None:
+    """Return the account of nodes that leave, or None if none does."""
+    return Staying(round) if round.leaving else None
