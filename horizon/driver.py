@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from ronda.formulations.site.nodes import closed_to
 from ronda.horizon.gate import Passed, answer
 from ronda.horizon.journal import FORMAT, Change, Decision, Header, Journal
 from ronda.horizon.load_shedding import restore
@@ -318,7 +319,8 @@ class Driver:
         deadline = Deadline(self.time_limit_s)
         now = None
         if asked.now_s != state.now_s:
-            now = Passed(state.snapshot(self._length_s), partial(still, state))
+            seen = state.snapshot(self._length_s)
+            now = Passed(seen, partial(still, state, seen))
         cleared = answer(
             self.policy,
             asked,
@@ -425,11 +427,12 @@ def next_tick_s(now_s: float, period_s: float) -> float:
     return k * period_s
 
 
-def still(state: ClusterState, plan: Plan) -> Plan:
-    """Return a plan for an earlier round without the parts that are no longer possible.
+def still(state: ClusterState, seen: Round, plan: Plan) -> Plan:
+    """Return a plan for an earlier round without the parts that are no longer possible in `seen`.
 
-    Jobs that have ended are left out. A job that finds too few GPUs in service at its new place
-    stays where it runs if no other job has moved there; otherwise it waits.
+    Jobs that have ended are left out. A job that finds too few GPUs in service at its new place, or
+    a node there that is now about to leave, stays where it runs if no other job has moved there;
+    otherwise it waits.
     """
     left: list[int] = state.cluster.topology.node_gpus.tolist()
 
@@ -455,7 +458,9 @@ def still(state: ClusterState, plan: Plan) -> Plan:
             kept[job_id] = now
     for job_id, allocation in wanted.items():
         if job_id not in kept:
-            for choice in (allocation, held.get(job_id)):
+            closed = closed_to(seen, state.lives[job_id].state, allocation.option)
+            shut = closed is not None and any(closed[n] for n, _ in allocation.placement)
+            for choice in (None if shut else allocation, held.get(job_id)):
                 if choice is not None and take(choice):
                     kept[job_id] = choice
                     break

@@ -6,8 +6,8 @@ piece asks every node. As there, a job is cut into whole nodes and at most one b
 node; a job that the largest nodes cannot hold takes the fewest nodes, largest first.
 
 A piece goes where it leaves least: to the node with the greatest of its shares of what is free
-there, of GPUs and of every resource. Nodes in use come before idle ones, and these before sleeping
-ones.
+there, of GPUs and of every resource. Nodes that leave come before nodes in use, these before idle
+ones, and these before sleeping ones.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,8 +24,8 @@ from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
 
-IN_USE, AWAKE, ASLEEP = range(3)
-"""The order in which nodes are preferred."""
+LEAVING, IN_USE, AWAKE, ASLEEP = range(4)
+"""The order in which nodes are preferred: jobs that end before a node leaves go there first."""
 
 
 class NodeBook:
@@ -52,6 +52,7 @@ class NodeBook:
         self.pieces = np.zeros(len(self.size), dtype=np.int64)
         self.usable: Mask = self.size > 0
         self._rank = np.full(len(self.size), AWAKE)
+        self._rank[[node for node, _ in round.leaving]] = LEAVING
         self._rank[list(round.asleep)] = ASLEEP
 
     def copy(self) -> Self:
@@ -241,8 +242,8 @@ class NodeBook:
         for amount, left in zip(needed.tolist(), self.left, strict=True):
             if amount > 0:
                 share = np.maximum(share, amount / left[nodes])
-        rank = np.where(self.pieces[nodes] > 0, IN_USE, self._rank[nodes])
-        return np.asarray(2.0 * rank - share)
+        used = (self.pieces[nodes] > 0) & (self._rank[nodes] != LEAVING)
+        return np.asarray(2.0 * np.where(used, IN_USE, self._rank[nodes]) - share)
 
     # -- watts --------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ronda.formulations.site.order import starts
-from ronda.formulations.site.outages import staying
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.round import Round
 
@@ -25,7 +24,7 @@ class Account(Protocol):
         ...
 
 
-ACCOUNTS: tuple[Callable[[Round], Account | None], ...] = (starts, staying)
+ACCOUNTS: tuple[Callable[[Round], Account | None], ...] = (starts,)
 """Functions that return the account of a rule with no job yet, or None if the round does not have
 the rule."""
 

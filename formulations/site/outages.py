@@ -14,7 +14,7 @@ from ronda.formulations.dual_feasible import node_shares, tightening
 from ronda.formulations.options.stated_rows import Sheet
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.base import Floats, Mask, Rows
-from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.job import JobState, Option
 from ronda.instances.round import Round
 
 STAYING, STAYING_NODES = "staying", "staying_nodes"
@@ -104,25 +104,3 @@ def closed_before(round: Round, state: JobState, option: Option) -> Mask | None:
     for node, at_s in round.leaving:
         found[node] |= end_s[node] > at_s and option.gpus > held.get(node, 0)
     return found
-
-
-class Staying:
-    """The account of nodes that leave, for placements that do not ask which nodes are closed."""
-
-    def __init__(self, round: Round) -> None:
-        self._round = round
-
-    def fits(self, state: JobState, given: Allocation) -> bool:
-        """Return whether a job stays, or ends before each of its nodes leaves."""
-        if state.allocation is not None and state.allocation.goes_on(given):
-            return True
-        closed = closed_before(self._round, state, given.option)
-        return closed is None or not any(closed[node] for node, _ in given.placement)
-
-    def take(self, state: JobState, given: Allocation) -> None:
-        """Count nothing: the rule is about each job alone."""
-
-
-def staying(round: Round) -> Staying | None:
-    """Return the account of nodes that leave, or None if none does."""
-    return Staying(round) if round.leaving else None

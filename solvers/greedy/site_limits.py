@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from ronda.formulations.site.accounts import accounts
-from ronda.formulations.site.nodes import closed_to
+from ronda.formulations.site.nodes import closed_to, concerns_nodes
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -15,7 +15,7 @@ def within_site_limits(round: Round, plan: Plan) -> Plan:
     Jobs that go on as they run come first, and then the others in the order of the plan.
     """
     books = accounts(round)
-    if not books:
+    if not books and not concerns_nodes(round):
         return plan
     states = {state.job.id: state for state in round.jobs}
     kept: dict[str, Allocation] = {}

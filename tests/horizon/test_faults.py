@@ -305,5 +305,9 @@ def test_what_is_left_of_an_overtaken_plan_fits():
     state.ledger.accept(Plan(allocations={"a": first, "b": second}))
     state.apply(Change(held={"a": first, "b": second}))
     state.advance(3.0)
-    assert still(state, Plan(allocations={"a": second, "b": first})).allocations == {"a": first}
-    assert still(state, Plan(allocations={"b": first, "a": second})).allocations == {"b": first}
+    assert still(
+        state, state.snapshot(1.0), Plan(allocations={"a": second, "b": first})
+    ).allocations == {"a": first}
+    assert still(
+        state, state.snapshot(1.0), Plan(allocations={"b": first, "a": second})
+    ).allocations == {"b": first}
