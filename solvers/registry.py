@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any, cast, get_args, get_type_hints
 
 import msgspec
 
@@ -38,6 +38,7 @@ POLICIES: dict[str, str] = {
     "shockwave-like": "ronda.solvers.policies.fair.shockwave_like:ShockwaveLike",
     "sia-like": "ronda.solvers.policies.optimising.milp:SiaLike",
     "kueue-like": "ronda.solvers.policies.production.kueue_like:KueueLike",
+    "slurm-like": "ronda.solvers.policies.production.slurm_like:SlurmLike",
     "drf": "ronda.solvers.policies.production.drf:Drf",
     "optimus": "ronda.solvers.policies.elastic.optimus:Optimus",
     "pollux-like": "ronda.solvers.policies.elastic.pollux_like:PolluxLike",
@@ -110,7 +111,12 @@ def refuse_unknown(name: str, given: Collection[str], known: Collection[str]) ->
 def converted(
     spec: str, cls: type, given: Mapping[str, Any], name: str, known: Mapping[str, Any]
 ) -> Any:
-    """Make an object of a class from the given parameters; refuse unknown or impossible ones."""
+    """Make an object of a class from the given parameters; refuse unknown or impossible ones.
+
+    ``none`` means None, or the word if the parameter has it.
+    """
+    words = {key for key, kind in get_type_hints(cls).items() if "none" in get_args(kind)}
+    given = {k: "none" if v is None and k in words else v for k, v in given.items()}
     try:
         return msgspec.convert(given, type=cls, strict=False)
     except msgspec.ValidationError as error:

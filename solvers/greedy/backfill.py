@@ -31,6 +31,9 @@ Backfill = Literal["none", "free", "easy", "conservative"]
 """The jobs that may pass a job without room: no job; any job that fits; a job that does not delay
 the first job of its partition; a job that does not delay any job before it."""
 
+Started = Iterable[tuple[JobState, Allocation]]
+"""Jobs that a decision starts, with their allocations."""
+
 MOST_PROMISED = 50
 """The number of first jobs in a partition to which the conservative rule promises a start."""
 
@@ -45,7 +48,7 @@ def beside(
     if backfill in ("none", "free"):
         return round.held | start_in_order(room, order, blocking=backfill == "none")
     most = 1 if backfill == "easy" else MOST_PROMISED
-    return round.held | _Promises(room, most).start(order)
+    return round.held | Promises(room, most).start(order)
 
 
 class Future:
@@ -152,16 +155,38 @@ def _consolidated(free: NDArray[np.int32], gpus: int, whole: int) -> list[tuple[
     return None
 
 
-class _Promises:
-    """The promised starts of jobs, and the starts of other jobs around them."""
+class Promises:
+    """The promised starts of jobs, and the starts of other jobs around them.
+
+    Parameters
+    ----------
+    most
+        Number of jobs of each partition that get a promise.
+    """
 
     def __init__(self, room: Room, most: int) -> None:
         self.room, self.most = room, most
-        self._requested = Requested(room.round)
+        self.requested = Requested(room.round)
         self._futures: dict[int, Future] = {}
         self._supply: PowerSupply | None = None
         self._promised = Counter[str]()
         self._first_s = np.inf  # the first promised start
+
+    def lasts_s(self, state: JobState) -> float:
+        """Return the seconds for which a waiting job holds its GPUs once it starts."""
+        return self.requested.remaining_s(state)
+
+    def ends(self, held: Started) -> list[tuple[float, Allocation]]:
+        """Return the seconds to the ends of running jobs and of those that start (`held`)."""
+        return ends_of(self.room.round, held, self.requested)
+
+    def promised(self, option: Option, placement: Placement) -> Placement:
+        """Return the GPUs that a promise keeps free."""
+        return placement
+
+    def may_promise(self, state: JobState, start_s: float) -> bool:
+        """Return whether a job may be promised a start."""
+        return True
 
     def start(self, order: Sequence[JobState]) -> dict[str, Allocation]:
         """Start jobs in order, if they leave free the promises to earlier jobs."""
@@ -172,7 +197,7 @@ class _Promises:
             partition = state.job.partition
             if not self.room.free_in(partition):
                 continue
-            lasts_s = self._requested.remaining_s(state)
+            lasts_s = self.lasts_s(state)
             given = self._beside(state, lasts_s)
             if given is not None:
                 started[state.job.id] = given
@@ -196,7 +221,7 @@ class _Promises:
             able |= future is None or future.may_fit(option.gpus, lasts_s)
             nodes = self.room.nodes(option.pool)
             free = np.array(nodes.free)
-            hidden = free - (free if future is None else future.kept(lasts_s))
+            hidden = free - (free if future is None else np.maximum(future.kept(lasts_s), 0))
             if supply is not None:
                 each_w = extra_gpu_w(self.room.round, option) * min(option.gpus, nodes.whole)
                 names = np.array(nodes.nodes)
@@ -216,21 +241,19 @@ class _Promises:
 
         return self.room.fit(state, beside=kept, bears=bears)
 
-    def _promise(
-        self, state: JobState, lasts_s: float, held: Sequence[tuple[JobState, Allocation]]
-    ) -> None:
+    def _promise(self, state: JobState, lasts_s: float, held: Started) -> None:
         """Promise a job the earliest start in any suitable pool, if there is one."""
         if self._supply is None and (self.room.limited or capped(self.room.round.cluster)):
-            ends = _ends(self.room.round, held, self._requested)
+            ends = self.ends(held)
             self._supply = PowerSupply(self.room, [(s, given) for s, given in ends if s > 0])
         best: tuple[float, Option, Placement] | None = None
         for option in self.room.ways(state):
             found = self._earliest(state, option, lasts_s, held)
             if found is not None and (best is None or found[0] < best[0]):
                 best = found[0], option, found[1]
-        if best is not None:
+        if best is not None and self.may_promise(state, best[0]):
             start_s, option, placement = best
-            self._take(option, start_s, lasts_s, placement)
+            self._take(option, start_s, lasts_s, placement, self.promised(option, placement))
             self._first_s = min(self._first_s, start_s)
             self._promised[state.job.partition] += 1
 
@@ -239,12 +262,12 @@ class _Promises:
         state: JobState,
         option: Option,
         lasts_s: float,
-        held: Sequence[tuple[JobState, Allocation]],
+        held: Started,
     ) -> tuple[float, Placement] | None:
         """Return when and where a job can start in a pool, or None if that is unknown."""
         room, supply, pool = self.room, self._supply, option.pool
         if pool not in self._futures:
-            self._futures[pool] = future_of(room, pool, held, self._requested)
+            self._futures[pool] = future_of(room, pool, self.ends(held))
         future, names = self._futures[pool], np.array(room.nodes(pool).nodes)
         among = np.arange(len(future.times_s)) > 0  # it finds no room now
         if supply is not None:
@@ -265,20 +288,27 @@ class _Promises:
                 return start_s, placement
         return None
 
-    def _take(self, option: Option, start_s: float, lasts_s: float, placement: Placement) -> None:
-        """Reserve GPUs and watts from a start on."""
+    def _take(
+        self,
+        option: Option,
+        start_s: float,
+        lasts_s: float,
+        placement: Placement,
+        kept: Placement | None = None,
+    ) -> None:
+        """Reserve GPUs, which may be more than those of the placement, and watts from a start."""
         future, supply = self._futures.get(option.pool), self._supply
         if future is not None:
             position = self.room.nodes(option.pool).position
-            future.take(start_s, lasts_s, [(position[node], gpus) for node, gpus in placement])
+            future.take(
+                start_s, lasts_s, [(position[node], gpus) for node, gpus in kept or placement]
+            )
         if supply is not None:
             need = supply.need(option, placement, start_s)
             supply.take(start_s, lasts_s, need, placement)
 
 
-def _ends(
-    round: Round, held: Iterable[tuple[JobState, Allocation]], requested: Requested
-) -> list[tuple[float, Allocation]]:
+def ends_of(round: Round, held: Started, requested: Requested) -> list[tuple[float, Allocation]]:
     """Return the expected seconds to the end of running and newly started (`held`) jobs."""
     ends = [
         (seconds_left(round, s, s.allocation.option) + s.rest_at(round.now_s), s.allocation)
@@ -291,16 +321,15 @@ def _ends(
 def future_of(
     room: Room,
     pool: int,
-    held: Sequence[tuple[JobState, Allocation]],
-    requested: Requested,
+    lasting: Iterable[tuple[float, Allocation]],
     woken: Sequence[int] = (),
 ) -> Future:
-    """Return the future of a pool with running jobs, new jobs (`held`) and nodes being woken."""
+    """Return the future of a pool with jobs that last for some seconds, and nodes being woken."""
     topology, limited = room.round.cluster.topology, room.limited or capped(room.round.cluster)
     # If watts are limited, the watts that other pools leave count as well.
     ends = [
         (end_s, given.placement if given.option.pool == pool else ())
-        for end_s, given in _ends(room.round, held, requested)
+        for end_s, given in lasting
         if limited or given.option.pool == pool
     ]
     ends += [

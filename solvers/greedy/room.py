@@ -307,6 +307,11 @@ class Room:
         self.take(state, held)
         return True
 
+    def allows(self, state: JobState, option: Option) -> bool:
+        """Return whether limits on what jobs hold allow one more, wherever it is placed."""
+        given = Allocation(option=option, placement=())
+        return all(account.fits(state, given) for account in self._accounts)
+
     @property
     def partitions(self) -> int:
         """The number of partitions."""

@@ -18,7 +18,7 @@ from ronda.instances.job import Allocation, JobState
 from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.backfill import future_of
+from ronda.solvers.greedy.backfill import ends_of, future_of
 from ronda.solvers.greedy.policy import TimelyPolicy
 from ronda.solvers.greedy.room import Room, start_in_order
 from ronda.solvers.policies.rigid.queues import queued
@@ -184,7 +184,8 @@ class Waiting:
         """
         now_s = self._room.round.now_s
         wake_s = max((float(self._room.round.cluster.topology.wake_s[n]) for n in woken), default=0)
-        future = future_of(self._room, pool, self._started, self._requested, woken)
+        ends = ends_of(self._room.round, self._started, self._requested)
+        future = future_of(self._room, pool, ends, woken)
         total_s = 0.0
         for state in jobs:
             lasts_s = self._requested.remaining_s(state)

@@ -153,6 +153,12 @@ def test_parameters_may_hold_commas(inside, value):
     assert parse(f"x(a={inside}, b=none)") == ("x", {"a": value, "b": None})
 
 
+def test_none_is_a_word_where_the_parameter_has_it():
+    """As the message says that lists the words."""
+    assert policy("fifo(backfill=none)") == policy("fifo")
+    assert policy("prices(horizon_s=none)") == policy("prices")
+
+
 @pytest.mark.parametrize(
     "spec", ["", "milp(", "milp(gap)", "milp(gap=)", "nope", "milp(gap=x)", "milp(gap='0)"]
 )

@@ -35,6 +35,11 @@ class Floor:
         """Return the rank of a job's priority class, 0 without one."""
         return self._ranks.get(state.job.priority or "", 0)
 
+    def standing(self) -> list[tuple[JobState, Allocation]]:
+        """Return all jobs that run under the decision, with their allocations."""
+        held = self.round.held
+        return [(s, held[job]) for job, s in self._going.items()] + [*self.started.values()]
+
     def room_without(self, stopped: Collection[str]) -> Room:
         """Return the room beside the jobs if those with the given ids stopped."""
         staying = [state for job, state in self._going.items() if job not in stopped]
@@ -101,8 +106,7 @@ class Floor:
 
     def allocations(self) -> dict[str, Allocation]:
         """Return the allocations of all jobs that run under the decision."""
-        going = {job: held for job, held in self.round.held.items() if job in self._going}
-        return going | {job: given for job, (_, given) in self.started.items()}
+        return {state.job.id: given for state, given in self.standing()}
 
 
 def eligible(round: Round) -> list[JobState]:
