@@ -6,6 +6,7 @@ carried out; a plan with a violation never runs.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -21,11 +22,12 @@ from ronda.horizon.load_shedding import restore
 from ronda.horizon.state import ClusterState
 from ronda.instances.arguments import checked
 from ronda.instances.base import Index, Positive
+from ronda.instances.check.parts import crowded
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError, RondaError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
-from ronda.instances.job import Allocation, used_nodes
+from ronda.instances.job import Allocation, Option, used_nodes
 from ronda.instances.models.fits import Predictor
 from ronda.instances.models.sharing import narrowed
 from ronda.instances.plan import Plan, SolutionStatus
@@ -437,15 +439,22 @@ def still(state: ClusterState, seen: Round, plan: Plan) -> Plan:
     left: list[int] = state.cluster.topology.node_gpus.tolist()
 
     taken: set[object] = set()
+    on: defaultdict[object, list[tuple[Option, int]]] = defaultdict(list)
 
     def take(allocation: Allocation) -> bool:
-        array = allocation.array and (allocation.array, allocation.placement)
-        if array in taken:
+        place: object = allocation.array and (allocation.array, allocation.placement)
+        for node, gpu, start in allocation.parts:
+            place = node, gpu
+            on[place].append((allocation.option, start))
+            if crowded(state.cluster, node, on[place]):
+                on[place].pop()
+                return False
+        if place in taken:
             return True
         if any(left[node] < gpus for node, gpus in allocation.placement):
             return False
-        if array is not None:
-            taken.add(array)
+        if place is not None:
+            taken.add(place)
         for node, gpus in allocation.placement:
             left[node] -= gpus
         return True

@@ -79,11 +79,12 @@ class TrueRates:
         """
         option, way = allocation.option, self._way(allocation)
         array = (option.mode, option.width)
-        key = (job.profile, curve, option.pool, *way, *array, factor)
+        fraction = (option.part, option.share)
+        key = (job.profile, curve, option.pool, *way, *array, *fraction, factor)
         if key not in self._known:
             profile, gpu_type = self._kind(job, option.pool)
             speed = float(samples_per_s(profile, gpu_type, Configuration(*way))) * factor
-            speed *= pace(profile, gpu_type.name, *array)
+            speed *= pace(profile, gpu_type.name, *array) * gpu_type.speed(*fraction)
             until: tuple[float, ...] = (INFINITY,)
             rates: tuple[float, ...] = (speed,)
             if curve is not None:
@@ -98,11 +99,11 @@ class TrueRates:
         """Return the step that `job` measures on what it holds, `factor` times as fast as profiled.
 
         The result has the configuration, the seconds of computing in a pass at full clock, and the
-        seconds of synchronising; it is None for jobs without steps.
+        seconds of synchronising; it is None for jobs without steps or without whole GPUs.
         """
         profile, gpu_type = self._kind(job, held.option.pool)
         model = profile.throughput[gpu_type.name]
-        if isinstance(model, Rigid | Rated):
+        if isinstance(model, Rigid | Rated) or held.option.share is not None:
             return None
         gpus, nodes, batch, clock, racks = way = self._way(held)
         step = fastest_step(profile, gpu_type, Configuration(*way))
@@ -340,6 +341,7 @@ class LiveJob:
             option=allocation.option,
             placement=allocation.placement,
             array=allocation.array,
+            parts=allocation.parts,
         )
         self.segments.append(segment)
         return segment

@@ -282,11 +282,12 @@ def slowings(round: Round) -> list[tuple[str, Option]]:
     From each clock, a job's next step is the one with the least loss per watt saved. So a job's
     steps follow its lower convex hull, and the order of all steps is that of a greedy fractional
     knapsack. A later step of a job replaces its earlier ones. Jobs that must not be changed, rigid
-    jobs, and jobs in arrays have no steps.
+    jobs, and jobs that share a GPU have no steps.
     """
     found: list[tuple[float, str, Option]] = []
     for state in round.running:
-        alone = state.allocation is not None and state.allocation.array is None
+        held = state.allocation
+        alone = held is not None and held.array is None and held.option.share is None
         if alone and state.job.preemptible:
             found += [(ratio, state.job.id, option) for ratio, option in _steps(round, state)]
     found.sort(key=lambda step: step[0])

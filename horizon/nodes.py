@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from ronda.horizon.energy import Meter
+from ronda.instances.check.sharing import distinct
 from ronda.instances.cluster import Topology
 from ronda.instances.job import Allocation
-from ronda.instances.models.sharing import whole
 
 
 class NodeStates:
@@ -128,7 +128,7 @@ def out_of_service(
 ) -> tuple[tuple[int, int], ...]:
     """Return the GPUs out of service by node: all if it is off, unheld ones if it is draining."""
     left = {node: 0 for node in draining if node not in off}
-    for allocation in whole(held).values() if left else ():
+    for allocation in distinct(held.values()) if left else ():
         for node, n in allocation.placement:
             if node in left:
                 left[node] += n

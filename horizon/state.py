@@ -394,7 +394,8 @@ class ClusterState:
         at = Configuration(option.computing, nodes, option.batch, option.clock)
         power_w = job_power_w(self.instance.profiles[job.profile], pool.gpu_type, at)
         power_w += (option.gpus - option.computing) * pool.gpu_type.idle_w
-        option = msgspec.structs.replace(option, power_w=power_w / option.width)
+        own_w = power_w / option.width if option.share is None else power_w * option.share
+        option = msgspec.structs.replace(option, power_w=own_w)
         return msgspec.structs.replace(allocation, option=option)
 
     def _close(self, live: LiveJob, segment: Segment) -> None:

@@ -53,6 +53,57 @@ class Parts(Record, frozen=True, kw_only=True):
     profiles: tuple[PartProfile, ...]
 
 
+def _sevenths(one: int, two: int, four: int, eight: int) -> Parts:
+    """Return the MIG profiles of a GPU, named by the GB in 1, 2, 4 and 8 of its memory slices."""
+    rows = (
+        (f"1g.{one}gb", 1, 1, range(7), 7),
+        (f"1g.{one}gb+me", 1, 1, range(7), 1),
+        (f"1g.{two}gb", 1, 2, (0, 2, 4, 6), 4),
+        (f"2g.{two}gb", 2, 2, (0, 2, 4), 3),
+        (f"3g.{four}gb", 3, 4, (0, 4), 2),
+        (f"4g.{four}gb", 4, 4, (0,), 1),
+        (f"7g.{eight}gb", 7, 8, (0,), 1),
+    )
+    return _parts(7, 8, rows)
+
+
+def _parts(
+    compute: int, memory: int, rows: Iterable[tuple[str, int, int, Iterable[int], int]]
+) -> Parts:
+    profiles = tuple(
+        PartProfile(name=name, compute=c, memory=m, starts=tuple(starts), most=most)
+        for name, c, m, starts, most in rows
+    )
+    return Parts(compute=compute, memory=memory, profiles=profiles)
+
+
+BUILT_IN = {
+    "A100-40": _sevenths(5, 10, 20, 40),
+    "A100-80": _sevenths(10, 20, 40, 80),
+    "H100": _sevenths(10, 20, 40, 80),
+    "H100-80": _sevenths(10, 20, 40, 80),
+    "H100-94": _sevenths(12, 24, 47, 94),
+    "H200": _sevenths(18, 35, 71, 141),
+    "B200": _sevenths(23, 45, 90, 180),
+    "GB200": _sevenths(23, 47, 93, 186),
+    "A30": _parts(
+        4,
+        4,
+        (
+            ("1g.6gb", 1, 1, range(4), 4),
+            ("2g.12gb", 2, 2, (0, 2), 2),
+            ("4g.24gb", 4, 4, (0,), 1),
+        ),
+    ),
+}
+"""The parts of GPU types that state none, by name.
+
+The numbers per GPU are those of NVIDIA mig-parted (its builder's tests and default configuration),
+and the starts of the A100 are those of its mock devices. All other starts are our inference from
+equal numbers.
+"""
+
+
 class GpuType(Record, frozen=True, kw_only=True):
     """One model of accelerator.
 
@@ -68,7 +119,7 @@ class GpuType(Record, frozen=True, kw_only=True):
         Selectable clock (or power-cap) levels as fractions of the maximum, in ascending order up to
         1.
     parts
-        The ways to cut one GPU; None for those of the type's name, if ronda knows it.
+        The ways to cut one GPU; None for those of the type's name, if it is in `BUILT_IN`.
     """
 
     name: Name
@@ -76,6 +127,35 @@ class GpuType(Record, frozen=True, kw_only=True):
     idle_w: NonNegative = 0.0
     clocks: tuple[Share, ...] = (1.0,)
     parts: Parts | None = None
+
+    @property
+    def ways(self) -> Parts | None:
+        """The ways to cut the GPU: those stated, or built in by its name; None for none."""
+        return self.parts or BUILT_IN.get(self.name)
+
+    def profile(self, part: str | None) -> PartProfile | None:
+        """Return the part of the given name, or None if the GPU does not have it."""
+        ways = None if part is None else self.ways
+        return next((p for p in ways.profiles if p.name == part), None) if ways else None
+
+    def fraction(self, part: str | None, share: float | None) -> float | None:
+        """Return the fraction of a GPU that a part or a share counts for; None for whole GPUs.
+
+        A part counts for its compute slices. (KAI counts the first digit of a profile's name, as
+        whole GPUs.)
+        """
+        ways, profile = self.ways, self.profile(part)
+        return share if ways is None or profile is None else profile.compute / ways.compute
+
+    def speed(self, part: str | None, share: float | None) -> float:
+        """Return the speed of a part or a share as a fraction of the whole GPU's.
+
+        The speed of a share is itself: this is a convention, which nothing enforces without MPS.
+        """
+        profile = self.profile(part)
+        if profile is not None and profile.speed is not None:
+            return profile.speed
+        return self.fraction(part, share) or 1.0
 
 
 class NodeGroup(Record, frozen=True, kw_only=True):
@@ -132,6 +212,12 @@ class NodeGroup(Record, frozen=True, kw_only=True):
     recut: Literal["never", "empty", "free"] = "never"
     cut: tuple[Name, ...] = ()
     shared: bool = False
+
+    def offers(self, part: str | None) -> bool:
+        """Return whether jobs may have a part here, or fractions of GPUs (None)."""
+        if part is None:
+            return self.shared
+        return self.recut != "never" or part in self.cut
 
 
 class Rack(Record, frozen=True, kw_only=True):

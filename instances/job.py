@@ -335,7 +335,7 @@ class Option(Record, frozen=True, kw_only=True, gc=False):
         Work per second that the scheduler expects.
     power_w
         Power in watts of all its GPUs together while it progresses. A job in an array has an even
-        share of its GPU's power.
+        share of its GPU's power, and a job on a fraction of a GPU has that fraction.
     teardown_s
         Seconds for which the job still holds its GPUs, at full power, after its work is done.
     asked
@@ -343,7 +343,8 @@ class Option(Record, frozen=True, kw_only=True, gc=False):
     part
         Name of the part of a GPU, or None.
     share
-        Fraction of a GPU, or None.
+        Fraction of its GPU that the job counts for: of the compute slices for a part. None if it
+        has whole GPUs.
     """
 
     pool: Index
@@ -382,8 +383,8 @@ class Option(Record, frozen=True, kw_only=True, gc=False):
 
     @property
     def own_gpus(self) -> float:
-        """The job's GPUs or, in an array, its even share of them; the sum is the GPUs in use."""
-        return self.gpus / self.width
+        """The job's GPUs, its even share of them in an array, or its fraction of one."""
+        return self.gpus / self.width if self.share is None else self.share
 
 
 class Allocation(Record, frozen=True, kw_only=True, gc=False):

@@ -27,6 +27,8 @@ class Segment(Record, frozen=True, kw_only=True, array_like=True):
         Pairs (node index, number of GPUs on the node).
     array
         Name of the array in which the job ran, which does not change in the segment; None if alone.
+    parts
+        The part of a GPU that the job held, as in `Allocation`.
     """
 
     start_s: float
@@ -36,11 +38,14 @@ class Segment(Record, frozen=True, kw_only=True, array_like=True):
     option: Option
     placement: tuple[tuple[int, int], ...]
     array: str | None = None
+    parts: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def held(self) -> Allocation:
         """The allocation that the job held."""
-        return Allocation(option=self.option, placement=self.placement, array=self.array)
+        return Allocation(
+            option=self.option, placement=self.placement, array=self.array, parts=self.parts
+        )
 
 
 class JobOutcome(Record, frozen=True, kw_only=True):

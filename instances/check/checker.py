@@ -45,6 +45,9 @@ neighbours         the jobs of a neighbourhood are together, or apart
 early              no job starts that may not start yet
 job-array          no more tasks of a job array run than may, unless as many run already
 leaving            no job comes to a node that leaves before its expected end (plans only)
+part               a job has the part or fraction of a GPU that it asks for
+parts              the parts on a GPU do not overlap, and are as it may be cut
+recut              no GPU is cut beside a part that goes on, if only empty ones may
 =================  =================================================================
 
 The following codes occur only in schedules:

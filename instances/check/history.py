@@ -79,7 +79,7 @@ class Histories:
     def _legality(self, job: Job, segment: Segment) -> list[Fault]:
         """Return the faults of a segment, apart from its expected rate."""
         option = segment.option
-        faults = self.examiner.placement(option, segment.placement)
+        faults = self.examiner.placement(option, segment.placement, segment.parts)
         verdict = self.examiner.verdict(job, option, None if faults else segment.placement)
         return [*faults, *verdict.faults, *self.examiner.option_power(option, verdict)]
 
@@ -260,6 +260,7 @@ def same(before: Segment, after: Segment) -> bool:
     return (
         before.placement == after.placement
         and before.array == after.array
+        and before.parts == after.parts
         and same_option(before.option, after.option)
     )
 

@@ -30,7 +30,7 @@ from ronda.instances.check.plan import (
     rack_violations,
     waking_w,
 )
-from ronda.instances.check.sharing import place_of, plan_violations
+from ronda.instances.check.sharing import one_gpu, place_of, plan_violations
 from ronda.instances.check.site.rules import site_violations
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import RondaError
@@ -186,7 +186,7 @@ class Ledger:
         """Add an allocation to the sums, or subtract it."""
         for node, change in self._taken([(allocation, sign)]).items():
             self._used[node] += change
-        if allocation.array is not None:
+        if one_gpu(allocation):
             place = place_of(allocation)
             self._members[place] += sign
             if not self._members[place]:
@@ -197,11 +197,11 @@ class Ledger:
             self._entered_w += abs(own_w)
 
     def _taken(self, entries: Iterable[tuple[Allocation, int]]) -> dict[int, int]:
-        """Return the change of GPUs in use per node; an array counts once."""
+        """Return the change of GPUs in use per node; an array, or a GPU in parts, counts once."""
         taken: dict[int, int] = {}
         members: dict[object, int] = {}
         for allocation, sign in entries:
-            if allocation.array is not None:
+            if one_gpu(allocation):
                 place = place_of(allocation)
                 before = members.get(place, self._members[place])
                 members[place] = before + sign

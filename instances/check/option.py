@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from ronda.instances.check.parts import part_faults
 from ronda.instances.check.physics import Pace, Physics
 from ronda.instances.check.sharing import memory_faults, slowdown
 from ronda.instances.cluster import Cluster
-from ronda.instances.job import Job, JobState, Option
+from ronda.instances.job import Allocation, Job, JobState, Option
 from ronda.instances.profile import Profile, Rated, Rigid
 from ronda.instances.round import Round
 from ronda.instances.violation import Fault, Violation, differs, exceeds
@@ -17,6 +18,7 @@ from ronda.instances.violation import Fault, Violation, differs, exceeds
 SPANS = ("node", "rack", "cluster")
 
 Placement = tuple[tuple[int, int], ...]
+Parts = tuple[tuple[int, int, int], ...]
 
 
 class Verdict(NamedTuple):
@@ -55,8 +57,8 @@ class Examiner:
             self._physics[key] = Physics(self.profiles[job.profile], gpu_type)
         return self._physics[key]
 
-    def placement(self, option: Option, placement: Placement) -> list[Fault]:
-        """Return the faults of a placement: nodes, pool, number of GPUs, span."""
+    def placement(self, option: Option, placement: Placement, parts: Parts) -> list[Fault]:
+        """Return the faults of a placement: nodes, pool, number of GPUs, span, parts of a GPU."""
         nodes = [node for node, _ in placement]
         absent = [node for node in nodes if not 0 <= node < len(self.node_pool)]
         if absent:
@@ -74,7 +76,7 @@ class Examiner:
             found.append(Fault("span", f"spread over {len(nodes)} nodes, not on one"))
         if option.span == "rack" and len({self.node_rack[node] for node in nodes}) > 1:
             found.append(Fault("span", "spread over several racks, not in one"))
-        return found
+        return found or part_faults(self.cluster, option, placement, parts)
 
     def verdict(self, job: Job, option: Option, placement: Placement | None) -> Verdict:
         """Return the verdict on an option on a placement or, by default, on its promised nodes."""
@@ -92,6 +94,10 @@ class Examiner:
             job.fusible is None,
             job.sizes,
             job.exclusive,
+            job.part,
+            job.share,
+            option.part,
+            option.share,
             option.pool,
             option.gpus,
             option.asked,
@@ -136,16 +142,15 @@ class Examiner:
         )
         return claimed.samples_per_s * efficiency
 
-    def allocation(
-        self, state: JobState, option: Option, placement: Placement, *, kept: bool
-    ) -> list[Violation]:
+    def allocation(self, state: JobState, given: Allocation, *, kept: bool) -> list[Violation]:
         """Return all violations within a job's allocation.
 
         The rate and power of a `kept` allocation were right when it began, and later measurements
         do not make them wrong. A job that keeps its option on other nodes may claim them too. A job
         whose array becomes narrower may claim the rate that follows from its old one.
         """
-        faults = self.placement(option, placement)
+        option, placement = given.option, given.placement
+        faults = self.placement(option, placement, given.parts)
         verdict = self.verdict(state.job, option, None if faults else placement)
         faults += verdict.faults
         held = None if state.allocation is None else state.allocation.option
@@ -195,6 +200,7 @@ class Examiner:
         longer = slowdown(physics.profile, physics.gpu_type, option)
         if isinstance(longer, Fault):
             return Verdict((longer,))
+        longer /= physics.gpu_type.speed(job.part, job.share)
         need, local_batch = physics.profile.memory, claimed.local_batch
         if faults := memory_faults(need, physics.gpu_type, option, local_batch):
             return Verdict(tuple(faults))
@@ -203,7 +209,8 @@ class Examiner:
             power_w = physics.busy_w(option.computing, option.clock, claimed.sync_share)
         power_w += (option.gpus - option.computing) * self.pools[option.pool].gpu_type.idle_w
         paces = _slower(claimed, longer), _slower(actual, longer)
-        return Verdict((), *paces, power_w / option.width)
+        power_w = power_w / option.width if option.share is None else power_w * option.share
+        return Verdict((), *paces, power_w)
 
     def _entitlement(self, job: Job, option: Option) -> list[Fault]:
         """Return the faults that bar the job from the pool altogether."""
@@ -234,7 +241,14 @@ class Examiner:
         if job.sizes and option.computing not in job.sizes:
             faults.append(Fault("sizes", f"{option.computing} GPUs, not one of {job.sizes}"))
         faults += self._idle(job, option)
-        clocks = (1.0,) if rigid else physics.gpu_type.clocks
+        cut = job.part is not None or job.share is not None
+        share = physics.gpu_type.fraction(job.part, job.share)
+        if job.part is not None and physics.gpu_type.profile(job.part) is None:
+            faults.append(Fault("part", f"{physics.gpu_type.name} has no part {job.part!r}"))
+        elif (option.part, option.share) != (job.part, share):
+            found, asked = _fraction(option.part, option.share), _fraction(job.part, share)
+            faults.append(Fault("part", f"runs on {found}, not on {asked}"))
+        clocks = (1.0,) if rigid or cut else physics.gpu_type.clocks
         if option.clock not in clocks:
             faults.append(Fault("clock", f"clock {option.clock:g}, not one of {clocks}"))
         own = physics.profile.base_batch if job.batch is None else job.batch
@@ -261,6 +275,11 @@ class Examiner:
         return []
 
 
+def _fraction(part: str | None, share: float | None) -> str:
+    whole = "whole GPUs" if share is None else f"{share:.6g} of a GPU"
+    return f"{part}, {whole}" if part else whole
+
+
 def _slower(pace: Pace, factor: float) -> Pace:
     return pace._replace(samples_per_s=pace.samples_per_s / factor)
 
@@ -271,9 +290,10 @@ _ABSENT = Option(pool=0, gpus=1)  # a missing field has its default
 def completed(round: Round) -> Round:
     """Return the round with missing batches, rates and powers of running jobs filled in.
 
-    A field with its default counts as missing if the profile forbids that value. The batch is taken
-    from the job, the rate is computed at the job's present noise scale, and the power is taken from
-    the profile. Other faults remain. The cluster and the profiles must be consistent.
+    A field with its default counts as missing if the profile forbids that value. The batch and the
+    fraction of a GPU are taken from the job, the rate is computed at the job's present noise scale,
+    and the power is taken from the profile. Other faults remain. The cluster and the profiles must
+    be consistent.
     """
     if not any(s.allocation and _may_lack(s.allocation.option) for s in round.running):
         return round
@@ -291,7 +311,7 @@ def claim_faults(examiner: Examiner, state: JobState) -> Iterator[tuple[str, Fau
     """
     held = state.allocation
     assert held is not None
-    faults = examiner.placement(held.option, held.placement)
+    faults = examiner.placement(held.option, held.placement, held.parts)
     verdict = examiner.verdict(state.job, held.option, None if faults else held.placement)
     for fault in [*faults, *verdict.faults]:
         yield "", fault
@@ -316,6 +336,7 @@ def _may_lack(option: Option) -> bool:
         option.rate == _ABSENT.rate
         or option.power_w == _ABSENT.power_w
         or option.batch == _ABSENT.batch
+        or (option.part is not None and option.share is None)
     )
 
 
@@ -327,6 +348,9 @@ def _completed(examiner: Examiner, state: JobState) -> JobState:
     option, own = held.option, own_batch(state, profile)
     if option.batch == _ABSENT.batch and option.batch not in (own, *profile.batches):
         option = replace(option, batch=own)
+    if option.part is not None and option.share is None and option.pool < len(examiner.pools):
+        gpu_type = examiner.pools[option.pool].gpu_type
+        option = replace(option, share=gpu_type.fraction(option.part, None))
     verdict = examiner.verdict(state.job, option, None)
     if verdict.claimed is None:
         return state

@@ -126,7 +126,7 @@ def allocation_violations(
     if state is None:
         return [Violation("unknown-job", f"job {job_id}", "no live job has this id")]
     kept = continues(state.allocation, allocation)
-    return examiner.allocation(state, allocation.option, allocation.placement, kept=kept)
+    return examiner.allocation(state, allocation, kept=kept)
 
 
 def must_run_violations(states: Iterable[JobState], plan: Plan) -> list[Violation]:
@@ -172,6 +172,7 @@ def continues(held: Allocation | None, given: Allocation) -> bool:
     return (
         held.placement == given.placement
         and held.array == given.array
+        and held.parts == given.parts
         and same_option(held.option, given.option)
     )
 
@@ -241,8 +242,9 @@ def extra_w(allocation: Allocation, idle_w: Sequence[float], mask: Sequence[bool
     """
     option = allocation.option
     each_w = option.power_w / option.gpus if option.gpus else 0.0
+    jobs = option.width if option.share is None else 1.0 / option.share  # on the GPU, if all alike
     return sum(
-        count * (each_w - idle_w[node] / option.width)
+        count * (each_w - idle_w[node] / jobs)
         for node, count in allocation.placement
         if 0 <= node < len(mask) and mask[node]
     )

@@ -82,10 +82,10 @@ def memory_faults(
 
 
 def distinct(allocations: Iterable[Allocation]) -> list[Allocation]:
-    """Return one allocation per array, as its members hold the same GPU, and all others."""
+    """Return one allocation per array and per GPU in parts, whose jobs hold one GPU, and others."""
     found: dict[object, Allocation] = {}
     for k, held in enumerate(allocations):
-        found.setdefault(k if held.array is None else place_of(held), held)
+        found.setdefault(place_of(held) if one_gpu(held) else k, held)
     return list(found.values())
 
 
@@ -94,8 +94,15 @@ def shares(held: Allocation | Segment, job: Job) -> bool:
     return held.array is not None or (held.option.width > 1 and job.fusible is not None)
 
 
-def place_of(held: Allocation | Segment) -> tuple[str | None, tuple[tuple[int, int], ...]]:
-    """Return a key that distinguishes the GPUs of different arrays."""
+def one_gpu(held: Allocation | Segment) -> bool:
+    """Return whether a job may be on its GPU together with others."""
+    return held.array is not None or bool(held.parts)
+
+
+def place_of(held: Allocation | Segment) -> tuple[str | None, tuple[tuple[int, ...], ...]]:
+    """Return a key that distinguishes the GPUs of different arrays, and GPUs in parts."""
+    if held.parts:
+        return None, tuple((node, gpu) for node, gpu, _ in held.parts)
     return held.array, held.placement
 
 

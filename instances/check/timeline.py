@@ -19,6 +19,7 @@ from ronda.instances.check.plan import capped_racks
 from ronda.instances.check.sharing import place_of
 from ronda.instances.cluster import Cluster, Topology
 from ronda.instances.instance import Faults, Instance
+from ronda.instances.job import Option
 from ronda.instances.schedule import Energy, Schedule, Segment
 from ronda.instances.violation import ACCOUNTING, RELATIVE, Violation
 
@@ -32,8 +33,9 @@ class Flat:
 
     `power_w` are the true watts of a segment. `limited_w` are the watts that are compared with
     limits; they do not exceed the profile's watts, as no plan can know better. Each member of an
-    array bears 1/`width` of its GPU's watts, and one member `counts` for the GPU. A rest of a node
-    is a sleep or, if `off`, a period out of service.
+    array, and each job on a part of a GPU, bears 1/`width` of its GPU's watts. The GPU comes into
+    use when the first of them `comes`, and is free when the last one `goes`. A rest of a node is a
+    sleep or, if `off`, a period out of service.
     """
 
     start_s: Floats
@@ -46,17 +48,22 @@ class Flat:
     segment: Ints
     node: Ints
     count: Ints
-    counts: NDArray[np.bool_]
+    comes: NDArray[np.bool_]
+    goes: NDArray[np.bool_]
     sleeper: Ints
     sleep_start_s: Floats
     sleep_end_s: Floats
     off: NDArray[np.bool_]
 
-    @property
-    def held(self) -> NDArray[np.bool_]:
-        """Whether placements last any time, shape (P,); only one member of an array counts."""
-        lasts = self.end_s[self.segment] > self.start_s[self.segment]
-        return np.asarray(lasts & self.counts)
+    def changes(self, among: NDArray[np.bool_]) -> tuple[Ints, Floats, Ints]:
+        """Return nodes, times and changes of the GPUs in use by some placements (P,)."""
+        among = among & (self.end_s[self.segment] > self.start_s[self.segment])
+        comes, goes = among & self.comes, among & self.goes
+        return (
+            np.concatenate((self.node[comes], self.node[goes])),
+            np.concatenate((self.start_s[self.segment[comes]], self.end_s[self.segment[goes]])),
+            np.concatenate((self.count[comes], -self.count[goes])),
+        )
 
     @property
     def share(self) -> Floats:
@@ -75,6 +82,7 @@ def flatten(instance: Instance, schedule: Schedule) -> Flat:
     ).reshape(-1, 2)
     sleeps = np.array(schedule.sleeps, dtype=float).reshape(-1, 3)
     claimed_w = np.array([s.option.power_w for s in segments], dtype=float)
+    comes, goes = _first_and_last(segments)
     return Flat(
         start_s=np.array([s.start_s for s in segments], dtype=float),
         resume_s=np.array([s.resume_s for s in segments], dtype=float),
@@ -82,11 +90,12 @@ def flatten(instance: Instance, schedule: Schedule) -> Flat:
         power_w=claimed_w * np.array(power, dtype=float),
         limited_w=claimed_w * np.minimum(1.0, np.array(power, dtype=float)),
         gpus=np.array([s.option.gpus for s in segments], dtype=float),
-        width=np.array([s.option.width for s in segments], dtype=float),
+        width=np.array([_jobs_on_gpu(s.option) for s in segments], dtype=float),
         segment=np.repeat(np.arange(len(segments)), sizes),
         node=pairs[:, 0],
         count=pairs[:, 1],
-        counts=np.repeat(_first_of_arrays(segments), sizes),
+        comes=np.repeat(comes, sizes),
+        goes=np.repeat(goes, sizes),
         sleeper=sleeps[:, 0].astype(np.int64),
         sleep_start_s=sleeps[:, 1],
         sleep_end_s=sleeps[:, 2],
@@ -94,15 +103,40 @@ def flatten(instance: Instance, schedule: Schedule) -> Flat:
     )
 
 
-def _first_of_arrays(segments: list[Segment]) -> NDArray[np.bool_]:
+def _jobs_on_gpu(option: Option) -> float:
+    return option.width if option.share is None else 1.0 / option.share
+
+
+def _first_and_last(segments: list[Segment]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return whether GPUs come into use with each segment, and are free after it.
+
+    The jobs of an array begin and end together, and count once. Jobs on parts of a GPU come and go;
+    it is in use from the first to the last of those that overlap.
+    """
     seen: set[tuple[object, ...]] = set()
-    found = np.ones(len(segments), dtype=bool)
+    on: defaultdict[object, list[int]] = defaultdict(list)
+    comes = np.ones(len(segments), dtype=bool)
     for k, segment in enumerate(segments):
-        if segment.array is not None:
+        if segment.parts:
+            on[place_of(segment)].append(k)
+        elif segment.array is not None:
             key = *place_of(segment), segment.start_s, segment.end_s
-            found[k] = key not in seen
+            comes[k] = key not in seen
             seen.add(key)
-    return found
+    goes = comes.copy()
+    for own in on.values():
+        comes[own] = goes[own] = False
+        last: int | None = None
+        for k in sorted(own, key=lambda k: segments[k].start_s):
+            if segments[k].end_s <= segments[k].start_s:
+                continue
+            if last is None or segments[k].start_s >= segments[last].end_s:
+                comes[k] = goes[k] = True
+                last = k
+            elif segments[k].end_s > segments[last].end_s:
+                goes[last], goes[k] = False, True
+                last = k
+    return comes, goes
 
 
 def with_off_times(flat: Flat, faults: Faults, end_s: float) -> tuple[Flat, list[Violation]]:
@@ -122,11 +156,10 @@ def _use(flat: Flat, nodes: set[int]) -> dict[int, list[tuple[float, int]]]:
     """Return pairs (time, GPUs in use from then on) of some nodes."""
     found = {}
     for node in nodes:
-        own = np.flatnonzero((flat.node == node) & flat.held)
         change: defaultdict[float, int] = defaultdict(int)
-        for k in own.tolist():
-            change[float(flat.start_s[flat.segment[k]])] += int(flat.count[k])
-            change[float(flat.end_s[flat.segment[k]])] -= int(flat.count[k])
+        _, when_s, more = flat.changes(flat.node == node)
+        for time_s, gpus in zip(when_s.tolist(), more.tolist(), strict=True):
+            change[time_s] += gpus
         times = sorted(change)
         found[node] = list(zip(times, accumulate(change[t] for t in times), strict=True))
     return found
@@ -166,13 +199,11 @@ def _sleep_violations(schedule: Schedule, nodes: int) -> list[Violation]:
 
 def _node_violations(flat: Flat, topology: Topology) -> list[Violation]:
     """Return each node's first violation: too many GPUs, use at rest, or overlapping rests."""
-    held = flat.held
-    segment, rests = flat.segment[held], np.where(flat.off, OFFS, SLEEPS)
-    node = np.concatenate((flat.node[held], flat.node[held], flat.sleeper, flat.sleeper))
-    time = np.concatenate(
-        (flat.start_s[segment], flat.end_s[segment], flat.sleep_start_s, flat.sleep_end_s)
-    )
-    change = np.concatenate((flat.count[held], -flat.count[held], rests, -rests))
+    rests = np.where(flat.off, OFFS, SLEEPS)
+    node, time, change = flat.changes(np.ones(len(flat.node), dtype=bool))
+    node = np.concatenate((node, flat.sleeper, flat.sleeper))
+    time = np.concatenate((time, flat.sleep_start_s, flat.sleep_end_s))
+    change = np.concatenate((change, rests, -rests))
     order = np.lexsort((time, node))
     node, time, load = node[order], time[order], np.cumsum(change[order])
     # A node's changes add up to 0, so the sum restarts with each node. The value that holds from
@@ -301,7 +332,10 @@ def _borne_w(
     firm.update(job for record in schedule.rounds for job in record.pinned_jobs)
     own = [(outcome.id in firm, each) for outcome in schedule.jobs for each in outcome.segments]
     arrays = {place_of(each) for stays, each in own if stays and each.array is not None}
-    goes_on = np.array([stays or place_of(each) in arrays for stays, each in own], dtype=bool)
+    goes_on = np.array(
+        [stays or (each.array is not None and place_of(each) in arrays) for stays, each in own],
+        dtype=bool,
+    )
     topology = instance.cluster.topology
     idle = flat.share * topology.gpu_idle_w[flat.node]
     idle_w = np.bincount(flat.segment, weights=idle, minlength=len(own))

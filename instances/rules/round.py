@@ -10,6 +10,7 @@ from ronda.instances.cluster import Topology
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.profile import Rigid
 from ronda.instances.round import Round
+from ronda.instances.rules.parts import shared_gpu_problems
 from ronda.instances.rules.problem import Problem, one_of, show
 from ronda.instances.rules.profile import noise_problems
 
@@ -72,6 +73,7 @@ def running_problems(round: Round, *, physics: bool = True) -> Iterator[Problem]
     jobs = {state.job.id: state.job for state in round.running}
     for fault in plan_violations(round.held, jobs):
         yield Problem(f"running, {fault.where}", fault.message, "all of it, alike, on one GPU")
+    yield from shared_gpu_problems(round.cluster, round.held)
     for node, gpus in sorted(used.items()):
         if node < len(topology.node_gpus) and gpus > topology.node_gpus[node]:
             has = int(topology.node_gpus[node])

@@ -26,6 +26,7 @@ from ronda.instances.rules.jobs import (
     truth_problems,
 )
 from ronda.instances.rules.order import leaving_problems, start_problems
+from ronda.instances.rules.parts import asked_part_problems, part_problems
 from ronda.instances.rules.problem import DEPTH, Problem, as_error, depth, show, too_many
 from ronda.instances.rules.profile import curve_problems, profile_problems, rated_problems
 from ronda.instances.rules.round import measured_problems, running_problems, state_problems
@@ -89,8 +90,8 @@ def cross_checked(obj: Kind) -> tuple[Kind, list[Problem]]:
     """
     if isinstance(obj, Round):
         broken = list(cluster_problems(obj.cluster))
-        if obj.cluster.out and not broken:
-            broken = list(out_problems(obj.cluster))
+        if not broken:
+            broken = [*out_problems(obj.cluster), *part_problems(obj.cluster)]
         odd = [*profile_problems(obj.profiles, obj.cluster), *measured_problems(obj)]
         whole = obj if broken or odd else completed(obj)
         own = _round(whole, cluster=not broken, physics=not (broken or odd))
@@ -156,6 +157,8 @@ def _not_finite(place: str, value: float) -> Problem:
 
 def _instance(instance: Instance) -> Iterator[Problem]:
     broken = list(cluster_problems(instance.cluster))
+    if not broken:
+        broken += part_problems(instance.cluster)
     if instance.cluster.out:
         found = "GPUs out of service"
         broken.append(Problem("cluster.out", found, "none: what breaks stands in faults.outages"))
@@ -179,6 +182,7 @@ def _instance(instance: Instance) -> Iterator[Problem]:
     if not broken:
         yield from shape_problems(jobs, places, instance.cluster)
         yield from neighbourhood_problems(instance.site, jobs, places, instance.cluster)
+        yield from asked_part_problems(jobs, places, instance.profiles, instance.cluster)
     yield from order_problems(jobs, places)
     yield from start_problems(jobs, places, instance.site, whole=True)
     yield from truth_problems(jobs, places, instance.curves)
@@ -206,6 +210,7 @@ def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
     if cluster:
         yield from shape_problems(jobs, places, whole)
         yield from neighbourhood_problems(round.site, jobs, places, whole)
+        yield from asked_part_problems(jobs, places, round.profiles, whole)
     yield from order_problems(jobs[:first_waiting], running)
     yield from order_problems(jobs[first_waiting:], waiting)
     yield from state_problems(round)

@@ -11,6 +11,7 @@ from ronda.instances.check.site.order import (
     order_violations,
 )
 from ronda.instances.check.site.outages import leaving_violations
+from ronda.instances.check.site.parts import plan_parts, schedule_parts
 from ronda.instances.check.site.shapes import schedule_shape_violations, shape_violations
 from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, JobState
@@ -24,6 +25,7 @@ PLAN_RULES: tuple[Callable[[Round, Plan, list[JobInPlan]], list[Violation]], ...
     early_starts,
     crowded_arrays,
     leaving_violations,
+    plan_parts,
 )
 """Functions that return the violations of a rule by a plan, given all jobs of the round."""
 
@@ -32,6 +34,7 @@ SCHEDULE_RULES: tuple[Callable[[Instance, Schedule], list[Violation]], ...] = (
     array_violations,
     order_violations,
     limit_violations,
+    schedule_parts,
 )
 """Functions that return the violations of a rule by a schedule."""
 
