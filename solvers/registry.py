@@ -38,6 +38,7 @@ POLICIES: dict[str, str] = {
     "shockwave-like": "ronda.solvers.policies.fair.shockwave_like:ShockwaveLike",
     "sia-like": "ronda.solvers.policies.optimising.milp:SiaLike",
     "kueue-like": "ronda.solvers.policies.production.kueue_like:KueueLike",
+    "kai-like": "ronda.solvers.policies.production.kai_like:KaiLike",
     "slurm-like": "ronda.solvers.policies.production.slurm_like:SlurmLike",
     "drf": "ronda.solvers.policies.production.drf:Drf",
     "optimus": "ronda.solvers.policies.elastic.optimus:Optimus",

@@ -12,23 +12,22 @@ import msgspec
 
 from ronda.formulations.sleeping import rest
 from ronda.instances.clock import Deadline, checkpoint
-from ronda.instances.job import JobState, Option
+from ronda.instances.job import Option
 from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
-from ronda.instances.site import Quota, Tenant
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.policy import TimelyPolicy
-from ronda.solvers.policies.production.floor import Floor, eligible
+from ronda.solvers.policies.production.floor import eligible
 from ronda.solvers.policies.production.kueue_victims import (
     Reclaim,
     VictimSearch,
     Within,
-    Workload,
     classical,
     fair,
 )
-from ronda.solvers.policies.production.quota_tree import Branch, branches
-from ronda.solvers.policies.production.resources import Amounts, amounts, capacity
+from ronda.solvers.policies.production.quota_tree import Branch
+from ronda.solvers.policies.production.resources import Amounts, amounts
+from ronda.solvers.policies.production.workloads import Books, Workload
 
 
 class Admitted(PlanMemory, frozen=True):
@@ -104,51 +103,24 @@ class _Nominee(NamedTuple):
     victims: Sequence[Workload]
 
 
-class _Cycles:
+class _Cycles(Books):
     """The cycles of a round."""
 
     def __init__(self, policy: KueueLike, round: Round, before: Admitted) -> None:
-        self.policy, self.round, self.floor = policy, round, Floor(round)
-        self._tree = branches(round.site.tenants, [each.name for each in round.cluster.gpu_types])
+        super().__init__(round)
+        self.policy = policy
         self._queues = defaultdict[tuple[str, str], list[Workload]](list)
         self._parked = defaultdict[Branch, list[Workload]](list)
         self._blocked = set[tuple[str, str]]()
-        self.admitted: dict[str, Workload] = {}
-        self._began = set[str]()
-        waiting = eligible(round)
-        for state in (*round.running, *waiting):
-            work = Workload(state, self._leaf(state), self.floor.rank(state))
-            if state.allocation is not None:
-                self._admit(work, state.allocation.option, state.held_s)
-                continue
-            pool = before.pools.get(state.job.id)
+        for state in eligible(round):
+            work, pool = self.work(state), before.pools.get(state.job.id)
             option = next((o for o in self.floor.room.ways(state) if o.pool == pool), None)
             if option is None or policy.tas:
-                self._queues[self._queue_of(work)].append(work)
+                self._queues[_queue_of(work)].append(work)
             else:
-                self._admit(work, option, before.since_s[state.job.id])
+                self.admit(work, option, before.since_s[state.job.id])
         for queue in self._queues.values():
             queue.sort(key=lambda work: work.order)
-
-    def _leaf(self, state: JobState) -> Branch:
-        """Return the branch of a job's tenant; without one, that of all nodes of its partition."""
-        name = state.job.tenant or f"/{state.job.partition}"
-        if name not in self._tree:
-            quotas = [
-                Quota(of=of, guaranteed=most)
-                for of, most in capacity(self.round, state.job.partition).items()
-            ]
-            self._tree |= branches([Tenant(name=name, quotas=tuple(quotas))], ())
-        return self._tree[name]
-
-    def _queue_of(self, work: Workload) -> tuple[str, str]:
-        return work.leaf.name, work.state.job.partition
-
-    def _admit(self, work: Workload, option: Option, since_s: float) -> None:
-        work.option, work.since_s = option, since_s
-        work.use = amounts(self.round, work.state.job, option)
-        work.leaf.add(work.use)
-        self.admitted[work.state.job.id] = work
 
     def run(self) -> None:
         """Run cycles until nothing changes."""
@@ -206,12 +178,6 @@ class _Cycles:
     def _victims(self, head: Workload, option: Option, need: Amounts) -> list[Workload]:
         """Return the jobs that must go so that a head fits, or nobody."""
         rule = self.policy
-        others = [
-            work
-            for job, work in self.admitted.items()
-            if job not in self._began
-            and (work.state.allocation is None or self.floor.stoppable(work.state))
-        ]
         below: float | None = None
         if rule.borrow_within != "never":
             _, _, most = rule.borrow_within.partition(":")
@@ -219,7 +185,7 @@ class _Cycles:
         search = VictimSearch(
             head,
             need,
-            others,
+            self.stoppable(),
             partial(self._has_nodes, head, option),
             rule.within,
             rule.reclaim,
@@ -266,9 +232,9 @@ class _Cycles:
             if given is None:
                 return False
             self.floor.start(head.state, given)
-        self._queues[self._queue_of(head)].remove(head)
-        self._began.add(head.state.job.id)
-        self._admit(head, option, self.round.now_s)
+        self._queues[_queue_of(head)].remove(head)
+        self.began.add(head.state.job.id)
+        self.admit(head, option, self.round.now_s)
         return True
 
     def _evict(self, nominee: _Nominee) -> None:
@@ -277,22 +243,21 @@ class _Cycles:
         for work in victims:
             work.leaf.remove(work.use)
         fits = head.leaf.fits(nominee.need) and self._has_nodes(head, nominee.option, victims)
+        for work in victims:
+            work.leaf.add(work.use)
         if not fits:
-            for work in victims:
-                work.leaf.add(work.use)
             return
-        self.floor.stop(work.state for work in victims)
+        self.evict(victims)
         self._start(nominee)
         for work in victims:
-            del self.admitted[work.state.job.id]
-            insort(self._queues[self._queue_of(work)], work, key=lambda each: each.order)
+            insort(self._queues[_queue_of(work)], work, key=lambda each: each.order)
         for work in self._parked.pop(head.leaf.root, []):
-            insort(self._queues[self._queue_of(work)], work, key=lambda each: each.order)
+            insort(self._queues[_queue_of(work)], work, key=lambda each: each.order)
         self._blocked.clear()
 
     def _pass_over(self, head: Workload) -> None:
         """Leave a head that does not fit aside, or let it block its queue."""
-        queue = self._queue_of(head)
+        queue = _queue_of(head)
         if self.policy.strategy == "strict":
             self._blocked.add(queue)
         else:
@@ -327,12 +292,6 @@ class _Cycles:
                 self.floor.start(work.state, given)
         return without
 
-    def resume(self) -> None:
-        """Let evicted jobs go on whose quota and GPUs nobody has taken."""
-        for state in self.floor.stopped():
-            assert state.allocation is not None
-            work, option = Workload(state, self._leaf(state), 0), state.allocation.option
-            need = amounts(self.round, state.job, option)
-            quota = state.job.id in self.admitted or work.leaf.fits(need)
-            if quota and self.floor.resume(state) and state.job.id not in self.admitted:
-                self._admit(work, option, state.held_s)
+
+def _queue_of(work: Workload) -> tuple[str, str]:
+    return work.leaf.name, work.state.job.partition

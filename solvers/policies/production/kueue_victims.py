@@ -4,47 +4,16 @@ Both follow Kueue's pkg/scheduler/preemption (preemption.go, classical, fairshar
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from ronda.instances.clock import checkpoint
-from ronda.instances.job import JobState, Option
 from ronda.solvers.policies.production.quota_tree import EXACT, Branch
 from ronda.solvers.policies.production.resources import Amounts
+from ronda.solvers.policies.production.workloads import Workload, fewest
 
 Reclaim = Literal["never", "lower", "any"]
 Within = Literal["never", "lower", "lower-or-newer"]
-
-
-@dataclass(eq=False)
-class Workload:
-    """A job in the queue of its tenant.
-
-    Attributes
-    ----------
-    option, use
-        The option that it is admitted with, and what it holds; None and nothing while it waits.
-    since_s
-        Time of its admission.
-    """
-
-    state: JobState
-    leaf: Branch
-    rank: int
-    option: Option | None = None
-    use: Amounts = field(default_factory=dict)
-    since_s: float = 0.0
-
-    @property
-    def order(self) -> tuple[float, float, str]:
-        """The order of its queue: priority, submission, id."""
-        return -self.rank, self.state.job.submit_s, self.state.job.id
-
-    @property
-    def last_in(self) -> tuple[float, float, str]:
-        """The order of victims: priority ascending, the latest admission first."""
-        return self.rank, -self.since_s, self.state.job.id
 
 
 @dataclass(frozen=True)
@@ -115,33 +84,6 @@ class VictimSearch:
             return False
         return leaf.fits(self.need) and self.has_nodes(victims)
 
-    def removed(
-        self, order: Iterator[Workload], fits: Callable[[Sequence[Workload]], bool]
-    ) -> list[Workload]:
-        """Return the victims of an order that must go; nobody if the head does not fit even so.
-
-        Jobs go one by one until the head fits. Then, the latest first, all but the last come back
-        whose return leaves it room. The tree is unchanged afterwards.
-        """
-        victims = list[Workload]()
-        enough = False
-        for each in order:
-            checkpoint()
-            each.leaf.remove(each.use)
-            victims.append(each)
-            if enough := fits(victims):
-                break
-        for each in reversed(victims[:-1] if enough else []):
-            each.leaf.add(each.use)
-            rest = [one for one in victims if one is not each]
-            if fits(rest):
-                victims = rest
-            else:
-                each.leaf.remove(each.use)
-        for each in victims:
-            each.leaf.add(each.use)
-        return victims if enough else []
-
 
 def classical(search: VictimSearch) -> list[Workload]:
     """Return the victims of classical preemption, or nobody."""
@@ -169,7 +111,7 @@ def classical(search: VictimSearch) -> list[Workload]:
             yield each
 
     for borrowing in tries:
-        found = search.removed(in_turn(borrowing), partial(search.fits, borrowing=borrowing))
+        found = fewest(in_turn(borrowing), partial(search.fits, borrowing=borrowing))
         if found:
             return found
     return []
@@ -215,7 +157,7 @@ def fair(search: VictimSearch) -> list[Workload]:
         return found
 
     leaf.add(need)  # shares include it
-    found = search.removed(_by_share(leaf, own, other, nominal=nominal), fits)
+    found = fewest(_by_share(leaf, own, other, nominal=nominal), fits)
     leaf.remove(need)
     return found
 

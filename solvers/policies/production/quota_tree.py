@@ -88,6 +88,10 @@ class Branch:
         """Return its own quota of a resource."""
         return (self.quotas[of].guaranteed or 0.0) if of in self.quotas else 0.0
 
+    def guaranteed(self, of: str) -> float:
+        """Return what is guaranteed to it and to all below it."""
+        return self.nominal(of) + sum(child.guaranteed(of) for child in self.children)
+
     def add(self, more: Amounts) -> None:
         """Add what a job holds, here and above."""
         for of in self.kinds.keys() & more.keys():
