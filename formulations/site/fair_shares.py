@@ -13,8 +13,8 @@ from typing import NamedTuple
 from ronda.instances.site import Tenant
 
 
-class Claim(NamedTuple):
-    """What one of several siblings asks of a resource.
+class Sibling(NamedTuple):
+    """One of several tenants below the same one, and what it asks of a resource.
 
     ``used`` is the share of the whole that it has used in the past.
     """
@@ -70,16 +70,16 @@ def fair_shares(
             past[tenant.parent] += past[tenant.name]
     shares = dict[str, float]()
     for parent in (None, *(tenant.name for tenant in tenants)):
-        claims = [
-            Claim(t.name, quotas[t.name], below[t.name], t.weight, t.surplus_order, past[t.name])
+        siblings = [
+            Sibling(t.name, quotas[t.name], below[t.name], t.weight, t.surplus_order, past[t.name])
             for t in children[parent]
         ]
-        shares |= filled(amount if parent is None else shares[parent], claims, kappa, whole=whole)
+        shares |= filled(amount if parent is None else shares[parent], siblings, kappa, whole=whole)
     return shares
 
 
 def filled(
-    amount: float, claims: Sequence[Claim], kappa: float = 1.0, *, whole: bool = True
+    amount: float, siblings: Sequence[Sibling], kappa: float = 1.0, *, whole: bool = True
 ) -> dict[str, float]:
     """Return what each of several siblings gets of an amount.
 
@@ -89,47 +89,49 @@ def filled(
     `whole`, rounded down) until nobody asks for more. What rounding leaves goes one by one to the
     largest fractions (ties: by name).
     """
-    shares = {claim.name: min(claim.guaranteed, claim.asked) for claim in claims}
+    shares = {sibling.name: min(sibling.guaranteed, sibling.asked) for sibling in siblings}
     left = max(0.0, amount - sum(shares.values()))
-    for order in sorted({claim.surplus_order for claim in claims}, reverse=True):
-        group = [claim for claim in claims if claim.surplus_order == order and claim.weight > 0]
+    for order in sorted({sibling.surplus_order for sibling in siblings}, reverse=True):
+        group = [
+            sibling for sibling in siblings if sibling.surplus_order == order and sibling.weight > 0
+        ]
         left = _poured(left, group, shares, kappa, whole=whole)
     return shares
 
 
 def _poured(
-    left: float, group: Sequence[Claim], shares: dict[str, float], kappa: float, *, whole: bool
+    left: float, group: Sequence[Sibling], shares: dict[str, float], kappa: float, *, whole: bool
 ) -> float:
     """Add what siblings of one order get to their shares, and return what is left."""
     while True:
-        asking = [claim for claim in group if claim.asked > shares[claim.name]]
+        asking = [sibling for sibling in group if sibling.asked > shares[sibling.name]]
         parts = _parts(left, asking, kappa)
         if not parts or not left > 0:
             return left
         filled_up = False
-        for claim in asking:
-            more = claim.asked - shares[claim.name]
-            part = math.floor(parts[claim.name] + 1e-9) if whole else parts[claim.name]
+        for sibling in asking:
+            more = sibling.asked - shares[sibling.name]
+            part = math.floor(parts[sibling.name] + 1e-9) if whole else parts[sibling.name]
             filled_up |= part >= more
-            shares[claim.name] += min(more, part)
+            shares[sibling.name] += min(more, part)
             left -= min(more, part)
         if not filled_up:
             break
     fraction = {name: part - math.floor(part + 1e-9) for name, part in parts.items()}
-    for claim in sorted(asking, key=lambda each: (-fraction[each.name], each.name)):
-        if whole and left >= 1 and fraction[claim.name] > 1e-9:
-            shares[claim.name] += min(1.0, claim.asked - shares[claim.name])
+    for sibling in sorted(asking, key=lambda each: (-fraction[each.name], each.name)):
+        if whole and left >= 1 and fraction[sibling.name] > 1e-9:
+            shares[sibling.name] += min(1.0, sibling.asked - shares[sibling.name])
             left -= 1
     return left
 
 
-def _parts(left: float, asking: Sequence[Claim], kappa: float) -> dict[str, float]:
+def _parts(left: float, asking: Sequence[Sibling], kappa: float) -> dict[str, float]:
     """Return the parts of an amount by weight and past use, or nothing if nobody has a weight."""
-    total = sum(claim.weight for claim in asking)
-    shares = {claim.name: claim.weight / total for claim in asking}
+    total = sum(sibling.weight for sibling in asking)
+    shares = {sibling.name: sibling.weight / total for sibling in asking}
     by = {
-        claim.name: max(0.0, shares[claim.name] + kappa * (shares[claim.name] - claim.used))
-        for claim in asking
+        sibling.name: max(0.0, shares[sibling.name] + kappa * (shares[sibling.name] - sibling.used))
+        for sibling in asking
     }
     whole = sum(by.values())
     return {name: left * weight / whole for name, weight in by.items()} if whole else {}

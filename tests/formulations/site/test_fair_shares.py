@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ronda.formulations.site.fair_shares import Claim, fair_shares, filled
+from ronda.formulations.site.fair_shares import Sibling, fair_shares, filled
 from ronda.instances.site import Quota, Tenant
 
 
@@ -19,25 +19,25 @@ from ronda.instances.site import Quota, Tenant
 )
 def test_past_use_moves_the_surplus(used, kappa, asked, expected):
     """12 GPUs at equal weights: who has used little gets more, until it is satisfied."""
-    claims = [Claim(n, 0, a, used=u) for n, a, u in zip("ab", asked, used, strict=True)]
-    assert tuple(filled(12, claims, kappa).values()) == expected
+    siblings = [Sibling(n, 0, a, used=u) for n, a, u in zip("ab", asked, used, strict=True)]
+    assert tuple(filled(12, siblings, kappa).values()) == expected
 
 
 def test_what_floors_leave_goes_to_the_largest_fractions():
     """10 by three equal weights: 3 each, and the last to a, by name. As real numbers 10/3 each."""
-    claims = [Claim(name, 0, 10) for name in "cba"]
-    assert filled(10, claims) == {"c": 3, "b": 3, "a": 4}
-    assert filled(10, claims, whole=False) == pytest.approx(dict.fromkeys("cba", 10 / 3))
-    claims = [Claim("a", 0, 10, weight=1), Claim("b", 0, 10, weight=2)]
-    assert filled(8, claims) == {"a": 3, "b": 5}  # 2.67 and 5.33
+    siblings = [Sibling(name, 0, 10) for name in "cba"]
+    assert filled(10, siblings) == {"c": 3, "b": 3, "a": 4}
+    assert filled(10, siblings, whole=False) == pytest.approx(dict.fromkeys("cba", 10 / 3))
+    siblings = [Sibling("a", 0, 10, weight=1), Sibling("b", 0, 10, weight=2)]
+    assert filled(8, siblings) == {"a": 3, "b": 5}  # 2.67 and 5.33
 
 
 def test_guarantees_come_first_and_then_the_order():
     """Of 10, 2 and 3 are guaranteed; b is of higher order and takes what it asks of the rest."""
-    claims = [Claim("a", 2, 9), Claim("b", 3, 6, surplus_order=1), Claim("c", 3, 0)]
-    assert filled(10, claims) == {"a": 4, "b": 6, "c": 0}
-    assert filled(10, [Claim("a", 2, 9, weight=0), Claim("b", 0, 3)]) == {"a": 2, "b": 3}
-    assert filled(4, [Claim("a", 5, 5), Claim("b", 5, 5), Claim("c", 0, 5)]) == {
+    siblings = [Sibling("a", 2, 9), Sibling("b", 3, 6, surplus_order=1), Sibling("c", 3, 0)]
+    assert filled(10, siblings) == {"a": 4, "b": 6, "c": 0}
+    assert filled(10, [Sibling("a", 2, 9, weight=0), Sibling("b", 0, 3)]) == {"a": 2, "b": 3}
+    assert filled(4, [Sibling("a", 5, 5), Sibling("b", 5, 5), Sibling("c", 0, 5)]) == {
         "a": 5,
         "b": 5,
         "c": 0,
@@ -60,10 +60,10 @@ def test_shares_go_down_the_tree():
 
 @pytest.mark.parametrize("seed", range(200))
 def test_nobody_gets_more_than_it_asks_and_nothing_is_kept_while_somebody_asks(seed):
-    """Random claims: whole numbers, within what is asked, and all is given while anybody asks."""
+    """Random siblings: whole numbers, within what is asked, and all is given while anybody asks."""
     rng = random.Random(seed)
-    claims = [
-        Claim(
+    siblings = [
+        Sibling(
             name,
             rng.randint(0, 4),
             rng.randint(0, 12),
@@ -74,9 +74,11 @@ def test_nobody_gets_more_than_it_asks_and_nothing_is_kept_while_somebody_asks(s
         for name in "abcde"[: rng.randint(1, 5)]
     ]
     amount = rng.randint(0, 40)
-    shares = filled(amount, claims, rng.choice([0.0, 1.0]))
-    firm = sum(min(claim.guaranteed, claim.asked) for claim in claims)
-    assert all(shares[c.name] <= c.asked and shares[c.name] == int(shares[c.name]) for c in claims)
-    assert all(shares[c.name] >= min(c.guaranteed, c.asked) for c in claims)
-    most = min(max(amount, firm), sum(claim.asked for claim in claims))
+    shares = filled(amount, siblings, rng.choice([0.0, 1.0]))
+    firm = sum(min(sibling.guaranteed, sibling.asked) for sibling in siblings)
+    assert all(
+        shares[c.name] <= c.asked and shares[c.name] == int(shares[c.name]) for c in siblings
+    )
+    assert all(shares[c.name] >= min(c.guaranteed, c.asked) for c in siblings)
+    most = min(max(amount, firm), sum(sibling.asked for sibling in siblings))
     assert sum(shares.values()) == most
