@@ -185,7 +185,7 @@ class NodeGroup(Record, frozen=True, kw_only=True):
         Power in watts that the node draws on top of its idle power while it wakes.
     has
         Amount of each countable resource of one host, such as ``cpu`` and ``memory_gib``. A
-        resource that it does not name is unlimited if no group names it, else 0.
+        resource that it does not name is 0, or unlimited if no group names any.
     features
         Labels of the nodes, which jobs may ask for.
     recut

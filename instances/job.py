@@ -120,7 +120,7 @@ class Costs(Record, frozen=True, kw_only=True, gc=False):
 
 
 class Need(Record, frozen=True, kw_only=True, gc=False):
-    """What a job needs of one resource of hosts.
+    """What a job needs of one resource of hosts; the jobs of an array count as one.
 
     Attributes
     ----------
@@ -129,7 +129,8 @@ class Need(Record, frozen=True, kw_only=True, gc=False):
     per_node
         Amount on each of its nodes.
     flat
-        Amount on one of its nodes: the one with fewer GPUs than the others, else the first.
+        Amount on one of its nodes: the one with the fewest of its GPUs, the first of these in the
+        placement.
     """
 
     per_gpu: NonNegative = 0.0

@@ -35,7 +35,7 @@ ANEW, FEW = 8, 64
 """The number of times that few jobs are placed anew, each time those first that were left out."""
 
 
-class Seat(NamedTuple):
+class SeatedJob(NamedTuple):
     """A job that wants nodes; `order` is 0 for the most important one.
 
     `held` are the nodes on which it runs now, if it prefers to stay there; if it is `pinned`, it
@@ -57,9 +57,9 @@ class Seating:
         self.book, self.power = book, power
         self.at: dict[int, Placement] = {}
         self.failed: list[int] = []
-        self._movable: dict[int, dict[int, Seat]] = {}  # by node, then by order
+        self._movable: dict[int, dict[int, SeatedJob]] = {}  # by node, then by order
 
-    def run(self, seats: Sequence[Seat], later: Iterable[Seat]) -> Self:
+    def run(self, seats: Sequence[SeatedJob], later: Iterable[SeatedJob]) -> Self:
         """Place jobs, first those that stay and then others in turn."""
         for seat in watched(seats):
             if seat.pinned or (seat.held and self._may_stay(seat)):
@@ -70,14 +70,14 @@ class Seating:
         self.failed.sort()
         return self
 
-    def _may_stay(self, seat: Seat) -> bool:
+    def _may_stay(self, seat: SeatedJob) -> bool:
         book = self.book
         if not all(book.usable[node] and book.free[node] >= gpus for node, gpus in seat.held):
             return False
         each_w = 0.0 if self.power is None else extra_gpu_w(book.round, seat.option)
         return self.power is None or self.power.fits((n, g * each_w) for n, g in seat.held)
 
-    def _settle(self, seat: Seat, among: Mask | None = None) -> bool:
+    def _settle(self, seat: SeatedJob, among: Mask | None = None) -> bool:
         checkpoint()
         back = seat.held and among is None and self._may_stay(seat)
         if back and self.book.holds(seat.state, _given(seat, seat.held)):
@@ -90,7 +90,7 @@ class Seating:
             self._sit(seat, found)
         return found is not None
 
-    def _sit(self, seat: Seat, placement: Placement) -> None:
+    def _sit(self, seat: SeatedJob, placement: Placement) -> None:
         self.book.take(seat.state, _given(seat, placement))
         self.at[seat.order] = placement
         if len(placement) == 1 and not seat.pinned:
@@ -100,7 +100,7 @@ class Seating:
             for node, gpus in placement:
                 self.power.add(node, gpus * each_w)
 
-    def _leave(self, seat: Seat) -> Placement:
+    def _leave(self, seat: SeatedJob) -> Placement:
         placement = self.at.pop(seat.order)
         self.book.give(seat.state, _given(seat, placement))
         self._movable.get(placement[0][0], {}).pop(seat.order, None)
@@ -112,13 +112,13 @@ class Seating:
 
     # -- moves --------------------------------------------------------------------------------
 
-    def _make_room(self, seat: Seat) -> bool:
+    def _make_room(self, seat: SeatedJob) -> bool:
         """Place a job after the cheapest jobs have moved out of its way; return whether it has."""
         for group, nodes in islice(self._clearings(seat), TRIES):
             checkpoint()
             power = self.power.copy() if self.power is not None else None
             before = [(each, self._leave(each)) for each in group]
-            placed = list[Seat]()
+            placed = list[SeatedJob]()
             for each in [seat, *sorted(group, key=self.scarcest)]:
                 if not self._settle(each, nodes if each is seat else None):
                     break
@@ -132,7 +132,7 @@ class Seating:
             self.power = power
         return False
 
-    def _clearings(self, seat: Seat) -> Iterator[tuple[tuple[Seat, ...], Mask | None]]:
+    def _clearings(self, seat: SeatedJob) -> Iterator[tuple[tuple[SeatedJob, ...], Mask | None]]:
         """Yield groups of jobs whose moves may make room for a job, the fewest GPUs first.
 
         Also yield the nodes (N,) that the job may then have, None for all.
@@ -156,7 +156,7 @@ class Seating:
         for (_, _, node, _), group in sorted(found, key=lambda each: each[0]):
             yield group, np.arange(len(able)) == node
 
-    def _enough(self, node: int, group: Sequence[Seat], gpus: int, needed: Floats) -> bool:
+    def _enough(self, node: int, group: Sequence[SeatedJob], gpus: int, needed: Floats) -> bool:
         """Return whether a node has room for a piece once a group has left."""
         book, freed = self.book, sum(each.option.gpus for each in group)
         if book.free[node] + freed < gpus:
@@ -167,8 +167,8 @@ class Seating:
         return bool(((left >= needed) | (needed <= 0)).all())
 
     def _emptied(
-        self, seat: Seat, able: Mask, size: int
-    ) -> Iterator[tuple[tuple[Seat, ...], Mask | None]]:
+        self, seat: SeatedJob, able: Mask, size: int
+    ) -> Iterator[tuple[tuple[SeatedJob, ...], Mask | None]]:
         """Yield the jobs on the nodes that are cheapest to empty, more and more of them."""
         book, cost = self.book, list[tuple[int, int, int]]()
         for node in np.flatnonzero(able & (book.size == size)).tolist():
@@ -186,7 +186,7 @@ class Seating:
                 if some and len(nodes) >= count:
                     yield tuple(s for n in some for s in self._movable[n].values()), None
 
-    def scarcest(self, seat: Seat) -> tuple[float, ...]:
+    def scarcest(self, seat: SeatedJob) -> tuple[float, ...]:
         """Return a key by which jobs that need more of the scarcest resource of a node come first.
 
         Jobs on whole nodes come before all others, the largest first.
@@ -201,17 +201,17 @@ class Seating:
         return (-(gpus // size), -max(gpus / size, *shares.tolist(), 0.0), seat.order)
 
 
-def _given(seat: Seat, placement: Placement) -> Allocation:
+def _given(seat: SeatedJob, placement: Placement) -> Allocation:
     return Allocation(option=seat.option, placement=placement)
 
 
-def _moved(group: Iterable[Seat]) -> int:
+def _moved(group: Iterable[SeatedJob]) -> int:
     """Return the GPUs of running jobs in a group."""
     return sum(each.option.gpus for each in group if each.held)
 
 
 def seated(
-    round: Round, seats: Sequence[Seat], usable: Mapping[int, Mask], power: RackPower | None
+    round: Round, seats: Sequence[SeatedJob], usable: Mapping[int, Mask], power: RackPower | None
 ) -> dict[int, Placement]:
     """Return the placements of jobs by order; jobs without room have none.
 
@@ -228,7 +228,7 @@ def seated(
     for pool, nodes in usable.items():
         book.usable &= nodes | (book.pool != pool)
     free = np.bincount(book.pool, book.size * book.usable).astype(int).tolist()
-    admitted = list[Seat]()
+    admitted = list[SeatedJob]()
     for seat in sorted(seats, key=lambda each: not each.pinned):
         if seat.pinned or seat.option.gpus <= free[seat.option.pool]:
             free[seat.option.pool] -= seat.option.gpus

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ronda.formulations.placement.by_book import Seat, seated
+from ronda.formulations.placement.by_book import SeatedJob, seated
 from ronda.formulations.placement.nodes import (
     Piece,
     PoolNodes,
@@ -199,9 +199,11 @@ def place(
             placements[jobs[order]] = tuple(sorted(on) if len(on) > 1 else on)
     if by_book:
         seats = [
-            Seat(k, states[job], option, kept.placement, job in pinned, (racks or {}).get(job, -1))
+            SeatedJob(
+                k, states[job], option, kept.placement, job in pinned, (racks or {}).get(job, -1)
+            )
             if (kept := stays.get(job))
-            else Seat(k, states[job], option, rack=(racks or {}).get(job, -1))
+            else SeatedJob(k, states[job], option, rack=(racks or {}).get(job, -1))
             for k, (job, option) in enumerate(chosen.items())
         ]
         placements = {jobs[k]: at for k, at in seated(round, seats, usable, power).items()}

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from ronda.formulations.site.host_rows import host_account
+from ronda.formulations.site.licences import licence_account
 from ronda.formulations.site.order import starts
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.round import Round
@@ -24,7 +26,11 @@ class Account(Protocol):
         ...
 
 
-ACCOUNTS: tuple[Callable[[Round], Account | None], ...] = (starts,)
+ACCOUNTS: tuple[Callable[[Round], Account | None], ...] = (
+    starts,
+    host_account,
+    licence_account,
+)
 """Functions that return the account of a rule with no job yet, or None if the round does not have
 the rule."""
 

@@ -72,6 +72,36 @@ def needs_of(job: Job, names: tuple[str, ...]) -> JobNeeds:
 
 
 @per_record(maxsize=4)
+def room_on(round: Round) -> Floats:
+    """Return the most that jobs may take of each resource on each node, shape (D, N); read-only.
+
+    That is what others leave or, if they came later, what running jobs take now.
+    """
+    names, now = resources(round.cluster), np.zeros_like(host_has(round.cluster))
+    for held in round.running if names else ():
+        if held.job.needs and held.allocation is not None:
+            on = needs_of(held.job, names).on(held.allocation.placement)
+            for (node, _), amounts in zip(held.allocation.placement, on.T, strict=True):
+                now[:, node] += amounts
+    found: Floats = np.maximum(host_has(round.cluster), now)
+    found.flags.writeable = False
+    return found
+
+
+@per_record(maxsize=4)
+def all_needs(round: Round) -> Floats:
+    """Return the needs of all jobs per GPU, per node and flat, shape (3, D, J); read-only."""
+    names, jobs = resources(round.cluster), round.jobs
+    found = np.zeros((3, len(names), len(jobs)))
+    for j, state in enumerate(jobs):
+        for name, need in state.job.needs.items():
+            if name in names:
+                found[:, names.index(name), j] = need.per_gpu, need.per_node, need.flat
+    found.flags.writeable = False
+    return found
+
+
+@per_record(maxsize=4)
 def binding(round: Round) -> Mask:
     """Return whether each resource of hosts can bind in each pool, shape (P, D).
 

@@ -7,6 +7,8 @@ import numpy as np
 
 from ronda.formulations.options.stated_rows import Sheet
 from ronda.formulations.options.table import OptionTable
+from ronda.formulations.site.host_rows import host_rows, too_much
+from ronda.formulations.site.licences import licence_rows
 from ronda.formulations.site.order import array_rows, not_yet
 from ronda.formulations.site.outages import staying_rows
 from ronda.instances.base import Floats, Mask
@@ -15,12 +17,17 @@ from ronda.instances.round import Round
 FAMILIES: tuple[Callable[[Round, OptionTable, Floats, Sheet], None], ...] = (
     array_rows,
     staying_rows,
+    host_rows,
+    licence_rows,
 )
 """Functions that state the rows of a rule, and add the worth of its terms, for options with the
 given values (K,). A function states nothing if the round does not have its rule, or if the rule
 cannot bind."""
 
-FORBIDS: tuple[Callable[[Round, OptionTable], Mask | None], ...] = (not_yet,)
+FORBIDS: tuple[Callable[[Round, OptionTable], Mask | None], ...] = (
+    not_yet,
+    too_much,
+)
 """Functions that return the options (K,) that a rule forbids whatever else runs, or None."""
 
 FACTORS: tuple[Callable[[Round, OptionTable], Floats | None], ...] = ()

@@ -48,6 +48,8 @@ leaving            no job comes to a node that leaves before its expected end (p
 part               a job has the part or fraction of a GPU that it asks for
 parts              the parts on a GPU do not overlap, and are as it may be cut
 recut              no GPU is cut beside a part that goes on, if only empty ones may
+host               jobs take no more of a host's resource than others leave, or than now
+licence            jobs hold no more of a licence than others leave, or than now
 =================  =================================================================
 
 The following codes occur only in schedules:

@@ -18,6 +18,7 @@ from ronda.instances.round import Round
 from ronda.instances.rules.budget import budget_problems, job_power_problems, limit_problems
 from ronda.instances.rules.cluster import cluster_problems, fault_problems, out_problems
 from ronda.instances.rules.diagnose import foreign, mismatch, non_finite
+from ronda.instances.rules.hosts import need_problems, taken_problems
 from ronda.instances.rules.jobs import (
     cost_problems,
     job_problems,
@@ -183,6 +184,8 @@ def _instance(instance: Instance) -> Iterator[Problem]:
         yield from shape_problems(jobs, places, instance.cluster)
         yield from neighbourhood_problems(instance.site, jobs, places, instance.cluster)
         yield from asked_part_problems(jobs, places, instance.profiles, instance.cluster)
+        yield from taken_problems(instance.cluster, now=False)
+        yield from need_problems(jobs, places, instance.profiles, instance.cluster)
     yield from order_problems(jobs, places)
     yield from start_problems(jobs, places, instance.site, whole=True)
     yield from truth_problems(jobs, places, instance.curves)
@@ -211,6 +214,8 @@ def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
         yield from shape_problems(jobs, places, whole)
         yield from neighbourhood_problems(round.site, jobs, places, whole)
         yield from asked_part_problems(jobs, places, round.profiles, whole)
+        yield from taken_problems(whole, now=True)
+        yield from need_problems(jobs, places, round.profiles, whole)
     yield from order_problems(jobs[:first_waiting], running)
     yield from order_problems(jobs[first_waiting:], waiting)
     yield from state_problems(round)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from ronda.instances.check.site.given import JobInPlan
+from ronda.instances.check.site.hosts import host_faults, host_faults_in_time
 from ronda.instances.check.site.order import (
     array_violations,
     crowded_arrays,
@@ -26,6 +27,7 @@ PLAN_RULES: tuple[Callable[[Round, Plan, list[JobInPlan]], list[Violation]], ...
     crowded_arrays,
     leaving_violations,
     plan_parts,
+    host_faults,
 )
 """Functions that return the violations of a rule by a plan, given all jobs of the round."""
 
@@ -35,6 +37,7 @@ SCHEDULE_RULES: tuple[Callable[[Instance, Schedule], list[Violation]], ...] = (
     order_violations,
     limit_violations,
     schedule_parts,
+    host_faults_in_time,
 )
 """Functions that return the violations of a rule by a schedule."""
 

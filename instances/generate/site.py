@@ -1,0 +1,102 @@
+"""Rules of a site put on instances and rounds, each drawn from a seed with a severity.
+
+At the severity 0 a rule is stated and binds nobody; at 1 it binds many.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+from msgspec.structs import replace
+
+from ronda.instances.instance import Instance
+from ronda.instances.job import Job, Need
+from ronda.instances.round import Round
+
+Subject = TypeVar("Subject", Instance, Round)
+
+PER_GPU = {"cpu": 12.0, "memory_gib": 64.0}
+"""What a host has for each of its GPUs: the largest node class of Alibaba's cluster of 2023 has 12
+CPUs."""
+
+ASKED = ((0.1, 0.5, 0.95, 0.99), (3.2 / 12, 1.0, 18.7 / 12, 24.2 / 12))
+"""Quantiles of what a job asks per GPU, relative to `PER_GPU`: those of CPUs there."""
+
+
+def with_jobs(subject: Subject, change: Callable[[Job], Job]) -> Subject:
+    """Return an instance or a round with all its jobs changed."""
+    if isinstance(subject, Instance):
+        return replace(subject, jobs=tuple(map(change, subject.jobs)))
+    states = {
+        name: tuple(replace(state, job=change(state.job)) for state in getattr(subject, name))
+        for name in ("running", "waiting")
+    }
+    return replace(subject, **states)
+
+
+def with_hosts(subject: Subject, *, seed: int = 0, severity: float = 0.5) -> Subject:
+    """Return a subject whose nodes have CPUs and memory, which jobs need and others hold.
+
+    A job needs amounts per GPU, one in four also an amount on each node, and one in eight an amount
+    once. At the severity 1 half of the jobs ask for more than their share of a node, and others
+    hold up to a third of what a node has.
+    """
+    rng = np.random.default_rng([seed, 1])
+    cluster = subject.cluster
+    groups = tuple(
+        replace(g, has={name: each * g.gpus_per_node for name, each in PER_GPU.items()})
+        for g in cluster.node_groups
+    )
+    sizes = np.repeat([g.gpus_per_node for g in groups], [g.count for g in groups])
+    taken = tuple(
+        (node, name, round(float(share * each * size), 3))
+        for node, size in enumerate(sizes.tolist())
+        for name, each in PER_GPU.items()
+        if (share := severity * max(0.0, rng.uniform(-0.3, 0.3))) > 0
+    )
+    least, whole = int(sizes.min()), int(sizes.max())
+
+    def needing(job: Job) -> Job:
+        needs = {}
+        for name, each in PER_GPU.items():
+            asked = severity * float(np.interp(rng.random(), *ASKED)) * each
+            apart = (each * least * severity * 0.1 * rng.random() for _ in range(2))
+            node, once = (x * (rng.random() < p) for x, p in zip(apart, (0.25, 0.125), strict=True))
+            room = each * least - node - once  # a piece fits on every node
+            piece = min(whole, job.max_gpus or job.gpus)
+            per_gpu = min(asked, room / piece)
+            amounts = (round(float(x), 3) for x in (per_gpu - 5e-4, node, once))
+            needs[name] = Need(*(max(0.0, amount) for amount in amounts))
+        return replace(job, needs=needs)
+
+    seen: dict[str, Job] = {}
+
+    def alike(job: Job) -> Job:
+        """Give the jobs of a fusion class the same needs."""
+        made = needing(job)
+        if job.fusible is None:
+            return made
+        return replace(made, needs=seen.setdefault(f"{job.fusible} {job.profile}", made).needs)
+
+    return with_jobs(
+        replace(subject, cluster=replace(cluster, node_groups=groups, taken=taken)), alike
+    )
+
+
+def with_licences(subject: Subject, *, seed: int = 0, severity: float = 0.5) -> Subject:
+    """Return a subject in which some jobs hold licences of two kinds.
+
+    At the severity 1 half of the jobs need one or two of a kind, and there are enough for one job
+    in eight.
+    """
+    rng = np.random.default_rng([seed, 2])
+    names = ("solver", "compiler")
+    jobs = len(subject.jobs)
+    most = max(2, round(jobs * (1 - 0.875 * severity)))
+
+    def holding(job: Job) -> Job:
+        asked = {name: int(rng.integers(1, 3)) for name in names if rng.random() < severity / 2}
+        return job if job.fusible is not None else replace(job, licences=asked)
+
+    cluster = replace(subject.cluster, licences=dict.fromkeys(names, most))
+    return with_jobs(replace(subject, cluster=cluster), holding)
