@@ -103,16 +103,21 @@ class Holdings:
         self._free = self.gpus_on, lists
         return [nodes.copy() for nodes in lists]
 
-    def seconds_left(self, now_s: float) -> Floats:
+    def seconds_left(self, round: Round) -> Floats:
         """Return the seconds for which each job will draw its watts, shape (n,).
 
-        They are infinite for jobs of unknown size. The arithmetic is the same as in
-        `ronda.formulations.watts.seconds_left`.
+        They are infinite for jobs of unknown size without a time limit. The arithmetic is the same
+        as in `ronda.formulations.watts.seconds_left`.
         """
-        _, rate, teardown_s, work, done, since_s, rate_now, _ = self._columns
+        now_s = round.now_s
+        _, rate, teardown_s, work, done, since_s, rate_now, may_s, held_s, _ = self._columns
         left = work - (done + rate_now * np.maximum(0.0, now_s - since_s))
         left = np.where(left > 0, left, np.maximum(0.01 * work, float_info.min))
-        return np.asarray(left / rate + teardown_s)
+        found = np.asarray(left / rate + teardown_s)
+        if not round.site.kills_at_limit:
+            return found
+        most_s = np.maximum(0.0, may_s - np.maximum(0.0, now_s - held_s))
+        return np.asarray(np.minimum(found, most_s))
 
     def until(self, seconds: Floats) -> Floats:
         """Return the greatest of `seconds` (n,) among the jobs on each node, or 0, shape (N,)."""
@@ -122,7 +127,7 @@ class Holdings:
 
 
 def read(cluster: Cluster, pairs: Iterable[Pair]) -> tuple[Floats, Integers]:
-    """Return the columns (8, n) and the pieces (2, m) of the given pairs."""
+    """Return the columns (10, n) and the pieces (2, m) of the given pairs."""
     pools = cluster.topology.pools
     columns, pieces = list[tuple[float, ...]](), list[tuple[int, int]]()
     for state, held in pairs:
@@ -136,12 +141,14 @@ def read(cluster: Cluster, pairs: Iterable[Pair]) -> tuple[Floats, Integers]:
                 state.done,
                 state.since_s,
                 0.0 if now is None else now.option.rate,
+                np.inf if state.job.limit_s is None else state.job.limit_s - state.ran_s,
+                np.inf if now is None else state.held_s,
                 len(held.placement),
             )
         )
         pieces += held.placement
     return (
-        np.array(columns, dtype=np.float64).reshape(-1, 8).T,
+        np.array(columns, dtype=np.float64).reshape(-1, 10).T,
         np.array(pieces, dtype=np.int64).reshape(-1, 2).T,
     )
 

@@ -162,7 +162,7 @@ def spare_of(round: Round, plan: Plan) -> float:
     held = held_under(round, plan)
     wake_w, wake_s = wakes(round, plan.asleep)
     watts = np.append(held.watts, wake_w)
-    seconds = np.append(held.seconds_left(round.now_s), wake_s)
+    seconds = np.append(held.seconds_left(round), wake_s)
     return left_w(round, idle_w(round, plan.asleep), watts, seconds)
 
 

@@ -343,9 +343,12 @@ def capped(cluster: Cluster) -> bool:
 
 
 def seconds_left(round: Round, state: JobState, option: Option) -> float:
-    """Return the seconds for which a job will draw an option's power, infinite for unknown size."""
-    work = state.remaining_at(round.now_s)
-    return np.inf if work is None else work / option.rate + option.teardown_s
+    """Return the seconds for which a job will draw an option's power, infinite if nothing is known.
+
+    A job draws no more after the time limit at which the site ends it.
+    """
+    work, most_s = state.remaining_at(round.now_s), round.may_hold_s(state)
+    return most_s if work is None else min(most_s, work / option.rate + option.teardown_s)
 
 
 def may_use_j(round: Round, seconds: Floats) -> Floats:

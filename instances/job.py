@@ -533,8 +533,12 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
 
     def may_hold_s(self, now_s: float) -> float:
         """Return the seconds that the job's time limit leaves it; infinite without a limit."""
-        limit_s = self.job.limit_s
-        return inf if limit_s is None else max(0.0, limit_s - self.ran_at(now_s))
+        limit_s, held_s = self.job.limit_s, 0.0
+        if limit_s is None:
+            return inf
+        if self.allocation is not None:
+            held_s = max(0.0, now_s - self.held_s)
+        return max(0.0, limit_s - self.ran_s - held_s)
 
     def stopped(self, now_s: float, done: float) -> "JobState":
         """Return the state of the job after it stops at `now_s` with the work `done`."""

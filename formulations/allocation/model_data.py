@@ -114,10 +114,13 @@ class Case:
 def lasts_s(round: Round, table: OptionTable) -> Floats:
     """Return the seconds for which options draw power, shape (K,).
 
-    They are infinite for jobs of unknown size. A running job continues at its measured rate.
+    They are infinite for jobs of unknown size without a time limit. A running job continues at its
+    measured rate.
     """
     checkpoint()
     found = work_ahead(round)[table.job] / table.rate
+    if any(state.job.limit_s is not None for state in table.jobs):
+        found = np.minimum(found, np.array([*map(round.may_hold_s, table.jobs)])[table.job])
     for k in np.flatnonzero(table.current).tolist():
         state = table.jobs[int(table.job[k])]
         if state.allocation is not None:

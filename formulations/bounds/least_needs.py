@@ -10,6 +10,10 @@ give three minima:
 The three come from different modes, and a change between stages costs nothing, so no schedule
 beats any of them. Before its first progress a job also holds GPUs for its ``start_s``; later
 restarts can be avoided and do not count.
+
+A job that the site may end at its time limit holds its fewest GPUs for so long at least, if it does
+not complete, and owes no more than that. One that may never run, as a job before it may not end
+well, owes nothing, and its time counts as 0.
 """
 
 from dataclasses import dataclass
@@ -82,7 +86,9 @@ def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
     retries = instance.faults.retries
     ends = [job.truth.last_work(retries) if job.truth else 0.0 for job in jobs]
     work = np.array(ends, dtype=float)
+    most_s = _most_s(instance)
     start_s = np.array([(job.costs or instance.costs).start_s for job in jobs], dtype=float)
+    start_s = np.minimum(start_s, most_s)
     seconds, gpu_s, joules = start_s.copy(), np.zeros(len(jobs)), np.zeros(len(jobs))
     group = np.zeros(len(jobs), dtype=np.int64)
     kinds = []
@@ -99,10 +105,52 @@ def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
         possible = np.isfinite(pace)
         each_j = np.where(possible, extra_w * np.where(possible, pace, 0.0), np.inf)
         joules[rows] = share @ each_j.min(axis=1) + start_s[rows] * least_held
+        cut = rows[np.isfinite(most_s[rows])]
+        if len(cut):
+            seconds[cut] = np.minimum(seconds[cut], most_s[cut])
+            gpu_s[cut] = np.minimum(gpu_s[cut], most_s[cut] * some.gpus.min())
+            joules[cut] = np.minimum(joules[cut], most_s[cut] * least_held)
+            at = np.isin(rows, cut)
+            share[at] *= _owed(share[at], some, most_s[cut], least_held, extra_w)[:, None]
         group[rows] = group_of_pool[some.pool[0]]
         kinds.append(Alike(rows, share, some, extra_w, int(group_of_pool[some.pool[0]])))
     submit_s = np.array([job.submit_s for job in jobs], dtype=float)
     return Needs(submit_s, start_s, seconds, gpu_s, joules, group, group_gpus, idle_w, tuple(kinds))
+
+
+def _owed(share: Floats, some: Modes, most_s: Floats, least_held: float, extra_w: Floats) -> Floats:
+    """Return the part of each job's work that costs no more than the time limit, shape (j,).
+
+    That is so in the mode that is the fastest with the fewest GPUs, for GPUs and for joules.
+    """
+    fewest = np.flatnonzero(some.gpus == some.gpus.min())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        run_s = share @ (1.0 / some.rate[:, fewest])
+    mode = run_s.argmin(axis=1)
+    run_s, extra_w = run_s[np.arange(len(run_s)), mode], extra_w[fewest[mode]]
+    needs, mosts = np.stack([run_s, run_s * extra_w]), np.stack([most_s, most_s * least_held])
+    parts = np.divide(mosts, needs, out=np.ones_like(needs), where=needs > mosts)
+    return np.asarray(np.maximum(0.0, parts.min(axis=0)))
+
+
+def _most_s(instance: Instance) -> Floats:
+    """Return for how long each job may hold GPUs, 0 s if it may never run, shape (J,)."""
+    jobs, retries, kills = instance.jobs, instance.faults.retries, instance.site.kills_at_limit
+    limits = [np.inf if job.limit_s is None or not kills else job.limit_s for job in jobs]
+    found = dict(zip((job.id for job in jobs), limits, strict=True))
+    unsure = {job.id for job in jobs if found[job.id] < np.inf or job.sweep is not None}
+    unsure |= {j.id for j in jobs if j.truth and j.truth.last_work(retries) < j.truth.work}
+    after, before = [job for job in jobs if job.after], -1
+    while len(unsure) != before:
+        before = len(unsure)
+        for job in after:
+            may_fail = [
+                a.when == "notok" or (a.when == "ok" and a.job in unsure) for a in job.after
+            ]
+            if any(may_fail) if job.after_all else all(may_fail):
+                found[job.id] = 0.0
+                unsure.add(job.id)
+    return np.array([*found.values()], dtype=float)
 
 
 def _idle_w(instance: Instance, *, may_sleep: bool) -> float:

@@ -85,9 +85,10 @@ def _pieces(gpus: Rows, room: Rows, size: int) -> Iterator[tuple[int, Floats]]:
 
 
 def closed_before(round: Round, state: JobState, option: Option) -> Mask | None:
-    """Return the nodes (N,) that leave before the job would end there; it may stay where it runs.
+    """Return the nodes (N,) that leave before the job would end there.
 
-    Waking counts: for a job on one node that of the node, for others the longest in the pool.
+    A node of which it has all that it can get there stays open. Waking counts: that of the node for
+    a job on one node, and the longest in the pool for others.
     """
     if not round.leaving:
         return None
@@ -102,5 +103,6 @@ def closed_before(round: Round, state: JobState, option: Option) -> Mask | None:
     held = {} if state.allocation is None else dict(state.allocation.placement)
     found = np.zeros(len(topology.node_gpus), dtype=bool)
     for node, at_s in round.leaving:
-        found[node] |= end_s[node] > at_s and option.gpus > held.get(node, 0)
+        most = min(option.gpus, int(topology.node_gpus[node]))
+        found[node] |= end_s[node] > at_s and held.get(node, 0) < most
     return found

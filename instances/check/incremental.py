@@ -42,7 +42,7 @@ from ronda.instances.violation import ROUNDING, Violation
 AUDITED_AFTER = 1024
 """The number of accepted plans after which the books are rebuilt from all allocations."""
 
-NO_JOB = (inf, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+NO_JOB = (inf, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, inf, inf)
 """The row in `ExpectedEnds` of a place without a job."""
 
 JOB_ID = attrgetter("job.id")
@@ -307,21 +307,28 @@ class ExpectedEnds:
         self._states, self._held = live, dict(held)
 
     def _row(self, state: JobState | None, given: Allocation) -> tuple[float, ...]:
-        if state is None or state.job.estimate is None or not given.option.rate > 0:
+        if state is None or not given.option.rate > 0:
             return NO_JOB
         rate = 0.0 if state.allocation is None else state.allocation.option.rate
         watts = extra_w(given, self._idle_w, self._everywhere)
-        option, work = given.option, state.job.estimate.work
-        return work, state.done, state.since_s, rate, option.rate, option.teardown_s, watts
+        option, estimate, job = given.option, state.job.estimate, state.job
+        work = inf if estimate is None else estimate.work
+        may_s = inf if job.limit_s is None else job.limit_s - state.ran_s
+        held_s = inf if state.allocation is None else state.held_s
+        known = work, state.done, state.since_s, rate, option.rate, option.teardown_s, watts
+        return *known, may_s, held_s
 
     def ends(self, round: Round, other: Collection[str]) -> NDArray[np.float64]:
         """Return the result of `ending` for all jobs on the books except `other`."""
         if round.energy_j is None:
             return np.zeros((0, 2))
-        work, done, since_s, rate, given_rate, teardown_s, watts = self._rows.T
+        work, done, since_s, rate, given_rate, teardown_s, watts, may_s, held_s = self._rows.T
         left = work - (done + rate * np.maximum(0.0, round.now_s - since_s))
         outlived = np.maximum(0.01 * work, float_info.min)
         seconds = np.where(left > 0, left, outlived) / given_rate + teardown_s
+        if round.site.kills_at_limit:
+            left_s = may_s - np.maximum(0.0, round.now_s - held_s)
+            seconds = np.minimum(seconds, np.maximum(0.0, left_s))
         seconds[[self._place[i] for i in other if i in self._place]] = inf
         inside = seconds < round.window_s
         return np.stack([seconds[inside], watts[inside]], axis=1)

@@ -281,9 +281,10 @@ def ending(
     everywhere, found = [True] * len(idle_w), list[tuple[float, float]]()
     for state in states if round.energy_j is not None else ():
         given, work = plan.allocations.get(state.job.id), state.remaining_at(round.now_s)
-        if given is None or work is None or not given.option.rate > 0:
+        if given is None or not given.option.rate > 0:
             continue
-        seconds = work / given.option.rate + given.option.teardown_s
+        seconds = np.inf if work is None else work / given.option.rate + given.option.teardown_s
+        seconds = min(seconds, round.may_hold_s(state))
         if seconds < round.window_s:
             found.append((seconds, extra_w(given, idle_w, everywhere)))
     return np.array(found, dtype=np.float64).reshape(-1, 2)

@@ -311,7 +311,13 @@ class Promises:
 def ends_of(round: Round, held: Started, requested: Requested) -> list[tuple[float, Allocation]]:
     """Return the expected seconds to the end of running and newly started (`held`) jobs."""
     ends = [
-        (seconds_left(round, s, s.allocation.option) + s.rest_at(round.now_s), s.allocation)
+        (
+            min(
+                seconds_left(round, s, s.allocation.option) + s.rest_at(round.now_s),
+                round.may_hold_s(s),
+            ),
+            s.allocation,
+        )
         for s in round.running
         if s.allocation is not None
     ]

@@ -250,7 +250,7 @@ class Room:
         used, window_s = held.used, self.round.window_s
         self._awake_until = dict.fromkeys(used, window_s)
         if self.limited:
-            watts, seconds = held.watts, held.seconds_left(self.round.now_s)
+            watts, seconds = held.watts, held.seconds_left(self.round)
             lasts_s = np.where(np.isfinite(seconds), np.maximum(window_s, seconds), window_s)
             until_s = held.until(lasts_s)[used]
             self._awake_until = dict(zip(used, until_s.tolist(), strict=True))

@@ -12,6 +12,7 @@ from ronda.formulations.watts import extra_w, seconds_left
 from ronda.instances.cluster import GpuType, uniform_cluster
 from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.round import Round
+from ronda.instances.site import Site
 
 GPU = GpuType(name="A", memory_gib=40.0, idle_w=50.0)
 
@@ -21,12 +22,11 @@ def cluster(nodes=6):
     return uniform_cluster(GPU, nodes, 4, host_idle_w=100.0, sleep_w=10.0)
 
 
-def job(name, work):
+def job(name, work, **fields):
     """Return a waiting job, whose size is known or not."""
     estimate = None if work is None else Estimate(work=work)
-    return JobState(
-        job=Job(id=name, submit_s=0.0, profile="p", gpus=1, estimate=estimate), since_s=0.0
-    )
+    made = Job(id=name, submit_s=0.0, profile="p", gpus=1, estimate=estimate, **fields)
+    return JobState(job=made, since_s=0.0)
 
 
 def allocation(placement, rate=1.5):
@@ -59,7 +59,9 @@ def test_what_is_kept_is_what_is_read(changes):
         free = [4 - gpus for gpus in kept.gpus_on.tolist()]
         placement = tuple((node, n) for node, n in enumerate(counts) if free[node] >= n)
         if kind == "start" and state is None and placement:
-            live[number] = replace(job(name, work), allocation=allocation(placement))
+            limit_s = [None, 20.0, 60.0][number % 3]
+            begins = {"allocation": allocation(placement), "held_s": now_s, "ran_s": 0.1 * number}
+            live[number] = replace(job(name, work, limit_s=limit_s), **begins)
         elif kind in ("stop", "end"):
             live.pop(number, None)
         elif kind == "measure" and state is not None:
@@ -73,8 +75,9 @@ def test_what_is_kept_is_what_is_read(changes):
             np.testing.assert_array_equal(getattr(kept, name), getattr(anew, name))
         assert [f.free for f in kept.free()] == [f.free for f in anew.free()]
         assert [f.levels for f in kept.free()] == [f.levels for f in anew.free()]
-        seconds = kept.seconds_left(now_s)
-        round_ = Round(cluster=room, profiles={}, now_s=now_s)
+        site = Site(kills_at_limit=now_s % 2 > 0)
+        round_ = Round(cluster=room, profiles={}, now_s=now_s, site=site)
+        seconds = kept.seconds_left(round_)
         for (state, held), watts, left_s in zip(pairs, kept.watts, seconds, strict=True):
             assert watts == extra_w(round_, held.option)
             assert left_s == seconds_left(round_, state, held.option)

@@ -411,5 +411,5 @@ def _owned(rng: np.random.Generator, round: Round) -> Round:
     )
 
 
-RULES: dict[str, Rule] = {}
+RULES: dict[str, Rule] = {"job_arrays": job_arrays, "blocked": blocked, "leaving": leaving}
 """Each puts one rule on a tiny round, by name."""

@@ -3,7 +3,7 @@
 from math import inf
 
 from ronda.instances.check.site.given import JobInPlan
-from ronda.instances.job import Allocation, JobState
+from ronda.instances.job import Allocation, JobState, same_nodes
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.violation import SECOND, Violation
@@ -12,14 +12,17 @@ from ronda.instances.violation import SECOND, Violation
 def leaving_violations(round: Round, plan: Plan, given: list[JobInPlan]) -> list[Violation]:
     """Return the jobs that come to a node that leaves too early for them.
 
-    A job may stay where it holds at least as many GPUs now.
+    A job may stay on the nodes that it has, and on one of which it has all that it can get there.
     """
-    leaves, found = dict(round.leaving), []
+    leaves, found = dict(round.leaving), list[Violation]()
+    sizes = round.cluster.topology.node_gpus.tolist() if leaves else []
     for state, allocation, kept in given if leaves else ():
-        if allocation is None or kept:
+        now = None if state.allocation is None else state.allocation.placement
+        if allocation is None or kept or (now and same_nodes(now, allocation.placement)):
             continue
-        held = {} if state.allocation is None else dict(state.allocation.placement)
-        new = [n for n, gpus in allocation.placement if n in leaves and gpus > held.get(n, 0)]
+        held, gpus = dict(now or ()), allocation.option.gpus
+        there = [n for n, _ in allocation.placement if n in leaves]
+        new = [n for n in there if held.get(n, 0) < min(gpus, sizes[n])]
         end_s = _end_s(round, state, allocation) if new else 0.0
         for node in new:
             if end_s > leaves[node] + SECOND:

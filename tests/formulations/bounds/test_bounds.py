@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ronda.formulations.bounds.clairvoyant import bounds
+from ronda.horizon.driver import run
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition
 from ronda.instances.errors import InputError
 from ronda.instances.files.packaged import load
 from ronda.instances.instance import Instance
-from ronda.instances.job import Costs, Job, Truth
+from ronda.instances.job import After, Costs, Job, Truth
+from ronda.instances.outcome.metrics import summarise
 from ronda.instances.profile import (
     NoiseCurve,
     Parametric,
@@ -22,6 +25,7 @@ from ronda.instances.profile import (
     Rigid,
     Tabular,
 )
+from ronda.instances.site import Site
 
 SLACK = 1 + 1e-9
 
@@ -45,6 +49,43 @@ def rigid_instance(jobs, cluster=None, watts=0.0, **kwargs):
         ),
         **kwargs,
     )
+
+
+# -- time limits and order ------------------------------------------------------------------------
+
+
+def limited(instance, *limits, **fields):
+    """Return the instance with time limits, and other fields of its last job."""
+    jobs = [replace(j, limit_s=s) for j, s in zip(instance.jobs, limits, strict=True)]
+    return replace(instance, jobs=(*jobs[:-1], replace(jobs[-1], **fields)))
+
+
+def test_work_beyond_a_limit_is_not_owed():
+    """On 4 GPUs: 4 for 100 s, and 2 for 60 of 500 s; without an end at the limit all of it."""
+    whole = rigid_instance([(0, 4, 100), (0, 2, 500)])
+    found = bounds(limited(whole, None, 60.0))
+    # The machine does 120 GPU-seconds, and then 400: it ends them after 30 s and 130 s.
+    assert found.alone_jct_s == 80.0
+    assert found.counting_jct_s == pytest.approx((60 + 130) / 2)
+    lenient = replace(limited(whole, None, 60.0), site=Site(kills_at_limit=False))
+    assert bounds(lenient) == bounds(whole)
+
+
+@pytest.mark.parametrize("watts", [0.0, 60.0])
+def test_no_schedule_with_limits_and_order_is_below_the_bounds(watts):
+    """Jobs that their limits end, one that pauses until then, and two of which one never runs."""
+    jobs = [(0, 2, 100), (0, 1, 40), (5, 4, 300), (9, 1, 20), (9, 1, 20)]
+    whole = rigid_instance(jobs, watts=watts, costs=Costs(start_s=50.0))
+    after = (After(job="j2", when="ok"),)
+    given = limited(whole, 120.0, 45.0, 100.0, None, None, after=after)
+    for policy in ("fifo", "srtf", "prices"):
+        schedule = run(given, policy)
+        figures, found = summarise(given, schedule), bounds(given)
+        assert schedule.jobs[-1].state == "dependency failed"
+        assert found.mean_jct_s <= figures["mean_jct_s"] * SLACK
+        assert found.energy_j <= figures["energy_j"] * SLACK
+        assert found.end_s <= schedule.end_s * SLACK
+    assert found.priced_jct_s > 0
 
 
 # -- by hand --------------------------------------------------------------------------------------

@@ -81,6 +81,7 @@ class Run:
                 max_gpus=4,
                 preemptible=rng.random() < 0.8,
                 estimate=rng.choice([None, Estimate(work=rng.choice([1.0, 30.0, 3000.0]))]),
+                limit_s=rng.choice([None, None, 20.0, 100.0]),
             )
             self.states[job.id] = JobState(job=job, since_s=0)
 
