@@ -228,9 +228,13 @@ def formulas():
 
 
 def test_the_table_of_formulations_has_the_functions_of_the_model():
-    """Each family of rows stands in it, and what else it names exists."""
+    """Each family of rows stands in it, and what else it names exists; so do those of a site."""
     families = {family.__name__ for family in allocation_rows.FAMILIES}
-    others = formulas().keys() - families
+    of_site = {name for name in formulas() if name.startswith("site.")}
+    for name in of_site:
+        module, _, function = name.rpartition(".")
+        assert hasattr(importlib.import_module(f"ronda.formulations.{module}"), function)
+    others = formulas().keys() - families - of_site
     assert families <= formulas().keys()
     assert others == {"pyomo_model.one_option", "pyomo_model.variables"}
     for dotted in others:

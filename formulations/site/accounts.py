@@ -6,6 +6,7 @@ from typing import Protocol
 from ronda.formulations.site.host_rows import host_account
 from ronda.formulations.site.licences import licence_account
 from ronda.formulations.site.order import starts
+from ronda.formulations.site.quotas import quotas
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.round import Round
 
@@ -30,6 +31,7 @@ ACCOUNTS: tuple[Callable[[Round], Account | None], ...] = (
     starts,
     host_account,
     licence_account,
+    quotas,
 )
 """Functions that return the account of a rule with no job yet, or None if the round does not have
 the rule."""

@@ -11,6 +11,7 @@ from ronda.formulations.site.host_rows import host_rows, too_much
 from ronda.formulations.site.licences import licence_rows
 from ronda.formulations.site.order import array_rows, not_yet
 from ronda.formulations.site.outages import staying_rows
+from ronda.formulations.site.quotas import state_quotas
 from ronda.instances.base import Floats, Mask
 from ronda.instances.round import Round
 
@@ -19,6 +20,7 @@ FAMILIES: tuple[Callable[[Round, OptionTable, Floats, Sheet], None], ...] = (
     staying_rows,
     host_rows,
     licence_rows,
+    state_quotas,
 )
 """Functions that state the rows of a rule, and add the worth of its terms, for options with the
 given values (K,). A function states nothing if the round does not have its rule, or if the rule

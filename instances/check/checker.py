@@ -50,6 +50,9 @@ parts              the parts on a GPU do not overlap, and are as it may be cut
 recut              no GPU is cut beside a part that goes on, if only empty ones may
 host               jobs take no more of a host's resource than others leave, or than now
 licence            jobs hold no more of a licence than others leave, or than now
+quota              no tenant or group grows beyond its limit, or beyond what it may borrow
+firm               jobs that may not be stopped grow no further than what is guaranteed
+running            no tenant or group grows beyond its number of jobs, or GPU-seconds ahead
 =================  =================================================================
 
 The following codes occur only in schedules:

@@ -1,12 +1,13 @@
 """Rules for a cluster: names, references, the rack tree, clocks and faults."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from ronda.instances.cluster import Cluster, Rack
 from ronda.instances.instance import Faults, Outage
 from ronda.instances.rules.problem import Problem, one_of, show, too_many
+from ronda.instances.site import Tenant
 
 Span = tuple[float, float, int]  # from, until, index in the list
 
@@ -15,7 +16,7 @@ def cluster_problems(cluster: Cluster) -> Iterator[Problem]:
     """Yield the inconsistencies in a cluster."""
     yield from _names(cluster)
     yield from _references(cluster)
-    yield from _rack_tree(cluster.racks)
+    yield from tree_problems(cluster.racks, "cluster.racks")
     for k, gpu_type in enumerate(cluster.gpu_types):
         place = f"cluster.gpu_types[{k}].clocks"
         if not strictly_ascending(gpu_type.clocks) or gpu_type.clocks[-1] != 1:
@@ -61,25 +62,25 @@ def _references(cluster: Cluster) -> Iterator[Problem]:
             yield Problem(f"{place}.rack", show(group.rack), one_of(racks))
         if group.partition not in partitions:
             yield Problem(f"{place}.partition", show(group.partition), one_of(partitions))
-    for k, rack in enumerate(cluster.racks):
-        if rack.parent is not None and rack.parent not in racks:
-            yield Problem(f"cluster.racks[{k}].parent", show(rack.parent), one_of(racks))
 
 
-def _rack_tree(racks: tuple[Rack, ...]) -> Iterator[Problem]:
-    """Check that no rack is its own ancestor, and report each cycle only once."""
-    parent = {r.name: r.parent for r in racks}
+def tree_problems(members: Sequence[Rack | Tenant], place: str) -> Iterator[Problem]:
+    """Yield the parents that do not exist, and each cycle of members below themselves once."""
+    parent = {member.name: member.parent for member in members}
     settled: set[str] = set()
-    for k, rack in enumerate(racks):
+    for k, member in enumerate(members):
+        if member.parent is not None and member.parent not in parent:
+            yield Problem(f"{place}[{k}].parent", show(member.parent), one_of(parent))
         path: list[str] = []
-        at: str | None = rack.name
+        at: str | None = member.name
         while at in parent and at not in settled and at not in path:
             path.append(at)
             at = parent[at]
         if at in path:
             around = [show(name) for name in [*path[path.index(at) :], at]]
             cycle = " in ".join(around if len(around) <= 8 else [*around[:7], "…", around[-1]])
-            yield Problem(f"cluster.racks[{k}].parent", f"a cycle: {cycle}", "a tree of racks")
+            tree = f"a tree of {place.rpartition('.')[2]}"
+            yield Problem(f"{place}[{k}].parent", f"a cycle: {cycle}", tree)
         settled.update(path)
 
 

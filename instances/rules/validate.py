@@ -32,6 +32,7 @@ from ronda.instances.rules.problem import DEPTH, Problem, as_error, depth, show,
 from ronda.instances.rules.profile import curve_problems, profile_problems, rated_problems
 from ronda.instances.rules.round import measured_problems, running_problems, state_problems
 from ronda.instances.rules.shapes import neighbourhood_problems, shape_problems
+from ronda.instances.rules.tenants import tenant_problems
 from ronda.instances.schedule import Schedule
 
 Document = Instance | Round | Plan | Schedule | Demand
@@ -190,6 +191,7 @@ def _instance(instance: Instance) -> Iterator[Problem]:
     yield from start_problems(jobs, places, instance.site, whole=True)
     yield from truth_problems(jobs, places, instance.curves)
     yield from sweep_problems(jobs, places, instance.sweeps)
+    yield from tenant_problems(instance.site, jobs, places, None if broken else instance.cluster)
 
 
 def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
@@ -208,6 +210,7 @@ def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
 
     jobs = [state.job for state in round.jobs]
     yield from sweep_problems(jobs, places, round.sweeps)
+    yield from tenant_problems(round.site, jobs, places)
     whole = msgspec.structs.replace(round.cluster, out=()) if round.cluster.out else round.cluster
     yield from job_problems(jobs, places, round.profiles, whole if cluster else None)
     if cluster:

@@ -160,6 +160,8 @@ def tenants(rng: np.random.Generator, round: Round) -> Round:
             f: float(rng.choice(sizes)) for f in ("limit", "borrow", "lend") if rng.random() < 0.4
         }
         guaranteed = float(rng.choice(sizes)) if own.keys() & {"borrow", "lend"} else None
+        if guaranteed is not None and "lend" in own:
+            own["lend"] = min(own["lend"], guaranteed)
         return Quota(of=of, guaranteed=guaranteed, **own)
 
     def quotas() -> tuple[Quota, ...]:
@@ -411,5 +413,12 @@ def _owned(rng: np.random.Generator, round: Round) -> Round:
     )
 
 
-RULES: dict[str, Rule] = {"job_arrays": job_arrays, "blocked": blocked, "leaving": leaving}
+RULES: dict[str, Rule] = {
+    "job_arrays": job_arrays,
+    "blocked": blocked,
+    "leaving": leaving,
+    "tenants": tenants,
+    "firm": firm,
+    "groups": groups,
+}
 """Each puts one rule on a tiny round, by name."""

@@ -14,6 +14,7 @@ from ronda.instances.check.site.order import (
 from ronda.instances.check.site.outages import leaving_violations
 from ronda.instances.check.site.parts import plan_parts, schedule_parts
 from ronda.instances.check.site.shapes import schedule_shape_violations, shape_violations
+from ronda.instances.check.site.tenants import tenant_schedule_violations, tenant_violations
 from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.plan import Plan
@@ -28,6 +29,7 @@ PLAN_RULES: tuple[Callable[[Round, Plan, list[JobInPlan]], list[Violation]], ...
     leaving_violations,
     plan_parts,
     host_faults,
+    tenant_violations,
 )
 """Functions that return the violations of a rule by a plan, given all jobs of the round."""
 
@@ -38,6 +40,7 @@ SCHEDULE_RULES: tuple[Callable[[Instance, Schedule], list[Violation]], ...] = (
     limit_violations,
     schedule_parts,
     host_faults_in_time,
+    tenant_schedule_violations,
 )
 """Functions that return the violations of a rule by a schedule."""
 
