@@ -8,6 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from ronda.instances.base import Rows
 from ronda.instances.cluster import Cluster
 from ronda.instances.models.cache import per_record
 
@@ -64,6 +67,21 @@ def racks_above(cluster: Cluster) -> dict[str, tuple[str, ...]]:
             above = parents[above]
         found[name] = tuple(path)
     return found
+
+
+@per_record(maxsize=32)
+def regions(cluster: Cluster, within: str) -> Rows:
+    """Return the region of each node, (N,): itself, or its innermost rack of a level.
+
+    Racks are numbered as in ``cluster.racks``; -1 is outside all racks of the level.
+    """
+    topology = cluster.topology
+    if within == "node":
+        return np.arange(len(topology.node_gpus))
+    number = {rack.name: r for r, rack in enumerate(cluster.racks) if rack.level == within}
+    above = racks_above(cluster)
+    at = [next((number[r] for r in above[name] if r in number), -1) for name in topology.racks]
+    return np.array(at)[topology.node_rack]
 
 
 def outline(cluster: Cluster, name: str) -> "nx.DiGraph[int]":

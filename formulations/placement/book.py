@@ -17,11 +17,14 @@ import numpy as np
 
 from ronda.formulations.placement.nodes import Placement, bits_of
 from ronda.formulations.placement.rack_power import RackPower
+from ronda.formulations.site.best_fit import in_racks
 from ronda.formulations.site.hosts import ROUNDED, JobNeeds, host_has, needs_of, resources
+from ronda.formulations.site.neighbours import Neighbours
 from ronda.formulations.site.nodes import closed_to
+from ronda.formulations.topology import regions
 from ronda.formulations.watts import extra_gpu_w
 from ronda.instances.base import Floats, Mask, Rows
-from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.job import Allocation, Job, JobState, Option, Slices
 from ronda.instances.round import Round
 
 LEAVING, IN_USE, AWAKE, ASLEEP = range(4)
@@ -50,6 +53,7 @@ class NodeBook:
         has = host_has(round.cluster)
         self.free, self.left = self.size.copy(), has + ROUNDED * np.abs(has)
         self.pieces = np.zeros(len(self.size), dtype=np.int64)
+        self.neighbours = Neighbours.of(round)
         self.usable: Mask = self.size > 0
         self._rank = np.full(len(self.size), AWAKE)
         self._rank[[node for node, _ in round.leaving]] = LEAVING
@@ -61,6 +65,7 @@ class NodeBook:
         twin.__dict__.update(self.__dict__)
         twin.free, twin.left = self.free.copy(), self.left.copy()
         twin.pieces = self.pieces.copy()
+        twin.neighbours = self.neighbours and self.neighbours.copy()
         return twin
 
     def take(self, state: JobState, given: Allocation, sign: int = 1) -> None:
@@ -70,6 +75,8 @@ class NodeBook:
             self.free[node] -= sign * gpus
             self.left[:, node] -= sign * needed[:, k]
             self.pieces[node] += sign
+        if self.neighbours is not None:
+            self.neighbours.take(state.job, given.placement, sign)
 
     def give(self, state: JobState, given: Allocation) -> None:
         """Give back what a job holds on its nodes."""
@@ -86,6 +93,8 @@ class NodeBook:
         gpus = np.array([gpus for _, gpus in given.placement])
         needed = self.needs(state).on(given.placement)
         enough = (self.free[nodes] >= gpus) & self.usable[nodes]
+        if self.neighbours is not None and not self.neighbours.welcome(state.job, given.placement):
+            return False
         return bool(enough.all() and ((needed <= self.left[:, nodes]) | (needed <= 0)).all())
 
     def needs(self, state: JobState) -> JobNeeds:
@@ -120,9 +129,14 @@ class NodeBook:
             return None
         piece, needs = min(option.gpus, int(sizes[0])), self.needs(state)
         able = self._bearing(able, option, piece, power)
-        regions = self._regions(able, option, rack) if option.gpus > piece else (able,)
-        for region in regions:
-            found = self._within(region, option.gpus, sizes, needs)
+        slices = state.job.slices
+        wide = slices is None and option.gpus > piece
+        places = self._regions(able, option, rack) if wide else (able,)
+        for place in self._together(state.job, able) or places:
+            if slices is not None:
+                found = self._sliced(place, slices, option, int(sizes[0]), needs)
+            else:
+                found = self._within(place, option.gpus, sizes, needs)
             if found is not None and self._borne(found, option, power):
                 return found
         return None
@@ -131,6 +145,8 @@ class NodeBook:
         """Return the nodes (N,) of the option's pool that are open to a job."""
         able: Mask = self.usable & (self.pool == option.pool)
         closed = closed_to(self.round, state, option)
+        if self.neighbours is not None:
+            able &= self.neighbours.open_to(state.job)
         return able if closed is None else able & ~closed
 
     def room_for(self, gpus: int, needed: Floats, among: Mask) -> Mask:
@@ -158,6 +174,50 @@ class NodeBook:
                     yield able & (self.rack == r)
         if option.span != "rack" or len(racks) == 1:
             yield able
+
+    def _together(self, job: Job, able: Mask) -> list[Mask]:
+        """Return the regions (N,) that a job shares with neighbours, most free GPUs first."""
+        wholes = [] if self.neighbours is None else self.neighbours.wholes(job)
+        if not wholes:
+            return []
+        keys = np.stack([own[able] for own in wholes], axis=1)
+        ways, which = np.unique(keys, axis=0, return_inverse=True)
+        free = np.bincount(which.ravel(), self.free[able], minlength=len(ways))
+        order = np.argsort(-free, kind="stable").tolist()
+        return [able & np.all(np.stack(wholes, axis=1) == ways[k], axis=1) for k in order]
+
+    def _sliced(
+        self, able: Mask, slices: Slices, option: Option, size: int, needs: JobNeeds
+    ) -> Placement | None:
+        """Return the whole nodes of a job in slices, or None without room."""
+        racks, empty = regions(self.round.cluster, slices.within), needs.piece(size)
+        able = self.room_for(size, empty, able & (self.size == size) & (self.pieces == 0))
+        able &= racks >= 0
+        wide = None
+        if slices.together is not None:
+            wide = regions(self.round.cluster, slices.together)
+        elif option.span == "rack":
+            wide = self.rack
+        places = [able]
+        if wide is not None:
+            many = sorted((np.count_nonzero(able & (wide == r)), r) for r in set(wide[able]) - {-1})
+            places = [able & (wide == r) for _, r in many]
+        for place in places:
+            nodes = np.flatnonzero(place)
+            names, which = np.unique(racks[nodes], return_inverse=True)
+            free = np.bincount(which, minlength=len(names)).tolist()
+            taken = in_racks(slices, option.gpus // size, free)
+            if taken is None:
+                continue
+            nodes = nodes[np.lexsort((nodes, self._dear(nodes, size, empty)))]
+            chosen = list[int]()
+            for r, most in zip(names, taken, strict=True):
+                chosen += nodes[racks[nodes] == r][:most].tolist()
+            first = self.room_for(size, empty + needs.flat, place)
+            chosen.sort(key=lambda n: (not first[n], n))
+            if first[chosen[0]]:
+                return tuple((n, size) for n in chosen)
+        return None
 
     def _within(self, able: Mask, gpus: int, sizes: Rows, needs: JobNeeds) -> Placement | None:
         """Return the nodes of a job among the nodes `able` (N,), or None without room.

@@ -18,10 +18,12 @@ import numpy as np
 from ronda.formulations.placement.book import NodeBook
 from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.placement.rack_power import RackPower
+from ronda.formulations.site.best_fit import in_racks
+from ronda.formulations.topology import regions
 from ronda.formulations.watts import extra_gpu_w
 from ronda.instances.base import Floats, Mask
 from ronda.instances.clock import checkpoint, watched
-from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.job import Allocation, JobState, Option, Slices
 from ronda.instances.round import Round
 
 TRIES = 64
@@ -177,7 +179,9 @@ class Seating:
                 cost.append((_moved(there), len(there), node))
         count = -(-seat.option.gpus // size)
         groups = [[n for *_, n in sorted(cost)]]
-        if seat.option.span == "rack":
+        if seat.state.job.slices is not None:
+            groups = [*self._in_slices(seat.state.job.slices, count, groups[0])]
+        elif seat.option.span == "rack":
             racks = sorted({int(book.rack[n]) for n in groups[0]})
             groups = [[n for n in groups[0] if book.rack[n] == r] for r in racks]
         for nodes in groups:
@@ -185,6 +189,23 @@ class Seating:
                 some = [n for n in nodes[:most] if self._movable.get(n)]
                 if some and len(nodes) >= count:
                     yield tuple(s for n in some for s in self._movable[n].values()), None
+
+    def _in_slices(self, slices: Slices, count: int, cheap: list[int]) -> Iterator[list[int]]:
+        """Yield `count` nodes in slices, from each place that holds all of them."""
+        cluster = self.book.round.cluster
+        within = regions(cluster, slices.within).tolist()
+        wide = [0] * len(within)
+        if slices.together is not None:
+            wide = regions(cluster, slices.together).tolist()
+        for place in sorted({wide[n] for n in cheap} - {-1}):
+            racks: dict[int, list[int]] = {}
+            for n in cheap:
+                if wide[n] == place and within[n] >= 0:
+                    racks.setdefault(within[n], []).append(n)
+            taken = in_racks(slices, count, [len(nodes) for nodes in racks.values()])
+            if taken is not None:
+                pairs = zip(racks.values(), taken, strict=True)
+                yield [n for nodes, most in pairs for n in nodes[:most]]
 
     def scarcest(self, seat: SeatedJob) -> tuple[float, ...]:
         """Return a key by which jobs that need more of the scarcest resource of a node come first.

@@ -6,7 +6,7 @@ runs may go on; so rows are about ways that are fresh, and about pairs with one 
 =================  ============================================================================
 variable           meaning
 =================  ============================================================================
-``slices[i,r,s]``  the number of slices of s nodes that way i has in region r
+``slices_in``      the number of slices of s nodes that way i has in region r, for (i, r, s)
 ``least[i]``       the least number of nodes of balanced way i in any region that it uses
 ``is_in[i,r,k]``   1 if way i has nodes in region r, for its k-th rule
 ``meets[k,r]``     1 if all fresh ways of neighbourhood k, or all slices of way k, are in region r
@@ -19,7 +19,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from ronda.formulations.topology import racks_above
+from ronda.formulations import topology
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Job, Slices
 
@@ -39,9 +39,10 @@ def add_regions(model: Any) -> None:
     for piece in model.on:
         if piece.gpus > 0:
             side = held if found.stay[piece.way] else fresh
-            side[piece.way][piece.node] = piece.variable
+            there = side[piece.way]
+            there[piece.node] = there.get(piece.node, 0) + piece.variable  # whole, or a block
     model.regions = pyo.ConstraintList()
-    model.slices = pyo.Var(pyo.Any, domain=pyo.NonNegativeIntegers, dense=False)
+    model.slices_in = pyo.Var(pyo.Any, domain=pyo.NonNegativeIntegers, dense=False)
     model.least = pyo.Var(pyo.Any, domain=pyo.NonNegativeIntegers, dense=False)
     model.is_in = pyo.Var(pyo.Any, domain=pyo.Binary, dense=False)
     model.meets = pyo.Var(pyo.Any, domain=pyo.Binary, dense=False)
@@ -60,15 +61,8 @@ def add_regions(model: Any) -> None:
 
 def regions(cluster: Cluster, within: str) -> list[Region | None]:
     """Return the region of each node: itself, its innermost rack of a level, or None."""
-    topology = cluster.topology
-    if within == "node":
-        return list(range(len(topology.node_gpus)))
-    level, above = {rack.name: rack.level for rack in cluster.racks}, racks_above(cluster)
-    at = [
-        next((rack for rack in above[name] if level.get(rack) == within), None)
-        for name in topology.racks
-    ]
-    return [at[r] for r in topology.node_rack.tolist()]
+    found: list[int] = topology.regions(cluster, within).tolist()
+    return [None if r < 0 else r for r in found]
 
 
 def whole_nodes_alone(model: Any, i: int) -> None:
@@ -99,11 +93,11 @@ def in_slices(model: Any, i: int, slices: Slices, on: Mapping[int, Any]) -> None
     else:
         sizes = Counter(slices.listed or [slices.nodes or 1] * (nodes // (slices.nodes or 1)))
         for r, pieces in there.items():
-            model.regions.add(sum(pieces) == sum(s * model.slices[i, r, s] for s in sizes))
+            model.regions.add(sum(pieces) == sum(s * model.slices_in[i, r, s] for s in sizes))
             if slices.spread:
-                model.regions.add(sum(model.slices[i, r, s] for s in sizes) <= 1)
+                model.regions.add(sum(model.slices_in[i, r, s] for s in sizes) <= 1)
         for s, many in sizes.items():
-            model.regions.add(sum(model.slices[i, r, s] for r in there) == many * model.x[i])
+            model.regions.add(sum(model.slices_in[i, r, s] for r in there) == many * model.x[i])
     if slices.together is not None:
         wide = _by_region(regions(cluster, slices.together), on)
         _within_one(model, i, wide)

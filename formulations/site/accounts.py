@@ -7,6 +7,7 @@ from ronda.formulations.site.host_rows import host_account
 from ronda.formulations.site.licences import licence_account
 from ronda.formulations.site.order import starts
 from ronda.formulations.site.quotas import quotas
+from ronda.formulations.site.shapes import Shapes
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.round import Round
 
@@ -32,6 +33,7 @@ ACCOUNTS: tuple[Callable[[Round], Account | None], ...] = (
     host_account,
     licence_account,
     quotas,
+    Shapes.of,
 )
 """Functions that return the account of a rule with no job yet, or None if the round does not have
 the rule."""

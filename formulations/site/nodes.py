@@ -7,12 +7,16 @@ import numpy as np
 
 from ronda.formulations.site.hosts import binding
 from ronda.formulations.site.outages import closed_before
+from ronda.formulations.site.shapes import closed_by_name
 from ronda.instances.base import Mask
 from ronda.instances.job import JobState, Option
 from ronda.instances.models.cache import per_record
 from ronda.instances.round import Round
 
-CLOSES: tuple[Callable[[Round, JobState, Option], Mask | None], ...] = (closed_before,)
+CLOSES: tuple[Callable[[Round, JobState, Option], Mask | None], ...] = (
+    closed_before,
+    closed_by_name,
+)
 """Functions that return the nodes (N,) that a rule closes to a job with an option, or None."""
 
 _OF_NODES = attrgetter(

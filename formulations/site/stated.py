@@ -12,6 +12,8 @@ from ronda.formulations.site.licences import licence_rows
 from ronda.formulations.site.order import array_rows, not_yet
 from ronda.formulations.site.outages import staying_rows
 from ronda.formulations.site.quotas import state_quotas
+from ronda.formulations.site.shapes import named_rows, neighbour_rows
+from ronda.formulations.site.slices import slice_rows
 from ronda.instances.base import Floats, Mask
 from ronda.instances.round import Round
 
@@ -21,6 +23,9 @@ FAMILIES: tuple[Callable[[Round, OptionTable, Floats, Sheet], None], ...] = (
     host_rows,
     licence_rows,
     state_quotas,
+    named_rows,
+    neighbour_rows,
+    slice_rows,
 )
 """Functions that state the rows of a rule, and add the worth of its terms, for options with the
 given values (K,). A function states nothing if the round does not have its rule, or if the rule

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack
+from ronda.instances.errors import InputError
 from ronda.instances.job import (
     Allocation,
     Costs,
@@ -299,12 +300,14 @@ def named_nodes(rng: np.random.Generator, round: Round) -> Round:
             return replace(job, nodes=tuple(sorted(nodes.tolist())))
         return replace(job, features=("fast",)) if rng.random() < 0.3 else job
 
-    return with_jobs(replace(round, cluster=replace(round.cluster, node_groups=groups)), change)
+    made = replace(round, cluster=replace(round.cluster, node_groups=groups))
+    return with_jobs(made, if_valid(made, change))
 
 
 def exclusive(rng: np.random.Generator, round: Round) -> Round:
     """Waiting jobs that have their nodes to themselves."""
-    return with_waiting(round, lambda job: replace(job, exclusive=bool(rng.random() < 0.5)))
+    change = if_valid(round, lambda job: replace(job, exclusive=bool(rng.random() < 0.5)))
+    return with_waiting(round, change)
 
 
 def one_node(rng: np.random.Generator, round: Round) -> Round:
@@ -312,7 +315,10 @@ def one_node(rng: np.random.Generator, round: Round) -> Round:
     most = max(round.cluster.topology.node_gpus)
     return with_waiting(
         round,
-        lambda job: replace(job, one_node=bool(job.gpus <= most and rng.random() < 0.6)),
+        if_valid(
+            round,
+            lambda job: replace(job, one_node=bool(job.gpus <= most and rng.random() < 0.6)),
+        ),
     )
 
 
@@ -330,7 +336,7 @@ def slices(rng: np.random.Generator, round: Round) -> Round:
             job, slices=Slices(nodes=each, spread=bool(rng.random() < 0.3), together=together)
         )
 
-    return with_waiting(round, change)
+    return with_waiting(round, if_valid(round, change))
 
 
 def neighbours(rng: np.random.Generator, round: Round) -> Round:
@@ -343,9 +349,14 @@ def neighbours(rng: np.random.Generator, round: Round) -> Round:
         )
         for name in ("m", "n")
     )
+
+    def own() -> tuple[str, ...]:
+        drawn = tuple(n for n in "mn" if rng.random() < 0.4)
+        return drawn if found[0].rule == found[1].rule else drawn[:1]  # else they may contradict
+
     return with_jobs(
         with_site(round, neighbourhoods=found),
-        lambda job: replace(job, neighbourhoods=tuple(n for n in "mn" if rng.random() < 0.4)),
+        lambda job: replace(job, neighbourhoods=own()),
     )
 
 
@@ -405,6 +416,21 @@ def with_waiting(round: Round, change: Callable[[Job], Job]) -> Round:
     return replace(round, waiting=tuple(replace(s, job=change(s.job)) for s in round.waiting))
 
 
+def if_valid(round: Round, change: Callable[[Job], Job]) -> Callable[[Job], Job]:
+    """Return the change, but for jobs that the round would then refuse."""
+
+    def tried(job: Job) -> Job:
+        changed = change(job)
+        state = JobState(job=changed, since_s=NOW_S)
+        try:
+            validate(replace(round, running=(), waiting=(state,)))
+        except InputError:
+            return job
+        return changed
+
+    return tried
+
+
 def _owned(rng: np.random.Generator, round: Round) -> Round:
     """Return the round with each job in one of three tenants, or in none."""
     names = ["a", "b", "c", None]
@@ -420,5 +446,11 @@ RULES: dict[str, Rule] = {
     "tenants": tenants,
     "firm": firm,
     "groups": groups,
+    "sizes": sizes,
+    "named_nodes": named_nodes,
+    "exclusive": exclusive,
+    "one_node": one_node,
+    "slices": slices,
+    "neighbours": neighbours,
 }
 """Each puts one rule on a tiny round, by name."""
