@@ -7,7 +7,6 @@ that may have four sizes on each of 456 GPU types have 30 million options, but t
 1,824 kinds with one slot.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from ronda.instances.base import Floats, Mask, Rows
 
 if TYPE_CHECKING:
-    from scipy.sparse import csc_array
+    from scipy.sparse import csc_array, csr_array
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -44,35 +43,35 @@ class Uses:
     kind: Kinds | None = None
 
     @classmethod
-    def of(cls, use: "Floats | Sequence[Floats] | Uses", options: int = 0) -> "Uses":
-        """Return the uses of a matrix (R, K), or of its R rows; without rows, K is `options`.
+    def of(cls, use: "Floats | list[Floats] | csr_array | Uses") -> "Uses":
+        """Return the uses of a matrix (R, K).
 
         The slots of resources that most options use come first, in the order of the rows.
         """
+        from scipy.sparse import csr_array
+
         if isinstance(use, Uses):
             return use
-        rows = [np.asarray(row, dtype=float) for row in use]
-        options = len(rows[0]) if rows else options
-        used = [np.count_nonzero(row) for row in rows]
-        own = [r for r, count in enumerate(used) if count > options / 2]
-        shared = [r for r, count in enumerate(used) if 0 < count <= options / 2]
-        filled = np.zeros(options, dtype=np.int64)  # shared slots that are taken
-        slots: list[tuple[NDArray[np.int32], Floats]] = []
-        for r in shared:
-            at = np.flatnonzero(rows[r])
-            for w in range(int(filled[at].max()) + 1):
-                if w == len(slots):
-                    slots.append((np.full(options, r, dtype=np.int32), np.zeros(options)))
-                here = at[filled[at] == w]
-                slots[w][0][here], slots[w][1][here] = r, rows[r][here]
-            filled[at] += 1
-        resource = [np.full(options, r, dtype=np.int32) for r in own] + [r for r, _ in slots]
-        amount = [rows[r] for r in own] + [a for _, a in slots]
-        shape = len(amount), options
+        rows = csr_array(np.asarray(use, dtype=float) if isinstance(use, list) else use)
+        rows.eliminate_zeros()
+        resources, options = rows.shape
+        used = np.diff(rows.indptr)
+        own, shared = np.flatnonzero(used > options / 2), np.flatnonzero(used <= options / 2)
+        few = rows[shared].tocsc()
+        taken = np.diff(few.indptr)  # shared slots of each option
+        option = np.repeat(np.arange(options), taken)
+        slot = np.arange(len(option)) - few.indptr[option]
+        shape = int(taken.max(initial=0)), options
+        resource, amount = np.zeros(shape, dtype=np.int32), np.zeros(shape)
+        for w in range(len(resource)):  # where an option has no such slot, whatever the resource
+            resource[w] = few.indices[slot == w].min()
+        resource[slot, option], amount[slot, option] = few.indices, few.data
+        resource = shared.astype(np.int32)[resource]
+        every = np.repeat(own.astype(np.int32)[:, None], options, axis=1)
         return cls(
-            len(rows),
-            np.array(resource, dtype=np.int32).reshape(shape),
-            np.array(amount, dtype=float).reshape(shape),
+            resources,
+            np.concatenate([every, resource]),
+            np.concatenate([rows[own].toarray(), amount]),
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:

@@ -37,13 +37,13 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy.sparse import csc_array, csr_array, vstack
 
 from ronda.formulations.allocation.model_data import Case
 from ronda.formulations.allocation.racks import held_gpus, rack_gpus
 from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.dual_feasible import node_shares, tightening
-from ronda.formulations.options.stated_rows import StatedRows
 from ronda.formulations.options.table import ANYWHERE, OptionTable
 from ronda.formulations.watts import (
     TOLERANCE,
@@ -340,14 +340,22 @@ def _most_excess(case: Case) -> tuple[Floats, Floats]:
     own = case.table.own
     if own is None:
         return np.zeros(0), np.zeros(0)
-    use = np.maximum(own.dense(case.rows), 0.0)
-    first = np.flatnonzero(np.diff(case.job, prepend=-1))
-    most = np.maximum.reduceat(use, first, axis=1).sum(axis=1) if len(first) else use.sum(axis=1)
-    beyond = np.zeros(len(most))
-    for r in own.soft:  # in order
-        counted = np.maximum(own.counts[[r]].toarray()[0], 0.0) @ beyond
-        beyond[r] = max(0.0, most[r] + counted - own.capacity[r])
-    return beyond[own.soft], own.penalty[own.soft]
+    row, _, use = of_each_job(own.use[:, case.rows], case.job, np.maximum)
+    most = np.bincount(row, np.maximum(use, 0.0), len(own.names)) - own.capacity
+    return own.beyond(most)[own.soft], own.penalty[own.soft]
+
+
+def of_each_job(use: csc_array, job: Rows, by: np.ufunc) -> tuple[Rows, Rows, Floats]:
+    """Return the amounts (R, n) of options reduced `by` a function over the options of each job.
+
+    The result are rows, jobs and amounts of the pairs that have any amount. `job` (n,) ascends.
+    """
+    entries = use.tocsr()
+    row = np.repeat(np.arange(use.shape[0]), np.diff(entries.indptr))
+    of = job[entries.indices]
+    first = np.flatnonzero(np.diff(row, prepend=-1) | np.diff(of, prepend=-1))
+    amounts = by.reduceat(entries.data, first) if len(first) else entries.data
+    return row[first], of[first], amounts
 
 
 def separable(case: Case, *, both_limits: bool = False) -> Separable:
@@ -356,7 +364,7 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
     Option k of the problem is row ``case.rows[k]`` of the table; the problem's blocks are
     `named_blocks`. Without `both_limits`, limits on power and energy that others imply have no row.
     """
-    found = [row for family in FAMILIES for row in family(case)]
+    found = [row for family in FAMILIES if family is not rules for row in family(case)]
     if not both_limits:
         looser = implied(case, found)
         found = [row for row in found if row.name not in looser]
@@ -364,7 +372,7 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
     most_kw = case.most_rack_kw if case.racks else {}
     most_excess, penalty = _most_excess(case)
     own = case.table.own
-    index = {} if own is None else {name: r for r, name in enumerate(own.names)}
+    soft = 0 if own is None else len(own.soft)
     rows = []
     for row in found:
         nodes = np.array(row.nodes or np.zeros(len(counts)))
@@ -372,36 +380,40 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
         blocks = [
             *(nodes if case.sleeps else ()),
             *(row.racks.get(pair, 0.0) for pair in most_kw),
-            *_of_excesses(own, index.get(row.name)),
+            *[0.0] * soft,
         ]
         if capacity < 0 or max(blocks, default=0.0) > 0 or (row.use > 0).any():
             rows.append((row, capacity, blocks))
     if case.awake is not None:
         counts = np.array(most_awake(case.classes, case.awake), dtype=float)
     counts = np.array([*(counts if case.sleeps else ()), *most_kw.values(), *most_excess])
+    use = csr_array(np.array([row.use for row, _, _ in rows]).reshape(len(rows), len(case.rows)))
+    capacities = np.array([capacity for _, capacity, _ in rows], dtype=float)
+    block_use = np.array([blocks for _, _, blocks in rows]).reshape(len(rows), len(counts))
+    names = tuple(row.name for row, _, _ in rows)
+    if own is not None:
+        stated, beyond = own.use[:, case.rows].tocsr(), own.of_excesses()
+        alone = stated.copy()
+        alone.data = np.maximum(alone.data, 0.0)
+        binds = (own.capacity < 0) | (beyond.max(axis=1, initial=0.0) > 0)
+        binds |= np.asarray(alone.sum(axis=1)).ravel() > 0
+        use = csr_array(vstack([use, stated[np.flatnonzero(binds)]]))
+        capacities = np.append(capacities, own.capacity[binds])
+        others = np.zeros((np.count_nonzero(binds), len(counts) - soft))
+        block_use = np.vstack([block_use, np.hstack([others, beyond[binds]])])
+        names += tuple(name for name, one in zip(own.names, binds.tolist(), strict=True) if one)
     return Separable(
         start=np.searchsorted(case.rows, case.table.start),
         value=case.value,
-        use=Uses.of([row.use for row, _, _ in rows], len(case.rows)),
-        capacity=np.array([capacity for _, capacity, _ in rows], dtype=float),
-        names=tuple(row.name for row, _, _ in rows),
+        use=Uses.of(use),
+        capacity=capacities,
+        names=names,
         must=case.table.must_run,
         block_value=np.append(np.zeros(len(counts) - len(penalty)), -penalty),
-        block_use=np.array([blocks for _, _, blocks in rows]).reshape(len(rows), len(counts)),
+        block_use=block_use,
         block_count=counts,
         block_integer=np.arange(len(counts)) < len(counts) - len(most_kw) - len(penalty),
     )
-
-
-def _of_excesses(own: StatedRows | None, r: int | None) -> Floats:
-    """Return the amount of the excess over each soft limit in row r of the stated rows, (S,)."""
-    if own is None:
-        return np.zeros(0)
-    if r is None:
-        return np.zeros(len(own.soft))
-    found = np.asarray(own.counts[[r]].toarray()[0])
-    found[r] -= np.isfinite(own.penalty[r])
-    return found[own.soft]
 
 
 def unbearable(case: Case) -> Mask:
@@ -497,19 +509,18 @@ def _out_of_reach(case: Case) -> Iterator[Conflict]:
     own, table = case.table.own, case.table
     if own is None:
         return
-    for r in np.flatnonzero(np.isinf(own.penalty)).tolist():
-        least, use = np.zeros(len(table.jobs)), own.only(np.arange(len(own.names)) == r)
-        amounts = use.dense(case.rows)[0]
-        np.minimum.at(least, case.job, amounts)
-        must = np.flatnonzero(table.must_run[case.job])  # one option each
-        least[case.job[must]] = amounts[must]
-        if least.sum() <= own.capacity[r] + TOLERANCE * max(1.0, abs(own.capacity[r])):
-            continue
+    row, job, use = of_each_job(own.use[:, case.rows], case.job, np.minimum)
+    use = np.where(table.must_run[job], use, np.minimum(use, 0.0))  # one option, if it must run
+    least = np.bincount(row, use, len(own.names)).astype(float)
+    least += own.counts @ own.beyond(least - own.capacity)
+    over = least > own.capacity + TOLERANCE * np.maximum(1.0, np.abs(own.capacity))
+    for r in np.flatnonzero(over & np.isinf(own.penalty)).tolist():
         name = own.names[r]
         sign, which, asks = (-1, "most", "least") if own.turned[r] else (1, "least", "most")
-        message = f"all options together have at {which} {sign * least.sum() + 0.0:g}"
+        message = f"all options together have at {which} {sign * least[r] + 0.0:g}"
         message += f"; {name} asks for at {asks} {sign * own.capacity[r]:g}"
-        held = case.rows[must][amounts[must] > 0]
+        firm = job[(row == r) & (use > 0)]
+        held = case.rows[np.isin(case.job, firm)]
         yield Conflict((*_owners(table, held), name), message)
 
 

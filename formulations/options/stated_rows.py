@@ -132,12 +132,22 @@ class StatedRows:
         use = self.use[:, rows]
         over = np.asarray(use.sum(axis=1)).ravel() - self.capacity
         size = np.abs(self.capacity) + np.asarray(abs(use).sum(axis=1)).ravel()
-        found = np.where(over > ROUNDED * size, over, 0.0)
+        return self.beyond(over, np.asarray(ROUNDED * size))
+
+    def beyond(self, over: Floats, rounding: Floats | float = 0.0) -> Floats:
+        """Return the excesses, (R,), given those without counted excesses; 0 up to `rounding`."""
+        found = np.where(over > rounding, over, 0.0)
         for r in np.flatnonzero(np.diff(self.counts.indptr)).tolist():  # in order
             at = slice(self.counts.indptr[r], self.counts.indptr[r + 1])
-            counted = self.counts.data[at] * found[self.counts.indices[at]]
-            more = over[r] + counted.sum()
-            found[r] = more if more > ROUNDED * (size[r] + np.abs(counted).sum()) else 0.0
+            more = over[r] + self.counts.data[at] @ found[self.counts.indices[at]]
+            found[r] = more if more > np.broadcast_to(rounding, over.shape)[r] else 0.0
+        return found
+
+    def of_excesses(self) -> Floats:
+        """Return the amount of the excess over each of the S soft limits in each row, (R, S)."""
+        soft = self.soft
+        found = np.asarray(self.counts.toarray()[:, soft])
+        found[soft, np.arange(len(soft))] -= 1.0
         return found
 
     def broken(self, rows: Rows) -> Floats:

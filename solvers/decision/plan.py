@@ -17,7 +17,7 @@ from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.objectives.by_name import minds_power, outlook_of, parameters, values_of
 from ronda.formulations.objectives.rank import ALONE_S, Seen, seen
 from ronda.formulations.options.build import build
-from ronda.formulations.options.stated_rows import ROUNDED, joined
+from ronda.formulations.options.stated_rows import ROUNDED, RULE, joined
 from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.formulations.site.stated import under_site_rules
 from ronda.instances.base import Floats, Rows
@@ -147,7 +147,8 @@ time if there are more."""
 
 def many(question: Question) -> bool:
     """Return whether there are too many of the user's own limits for models to contain all."""
-    return question.table.own is not None and len(question.table.own.names) > FEW_RULES
+    own = question.table.own
+    return own is not None and sum(name.startswith(RULE) for name in own.names) > FEW_RULES
 
 
 PRICES = "prices"
@@ -525,7 +526,7 @@ class Optimising(TimelyPolicy):
         table, own = question.table, question.table.own
         if own is None or not many(question):
             return self.allocate(question, deadline, initial)
-        kept = np.zeros(len(own.names), dtype=bool)
+        kept = np.array([not name.startswith(RULE) for name in own.names])  # the site's rows
         while True:
             some = msgspec.structs.replace(table, own=own.only(kept))
             asked = msgspec.structs.replace(question, table=some)

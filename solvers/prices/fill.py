@@ -72,7 +72,8 @@ def is_feasible(
 def needed_blocks(problem: Separable, prices: Floats, chosen: Ints) -> Floats:
     """Return the fewest blocks that a choice needs, cheapest blocks first, shape (B,).
 
-    Blocks of any amount are taken only as far as they have room.
+    Blocks of any amount are taken only as far as they have room. A block that gives what others
+    take, as the excess of a tenant's department does, comes after them.
     """
     counts = np.zeros_like(problem.block_count)
     if not len(counts):
@@ -80,8 +81,10 @@ def needed_blocks(problem: Separable, prices: Floats, chosen: Ints) -> Floats:
     lack = problem.excess(chosen, counts)
     gives, takes = np.maximum(-problem.block_use, 0.0), np.maximum(problem.block_use, 0.0)
     cost = (prices + FREE * _earned(problem)) @ takes / np.maximum(gives.max(axis=0, initial=0), 1)
-    for b in np.argsort(cost, kind="stable").tolist():
-        given, taken = np.flatnonzero(gives[:, b]), np.flatnonzero(takes[:, b])
+    free = ~problem.block_integer & (gives > 0)  # may still give when others have taken
+    for b in np.lexsort((cost, _turns(gives, takes))).tolist():
+        given = np.flatnonzero(gives[:, b])
+        taken = np.flatnonzero((takes[:, b] > 0) & ~free.any(axis=1))
         count = float((lack[given] / gives[given, b]).max(initial=0.0))
         if problem.block_integer[b]:
             count = np.ceil(count - ROUNDING)
@@ -90,6 +93,21 @@ def needed_blocks(problem: Separable, prices: Floats, chosen: Ints) -> Floats:
         counts[b] = min(max(count, 0.0), problem.block_count[b])
         lack += problem.block_use[:, b] * counts[b]
     return counts
+
+
+def _turns(gives: Floats, takes: Floats) -> Ints:
+    """Return the turn of each block: 0, or one more than those that take what it gives."""
+    from scipy.sparse import csr_array
+
+    turns = np.zeros(gives.shape[1], dtype=np.int64)
+    after, before = (csr_array(gives).T @ csr_array(takes)).nonzero()
+    for _ in range(len(turns) if len(after) else 0):
+        later = turns.copy()
+        np.maximum.at(later, after, turns[before] + 1)
+        if (later == turns).all():
+            break
+        turns = later
+    return turns
 
 
 def without_excess(problem: Separable, chosen: Ints, blocks: Floats) -> Ints:
