@@ -48,7 +48,7 @@ leaving            no job comes to a node that leaves before its expected end (p
 part               a job has the part or fraction of a GPU that it asks for
 parts              the parts on a GPU do not overlap, and are as it may be cut
 recut              no GPU is cut beside a part that goes on, if only empty ones may
-host               jobs take no more of a host's resource than others leave, or than now
+host               jobs that come take no more of a host's resource than others leave
 licence            jobs hold no more of a licence than others leave, or than now
 quota              no tenant or group grows beyond its limit, or beyond what it may borrow
 firm               jobs that may not be stopped grow no further than what is guaranteed

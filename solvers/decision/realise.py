@@ -16,6 +16,7 @@ from ronda.formulations.options.table import RACK, OptionTable, options
 from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.placement.reasons import why_unplaced
 from ronda.formulations.placement.requests import Placed, assemble, place, unchanged
+from ronda.formulations.site.nodes import concerns_nodes
 from ronda.formulations.watts import (
     TOLERANCE,
     awake_for,
@@ -214,7 +215,8 @@ class _Placing:
         counts = gpus.astype(int).tolist()
         awake = self.awake(rows, counts)
         packed = put(may_sleep=True, awake=awake)
-        if packed.unplaced and (table.span[rows] == RACK).any():  # the choice did not count racks
+        counted = not concerns_nodes(round) and not (table.span[rows] == RACK).any()
+        if packed.unplaced and not counted:  # the choice did not count racks, or nodes
             packed = min(packed, put(may_sleep=True), key=lambda placed: len(placed.unplaced))
         if self.watt_value <= 0 or not packed.moved:
             return packed

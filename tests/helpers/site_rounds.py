@@ -20,6 +20,7 @@ from ronda.instances.job import (
 )
 from ronda.instances.profile import Parametric, Profile, Rigid
 from ronda.instances.round import Round
+from ronda.instances.rules.hosts import need_problems
 from ronda.instances.rules.validate import validate
 from ronda.instances.site import (
     Disruption,
@@ -401,7 +402,14 @@ def needs(rng: np.random.Generator, round: Round) -> Round:
             )
         if rng.random() < 0.4:
             own["memory_gib"] = Need(per_gpu=float(rng.choice([4.0, 12.0, 20.0])))
-        return replace(job, needs=own)
+        possible = {
+            name: need
+            for name, need in own.items()
+            if not [
+                *need_problems((replace(job, needs={name: need}),), str, round.profiles, cluster)
+            ]
+        }
+        return replace(job, needs=possible)
 
     return with_jobs(replace(round, cluster=cluster), change)
 
@@ -452,5 +460,7 @@ RULES: dict[str, Rule] = {
     "one_node": one_node,
     "slices": slices,
     "neighbours": neighbours,
+    "licences": licences,
+    "needs": needs,
 }
 """Each puts one rule on a tiny round, by name."""

@@ -3,7 +3,8 @@
 On each node a job takes its need for each GPU there and for each node, and once, on the node with
 the fewest of its GPUs (the first of these in its placement), what it needs once. A job holds its
 licences while it holds GPUs. An array counts as one job. What others hold is subtracted. If others
-came later, what runs may go on: only a plan that takes more than now breaks the rule.
+came later, what runs may go on: too much on a node is a violation only if some of it is taken by a
+job that comes or changes, and too many licences only if they are more than now.
 """
 
 from collections import defaultdict
@@ -28,15 +29,20 @@ def host_faults(round: Round, plan: Plan, given: list[JobInPlan]) -> list[Violat
     if not _counts(round.cluster):
         return []
     after = _sums((each.state.job, each.allocation) for each in given)
-    before: Held = {}
-    if after:
-        before = _sums((each.state.job, each.state.allocation) for each in given)
-    found = []
-    for place, left in _left(round.cluster, after).items():
-        amount, most = after[place], max(left, before.get(place, 0.0))
-        if amount > _allowed(most, amount):
-            found.append(_over(*place, amount, left))
-    return found
+    over = {
+        place: left
+        for place, left in _left(round.cluster, after).items()
+        if after[place] > _allowed(left, after[place])
+    }
+    if not over:
+        return []
+    now = _sums((each.state.job, each.state.allocation) for each in given)
+    new = _sums((each.state.job, each.allocation) for each in given if not _stays(each))
+    return [
+        _over(*place, after[place], left)
+        for place, left in over.items()
+        if (after[place] > now.get(place, 0.0) if place[0] < 0 else new.get(place, 0.0) > 0)
+    ]
 
 
 def host_faults_in_time(instance: Instance, schedule: Schedule) -> list[Violation]:
@@ -73,6 +79,11 @@ def _first(
         if last and held > _allowed(left, most):
             yield _over(node, name, held, left, f" from {time_s:.9g} s")
             return
+
+
+def _stays(each: JobInPlan) -> bool:
+    held, then = each.state.allocation, each.allocation
+    return each.kept or (held is not None and then is not None and held.narrows_to(then))
 
 
 def _counts(cluster: Cluster) -> bool:
