@@ -128,7 +128,7 @@ class Driver:
         self.fingerprint = fingerprint(instance)
         energy = instance.budget.energy
         self._window_s = energy.window_s if energy is not None else None
-        self._energy_due_s = float("inf")
+        self._energy_due_s = self._free_s = float("inf")
         self._in_vain = 0
         self._clocks: dict[str, float] = {}
         self._asked: Round | None = None  # the round of a pending decision that takes time
@@ -238,6 +238,10 @@ class Driver:
         changes = (series.next_change(state.now_s) for series in self.instance.budget.series)
         times.extend(change for change in changes if change is not None)
         times.append(self._energy_due_s)
+        self._free_s = float("inf")
+        if state.queue.waiting and self.cadence.on_event:
+            self._free_s = state.next_free_s()
+            times.append(self._free_s)
         if self.cadence.on_report:
             times.append(state.next_report_s())
         return [t for t in times if t > state.now_s]
@@ -294,7 +298,7 @@ class Driver:
         """Return whether to call the policy now; without live jobs, only if limits need sleep."""
         if not (self.state.queue.waiting or self.state.queue.running):
             return self.state.must_rest()
-        if self.cadence.on_event and any(happened):
+        if self.cadence.on_event and (any(happened) or now_s == self._free_s):
             return True
         if self.cadence.on_report and self.state.next_report_s() <= now_s:
             return True

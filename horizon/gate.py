@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.non_preemptible import bearing
+from ronda.formulations.site.min_run import with_minimum_runs
 from ronda.formulations.sleeping import woken
 from ronda.horizon.load_shedding import MOST_SPARED, Checker, Cleared, NoPlanError, fallback
 from ronda.instances.check.plan import check_plan
@@ -76,7 +77,7 @@ def answer(
     values. If no plan keeps every limit, not even one without jobs, the result has the status
     "none" and leaves everything as it is.
     """
-    own, timely = rules_of(policy), is_timely(policy)
+    own, timely, round = rules_of(policy), is_timely(policy), with_minimum_runs(round)
     ruled: Checker = _Ruled(ledger, own) if own else ledger
 
     # Limits are raised to bear the jobs that may not be stopped.
@@ -101,7 +102,7 @@ def answer(
     else:
         plan, faults = asked, _faults(check_plan, round, asked, timely)
     if now is not None:
-        plan, round = plan if faults else now.still(plan), now.round
+        plan, round = plan if faults else now.still(plan), with_minimum_runs(now.round)
         present = () if faults else ruled.check(round, plan)
         # Rates and energies that were predicted for an earlier round need not hold now.
         faults += [_told(v) for v in present if v.code not in ("rate", "energy")]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from ronda.formulations.site.min_run import has_minimum, least_run_s
 from ronda.horizon.faults import Event, FaultState
 from ronda.horizon.journal import Change, change_of
 from ronda.horizon.live import LiveJob, TrueRates, never_run
@@ -63,6 +64,7 @@ class ClusterState:
         self.failures: list[Failure] = []
         self.sweeps: dict[str, SweepState] = {}
         self._trials = Counter(job.sweep for job in instance.jobs)  # trials left, by sweep
+        self._min_runs = has_minimum(instance.site) or any(j.min_run_s for j in instance.jobs)
         self.cluster = instance.cluster  # with the GPUs that are out of service now
 
     def next_submit_s(self) -> float:
@@ -74,6 +76,14 @@ class ClusterState:
         observed = (self.lives[job_id] for job_id in self._observed)
         times = (live.next_stage_s for live in observed if live.job.sweep is not None)
         return min(times, default=float("inf"))
+
+    def next_free_s(self) -> float:
+        """Return when a running job is next as old as its minimum run time; infinity if none is."""
+        if not self._min_runs:
+            return float("inf")
+        running, site = self.queue.running.values(), self.instance.site
+        times = (state.held_s + least_run_s(site, state.job) for state in running)
+        return min((time_s for time_s in times if time_s > self.now_s), default=float("inf"))
 
     def advance(self, now_s: float) -> tuple[int, int, int]:
         """Move the time on: jobs end, faults and repairs happen, then jobs are submitted.

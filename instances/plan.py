@@ -135,6 +135,25 @@ class Conflict(Record, frozen=True):
     message: str
 
 
+class Stage(Record, frozen=True, kw_only=True):
+    """An aim of the site that was served before the objective.
+
+    Attributes
+    ----------
+    name
+        Name of the row by which later stages keep what was reached, such as ``class[prod]``.
+    reached
+        What the plan of the stage reached; for a priority class the worth of its jobs, each at most
+        as at the size that it asks for.
+    bound
+        Upper bound on what any plan reaches, given what earlier stages reached.
+    """
+
+    name: str
+    reached: float
+    bound: float
+
+
 class PlanDetails(Record, frozen=True, kw_only=True):
     """Details of a plan for users, which no policy reads.
 
@@ -180,6 +199,9 @@ class PlanDetails(Record, frozen=True, kw_only=True):
     unpriced
         User rules that bind in the plan but whose value the prices do not show, because the bound
         from the prices is above the plan.
+    stages
+        Aims that were served before the objective, the first first. The plan's objective, bound and
+        gap are those of the last stage, which keeps what these reached.
     """
 
     objective: str = ""
@@ -199,6 +221,7 @@ class PlanDetails(Record, frozen=True, kw_only=True):
     proven_by: str = ""
     conflicts: tuple[Conflict, ...] = ()
     unpriced: tuple[str, ...] = ()
+    stages: tuple[Stage, ...] = ()
 
 
 class Plan(Record, frozen=True, kw_only=True):

@@ -20,6 +20,8 @@ from ronda.instances.models.configuration import Configuration
 from ronda.instances.models.power import job_power_w
 from ronda.instances.profile import PowerCurve, Profile
 from ronda.instances.rules.problem import one_of, show
+from ronda.instances.site import Disruption
+from ronda.instances.violation import ROUNDING
 
 GANGS = (0.5, 0.9)
 """The smallest and the largest share of the cluster's GPUs for a gang."""
@@ -146,6 +148,7 @@ class Variant(Record, frozen=True, kw_only=True):
     faults: generate.Breakage | None = None  # faults instead of the instance's own
     restart_s: NonNegative | None = None  # the cost of a restart for each job
     in_place: bool = True  # whether running jobs that can do so are scaled without a checkpoint
+    disruption: NonNegative | None = None  # share of the GPUs that a decision may disrupt
     period_s: Positive | None = None  # the time between decisions
     on_event: bool | None = None
     sleep: Sleep | None = None  # nodes that may sleep
@@ -185,6 +188,7 @@ class Variant(Record, frozen=True, kw_only=True):
         words += [f"faults {' '.join(f'{k}={v:g}' for k, v in broken.items())}"] if broken else []
         words += ["wrong sizes"] if self.wrong_sizes else []
         words += [] if self.in_place else ["not in place"]
+        words += [] if self.disruption is None else [f"disruption {self.disruption:g}"]
         return ", ".join(words)
 
     @property
@@ -220,6 +224,9 @@ class Variant(Record, frozen=True, kw_only=True):
             made = restarting(made, self.restart_s)
         if not self.in_place:
             made = by_checkpoint(made)
+        if self.disruption is not None:
+            most = Disruption(gpus=int(self.disruption * made.cluster.gpus + ROUNDING))
+            made = replace(made, site=replace(made.site, disruption=most))
         made = replace(
             made,
             cadence=replace(

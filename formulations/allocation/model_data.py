@@ -52,6 +52,8 @@ class Case:
     the number of awake nodes in each pool; None means no limit. ``lasts_s`` (K,) is the time in
     seconds for which the rows of the table draw power (`lasts_s`). ``times_s`` are the ascending
     times from now at which the used energy is counted; the last one is the end of the window.
+    ``moved`` (n,) tells which variables are current options on other nodes than now; without it
+    (None), current options stay.
     """
 
     round: Round
@@ -68,6 +70,7 @@ class Case:
     waking: Waking | None = None
     awake: tuple[int, ...] | None = None
     times_s: tuple[float, ...] = ()
+    moved: Mask | None = None
 
     @cached_property
     def scale(self) -> float:
@@ -138,6 +141,8 @@ def charged_w(round: Round, table: OptionTable) -> Floats:
 def restrict(case: Case, kept: Mask) -> Case:
     """Return the case with only the options for which `kept` (n,) is true."""
     columns = {name: getattr(case, name)[kept] for name in ("rows", "rack", "value")}
+    if case.moved is not None:
+        columns["moved"] = case.moved[kept]
     waking = case.waking
     if waking is not None:
         waking = replace(waking, late=waking.late[kept], use=waking.use[kept])

@@ -297,7 +297,10 @@ def rules(case: Case) -> Iterator[Row]:
     own = case.table.own
     if own is None:
         return
-    use, counts = own.use[:, case.rows].tocsr(), np.diff(own.counts.indptr) > 0
+    use, counts = csr_array(own.use[:, case.rows]), np.diff(own.counts.indptr) > 0
+    if own.moves is not None and case.moved is not None:
+        use = csr_array(use + own.moves[:, case.rows].multiply(case.moved))
+        use.eliminate_zeros()
     soft = np.isfinite(own.penalty)
     for r, name in enumerate(own.names):
         if use.indptr[r] < use.indptr[r + 1] or counts[r] or (soft[r] and own.capacity[r] < 0):
@@ -458,7 +461,8 @@ def within(case: Case, chosen: Rows) -> bool:
         return False
     rows = chosen[chosen >= 0]
     nothing = np.zeros(len(rows))
-    problem = separable(replace(case, rows=rows, value=nothing, racks=(), most_rack_kw={}))
+    bare = replace(case, rows=rows, value=nothing, racks=(), most_rack_kw={}, moved=None)
+    problem = separable(bare)
     awake = awake_for(case.classes, gpus_by_pool(case.table, rows)) if case.sleeps else ()
     own = case.table.own
     if own is not None and own.broken(rows).any():  # rules that no option uses have no row

@@ -8,6 +8,7 @@ every reader of the table respects them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as with_fields
 from itertools import accumulate
 
 import numpy as np
@@ -85,6 +86,9 @@ class StatedRows:
         Whether a row is a lower limit with changed signs, shape (R,).
     counts
         The amount of each excess in each row, (R, R); a row counts only rows before it.
+    moves
+        The amount that each option has in addition if its job runs it on other nodes than now,
+        (R, K); None if no row minds. Placement must leave room for it.
     """
 
     names: tuple[str, ...]
@@ -93,6 +97,7 @@ class StatedRows:
     penalty: Floats
     turned: Mask
     counts: csr_array
+    moves: csc_array | None = None
 
     @property
     def soft(self) -> list[int]:
@@ -116,12 +121,13 @@ class StatedRows:
             self.penalty[kept],
             self.turned[kept],
             self.counts[rows][:, rows],
+            None if self.moves is None else self.moves[rows],
         )
 
     def of_options(self, rows: Rows) -> "StatedRows":
         """Return the same limits over the given options."""
-        use = self.use[:, rows]
-        return StatedRows(self.names, use, self.capacity, self.penalty, self.turned, self.counts)
+        moves = None if self.moves is None else self.moves[:, rows]
+        return with_fields(self, use=self.use[:, rows], moves=moves)
 
     def dense(self, rows: Rows | slice = slice(None)) -> Floats:
         """Return the amounts of the given options, by default of all, shape (R, n)."""
@@ -178,7 +184,35 @@ def joined(parts: Sequence[StatedRows]) -> StatedRows:
         np.concatenate([part.penalty for part in parts]),
         np.concatenate([part.turned for part in parts]),
         csr_array(block_diag([part.counts for part in parts])),
+        _moves(parts),
     )
+
+
+def _moves(parts: Sequence[StatedRows]) -> csc_array | None:
+    """Return the amounts of moves of several parts, or None if there are none."""
+    if all(part.moves is None for part in parts):
+        return None
+    return csc_array(vstack([part.use * 0 if part.moves is None else part.moves for part in parts]))
+
+
+def with_row(
+    own: StatedRows | None, name: str, amounts: Floats, capacity: float, counts: Mapping[str, float]
+) -> StatedRows:
+    """Return rows with one more, a lower limit: the `amounts` (K,) less the excess that it counts.
+
+    The options chosen must have at least `capacity`. `counts` are soft rows, by name, with the
+    amount that each unit of their excess takes away.
+    """
+    sheet = Sheet(len(amounts))
+    (rows,) = np.nonzero(amounts)
+    sheet.state(name, rows, -amounts[rows], -capacity, turned=True)
+    if own is None:
+        return sheet.rows()
+    more = joined([own, sheet.rows()])
+    row = more.counts.tolil()
+    for other, amount in counts.items():
+        row[-1, own.names.index(other)] = amount
+    return with_fields(more, counts=csr_array(row))
 
 
 class Sheet:
@@ -191,6 +225,7 @@ class Sheet:
         self._rows: list[tuple[Rows, Floats]] = []
         self._numbers: list[tuple[float, float, bool]] = []
         self._counts: list[tuple[int, int, float]] = []
+        self._moves: dict[int, tuple[Rows, Floats]] = {}
 
     def __contains__(self, name: str) -> bool:
         """Return whether there is a row of the name."""
@@ -210,16 +245,20 @@ class Sheet:
         penalty: float = np.inf,
         counts: Mapping[str, float] | None = None,
         turned: bool = False,
+        moves: tuple[Rows, Floats] | None = None,
     ) -> None:
         """State that chosen options among `rows` (n,) have at most `capacity` of `amounts` (n,).
 
         The row may be exceeded for `penalty` a unit. `counts` are rows stated before, by name,
-        whose excess counts as well.
+        whose excess counts as well. `moves` are the rows (m,), and the amounts that they have in
+        addition if their jobs run them on other nodes than now.
         """
         r = self._at[name] = len(self._rows)
         self._rows.append((rows, np.asarray(amounts, dtype=float)))
         self._numbers.append((capacity, penalty, turned))
         self._counts += [(r, self._at[other], more) for other, more in (counts or {}).items()]
+        if moves is not None:
+            self._moves[r] = moves
 
     def rows(self) -> StatedRows:
         """Return the stated rows."""
@@ -239,4 +278,13 @@ class Sheet:
             numbers[:, 1],
             numbers[:, 2] > 0,
             csr_array((more, (r.astype(int), q.astype(int))), shape=(size, size)),
+            self._all_moves(size),
         )
+
+    def _all_moves(self, size: int) -> csc_array | None:
+        if not self._moves:
+            return None
+        r = np.repeat(list(self._moves), [len(rows) for rows, _ in self._moves.values()])
+        where = np.concatenate([rows for rows, _ in self._moves.values()])
+        amounts = np.concatenate([more for _, more in self._moves.values()])
+        return csc_array((amounts, (r, where)), shape=(size, self._options))

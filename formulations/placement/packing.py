@@ -26,7 +26,8 @@ with f free GPUs holds floor(f/s) more blocks of size s wherever the larger bloc
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from itertools import islice, pairwise
 from operator import attrgetter
 from typing import NamedTuple
@@ -106,6 +107,14 @@ class Packing:
                 if self.failed:
                     return False
         return True
+
+    def moved(self, requests: Iterable[PoolRequest]) -> list[int]:
+        """Return the orders of the running jobs that are not on their nodes any more."""
+        return [
+            r.order
+            for r in requests
+            if r.held and sorted(self.at.get(r.order, ())) != sorted(r.held)
+        ]
 
     def add(self, request: PoolRequest) -> None:
         """Place one more request without any move, if there is room."""
@@ -393,7 +402,19 @@ def _first(ordered: Iterable[int], among: int, count: int) -> list[int]:
     return chosen
 
 
-def pack(nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None = None) -> Packing:
+class Staying(NamedTuple):
+    """Running jobs whose moves are limited: their orders, and whether some may all move."""
+
+    costly: Collection[int]
+    allows: Callable[[Iterable[int]], bool]
+
+
+def pack(
+    nodes: PoolNodes,
+    requests: list[PoolRequest],
+    power: RackPower | None = None,
+    staying: Staying | None = None,
+) -> Packing:
     """Place requests (in order of importance) on the empty nodes of a pool.
 
     Jobs are admitted by importance as long as their GPUs leave room. The first attempt keeps
@@ -401,9 +422,14 @@ def pack(nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None 
     again. If both fail (by sizes that do not divide each other, pinned jobs, or power caps),
     bisection finds the longest list of most important jobs that can be placed. The other jobs are
     added where they fit without a further move. Lists that cannot have a placement
-    (`ronda.formulations.dual_feasible`) are not tried.
+    (`ronda.formulations.dual_feasible`) are not tried. Running jobs whose moves are limited
+    (`staying`) come before all others, so that none of them stops, and no list is placed by more
+    moves than are allowed.
     """
-    ranked = [r for r in requests if r.pinned] + [r for r in requests if not r.pinned]
+    costly = () if staying is None else staying.costly
+    firm = [r for r in requests if r.pinned or r.order in costly]
+    ranked = [r for r in firm if r.pinned] + [r for r in firm if not r.pinned]
+    ranked += [r for r in requests if not r.pinned and r.order not in costly]
     room = sum([gpus * (those & nodes.usable).bit_count() for gpus, those in nodes.sized.items()])
     admitted: list[PoolRequest] = []
     for request in ranked:
@@ -411,14 +437,17 @@ def pack(nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None 
             room -= request.gpus
             admitted.append(request)
     cannot = _first_in_vain(nodes, admitted)
-    packing = _attempt(nodes, admitted, power) if cannot > len(admitted) else None
+    attempt = partial(_attempt, nodes, power=power, staying=staying)
+    packing = attempt(admitted) if cannot > len(admitted) else None
     if packing is not None:
         return packing
-    packing = Packing(nodes.copy(), power.copy() if power else None)
     low, most = 0, len(admitted)
+    if costly and (in_place := attempt(admitted[: len(firm)])) is not None:
+        low, packing = len(firm), in_place
+    packing = packing or Packing(nodes.copy(), power.copy() if power else None)
     while most - low > 1:  # `low` jobs can be placed, `most` cannot
         middle = (low + most) // 2
-        trial = _attempt(nodes, admitted[:middle], power) if middle < cannot else None
+        trial = attempt(admitted[:middle]) if middle < cannot else None
         if trial is None:
             most = middle
         else:
@@ -445,11 +474,17 @@ def _first_in_vain(nodes: PoolNodes, requests: list[PoolRequest]) -> int:
 
 
 def _attempt(
-    nodes: PoolNodes, requests: list[PoolRequest], power: RackPower | None
+    nodes: PoolNodes,
+    requests: list[PoolRequest],
+    power: RackPower | None,
+    staying: Staying | None = None,
 ) -> Packing | None:
-    """Return a packing of all requests, first with few moves, else repacked; None if both fail."""
+    """Return a packing of all requests, first with few moves, else repacked; None if both fail.
+
+    Both fail if they move more than `staying` allows.
+    """
     packing = Packing(nodes.copy(), power.copy() if power else None)
-    if packing.run(requests):
+    if packing.run(requests) and _allowed(packing, requests, staying):
         return packing
     if not any(r.held for r in requests):
         return None
@@ -457,7 +492,11 @@ def _attempt(
     if not repack.run(requests, scratch=True):
         return None
     _keep_in_place(repack, requests)
-    return repack
+    return repack if _allowed(repack, requests, staying) else None
+
+
+def _allowed(packing: Packing, requests: list[PoolRequest], staying: Staying | None) -> bool:
+    return staying is None or staying.allows(packing.moved(requests))
 
 
 def _keep_in_place(packing: Packing, requests: list[PoolRequest]) -> None:

@@ -1,11 +1,13 @@
 """The placement of chosen options on nodes, with as few moves as possible."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from ronda.formulations.placement.by_book import SeatedJob, seated
+from ronda.formulations.placement.moves import MoveRoom
 from ronda.formulations.placement.nodes import (
     Piece,
     PoolNodes,
@@ -15,7 +17,7 @@ from ronda.formulations.placement.nodes import (
     free_lists,
     pool_nodes,
 )
-from ronda.formulations.placement.packing import pack
+from ronda.formulations.placement.packing import Staying, pack
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.site.nodes import concerns_nodes
 from ronda.formulations.watts import capped, extra_gpu_w
@@ -124,6 +126,7 @@ def place(
     migrate: bool = True,
     yielding: Collection[str] = (),
     racks: Mapping[str, int] | None = None,
+    room: MoveRoom | None = None,
 ) -> Placed:
     """Put every chosen option on nodes, and list the nodes of each job in ascending order.
 
@@ -152,6 +155,9 @@ def place(
     racks
         Jobs of span "rack" that are placed first, with the index of the rack that each gets if it
         has room.
+    room
+        The room for running jobs that move. Those with a cost then stay before others are placed,
+        and move only as far as it allows. None: any may move.
 
     Raises
     ------
@@ -176,23 +182,31 @@ def place(
     pinned = {
         job for job, kept in held.items() if kept and not (migrate and states[job].job.preemptible)
     }
+    if room is not None:
+        yielding = [job for job in yielding if job not in room.cost]
     stays = {job: kept for job, kept in held.items() if job in pinned or job not in yielding}
     asked = _requests(round, chosen, stays, pinned, racks or {}, with_power=caps)
     if power is not None:
         _reserve(round, chosen, power, pinned)
     jobs = list(chosen)
     by_book, usable = concerns_nodes(round), dict[int, Mask]()
+    costly = set() if room is None else {o for o, job in enumerate(jobs) if job in room.cost}
     placements: dict[str, tuple[Piece, ...]] = {}
     for pool, requests in sorted(asked.items()):
         nodes = pool_nodes(round.cluster, pool, round.asleep)
         if awake is not None and pool in awake:
             nodes = nodes.copy()
-            nodes.usable = _worth_keeping(nodes, requests, awake[pool])
+            nodes.usable = _worth_keeping(nodes, requests, awake[pool], costly)
             usable[pool] = np.zeros(len(round.cluster.topology.node_gpus), dtype=bool)
             usable[pool][[*bits(nodes.in_cluster(nodes.usable))]] = True
         if by_book:
             continue
-        packing = pack(nodes, requests, power)
+        if room is None:
+            packing = pack(nodes, requests, power)
+        else:
+            allows = partial(_allows, room, jobs)
+            packing = pack(nodes, requests, power, Staying(costly, allows))
+            room = room.after(jobs[order] for order in packing.moved(requests))
         power, names = packing.power, nodes.nodes
         for order, pieces in packing.at.items():
             on = [(names[node], gpus) for node, gpus in pieces]
@@ -207,7 +221,15 @@ def place(
             for k, (job, option) in enumerate(chosen.items())
         ]
         placements = {jobs[k]: at for k, at in seated(round, seats, usable, power).items()}
-    return assemble(round, chosen, held, placements, may_sleep=may_sleep, awake=awake or {})
+    placed = assemble(round, chosen, held, placements, may_sleep=may_sleep, awake=awake or {})
+    if by_book and room is not None and not room.allows((*placed.moved, *placed.unplaced)):
+        fields = {"may_sleep": may_sleep, "awake": awake, "racks": racks}
+        return place(round, chosen, migrate=False, **fields)  # type: ignore[arg-type]
+    return placed
+
+
+def _allows(room: MoveRoom, jobs: Sequence[str], moved: Iterable[int]) -> bool:
+    return room.allows(jobs[order] for order in moved)
 
 
 def _reserve(
@@ -250,8 +272,12 @@ def _requests(
     return asked
 
 
-def _worth_keeping(nodes: PoolNodes, requests: Iterable[PoolRequest], count: int) -> int:
+def _worth_keeping(
+    nodes: PoolNodes, requests: Iterable[PoolRequest], count: int, costly: Collection[int]
+) -> int:
     """Return the `count` nodes that are best kept awake, with all nodes of pinned jobs among them.
+
+    So are those of jobs whose moves are `costly` (orders).
 
     Nodes with many running jobs come first, then nodes with many GPUs in use, then awake nodes, and
     then large nodes.
@@ -261,7 +287,7 @@ def _worth_keeping(nodes: PoolNodes, requests: Iterable[PoolRequest], count: int
         for node, number in request.held:
             jobs[node] += 1
             gpus[node] += number
-            if request.pinned:
+            if request.pinned or request.order in costly:
                 pinned.add(node)
     ranked = sorted(
         range(len(nodes.nodes)),

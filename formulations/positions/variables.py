@@ -76,6 +76,7 @@ def ways(case: Case, ties: float | None = None) -> Ways:
         rows=rows[order],
         rack=np.concatenate([case.rack, case.rack[moves]])[order],
         value=np.concatenate([np.where(here, case.value, moved), moved[moves]])[order],
+        moved=(~stay & table.current[rows])[order],
     )
     return _pieces(wide, stay[order], node_price, ties)
 

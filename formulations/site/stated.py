@@ -7,6 +7,8 @@ import numpy as np
 
 from ronda.formulations.options.stated_rows import Sheet
 from ronda.formulations.options.table import OptionTable
+from ronda.formulations.site.classes import strict_classes, worth_of_classes
+from ronda.formulations.site.disruption import stopped
 from ronda.formulations.site.host_rows import host_rows, too_much
 from ronda.formulations.site.licences import licence_rows
 from ronda.formulations.site.order import array_rows, not_yet
@@ -14,6 +16,7 @@ from ronda.formulations.site.outages import staying_rows
 from ronda.formulations.site.quotas import state_quotas
 from ronda.formulations.site.shapes import named_rows, neighbour_rows
 from ronda.formulations.site.slices import slice_rows
+from ronda.formulations.site.stages import Aim
 from ronda.instances.base import Floats, Mask
 from ronda.instances.round import Round
 
@@ -26,6 +29,7 @@ FAMILIES: tuple[Callable[[Round, OptionTable, Floats, Sheet], None], ...] = (
     named_rows,
     neighbour_rows,
     slice_rows,
+    stopped,
 )
 """Functions that state the rows of a rule, and add the worth of its terms, for options with the
 given values (K,). A function states nothing if the round does not have its rule, or if the rule
@@ -37,8 +41,17 @@ FORBIDS: tuple[Callable[[Round, OptionTable], Mask | None], ...] = (
 )
 """Functions that return the options (K,) that a rule forbids whatever else runs, or None."""
 
-FACTORS: tuple[Callable[[Round, OptionTable], Floats | None], ...] = ()
+FACTORS: tuple[Callable[[Round, OptionTable], Floats | None], ...] = (worth_of_classes,)
 """Functions that return a factor (K,) on the values of options, or None."""
+
+AIMS: tuple[Callable[[Round, OptionTable, Floats], list[Aim]], ...] = (strict_classes,)
+"""Functions that return the aims of a rule, which come before the objective one after the other,
+for options with the given values (K,)."""
+
+
+def aims_of(round: Round, table: OptionTable, values: Floats) -> list[Aim]:
+    """Return the aims of a round's site, in the order in which they are served."""
+    return [aim for aims in AIMS for aim in aims(round, table, values)]
 
 
 def under_site_rules(

@@ -53,6 +53,8 @@ licence            jobs hold no more of a licence than others leave, or than now
 quota              no tenant or group grows beyond its limit, or beyond what it may borrow
 firm               jobs that may not be stopped grow no further than what is guaranteed
 running            no tenant or group grows beyond its number of jobs, or GPU-seconds ahead
+min-run            no job is stopped or changed before its minimum run time is over
+disruption         no more GPUs or jobs are stopped, moved or restarted than the budget
 =================  =================================================================
 
 The following codes occur only in schedules:

@@ -31,6 +31,7 @@ from ronda.instances.check.plan import (
     waking_w,
 )
 from ronda.instances.check.sharing import one_gpu, place_of, plan_violations
+from ronda.instances.check.site.min_run import may_change
 from ronda.instances.check.site.rules import site_violations
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import RondaError
@@ -259,7 +260,7 @@ class Ledger:
         wake += waking_w(round, round.waking, asleep)
         for (rack, cap_w, mask), power_w in zip(self._racks, watts[1:], strict=True):
             found += rack_violations(rack, cap_w, power_w + float(wake[mask].sum()))
-        if found and not all(state.job.preemptible for state in round.running):
+        if found and not all(may_change(round, state) for state in round.running):
             return avoidable(round, plan)
         return found
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ronda.instances.check.option import Examiner
 from ronda.instances.check.sharing import distinct, plan_violations
+from ronda.instances.check.site.min_run import may_change
 from ronda.instances.check.site.rules import site_violations
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Allocation, JobState, Option
@@ -70,15 +71,27 @@ def avoidable(round: Round, plan: Plan) -> list[Violation]:
 
 def _alone(round: Round) -> Plan | None:
     """Return a plan of only the jobs that may not be stopped and the members of their arrays."""
-    states = [(s.job, s.allocation) for s in round.running if s.allocation is not None]
-    arrays = {a.array for job, a in states if a.array and not job.preemptible}
-    firm = {job.id: a for job, a in states if not job.preemptible or a.array in arrays}
-    if not firm:
-        return None
+    states = [(s, s.allocation) for s in round.running if s.allocation is not None]
+    firm = {s.job.id for s, _ in states if not may_change(round, s)}
+    arrays = {a.array for s, a in states if a.array and s.job.id in firm}
+    alone = {s.job.id: a for s, a in states if s.job.id in firm or a.array in arrays}
+    return _asleep_elsewhere(round, alone) if alone else None
+
+
+def _asleep_elsewhere(round: Round, alone: dict[str, Allocation]) -> Plan:
+    """Return the plan of given jobs in which other nodes sleep if that saves power."""
     topology = round.cluster.topology
     saves = topology.sleep_w < base_w(round.cluster, ())
-    saves[[node for held in firm.values() for node, _ in held.placement]] = False
-    return Plan(allocations=firm, asleep=tuple(np.flatnonzero(saves).tolist()))
+    saves[[node for held in alone.values() for node, _ in held.placement]] = False
+    return Plan(allocations=alone, asleep=tuple(np.flatnonzero(saves).tolist()))
+
+
+def can_all_go_on(round: Round) -> bool:
+    """Return whether all that runs can go on within the limits on power and energy."""
+    if round.watts is None and all(rack.power_cap_w is None for rack in round.cluster.racks):
+        return True
+    plan = _asleep_elsewhere(round, round.held)
+    return not _power(_draws(replace(round, asleep=()), plan, plan.asleep or ()), round)
 
 
 class _Draws(NamedTuple):

@@ -28,6 +28,7 @@ from ronda.instances.rules.jobs import (
 )
 from ronda.instances.rules.order import leaving_problems, start_problems
 from ronda.instances.rules.parts import asked_part_problems, part_problems
+from ronda.instances.rules.priority import class_problems, priority_problems
 from ronda.instances.rules.problem import DEPTH, Problem, as_error, depth, show, too_many
 from ronda.instances.rules.profile import curve_problems, profile_problems, rated_problems
 from ronda.instances.rules.round import measured_problems, running_problems, state_problems
@@ -192,6 +193,8 @@ def _instance(instance: Instance) -> Iterator[Problem]:
     yield from truth_problems(jobs, places, instance.curves)
     yield from sweep_problems(jobs, places, instance.sweeps)
     yield from tenant_problems(instance.site, jobs, places, None if broken else instance.cluster)
+    yield from class_problems(instance.site)
+    yield from priority_problems(jobs, places, instance.site)
 
 
 def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
@@ -211,6 +214,8 @@ def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
     jobs = [state.job for state in round.jobs]
     yield from sweep_problems(jobs, places, round.sweeps)
     yield from tenant_problems(round.site, jobs, places)
+    yield from class_problems(round.site)
+    yield from priority_problems(jobs, places, round.site)
     whole = msgspec.structs.replace(round.cluster, out=()) if round.cluster.out else round.cluster
     yield from job_problems(jobs, places, round.profiles, whole if cluster else None)
     if cluster:

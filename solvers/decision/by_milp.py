@@ -74,7 +74,7 @@ def allocate(
         if search.parts > 1:
             cases.choice = judged(_by_shares(case, problem, values, best, search), search.gap)
             continue
-        best = _started(case, values, best, starts)
+        best = started(case, values, best, starts)
         if not (best.incumbents and best.closed(0.0)):
             prices = answer.dual.prices
             losses = Jobs(problem).option_losses(prices)
@@ -166,7 +166,7 @@ def _apart(
     )
 
 
-def _started(case: Case, values: Floats, greedy: Choice, starts: Sequence[Rows]) -> Choice:
+def started(case: Case, values: Floats, greedy: Choice, starts: Sequence[Rows]) -> Choice:
     """Return the best start that certainly satisfies all constraints.
 
     The racks that supply a start's power are unknown, so with racks only the greedy choice counts.

@@ -13,7 +13,7 @@ equal plans the one with the fewest moves is taken.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace as with_fields
 from typing import Any
 
@@ -32,7 +32,7 @@ from ronda.instances.base import Floats, Rows
 from ronda.instances.job import used_nodes
 from ronda.instances.plan import Plan, StopReason, trusted_bound
 from ronda.instances.round import Round
-from ronda.solvers.decision.by_milp import IMPORT_S, judged, solved, told_by
+from ronda.solvers.decision.by_milp import IMPORT_S, judged, solved, started, told_by
 from ronda.solvers.decision.metered import Metered
 from ronda.solvers.decision.plan import (
     Choice,
@@ -142,11 +142,14 @@ class _Exact:
         return self.placed(choice, chosen, placements(model))
 
 
-def allocate_on_nodes(round: Round, table: OptionTable, values: Floats, search: Search) -> Choice:
+def allocate_on_nodes(
+    round: Round, table: OptionTable, values: Floats, search: Search, starts: Sequence[Rows] = ()
+) -> Choice:
     """Choose every job's option and nodes by the options' `values` (K,); waiting has value 0.
 
-    The choice's objective is the value of its options minus the loss of moves and the cost of nodes
-    in use (`Ways.node_price`). Its ``details`` hold the loss of moves (``move_loss``).
+    `starts` are choices (J,) to start from if there is no greedy choice. The choice's objective is
+    the value of its options minus the loss of moves and the cost of nodes in use
+    (`Ways.node_price`). Its ``details`` hold the loss of moves (``move_loss``).
     """
     whole = make_case(round, table, values, Fidelity.NODES)
     if conflicts := shortages(whole):
@@ -157,12 +160,14 @@ def allocate_on_nodes(round: Round, table: OptionTable, values: Floats, search: 
         problem = separable(run.ways.case)
         answer = first_answer(problem, search)
         first = filled(run.ways.case, problem, answer, search)
+        if not first.incumbents:
+            first = started(case, values, first, starts)
         choice = run.placed(first, first.chosen)
         if run.kept(choice):
             choice = replace(choice, bound=max(first.bound, choice.objective))
         else:
             choice = replace(first, objective=-np.inf, incumbents=())
-        if choice.closed(search.gap):
+        if choice.closed(search.gap) and choice.incumbents:
             pass
         elif not run.has_time(min(CORE, len(run.ways.stay))):
             choice = replace(choice, stop=StopReason.TIME_LIMIT)

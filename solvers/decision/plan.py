@@ -19,7 +19,9 @@ from ronda.formulations.objectives.rank import ALONE_S, Seen, seen
 from ronda.formulations.options.build import build
 from ronda.formulations.options.stated_rows import ROUNDED, RULE, joined
 from ronda.formulations.options.table import OptionTable, rows_of
-from ronda.formulations.site.stated import under_site_rules
+from ronda.formulations.site.min_run import with_minimum_runs
+from ronda.formulations.site.stages import Aim
+from ronda.formulations.site.stated import aims_of, under_site_rules
 from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import Deadline, ending
 from ronda.instances.errors import InputError
@@ -38,6 +40,7 @@ from ronda.instances.violation import ROUNDING
 from ronda.solvers.applied_rules import asked
 from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.realise import OVER, Realised, realise
+from ronda.solvers.decision.stages import in_stages
 from ronda.solvers.greedy.policy import TimelyPolicy
 from ronda.solvers.rules import EXTRA, NO_RULES, Rules, rules_of
 from ronda.solvers.versions import versions
@@ -61,6 +64,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
     packages: tuple[str, ...] = ()
     seed: int = 0
     gave: tuple[Conflict, ...] = ()  # limits that yield to jobs that may not be stopped
+    aims: tuple[Aim, ...] = ()  # of the site, which come before the objective
     options_s: float = 0.0  # seconds from entry until the options and values were ready
 
     @classmethod
@@ -85,7 +89,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         the user's own, no possible options are left out. Limits yield to jobs that may not be
         stopped.
         """
-        own, (round, gave) = dict(parameters or {}), bearing(round)
+        own, (round, gave) = dict(parameters or {}), bearing(with_minimum_runs(round))
         mind_power = minds_power(objective) or bool(extra) or None
         table = build(round, elastic=elastic, prune=not extra, mind_power=mind_power)
         outlook = outlook_of(round, table, objective, own)
@@ -120,6 +124,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
             packages=("ronda", *packages),
             seed=seed,
             gave=gave,
+            aims=tuple(aims_of(round, table, values - added)),
             options_s=deadline.elapsed() if deadline else 0.0,
         )
 
@@ -450,13 +455,19 @@ class Optimising(TimelyPolicy):
         initial: Plan | None,
         asked: Question | None = None,
     ) -> Plan:
-        """Choose among the options of a round, and place the choice.
+        """Choose among the options of a round, and place the choice; the site's aims come first.
 
-        `asked` is a question about the round that replaces the policy's own. If an option found no
-        room on nodes and time allows, the policy chooses again: with the nodes (`on_nodes`), or
-        otherwise without the options that found no room.
+        `asked` is a question about the round that replaces the policy's own.
         """
         question = asked or self.question(round, deadline, seed, initial)
+        return in_stages(question, self.decide_stage, deadline, initial)
+
+    def decide_stage(self, question: Question, deadline: Deadline, initial: Plan | None) -> Plan:
+        """Choose among the options of a question, and place the choice.
+
+        If an option found no room on nodes and time allows, the policy chooses again: with the
+        nodes (`on_nodes`), or otherwise without the options that found no room.
+        """
         choice = self.choose(question, deadline, initial)
         plan = to_plan(question, choice, deadline)
         best, once_s = (question, choice, plan), deadline.elapsed()

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ronda.formulations.allocation.model_data import charged_w, lasts_s
 from ronda.formulations.allocation.racks import wider
 from ronda.formulations.objectives.switching_cost import loss_of_moves
-from ronda.formulations.options.table import RACK, OptionTable, options
+from ronda.formulations.options.table import RACK, OptionTable, options, running_rows
+from ronda.formulations.placement.moves import move_room
 from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.placement.reasons import why_unplaced
 from ronda.formulations.placement.requests import Placed, assemble, place, unchanged
@@ -36,6 +37,10 @@ from ronda.solvers.greedy.room import Room
 
 OVER = "the nodes that must be awake leave too little of the power limit"
 """The reason why a job that found a place is left out."""
+
+
+DISRUPTS = "its room would cost running jobs more than the disruption budget allows"
+"""The reason why a job finds no room if no more jobs may be stopped or moved for it."""
 
 
 class Realised(NamedTuple):
@@ -107,7 +112,13 @@ def realise(
     before = table.worth(values, there)
     if fill:
         there, placed = run.beside(there, placed)
-    objective = table.worth(values, there)
+    objective, still = table.worth(values, there), running_rows(table)
+    if not run.pays(there, placed) and not np.array_equal(chosen, still):
+        safe = realise(round, table, values, still, watt_value=watt_value, fill=fill)
+        return safe._replace(
+            lost=table.worth(values, rows) - safe.objective,
+            unplaced={job: DISRUPTS for job in run.ids(rows) if job not in safe.allocations},
+        )
     return Realised(
         allocations=placed.allocations,
         asleep=placed.asleep,
@@ -170,6 +181,11 @@ class _Placing:
             return np.zeros(len(self.table))
         return lasts_s(self.round, self.table)
 
+    def pays(self, rows: Rows, placed: Placed) -> bool:
+        """Return whether rows, and the moves of their jobs, keep the rows that mind moves."""
+        room = move_room(self.table, rows)
+        return room is None or room.allows(placed.moved)
+
     def ids(self, rows: Rows) -> list[str]:
         """Return the ids of the jobs of rows."""
         return [self.table.jobs[j].job.id for j in self.table.job[rows].tolist()]
@@ -208,7 +224,8 @@ class _Placing:
     def place(self, rows: Rows) -> Placed:
         """Place rows in order of importance; jobs move if nodes must sleep or if a move pays."""
         round, table, chosen = self.round, self.table, self.options(rows)
-        put = partial(place, round, chosen, yielding=self.yielding, racks=self._meant(rows))
+        room, racks = move_room(table, rows), self._meant(rows)
+        put = partial(place, round, chosen, yielding=self.yielding, racks=racks, room=room)
         if not may_sleep(round):
             return put()
         gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
@@ -339,7 +356,10 @@ class _Placing:
         if self.keeps(placed, rows):
             return rows
         watts = charged_w(self.round, self.table)[rows]
-        free = np.flatnonzero(~self.table.must_run[self.table.job[rows]] & (watts > 0))
+        able = ~self.table.must_run[self.table.job[rows]] & (watts > 0)
+        if self.table.own is not None and self.table.own.moves is not None:
+            able &= ~np.asarray((self.table.own.use[:, rows] < 0).sum(axis=0) > 0)
+        free = np.flatnonzero(able)
         ranked = free[np.argsort(self.values[rows][free] / watts[free], kind="stable")]
 
         def enough(count: int) -> bool:

@@ -13,6 +13,7 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from ronda.formulations.placement.rack_power import keeps_limits
+from ronda.formulations.site.min_run import with_minimum_runs
 from ronda.formulations.sleeping import woken
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.job import Allocation
@@ -60,7 +61,8 @@ class TimelyPolicy(ABC):
         initial: Plan | None = None,
     ) -> Plan:
         """Decide a round by a deadline, which may be in seconds; None means no limit."""
-        deadline, seen = Deadline.of(deadline), seen_by(self.capabilities, round)
+        deadline = Deadline.of(deadline)
+        seen = seen_by(self.capabilities, with_minimum_runs(round))
         before = initial and seen.shown(initial)
         return seen.told(self.in_time(seen.round, deadline=deadline, seed=seed, initial=before))
 

@@ -1,8 +1,10 @@
 """The greedy fill at prices with exchanges of two jobs, a good answer without a search.
 
-Jobs begin with their best options at the prices. The jobs of least value per over-used resource
-give way until the rest fits. Free capacity goes to steps to better options, in descending order of
-value per price. Then it goes to pairs of steps, where one step makes room for the other.
+Jobs begin with their best options at the prices. Where a resource asks for a least use, as a
+disruption budget asks for jobs that go on, the jobs that lose least by it take options that add to
+it, and stay. The other jobs of least value per over-used resource give way until the rest fits.
+Free capacity goes to steps to better options, in descending order of value per price. Then it goes
+to pairs of steps, where one step makes room for the other.
 """
 
 from contextlib import suppress
@@ -45,7 +47,7 @@ def fill(
     """
     best = jobs.losses(prices, np.inf, 0).best
     if blocks is not None:
-        chosen = without_excess(problem, best, blocks)
+        chosen = without_excess(problem, supplied(problem, prices, best, blocks), blocks)
         return spend(problem, prices, chosen, blocks, exchanges), blocks
     asked = needed_blocks(problem, prices, best)
     fewest = needed_blocks(problem, prices, without_excess(problem, best, asked))
@@ -110,18 +112,47 @@ def _turns(gives: Floats, takes: Floats) -> Ints:
     return turns
 
 
+def supplied(problem: Separable, prices: Floats, chosen: Ints, blocks: Floats) -> Ints:
+    """Move jobs to options that add to resources of a least use, until there is enough of each.
+
+    Those come first that lose the least surplus at the prices for what they add.
+    """
+    result = chosen.copy()
+    for r in np.flatnonzero(problem.capacity < 0).tolist():
+        lack = float(problem.excess(result, blocks)[r])
+        use = problem.use.of_resource(r)
+        rows = np.flatnonzero(use < 0)
+        if lack <= ROUNDING * abs(problem.capacity[r]) or not len(rows):
+            continue
+        job = np.searchsorted(problem.start, rows, side="right") - 1
+        now, profit = result[job], surpluses(problem, prices)
+        runs = now >= 0
+        adds = np.where(runs, use[now], 0.0) - use[rows]
+        loses = np.where(runs, profit[now], 0.0) - profit[rows]
+        able = np.flatnonzero(adds > 0)
+        order = able[np.argsort(loses[able] / adds[able], kind="stable")]
+        order = order[np.sort(np.unique(job[order], return_index=True)[1])]  # once for each job
+        enough = np.cumsum(adds[order]) >= lack
+        count = int(np.argmax(enough)) + 1 if enough.any() else len(order)
+        result[job[order[:count]]] = rows[order[:count]]
+    return result
+
+
 def without_excess(problem: Separable, chosen: Ints, blocks: Floats) -> Ints:
     """Remove jobs of least value per over-used resource from a choice until it fits, if possible.
 
     A job's share is the sum of its shares of the over-used resources. Jobs with the least value per
-    share leave first, and only as many as needed. Jobs that must run stay. The answer may still be
-    infeasible because of jobs that must run or resources with a least use.
+    share leave first, and only as many as needed. Jobs that must run stay, and so do those that
+    add to a resource of a least use. So the answer may still be infeasible.
     """
-    result = chosen.copy()
+    result, least = chosen.copy(), problem.capacity < 0
     for _ in range(len(problem.capacity)):
         excess = problem.excess(result, blocks)
         over = excess > ROUNDING * np.abs(problem.capacity)
         movable = np.flatnonzero((result >= 0) & ~problem.must)
+        if least.any():
+            adds = (problem.use.dense(result[movable])[least] < 0).any(axis=0)
+            movable = movable[~adds]
         if not over.any() or not len(movable):
             break
         rows = result[movable]

@@ -54,13 +54,13 @@ class _Choice:
     given: Allocation | None
 
 
-def best_plan(question: Question) -> Best:
-    """Return the best plan of a question's round."""
-    free = _Search(question, moves=False)
+def best_plan(question: Question, values: Floats | None = None) -> Best:
+    """Return the best plan of a question's round, for other values (K,) of options if given."""
+    free = _Search(question, moves=False, values=values)
     worth, plan = free.best()
     if not (question.round.costs.restart_s or question.round.costs.restart_by_gpus):
         return Best(worth, plan, worth, plan)
-    return Best(worth, plan, *_Search(question, moves=True).best())
+    return Best(worth, plan, *_Search(question, moves=True, values=values).best())
 
 
 def plain_values(question: Question) -> Floats:
@@ -71,7 +71,7 @@ def plain_values(question: Question) -> Floats:
     round, table = question.round, question.table
     outlook = outlook_of(round, table, question.objective, question.parameters)
     values = values_of(outlook, question.objective, question.parameters)
-    worth = {c.name: 1.0 if c.strict else c.worth for c in round.site.classes}
+    worth = {c.name: c.worth for c in round.site.classes}
     classes = [worth.get(state.job.priority or "", 1.0) for state in table.jobs]
     return np.asarray(values * np.array(classes)[table.job])
 
@@ -84,9 +84,10 @@ def guarantees(question: Question) -> list[Guarantee]:
 class _Search:
     """Depth first, the best choices first, cut off where all that is left is worth no more."""
 
-    def __init__(self, question: Question, *, moves: bool) -> None:
+    def __init__(self, question: Question, *, moves: bool, values: Floats | None = None) -> None:
         self.round, self.table = question.round, question.table
-        self.values, self.terms = plain_values(question), guarantees(question)
+        self.values = plain_values(question) if values is None else values
+        self.terms = guarantees(question)
         self.most = self.values + sum((t.omega * t.amount for t in self.terms), np.zeros(1))
         self.moves, self.running = moves, len(question.round.running)
         self.gpus: list[int] = self.round.cluster.topology.node_gpus.tolist()

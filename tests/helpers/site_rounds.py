@@ -463,4 +463,5 @@ RULES: dict[str, Rule] = {
     "licences": licences,
     "needs": needs,
 }
+RULES: dict[str, Rule] = {"classes": classes, "min_run": min_run, "disruption": disruption}
 """Each puts one rule on a tiny round, by name."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
+from ronda.instances.check.site.disruption import disrupted_too_much, disrupts_too_much
 from ronda.instances.check.site.given import JobInPlan
 from ronda.instances.check.site.hosts import host_faults, host_faults_in_time
+from ronda.instances.check.site.min_run import changes_too_soon, runs_too_short
 from ronda.instances.check.site.order import (
     array_violations,
     crowded_arrays,
@@ -30,6 +32,8 @@ PLAN_RULES: tuple[Callable[[Round, Plan, list[JobInPlan]], list[Violation]], ...
     plan_parts,
     host_faults,
     tenant_violations,
+    changes_too_soon,
+    disrupts_too_much,
 )
 """Functions that return the violations of a rule by a plan, given all jobs of the round."""
 
@@ -41,6 +45,8 @@ SCHEDULE_RULES: tuple[Callable[[Instance, Schedule], list[Violation]], ...] = (
     schedule_parts,
     host_faults_in_time,
     tenant_schedule_violations,
+    runs_too_short,
+    disrupted_too_much,
 )
 """Functions that return the violations of a rule by a schedule."""
 

@@ -35,11 +35,11 @@ class ByModel(Optimising):
         """Choose options by the model, starting from the running jobs and the last plan."""
         round, table, values = question.round, question.table, question.values
         search = self.search(question, deadline)
-        if self.exact:
-            return allocate_on_nodes(round, table, values, search)
         starts = [running_rows(table)]
         if initial is not None:
             starts.append(rows_of(table, initial))
+        if self.exact:
+            return allocate_on_nodes(round, table, values, search, starts)
         return allocate(round, table, values, search, starts)
 
     def search(self, question: Question, deadline: Deadline) -> Search:
