@@ -11,7 +11,7 @@ from msgspec import Meta
 from ronda.formulations.site.fair_shares import fair_shares
 from ronda.formulations.sleeping import rest
 from ronda.instances.clock import Deadline, checkpoint
-from ronda.instances.job import Option
+from ronda.instances.job import Allocation, Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.site import GPUS
@@ -76,6 +76,7 @@ class _Session(Books):
             self.queues[work.leaf].append(work)
         for queue in self.queues.values():
             queue.sort(key=lambda work: work.order)
+        self._stuck = dict[int, int]()
         self._set_fair_shares()
 
     def _set_fair_shares(self) -> None:
@@ -167,9 +168,13 @@ class _Session(Books):
         return sorted(old, key=lambda each: (-each.since_s, each.state.job.id))
 
     def consolidate(self, work: Workload, option: Option, need: Amounts) -> bool:
-        """Move jobs so that a job fits, if all of them find room elsewhere."""
-        room = self.floor.room
-        if room.nodes(option.pool).total < option.gpus or not room.allows(work.state, option):
+        """Move jobs so that a job fits, if all of them find room elsewhere.
+
+        No job is tried after one of as few GPUs has failed.
+        """
+        room, least = self.floor.room, self._stuck.get(option.pool, math.inf)
+        free = room.nodes(option.pool).total
+        if not option.gpus <= free or option.gpus >= least or not room.allows(work.state, option):
             return False
         movable = [w for w in self._victims() if w.option and w.option.pool == option.pool]
         for count in range(1, min(len(movable), MOST_MOVED) + 1):
@@ -180,14 +185,20 @@ class _Session(Books):
             if given is None:
                 continue
             room.take(work.state, given)
-            again = [found for each in moved if (found := room.fit(each.state)) is not None]
-            if len(again) == count:
+            again = list[Allocation]()
+            for each in moved:
+                place = room.fit(each.state)
+                if place is None:
+                    break
+                again.append(place)
+            else:
                 self.evict(moved)
                 for each, place in zip((work, *moved), (given, *again), strict=True):
                     self.floor.start(each.state, place)
                     self.began.add(each.state.job.id)
                     self.admit(each, place.option, self.round.now_s)
                 return True
+        self._stuck[option.pool] = option.gpus
         return False
 
     def reclaim(self, work: Workload, option: Option, need: Amounts) -> bool:
