@@ -204,23 +204,25 @@ class _Session(Books):
     def reclaim(self, work: Workload, option: Option, need: Amounts) -> bool:
         """Stop jobs of tenants above their shares for a tenant that stays within its fair share."""
         leaf, need = work.leaf, self._needed(need)
-        if any(
-            branch.held[of] + x > self._fair_share(branch, of) + EXACT
-            for branch in leaf.path
-            for of, x in need.items()
-        ):
-            return False
+
+        def fair(branch: Branch) -> bool:
+            """Return whether a tenant stays within its fair share with the job."""
+            shares = {of: self._fair_share(branch, of) for of in need}
+            return all(branch.held[of] + x <= shares[of] + EXACT for of, x in need.items())
 
         def gives(each: Workload) -> bool:
-            (*_, ours), (*_, theirs) = leaf.below_meeting(each.leaf)
-            within = self._within(ours, need)
-            return any(
-                theirs.held[of] > most + EXACT
+            """Return whether a job's tenant is above its share, and the head's stays within it."""
+            ours, theirs = leaf.below_meeting(each.leaf)
+            within, giver = self._within(ours[-1], need), theirs[-1]
+            return all(map(fair, ours)) and any(
+                giver.held[of] > most + EXACT
                 for of in need
-                for quota in [theirs.guaranteed(of)]
-                for most in [quota if within else max(quota, self._fair_share(theirs, of))]
+                for quota in [giver.guaranteed(of)]
+                for most in [quota if within else max(quota, self._fair_share(giver, of))]
             )
 
+        if not fair(leaf):
+            return False
         others = (each for each in self._victims() if each.leaf is not leaf and gives(each))
         return self._start_instead(work, option, others)
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 
+from ronda.formulations.site.amounts import held
 from ronda.instances.job import Job, Option
 from ronda.instances.round import Round
 from ronda.instances.site import GPUS
@@ -14,11 +15,7 @@ Amounts = Mapping[str, float]
 def amounts(round: Round, job: Job, option: Option) -> dict[str, float]:
     """Return what a job holds with an option: GPUs, GPUs of the type, and resources of hosts."""
     pool = round.cluster.topology.pools[option.pool]
-    gpus, nodes = option.own_gpus, -(-option.gpus // pool.gpus_per_node)
-    found = {GPUS: gpus, pool.gpu_type.name: gpus}
-    for name, need in job.needs.items():
-        found[name] = need.per_gpu * gpus + need.per_node * nodes + need.flat
-    return found
+    return {of: held(pool, job, option, of) for of in (GPUS, pool.gpu_type.name, *job.needs)}
 
 
 def capacity(round: Round, partition: str | None = None) -> dict[str, float]:

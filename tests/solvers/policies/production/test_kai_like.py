@@ -9,6 +9,12 @@ from shared_cluster import after, decided, job, shared, tenant
 RANKS = tuple(PriorityClass(name=f"p{rank}", rank=rank) for rank in range(3))
 
 
+def under_one(whole, **guaranteed):
+    """Return tenants below a root that owns what of a whole is not guaranteed to them."""
+    root = tenant("root", whole - sum(guaranteed.values()))
+    return (root, *(tenant(name, own, "root") for name, own in guaranteed.items()))
+
+
 def running(owner, count, gpus=2, **fields):
     """Return jobs of an owner that run on node 0, each since its own time."""
     return [
@@ -24,7 +30,7 @@ def test_tenants_below_their_fair_shares_come_first():
         *running("B", 1),
         job("a", 2, tenant="A", submit_s=0.0),
         job("b", 2, tenant="B", submit_s=9.0),
-        tenants=(tenant("A", 2), tenant("B", 2)),
+        tenants=under_one(8, A=2, B=2),
     )
     assert sorted(decided(round_, "kai-like").allocations) == ["A0", "A1", "B0", "b"]
 
@@ -72,7 +78,7 @@ def test_reclaim_goes_up_to_the_fair_share(a, b, holds, asks, stopped):
         *running("B", holds),
         job("wide", asks, tenant="A", submit_s=50.0),
         gpus_per_node=2 * holds,
-        tenants=(tenant("A", a), tenant("B", b)),
+        tenants=under_one(2 * holds, A=a, B=b),
     )
     plan = decided(round_, "kai-like")
     left = {f"B{k}" for k in range(holds)} - set(stopped)
