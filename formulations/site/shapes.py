@@ -119,6 +119,8 @@ class Shapes:
 
     def fits(self, state: JobState, given: Allocation) -> bool:
         """Return whether a job has its shape on its nodes, and may be beside those there."""
+        if not given.placement:
+            return True  # asked before nodes are chosen
         job, counts = state.job, [gpus for _, gpus in given.placement]
         if job.one_node and len(counts) > 1:
             return False
