@@ -44,6 +44,7 @@ from ronda.formulations.allocation.racks import held_gpus, rack_gpus
 from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.dual_feasible import node_shares, tightening
+from ronda.formulations.options.stated_rows import StatedRows
 from ronda.formulations.options.table import ANYWHERE, OptionTable
 from ronda.formulations.watts import (
     TOLERANCE,
@@ -289,6 +290,15 @@ def _uses(case: Case, p: int, weights: Sequence[Floats | Rows]) -> list[Floats]:
     return uses
 
 
+def stated_use(case: Case, own: StatedRows) -> csr_array:
+    """Return the amount of each variable in each stated row, shape (R, n)."""
+    use = csr_array(own.use[:, case.rows])
+    if own.moves is not None and case.moved is not None:
+        use = csr_array(use + own.moves[:, case.rows].multiply(case.moved))
+        use.eliminate_zeros()
+    return use
+
+
 def rules(case: Case) -> Iterator[Row]:
     """Yield Σ_k a_rk x_k + Σ_q b_rq s_q − s_r ≤ c_r for each stated limit r (`StatedRows`).
 
@@ -297,10 +307,7 @@ def rules(case: Case) -> Iterator[Row]:
     own = case.table.own
     if own is None:
         return
-    use, counts = csr_array(own.use[:, case.rows]), np.diff(own.counts.indptr) > 0
-    if own.moves is not None and case.moved is not None:
-        use = csr_array(use + own.moves[:, case.rows].multiply(case.moved))
-        use.eliminate_zeros()
+    use, counts = stated_use(case, own), np.diff(own.counts.indptr) > 0
     soft = np.isfinite(own.penalty)
     for r, name in enumerate(own.names):
         if use.indptr[r] < use.indptr[r + 1] or counts[r] or (soft[r] and own.capacity[r] < 0):
@@ -395,7 +402,7 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
     block_use = np.array([blocks for _, _, blocks in rows]).reshape(len(rows), len(counts))
     names = tuple(row.name for row, _, _ in rows)
     if own is not None:
-        stated, beyond = own.use[:, case.rows].tocsr(), own.of_excesses()
+        stated, beyond = stated_use(case, own), own.of_excesses()
         alone = stated.copy()
         alone.data = np.maximum(alone.data, 0.0)
         binds = (own.capacity < 0) | (beyond.max(axis=1, initial=0.0) > 0)

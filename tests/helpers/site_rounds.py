@@ -462,6 +462,8 @@ RULES: dict[str, Rule] = {
     "neighbours": neighbours,
     "licences": licences,
     "needs": needs,
+    "classes": classes,
+    "min_run": min_run,
+    "disruption": disruption,
 }
-RULES: dict[str, Rule] = {"classes": classes, "min_run": min_run, "disruption": disruption}
 """Each puts one rule on a tiny round, by name."""
