@@ -7,11 +7,13 @@ the reason in `JobState.blocked` or in the fields of the job; their options are 
 from collections import Counter
 
 import numpy as np
+from msgspec.structs import replace
 
 from ronda.formulations.options.stated_rows import Sheet
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.base import Floats, Mask
 from ronda.instances.job import Allocation, JobState
+from ronda.instances.models.cache import per_record
 from ronda.instances.round import Round
 
 ARRAY = "array"
@@ -31,7 +33,7 @@ def why_not(round: Round, state: JobState) -> str | None:
         return f"it may start from {job.eligible_s:g} s on"
     if not job.after:
         return None
-    live = {other.job.id: other for other in round.jobs}
+    live = _live(round)
     left = [
         each
         for each in job.after
@@ -41,6 +43,11 @@ def why_not(round: Round, state: JobState) -> str | None:
         return None
     first, many = live[left[0].job], f" (and {len(left) - 1} more)" * (len(left) > 1)
     return f"it waits for {first.job.id} {WHEN[left[0].when]}, which {_stands(round, first)}{many}"
+
+
+@per_record(maxsize=2)
+def _live(round: Round) -> dict[str, JobState]:
+    return {state.job.id: state for state in round.jobs}
 
 
 def _stands(round: Round, state: JobState) -> str:
@@ -53,8 +60,14 @@ def _stands(round: Round, state: JobState) -> str:
     return f"runs, by belief until {round.now_s + min(left_s, round.may_hold_s(state)):.6g} s"
 
 
+def startable(round: Round) -> Round:
+    """Return the round without waiting jobs that may not start; the same object if all may."""
+    kept = tuple(state for state in round.waiting if why_not(round, state) is None)
+    return round if len(kept) == len(round.waiting) else replace(round, waiting=kept)
+
+
 def not_yet(round: Round, table: OptionTable) -> Mask | None:
-    """Return the options (K,) of jobs that may not start."""
+    """Return whether each option (K,) is of a job that may not start, or None if none is."""
     held_back = [why_not(round, state) is not None for state in table.jobs]
     return np.array(held_back)[table.job] if any(held_back) else None
 

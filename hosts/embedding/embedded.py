@@ -42,6 +42,7 @@ from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.profile import NoiseScale, Profile
 from ronda.instances.round import Round
 from ronda.instances.rules.problem import show
+from ronda.instances.site import NO_SITE, Site
 from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.registry import as_policy
 
@@ -77,6 +78,8 @@ class Embedded:
         Names of the nodes in order; by default the name of the group and a number.
     seed
         Seed of all random choices.
+    site
+        Rules of the site.
     on_decision
         Function that is called with the `DecisionRecord` of each decision, for metrics.
 
@@ -105,10 +108,12 @@ class Embedded:
         speeds: Speeds = "given",
         node_names: Sequence[str] | None = None,
         seed: Index = 0,
+        site: Site | None = None,
         on_decision: Hook | None = None,
     ) -> None:
         rest = {"length_s": length_s, "history": history, "speeds": speeds, "seed": seed}
-        settings = settings_of(cluster, profiles, costs, node_names, **rest)
+        rules = site or NO_SITE
+        settings = settings_of(cluster, profiles, costs, node_names, site=rules, **rest)
         self._set_up(policy, settings, on_decision)
 
     def _set_up(self, policy: Policy | str, settings: Settings, on_decision: Hook | None) -> None:
@@ -150,6 +155,7 @@ class Embedded:
         progress: Mapping[str, float] | None = None,
         running: Mapping[str, object] | None = None,
         noise: Mapping[str, float | NoiseScale] | None = None,
+        blocked: Mapping[str, str | None] | None = None,
         errors: Literal["raise", "return"] = "raise",
     ) -> tuple[Refusal, ...]:
         """Report what has happened since the last decision; all of it takes effect, or nothing.
@@ -178,7 +184,8 @@ class Embedded:
             Events of nodes, keyed by name. If a node is ``"lost"``, its jobs go back to their last
             checkpoint (`Costs.checkpoint_s`, unless `progress` reports their work) and wait. If it
             is ``"drained"``, its jobs go on there, and no new job starts. If it is ``"back"``, it
-            is in service again.
+            is in service again. A number is the time at which it will go out of service, until
+            which jobs start there that end before; ``"back"`` takes it back.
         added
             Rows of new jobs, as for `make_round`, without their state.
         measured
@@ -197,6 +204,10 @@ class Embedded:
         noise
             Present gradient noise scale of jobs in samples, for all batches or for each batch. A
             job whose profile has several batches keeps its own batch until its noise is known.
+        blocked
+            Reasons why waiting jobs may not start, such as a job that must come first, keyed by id;
+            None if a job may start. A job also waits for the live jobs in its ``after``, and for
+            its ``eligible_s``.
         errors
             With "return", each job or node is accepted or refused separately; time, power, models
             and new machines still take effect together or raise.
@@ -255,6 +266,7 @@ class Embedded:
         read.run(told.get("running"))
         read.narrow()
         began = read.noise(told.get("noise"))
+        read.block(told.get("blocked"))
         shown = self._in_service(state, settings)
         for of in ended:
             work = works.get(of.given.job.id)

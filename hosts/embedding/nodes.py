@@ -7,15 +7,18 @@ from msgspec.structs import replace
 
 from ronda.horizon.nodes import out_of_service
 from ronda.hosts.embedding.live import Tracked, failed, stopped
-from ronda.hosts.embedding.plain import by_name
+from ronda.hosts.embedding.plain import amount, by_name
 from ronda.hosts.embedding.records import Settings, State
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation, used_nodes
 from ronda.instances.rules.problem import one_of, show
 
-NodeNews = Literal["lost", "drained", "back"]
-NEWS: tuple[str, ...] = get_args(NodeNews)
+Word = Literal["lost", "drained", "back"]
+NodeNews = Word | float
+"""What a host says of a node; a number is the time at which the node will go out of service."""
+
+NEWS: tuple[str, ...] = get_args(Word)
 
 
 def with_nodes(cluster: Cluster, names: Sequence[str], added: object) -> tuple[Cluster, list[str]]:
@@ -40,17 +43,22 @@ def with_nodes(cluster: Cluster, names: Sequence[str], added: object) -> tuple[C
 def tell_nodes(state: State, settings: Settings, told: object) -> None:
     """Apply events of nodes to a state; jobs on lost nodes go back to their last checkpoint."""
     number = settings.number
-    state.service = dict(state.service)
+    state.service, state.leaving = dict(state.service), dict(state.leaving)
     for name, word in by_name(told, "nodes").items():
         place = f"nodes: node {show(name)}"
         if not isinstance(name, str) or name not in number:
             near = one_of(settings.node_names, name if isinstance(name, str) else None)
             raise InputError(place, "no node of the cluster", near)
-        if not isinstance(word, str) or word not in NEWS:
-            raise InputError(place, show(word), one_of(NEWS))
-        before = state.service.pop(name, None)
+        known = isinstance(word, str) and word in NEWS
+        time_s = None if known else amount(word, place, f"{one_of(NEWS)}, or a time in seconds")
+        if time_s is not None:
+            if name in state.service:
+                raise InputError(place, f"a node that is {state.service[name]}", "one in service")
+            state.leaving[name] = time_s
+            continue
+        before, leaves = state.service.pop(name, None), state.leaving.pop(name, None)
         if word == "back":
-            if before is None:
+            if before is None and leaves is None:
                 raise InputError(place, "a node in service", "one that is lost or drained")
             continue
         if word == "drained" and before == "lost":
@@ -123,4 +131,5 @@ def moved(state: State, before: Settings, after: Settings) -> None:
     state.asleep = tuple(sorted(place[node] for node in state.asleep if node in place))
     state.ready_s = {place[node]: at for node, at in state.ready_s.items() if node in place}
     state.service = {name: word for name, word in state.service.items() if name in number}
+    state.leaving = {name: at_s for name, at_s in state.leaving.items() if name in number}
     state.plan = None  # it refers to the old nodes

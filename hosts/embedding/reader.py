@@ -214,6 +214,14 @@ class Reader:
             told = amount(done, f"progress: job {job!r}", "work, 0 or more")
             self.state.jobs[job] = progressed(of, told, self.state.now_s)
 
+    def block(self, blocked: object) -> None:
+        """Read why jobs may not start."""
+        for job, why in by_name(blocked, "blocked").items():
+            of = self._known(job, "blocked")
+            if why is not None and (not isinstance(why, str) or not why):
+                raise InputError(f"blocked: job {job!r}", show(why), "a reason, or None")
+            self.state.jobs[job] = replace(of, state=replace(of.state, blocked=why))
+
     def show(self, job: str, told: dict[str, Any]) -> None:
         """Read where a job runs, and its past, into a state without memory."""
         of, place = self.state.jobs[job], f"job {job!r}"

@@ -25,6 +25,7 @@ from ronda.instances.rules.jobs import cost_problems
 from ronda.instances.rules.problem import as_error
 from ronda.instances.rules.profile import profile_problems
 from ronda.instances.rules.validate import MalformedError, normal
+from ronda.instances.site import NO_SITE, Site
 
 FORMAT = "ronda/embedded/1"
 
@@ -61,6 +62,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     history: bool = True
     speeds: Speeds = "given"
     seed: int = 0
+    site: Site = NO_SITE
 
     @cached_property
     def host(self) -> Host:
@@ -87,7 +89,8 @@ class State(msgspec.Struct, kw_only=True):
     """The memory of an `Embedded`, which an update replaces as a whole or not at all.
 
     `alike` holds the rates of each application for its new jobs, `ready_s` the times at which
-    waking nodes are awake, and `service` the names of nodes that take no new jobs.
+    waking nodes are awake, `service` the names of nodes that take no new jobs, and `leaving` the
+    times at which nodes will go out of service, by name.
     """
 
     now_s: float = 0.0
@@ -98,6 +101,7 @@ class State(msgspec.Struct, kw_only=True):
     asleep: tuple[int, ...] = ()
     ready_s: dict[int, float] = {}
     service: dict[str, Literal["lost", "drained"]] = {}
+    leaving: dict[str, float] = {}
 
     @property
     def held(self) -> dict[str, Allocation]:

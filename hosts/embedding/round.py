@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ronda.hosts.embedding.jobs import place_of, refuse_unknown
+from ronda.hosts.embedding.nodes import tell_nodes
 from ronda.hosts.embedding.plain import rows_of
 from ronda.hosts.embedding.reader import Reader
 from ronda.hosts.embedding.records import Settings, State, settings_of
@@ -12,8 +13,12 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.job import Costs
 from ronda.instances.profile import Profile
 from ronda.instances.round import Round
+from ronda.instances.site import NO_SITE, Site
 
-STATE = ("nodes", "clock", "done", "since_s", "started", "restarts", "gpu_s", "owed_s")
+STATE = (
+    *("nodes", "clock", "done", "since_s", "started", "restarts", "gpu_s", "owed_s", "ran_s"),
+    "blocked",
+)
 """The state fields that a job's row may have; all but `nodes` (of a running job) have defaults."""
 
 
@@ -29,6 +34,8 @@ def make_round(
     costs: Costs | None = None,
     power_cap_w: NonNegative | None = None,
     node_names: Sequence[str] | None = None,
+    site: Site | None = None,
+    leaving: Mapping[str, float] | None = None,
 ) -> Round:
     """Return a round of jobs in any order, from dicts, numpy values or a data frame.
 
@@ -51,6 +58,10 @@ def make_round(
         Same as in a `Round`.
     node_names
         Names of the nodes in order; by default the name of the group and a number.
+    site
+        Rules of the site.
+    leaving
+        Times at which nodes go out of service, keyed by name.
 
     Raises
     ------
@@ -68,8 +79,12 @@ def make_round(
     >>> ronda.solve(round_, "prices").allocations["a"].option.gpus
     24
     """
-    settings = settings_of(cluster, profiles, costs, node_names or None, length_s=length_s)
+    rules = site or NO_SITE
+    settings = settings_of(
+        cluster, profiles, costs, node_names or None, length_s=length_s, site=rules
+    )
     state = State(now_s=now_s, power_cap_w=power_cap_w)
+    tell_nodes(state, settings, leaving)
     reader = Reader(state, settings)
     rows = rows_of(jobs, "jobs")
     for k, row in enumerate(rows):
@@ -101,4 +116,6 @@ def round_of(
         power_cap_w=None if cap_w is None else max(0.0, cap_w - float(waking_w)),
         asleep=state.asleep,
         waking=waking,
+        site=settings.site,
+        leaving=tuple(sorted((settings.number[name], at) for name, at in state.leaving.items())),
     )

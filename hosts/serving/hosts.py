@@ -20,6 +20,7 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.files.json import parse
 from ronda.instances.job import Costs
 from ronda.instances.profile import NoiseScale, Profile
+from ronda.instances.site import NO_SITE, Site
 
 
 class HostSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,6 +35,7 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     speeds: Speeds = "given"
     node_names: list[str] | None = None
     seed: Index = 0
+    site: Site = NO_SITE
 
 
 class HostNews(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,6 +53,7 @@ class HostNews(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     measured: Any = None
     running: Any = None
     noise: Any = None
+    blocked: Any = None
     changed: Any = ()
     profiles: dict[str, Profile | None] | None = None
     cluster: Cluster | None = None

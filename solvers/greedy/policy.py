@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ronda.formulations.placement.rack_power import keeps_limits
 from ronda.formulations.site.min_run import with_minimum_runs
+from ronda.formulations.site.order import startable
 from ronda.formulations.sleeping import woken
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.job import Allocation
@@ -71,8 +72,10 @@ class TimelyPolicy(ABC):
 
         An interrupted plan runs no fewer jobs than run now, unless limits forbid them or the plan
         is known to be within `GOOD` of the best. A plan that breaks a rule of the user is
-        discarded.
+        discarded. Policies that do not know the site's rules see only jobs that may start.
         """
+        rules = Capability.RULES in self.capabilities
+        round = round if rules else startable(round)
         reserved_s = 0.0
         if deadline.limit_s is not None:
             # Keeping a running job takes 1 microsecond, trying a job 4, and starting it 25
@@ -106,7 +109,7 @@ class TimelyPolicy(ABC):
                 memory={} if initial is None else initial.memory,
             )
             made = woken(round, kept)
-        if Capability.RULES not in self.capabilities:
+        if not rules:
             made = within_site_limits(round, made)
         own = rules_of(self)
         if own and (broken := broken_rules(own, round, made)):
