@@ -20,7 +20,10 @@ class Account(Protocol):
     """
 
     def fits(self, state: JobState, given: Allocation) -> bool:
-        """Return whether the rule allows one more job with an allocation."""
+        """Return whether the rule allows one more job with an allocation.
+
+        An allocation without a placement asks only for what does not depend on nodes.
+        """
         ...
 
     def take(self, state: JobState, given: Allocation) -> None:

@@ -162,7 +162,11 @@ class HostAccount:
 
     def fits(self, state: JobState, given: Allocation) -> bool:
         """Return whether the nodes of an allocation have what a job needs."""
-        if not state.job.needs or (given.array, given.placement) in self._arrays:
+        if (
+            not given.placement
+            or not state.job.needs
+            or (given.array, given.placement) in self._arrays
+        ):
             return True
         needed = needs_of(state.job, self._names).on(given.placement)
         left = self._left[:, [node for node, _ in given.placement]]
