@@ -16,6 +16,7 @@ from ronda.instances.arguments import checked
 from ronda.instances.base import Index, NonNegative, Positive, Record
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
+from ronda.instances.cluster import Topology
 from ronda.instances.errors import InputError
 from ronda.instances.job import same_nodes, used_nodes
 from ronda.instances.plan import (
@@ -28,7 +29,7 @@ from ronda.instances.plan import (
 )
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
-from ronda.questions.consolidate.holdings import Saving, holdings, lost_s, worth_of
+from ronda.questions.consolidate.holdings import Saving, holdings, lost_s, rack_worth, worth_of
 from ronda.questions.consolidate.one_by_one import one_by_one
 from ronda.solvers.as_one import AsOne
 from ronda.solvers.exact.from_pyomo import solve
@@ -82,6 +83,8 @@ class Consolidation(Record, frozen=True, kw_only=True):
         Moves, in an order in which each finds its GPUs free.
     emptied, filled
         Nodes that have jobs only before the moves, and only after them.
+    emptied_racks, filled_racks
+        Likewise racks, in a cluster of several.
     saved_w
         Watts saved if nodes without jobs sleep, compared with before.
     lost_gpu_s, lost_j
@@ -92,6 +95,8 @@ class Consolidation(Record, frozen=True, kw_only=True):
     moves: tuple[Migration, ...]
     emptied: tuple[int, ...]
     filled: tuple[int, ...]
+    emptied_racks: tuple[str, ...]
+    filled_racks: tuple[str, ...]
     saved_w: float
     lost_gpu_s: float
     lost_j: float
@@ -118,7 +123,8 @@ def consolidate(
     ----------
     save
         What to save: ``nodes`` with jobs, or the ``watts`` that nodes without jobs save asleep.
-        With ``watts`` the plan puts these nodes to sleep.
+        With ``watts`` the plan puts these nodes to sleep. With ``racks`` nodes come first, and of
+        plans that empty as many of them the one that empties most racks.
     moves
         Largest number of jobs to move; by default any number.
     lost_gpu_s
@@ -211,7 +217,8 @@ def _answer(
     to: Mapping[str, Placement],
 ) -> Consolidation:
     """Return moves with their savings and losses."""
-    held, idle_w = seen.round.held, [p.gpu_type.idle_w for p in round.cluster.topology.pools]
+    topology = round.cluster.topology
+    held, idle_w = seen.round.held, [p.gpu_type.idle_w for p in topology.pools]
     at = {job: on for job, on in to.items() if not same_nodes(on, held[job].placement)}
     moved = {job: replace(held[job], placement=on) for job, on in at.items()}
     told = seen.told(Plan(allocations=held | moved))
@@ -219,6 +226,8 @@ def _answer(
     emptied, filled = sorted(before - after), sorted(after - before)
     worth, watts = worth_of(round, save), worth_of(round, "watts")
     saved = float(worth[emptied].sum() - worth[filled].sum())
+    racks = [{int(r) for r in topology.node_rack[[*nodes]]} for nodes in (before, after)]
+    saved += rack_worth(round, save) * (len(racks[0]) - len(racks[1]))
     bound = trusted_bound(found.told, found.safe, saved)
     bound = max(float(math.floor(bound + 1e-6)), saved) if save == "nodes" else bound
     stop, status = found.stop, SolutionStatus.FEASIBLE
@@ -243,10 +252,16 @@ def _answer(
         moves=moves,
         emptied=tuple(emptied),
         filled=tuple(filled),
+        emptied_racks=_names(topology, racks[0] - racks[1]),
+        filled_racks=_names(topology, racks[1] - racks[0]),
         saved_w=float(watts[emptied].sum() - watts[filled].sum()),
         lost_gpu_s=sum(move.lost_gpu_s for move in moves),
         lost_j=sum(lost_j),
     )
+
+
+def _names(topology: Topology, racks: set[int]) -> tuple[str, ...]:
+    return tuple(topology.racks[r] for r in sorted(racks)) if len(topology.racks) > 1 else ()
 
 
 def _in_turn(seen: AsOne, round: Round, at: Mapping[str, Placement]) -> tuple[Migration, ...]:
@@ -311,4 +326,7 @@ def most_saved(round: Round, saving: Saving) -> float:
         order = np.argsort(each, kind="stable")
         filled = np.minimum(size[order].cumsum(), held[nodes].sum())
         saved -= float(np.diff(filled, prepend=0.0) @ each[order])
-    return np.floor(saved + 1e-6) if saving == "nodes" else saved
+    if saving == "watts":
+        return saved
+    racks = len({int(r) for r in topology.node_rack[held > 0]})
+    return float(np.floor(saved + 1e-6)) + rack_worth(round, saving) * racks

@@ -16,14 +16,18 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ronda.formulations.positions.variables import Group, largest_nodes
+from ronda.formulations.topology import regions
 from ronda.formulations.watts import extra_gpu_w, node_w, rack_caps
 from ronda.instances.base import Floats
 from ronda.instances.clock import watched
-from ronda.instances.job import JobState
+from ronda.instances.job import Job, JobState
 from ronda.instances.round import Round
 
-Saving = Literal["nodes", "watts"]
-"""The saving that a node without jobs counts for: one node, or the watts that it saves asleep."""
+Saving = Literal["nodes", "racks", "watts"]
+"""The saving that a node without jobs counts for: one node, or the watts that it saves asleep.
+
+With ``racks``, racks without jobs count too, each for less than a node (`rack_worth`).
+"""
 
 Kind = tuple[int, int, float]
 """The kind of a block: its pool, its GPUs and the watts per GPU (0 if no rack has a power cap)."""
@@ -31,9 +35,10 @@ Kind = tuple[int, int, float]
 
 @dataclass(frozen=True, slots=True)
 class Mover:
-    """A job that may move, in ``pieces`` (GPUs, number of pieces), all in one rack if ``tied``.
+    """A job that may move, in ``pieces`` (GPUs, number of pieces).
 
-    A move loses ``lost_gpu_s`` GPU-seconds.
+    In each rack it has a multiple of ``slice`` of its ``pieces`` (0: any number), or at most one
+    such multiple if they ``spread``. A move loses ``lost_gpu_s`` GPU-seconds.
     """
 
     job: str
@@ -41,7 +46,8 @@ class Mover:
     placement: tuple[tuple[int, int], ...]
     lost_gpu_s: float
     pieces: tuple[tuple[int, int], ...]
-    tied: bool
+    slice: int
+    spread: bool = False
 
 
 class Stage(NamedTuple):
@@ -119,9 +125,15 @@ def lost_s(round: Round, state: JobState) -> float:
 def worth_of(round: Round, saving: Saving) -> Floats:
     """Return the saving that each node without jobs counts for, shape (N,)."""
     topology = round.cluster.topology
-    if saving == "nodes":
+    if saving != "watts":
         return np.ones(len(topology.node_gpus))
     return np.maximum(topology.awake_w - topology.sleep_w, 0.0)
+
+
+def rack_worth(round: Round, saving: Saving) -> float:
+    """Return what a rack without jobs counts for; all racks together for less than a node."""
+    racks = round.cluster.topology.racks
+    return 1.0 / (1 + len(racks)) if saving == "racks" and len(racks) > 1 else 0.0
 
 
 def holdings(round: Round, saving: Saving = "nodes") -> Occupancy:
@@ -144,7 +156,8 @@ def holdings(round: Round, saving: Saving = "nodes") -> Occupancy:
     for j, mover in enumerate(wide):
         for node, gpus in mover.placement:
             parts[node].append(Stage(gpus, mover.kind[2], (0.0,), j))
-    racked = bool(rack_caps(round.cluster)) or any(m.tied for m in wide)
+    racked = bool(rack_caps(round.cluster)) or any(m.slice for m in wide)
+    racked |= rack_worth(round, saving) > 0
     groups, worth = _groups(round, saving, racked=racked)
     contents: defaultdict[Content, list[int]] = defaultdict(list)
     for c, group in enumerate(groups):
@@ -167,7 +180,7 @@ def _movers(round: Round) -> dict[str, Mover]:
     most, capped = largest_nodes(topology), bool(rack_caps(round.cluster))
     for state in round.running:
         held = state.allocation
-        if held is None or not state.job.preemptible:
+        if held is None or not state.job.preemptible or _bound(round, state.job):
             continue
         pool, gpus = held.option.pool, held.option.gpus
         whole, rest = divmod(gpus, most[pool])
@@ -178,9 +191,29 @@ def _movers(round: Round) -> dict[str, Mover]:
             placement=held.placement,
             lost_gpu_s=gpus * lost_s(round, state),
             pieces=pieces,
-            tied=held.option.span == "rack" and whole + (rest > 0) > 1,
+            slice=_slice(state.job, held.option.span, whole + (rest > 0)),
+            spread=state.job.slices is not None and state.job.slices.spread,
         )
     return found
+
+
+def _slice(job: Job, span: str, pieces: int) -> int:
+    """Return the number of pieces that belong into one rack, 0 if they may be anywhere."""
+    if span == "rack" and pieces > 1:
+        return pieces
+    return (job.slices.nodes or 0) if job.slices is not None else 0
+
+
+def _bound(round: Round, job: Job) -> bool:
+    """Return whether a job stays, as it names nodes or neighbours, or has slices not all alike."""
+    slices, racks = job.slices, round.cluster.topology.node_rack
+    if job.nodes or job.features or job.neighbourhoods:
+        return True
+    if slices is None:
+        return False
+    at = regions(round.cluster, slices.within)
+    alike = len(set(zip(at.tolist(), racks.tolist(), strict=True))) == len(set(racks.tolist()))
+    return slices.nodes is None or slices.together is not None or not alike or bool(at.min() < 0)
 
 
 def _groups(

@@ -15,6 +15,8 @@ variable            meaning
 ``cut[c,f,s]``      number of nodes of group c with f free GPUs that give s of them to a piece
 ``put[b,r]``        number of blocks of kind b (pool, GPUs, watts) that go to rack r
 ``in_rack[j,s,r]``  number of pieces of s GPUs of wide job j in rack r (both only if racks matter)
+``slices[j,r]``     number of slices of job j in rack r; a job tied to one rack is one slice
+``open[r]``         1 if rack r has jobs (only if racks without jobs count)
 ==================  ===========================================================================
 
 Each function below adds one family of constraints; its docstring states their mathematics.
@@ -30,7 +32,7 @@ from ronda.formulations.positions.cuts import add_cuts, at_least, in_use, room
 from ronda.formulations.positions.variables import largest_nodes
 from ronda.formulations.watts import TOLERANCE, rack_caps
 from ronda.instances.clock import watched
-from ronda.questions.consolidate.holdings import Content, Occupancy
+from ronda.questions.consolidate.holdings import Content, Mover, Occupancy, rack_worth
 
 
 def build(found: Occupancy, *, moves: int | None = None, lost_gpu_s: float | None = None) -> Any:
@@ -47,6 +49,8 @@ def build(found: Occupancy, *, moves: int | None = None, lost_gpu_s: float | Non
             add(model)
         if found.racked:
             add_racks(model)
+        if each := rack_worth(found.round, found.saving):
+            add_open_racks(model, each)
         if moves is not None:
             model.most_moves = pyo.Constraint(expr=model.moved <= moves)
         if lost_gpu_s is not None:
@@ -107,7 +111,8 @@ def pieces_in_rack(model: Any) -> None:
 def somewhere(model: Any) -> None:
     """Add Σ_r put_br = moved blocks of kind b; Σ_r in_rack_jsr = (pieces of s GPUs of j) gone_j.
 
-    A job that is tied to one rack has a binary one_jr and the row in_rack_jsr = (pieces) one_jr.
+    A job of slices has in_rack_jsr = (pieces of s GPUs in a slice) slices_jr; at most 1 if they
+    spread.
     """
     found: Occupancy = model.holdings
     model.somewhere = pyo.ConstraintList()
@@ -118,8 +123,9 @@ def somewhere(model: Any) -> None:
         racks = found.racks[mover.kind[0]]
         for gpus, n in mover.pieces:
             model.somewhere.add(sum(model.in_rack[j, gpus, r] for r in racks) == n * model.gone[j])
-            for r in racks if mover.tied else ():
-                model.somewhere.add(model.in_rack[j, gpus, r] == n * model.one[j, r])
+            for r in racks if mover.slice else ():
+                each = min(n, mover.slice)  # a slice of all pieces has the block, too
+                model.somewhere.add(model.in_rack[j, gpus, r] == each * model.slices[j, r])
 
 
 def rack_power(model: Any) -> None:
@@ -213,7 +219,26 @@ def add_racks(model: Any) -> None:
     model.put = pyo.Var(at, **whole)
     wide = [(j, m, r) for j, m in enumerate(found.wide) for r in found.racks[m.kind[0]]]
     model.in_rack = pyo.Var([(j, s, r) for j, m, r in wide for s, _ in m.pieces], **whole)
-    tied = [(j, r) for j, m, r in wide if m.tied]
-    model.one = pyo.Var(tied, domain=pyo.Binary, initialize=0)
+    sliced = {(j, r): _most_slices(m) for j, m, r in wide if m.slice}
+    model.slices = pyo.Var(sliced, bounds=lambda _, j, r: (0, sliced[j, r]), **whole)
     for add in (somewhere, pieces_in_rack, rack_power):
         add(model)
+
+
+def _most_slices(mover: Mover) -> int:
+    return 1 if mover.spread else max(1, sum(n for _, n in mover.pieces) // mover.slice)
+
+
+def add_open_racks(model: Any, each: float) -> None:
+    """Add in_use_c ≤ (nodes of c) open_r for groups c in rack r, and `each` for a rack freed."""
+    found, now = model.holdings, set[int]()
+    for content in found.contents:
+        if content.fixed or content.stages:
+            now.add(found.groups[content.group].rack)
+    racks = sorted({group.rack for group in found.groups})
+    model.open = pyo.Var(racks, domain=pyo.Binary, initialize=lambda _, r: int(r in now))
+    model.open_racks = pyo.ConstraintList()
+    for c, group in enumerate(found.groups):
+        model.open_racks.add(model.in_use[c] <= len(group.nodes) * model.open[group.rack])
+    freed = len(now) - sum(model.open.values())
+    model.saved.set_value(model.saved.expr + each * freed)
