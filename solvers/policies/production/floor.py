@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 
 from ronda.formulations.placement.nodes import Placement
+from ronda.formulations.site.disruption import Purse
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
 from ronda.solvers.greedy.room import Room
@@ -28,7 +29,7 @@ class Floor:
         self.round, self._until_end = round, until_end
         self._going = {state.job.id: state for state in round.running}
         self.started: dict[str, tuple[JobState, Allocation]] = {}
-        self.room = self.room_without(())
+        self.room, self._purse = self.room_without(()), Purse(round)
         self._ranks = {each.name: each.rank for each in round.site.classes}
 
     def rank(self, state: JobState) -> int:
@@ -52,7 +53,12 @@ class Floor:
     def way(
         self, state: JobState, option: Option, stopped: Collection[JobState] = ()
     ) -> Allocation | None:
-        """Return the allocation that a job would get if others stopped, or None without room."""
+        """Return the allocation that a job would get if others stopped, or None without room.
+
+        Nobody may stop beyond the disruption budget.
+        """
+        if stopped and self._purse and not self._purse.allows([*self._gone(), *stopped]):
+            return None
         held = [each.allocation.option for each in stopped if each.allocation is not None]
         freed = sum(each.gpus for each in held if each.pool == option.pool)
         if self.room.nodes(option.pool).total + freed < option.gpus:
@@ -91,10 +97,12 @@ class Floor:
         """Return whether a job goes on as it runs."""
         return state.job.id in self._going
 
+    def _gone(self) -> list[JobState]:
+        return [state for state in self.round.running if state.job.id not in self._going]
+
     def stopped(self) -> list[JobState]:
         """Return the jobs that run now, but not under the decision."""
-        running = self.round.running
-        return [s for s in running if s.job.id not in self._going and s.job.id not in self.started]
+        return [state for state in self._gone() if state.job.id not in self.started]
 
     def resume(self, state: JobState) -> bool:
         """Let a stopped job go on if its GPUs are still free; return whether they are."""

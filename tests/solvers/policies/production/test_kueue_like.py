@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from ronda.instances.site import PriorityClass, Tenant
+from ronda.instances.site import Disruption, PriorityClass, Tenant
 from shared_cluster import after, decided, job, shared, tenant
 
 RANKS = tuple(PriorityClass(name=f"p{rank}", rank=rank) for rank in range(4))
@@ -201,3 +201,22 @@ def test_a_job_that_may_not_be_stopped_is_no_victim():
         classes=RANKS,
     )
     assert list(decided(round_, "kueue-like(within=lower)").allocations) == ["firm"]
+
+
+@pytest.mark.parametrize(("gpus", "stopped"), [(3, set()), (4, {"low4"})])
+@pytest.mark.parametrize(
+    "spec", ["kueue-like(within=lower)", "slurm-like(preempt=qos)", "kai-like"]
+)
+def test_nobody_is_stopped_beyond_the_disruption_budget(spec, gpus, stopped):
+    """The head needs the 4 GPUs of a job of lower rank; with 3 it waits."""
+    round_ = shared(
+        job("low4", 4, on=[0], priority="p0", tenant="A"),
+        job("same", 4, on=[0], priority="p1", tenant="A"),
+        job("head", 4, priority="p1", submit_s=1.0, tenant="A"),
+        classes=RANKS,
+        tenants=(tenant("A"),),
+        disruption=Disruption(gpus=gpus),
+    )
+    plan = decided(round_, spec)
+    assert {"low4", "same"} - plan.allocations.keys() == stopped
+    assert ("head" in plan.allocations) is bool(stopped)
