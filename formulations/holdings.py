@@ -36,24 +36,29 @@ class Holdings:
     pairs
         The n jobs with their allocations.
     nodes, gpus
-        The nodes of all placements, job after job, and the GPUs held on each, shape (m,).
+        The nodes of all placements, job after job, and the GPUs held on each, shape (m,). A GPU in
+        parts counts for each of its jobs.
     spread
         The number of nodes of each job, shape (n,).
     watts
         The watts that each job adds to a cluster whose GPUs idle, shape (n,).
     gpus_on
-        The GPUs held on each node, shape (N,).
+        The GPUs held on each node, where a GPU in parts counts once, shape (N,).
     """
 
     def __init__(
         self, cluster: Cluster, pairs: Sequence[Pair], columns: Floats, pieces: Integers
     ) -> None:
         self.cluster, self.pairs, self._columns, self._pieces = cluster, pairs, columns, pieces
-        self.nodes, self.gpus = pieces
+        self.nodes, self.gpus, parts = pieces
         self.watts: Floats = columns[0]
         self.spread = columns[-1].astype(np.int64)
         count = len(cluster.topology.node_gpus)
-        self.gpus_on: Integers = np.bincount(self.nodes, self.gpus, count).astype(np.int64)
+        gpus = self.gpus
+        if (parts >= 0).any():
+            first = np.unique(np.stack([self.nodes, parts]), axis=1, return_index=True)[1]
+            gpus = np.where(parts >= 0, np.isin(np.arange(len(parts)), first), gpus)
+        self.gpus_on: Integers = np.bincount(self.nodes, gpus, count).astype(np.int64)
         self._free: tuple[Integers, list[FreeList]] | None = None  # for which GPUs held
 
     def of(self, pairs: Sequence[Pair]) -> "Holdings":
@@ -127,9 +132,12 @@ class Holdings:
 
 
 def read(cluster: Cluster, pairs: Iterable[Pair]) -> tuple[Floats, Integers]:
-    """Return the columns (10, n) and the pieces (2, m) of the given pairs."""
+    """Return the columns (10, n) and the pieces (3, m) of the given pairs.
+
+    A piece is a node, the GPUs there, and the number of a GPU in parts (-1: whole GPUs).
+    """
     pools = cluster.topology.pools
-    columns, pieces = list[tuple[float, ...]](), list[tuple[int, int]]()
+    columns, pieces = list[tuple[float, ...]](), list[tuple[int, int, int]]()
     for state, held in pairs:
         option, estimate, now = held.option, state.job.estimate, state.allocation
         columns.append(
@@ -146,10 +154,11 @@ def read(cluster: Cluster, pairs: Iterable[Pair]) -> tuple[Floats, Integers]:
                 len(held.placement),
             )
         )
-        pieces += held.placement
+        parts = held.parts
+        pieces += [(*piece, parts[0][1] if parts else -1) for piece in held.placement]
     return (
         np.array(columns, dtype=np.float64).reshape(-1, 10).T,
-        np.array(pieces, dtype=np.int64).reshape(-1, 2).T,
+        np.array(pieces, dtype=np.int64).reshape(-1, 3).T,
     )
 
 

@@ -92,7 +92,7 @@ def drawn_w(
 def extra_gpu_w(round: Round, option: Option) -> float:
     """Return the watts that a job adds on each of its GPUs."""
     pool = round.cluster.topology.pools[option.pool]
-    return option.power_w / option.gpus - pool.gpu_type.idle_w / option.width
+    return (option.power_w - option.own_gpus * pool.gpu_type.idle_w) / option.gpus
 
 
 def least_node_w(topology: Topology) -> Floats:

@@ -98,6 +98,14 @@ class Case:
         """The number of GPUs of each variable, shape (n,)."""
         return self.table.gpus[self.rows]
 
+    @property
+    def whole_gpus(self) -> Rows:
+        """The number of whole GPUs of each variable, 0 for one on a part of a GPU, shape (n,)."""
+        if self.table.slices is None:
+            return self.gpus
+        cut = [s.job.part is not None or s.job.share is not None for s in self.table.jobs]
+        return np.where(np.array(cut)[self.job], 0, self.gpus)
+
     @cached_property
     def extra_w(self) -> Floats:
         """The watts that each variable draws beyond its idle GPUs, shape (n,)."""
@@ -264,7 +272,7 @@ def _most_rack_kw(case: Case) -> dict[tuple[str, str], float]:
     solvers would cut off a choice that meets the bound exactly.
     """
     racks = (*case.round.cluster.topology.racks, "elsewhere")
-    each_kw = case.extra_w / np.maximum(case.gpus, 1) / 1e3
+    each_kw = case.extra_w / np.maximum(case.table.own_gpus[case.rows], 1e-9) / 1e3
     most: dict[tuple[str, str], float] = {}
     for kind in case.classes:
         pair = (case.table.pools[kind.pool].name, racks[kind.rack])

@@ -33,6 +33,7 @@ Where all nodes have 2^L GPUs, ⌊n / 2^l⌋ 2^l ≤ n makes every level a conse
 other row is needed.
 """
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -94,10 +95,24 @@ def is_limit(name: str) -> bool:
 
 
 def gpus(case: Case) -> Iterator[Row]:
-    """Yield Σ_{k in p} GPUs_k x_k ≤ Σ_{c in p} GPUs_c a_c for each pool p."""
-    pools, asked = case.pool, case.gpus
+    """Yield Σ_{k in p} GPUs_k x_k ≤ Σ_{c in p} GPUs_c a_c for each pool p.
+
+    Fractions of GPUs count as such. If there are options on parts of GPUs, the memory and the
+    compute slices of GPUs are counted, where whole GPUs take all.
+    """
+    pools, asked, slices = case.pool, case.gpus, case.table.slices
     for p, pool in enumerate(case.table.pools):
         nodes = tuple(-float(c.gpus_per_node) * (c.pool == p) for c in case.classes)
+        ways = pool.gpu_type.ways
+        cut = [s.job.part is not None for s in case.table.jobs] if slices is not None else []
+        if slices is not None and ways and np.array(cut)[case.job[pools == p]].any():
+            for i, (what, most) in enumerate((("memory", ways.memory), ("compute", ways.compute))):
+                use = np.where(pools == p, slices[i, case.rows] * most, 0.0)
+                there = tuple(most * n for n in nodes)
+                yield Row(f"parts[{pool.name},{what}]", use, 0.0, there)
+            continue
+        if slices is not None:
+            asked = slices[0, case.rows]
         yield Row(f"gpus[{pool.name}]", np.where(pools == p, asked, 0.0), 0.0, nodes)
 
 
@@ -113,7 +128,8 @@ def gpus_in_racks(case: Case) -> Iterator[Row]:
     there, held = rack_gpus(topology), held_gpus(topology, case.table, case.rows)
     for p in np.unique(case.pool[tied]).tolist():
         for r in np.flatnonzero(there[p]).tolist():
-            use = np.where(case.rack == r, case.gpus, held[:, r]) * (case.pool == p)
+            use = np.where(case.rack == r, case.gpus, held[:, r])
+            use = np.where((case.pool == p) & (case.whole_gpus > 0), use, 0)
             name = f"gpus[{case.table.pools[p].name},{topology.racks[r] or UNNAMED}]"
             yield Row(name, use.astype(float), float(there[p, r]))
 
@@ -234,7 +250,7 @@ def whole_nodes(case: Case) -> Iterator[Row]:
         size = pool.gpus_per_node
         if any(c.pool == p and c.gpus_per_node != size for c in case.classes):
             continue
-        rest = np.unique(case.gpus[case.pool == p] % size)
+        rest = np.unique(case.whole_gpus[case.pool == p] % size)
         rest = rest[rest > 0]
         if not (size % rest).any():
             continue
@@ -277,7 +293,7 @@ def _uses(case: Case, p: int, weights: Sequence[Floats | Rows]) -> list[Floats]:
     sizes = [c for c in case.classes if c.pool == p]
     largest = sum(c.count for c in sizes if c.gpus_per_node == most)
     second = max((c.gpus_per_node for c in sizes if c.gpus_per_node < most), default=0)
-    whole, rest = np.divmod(case.gpus, most)
+    whole, rest = np.divmod(case.whole_gpus, most)
     own = (case.pool == p) & (whole <= largest)
     own &= (rest == 0) | (whole < largest) | (rest <= second)
     uses = [np.where(own, whole * weight[most] + weight[rest], 0.0) for weight in weights]
@@ -453,9 +469,10 @@ def unbearable(case: Case) -> Mask:
 
 
 def gpus_by_pool(table: OptionTable, rows: Rows) -> list[int]:
-    """Return the GPUs that rows use together, shape (P,)."""
-    used = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
-    return [round(n) for n in used.tolist()]
+    """Return the GPUs that rows use together, at least, if some are in parts, shape (P,)."""
+    columns = [table.gpus] if table.slices is None else [*table.slices]
+    used = [np.bincount(table.pool[rows], own[rows], len(table.pools)).tolist() for own in columns]
+    return [math.ceil(max(those) - TOLERANCE) for those in zip(*used, strict=True)]
 
 
 def within(case: Case, chosen: Rows) -> bool:
@@ -540,11 +557,14 @@ def _owners(table: OptionTable, rows: Rows) -> tuple[str, ...]:
 
 
 def _few_gpus(must: Case) -> Iterator[Conflict]:
-    for row, pool in zip(gpus(must), must.table.pools, strict=True):
-        if (needed := row.use.sum()) > pool.gpus:
+    counts = np.array([c.count for c in must.classes])
+    for row in gpus(must):
+        pool, _, what = row.name[:-1].partition("[")[2].partition(",")
+        has = -float(row.nodes @ counts) if counts.size else 0.0
+        if (needed := row.use.sum()) > has + ROUNDING:
+            unit = f"{what} slices" if what else "GPUs"
             message = (
-                f"jobs that must run need {needed:.0f} GPUs of pool {pool.name}, "
-                f"which has {pool.gpus}"
+                f"jobs that must run need {needed:.0f} {unit} of pool {pool}, which has {has:.0f}"
             )
             yield Conflict((*_owners(must.table, must.rows[row.use > 0]), row.name), message)
 

@@ -84,11 +84,12 @@ def with_waking(case: Case, nodes: Ready) -> Case:
 
 def _ready_use(round: Round, table: OptionTable, nodes: Ready) -> Floats:
     """Return the ready GPUs that rows take, shape (K,); a current row may hold waking nodes."""
-    use = table.gpus.astype(float)
+    use = table.own_gpus.astype(float)
     for k in np.flatnonzero(table.current).tolist():
         held = table.jobs[int(table.job[k])].allocation
         if held is not None:
-            use[k] = sum(gpus for node, gpus in held.placement if nodes.nodes[node])
+            ready = sum(gpus for node, gpus in held.placement if nodes.nodes[node])
+            use[k] = ready * held.option.own_gpus / held.option.gpus if held.parts else ready
     return use
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.instances.cluster import Cluster, Pool
+from ronda.instances.cluster import Cluster, NodeGroup, Pool
 from ronda.instances.job import Allocation, Job, JobState, Option, Slices
 from ronda.instances.models.cache import per_record
 from ronda.instances.models.configuration import Configuration
@@ -279,6 +279,29 @@ class Application:
             power_w=power_w,
         )
 
+    def requested(self, job: Job, gpus: int) -> Option | None:
+        """Return the option of a job as requested, with its full efficiency."""
+        if job.part is not None or job.share is not None:
+            return self.part_option(job, None)
+        return self.option(gpus, self.batch(job), None, exclusive=job.exclusive)
+
+    def part_option(self, job: Job, noise: NoiseScale | None) -> Option | None:
+        """Return the part or the fraction of a GPU that a job asks for; None if there is none.
+
+        Its watts are its fraction of a busy GPU's.
+        """
+        gpu_type, whole = self.shape.pool.gpu_type, self.option(1, self.batch(job), noise)
+        if whole is None or (job.part is not None and gpu_type.profile(job.part) is None):
+            return None
+        share = gpu_type.fraction(job.part, job.share) or 1.0
+        return replace(
+            whole,
+            part=job.part,
+            share=share,
+            rate=whole.rate * gpu_type.speed(job.part, job.share),
+            power_w=whole.power_w * share,
+        )
+
     def spread(self, option: Option, nodes: int, racks: int) -> Option | None:
         """Return the option on `nodes` nodes in `racks` racks, or None if it has no speed there.
 
@@ -295,6 +318,7 @@ class Application:
         """Return the rate on the nodes of an allocation, which lie in `racks` racks."""
         option, nodes = allocation.option, len(allocation.placement)
         speed, _ = self.measured(option.computing, nodes, option.batch, option.clock, racks)
+        speed *= self.shape.pool.gpu_type.speed(option.part, option.share)
         return speed * self.worth(noise, option.batch)
 
 
@@ -328,8 +352,20 @@ def suits(job: Job, shape: PoolShape) -> bool:
 def applications(round: Round, job: Job) -> list[Application]:
     """Return the applications that a job may run as, in the order of the pools."""
     profile, shapes = round.profiles[job.profile], pool_shapes(round.cluster)
-    found = (application(profile, shape) for shape in shapes if suits(job, shape))
+    own = [shape for shape in shapes if suits(job, shape)]
+    if job.part is not None or job.share is not None:
+        offered = _groups(round.cluster)
+        own = [s for s in own if any(group.offers(job.part) for group in offered[s.index])]
+    found = (application(profile, shape) for shape in own)
     return [of for of in found if of is not None]
+
+
+@per_record(maxsize=64)
+def _groups(cluster: Cluster) -> list[list[NodeGroup]]:
+    """Return the groups of nodes of each pool."""
+    names = [(pool.partition, pool.gpu_type.name) for pool in cluster.topology.pools]
+    groups = cluster.node_groups
+    return [[g for g in groups if (g.partition, g.gpu_type) == name] for name in names]
 
 
 def requested_options(round: Round, state: JobState) -> list[Option]:
@@ -350,7 +386,7 @@ class Requested:
         There is at most one option per pool, in the order of the cluster's pools.
         """
         job, noise = state.job, state.noise
-        shape = (job.one_node, job.exclusive, job.slices)
+        shape = (job.one_node, job.exclusive, job.slices, job.part, job.share)
         key = (job.profile, job.gpus, job.batch, job.partition, job.gpu_types, shape)
         known = self._known.get(key)
         if known is None:
@@ -358,8 +394,7 @@ class Requested:
                 (of, option)
                 for of in applications(self.round, job)
                 for gpus in of.as_requested(job)
-                if (option := of.option(gpus, of.batch(job), None, exclusive=job.exclusive))
-                is not None
+                if (option := of.requested(job, gpus)) is not None
             ]
         if noise is None:
             return [option for _, option in known]

@@ -8,7 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ronda.formulations.options.application import Application, application_of, applications
+from ronda.formulations.options.application import (
+    Application,
+    Requested,
+    application_of,
+    applications,
+)
 from ronda.formulations.options.configurations import Grid, RatedJob, Terms, grids, rated_ways
 from ronda.formulations.options.table import (
     ASKED,
@@ -144,9 +149,13 @@ def _offered(
 ) -> tuple[Offer, Floats]:
     """Return the rows from which jobs may choose, and the ways to run them (COLUMNS, W)."""
     alike: dict[tuple[object, ...], list[int]] = {}
+    cut = list[int]()
     for j, state in enumerate(jobs):
         if not _must_run(state):
             job = state.job
+            if job.part is not None or job.share is not None:
+                cut.append(j)
+                continue
             chooses = elastic and state.noise is not None
             counts = (job.gpus, job.min_gpus, job.max_gpus, job.sizes)
             shape = (job.one_node, job.exclusive, job.slices)
@@ -174,6 +183,13 @@ def _offered(
     whose, rows = rated_ways(told, prune=prune, mind_power=mind_power)
     parts.append(Offer(whose, offset + np.arange(len(whose)), rows[RATE]))
     ways.append(rows)
+    if cut:
+        asked = Requested(round)
+        pairs = [(j, option) for j in cut for option in asked.options(jobs[j])]
+        rows, at = columns_of(option for _, option in pairs), offset + len(whose)
+        whose = np.array([j for j, _ in pairs], dtype=np.int64)
+        parts.append(Offer(whose, at + np.arange(len(pairs)), rows[RATE]))
+        ways.append(rows)
     return _joined(parts), np.concatenate(ways, axis=1)
 
 

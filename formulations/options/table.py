@@ -101,9 +101,35 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
     def extra_w(self) -> Floats:
         """The watts that each option draws beyond its idle GPUs, shape (K,), read-only."""
         idle_w = np.array([pool.gpu_type.idle_w for pool in self.pools])
-        found = np.asarray(self.power_w - self.gpus * idle_w[self.pool])
+        found = np.asarray(self.power_w - self.own_gpus * idle_w[self.pool])
         found.flags.writeable = False
         return found
+
+    @cached_property
+    def slices(self) -> Floats | None:
+        """The GPUs of each option by memory and by compute slices, (2, K); None without parts.
+
+        A fraction of a GPU counts alike in both.
+        """
+        cut = [j for j, s in enumerate(self.jobs) if s.job.part is not None or s.job.share]
+        if not cut:
+            return None
+        found = np.tile(self.gpus.astype(float), (2, 1))
+        for j in cut:
+            job = self.jobs[j].job
+            for k in range(self.start[j], self.start[j + 1]):
+                gpu_type = self.pools[self.pool[k]].gpu_type
+                ways, profile = gpu_type.ways, gpu_type.profile(job.part)
+                found[:, k] = job.share or 1.0
+                if ways is not None and profile is not None:
+                    found[:, k] = profile.memory / ways.memory, profile.compute / ways.compute
+        found.flags.writeable = False
+        return found
+
+    @property
+    def own_gpus(self) -> Floats | Rows:
+        """The GPUs that options count for (`Option.own_gpus`), those of arrays whole, (K,)."""
+        return self.gpus if self.slices is None else self.slices[1]
 
     def worth(self, values: Floats, chosen: Rows) -> float:
         """Return the sum of `values` (K,) of `chosen` rows (-1: none), less soft penalties."""
@@ -138,6 +164,13 @@ def options(table: OptionTable, rows: Rows) -> list[Option]:
             *(column[rows].tolist() for column in columns), strict=True
         )
     ]
+    if table.slices is not None:
+        for i, k in enumerate(rows.tolist()):
+            job = table.jobs[table.job.item(k)].job
+            if job.part is not None or job.share is not None:
+                found[i] = msgspec.structs.replace(
+                    found[i], part=job.part, share=float(table.slices[1, k])
+                )
     for i in np.flatnonzero(table.current[rows]).tolist():
         allocation = table.jobs[table.job.item(rows[i])].allocation
         if allocation is not None:

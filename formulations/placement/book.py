@@ -16,11 +16,13 @@ from typing import Self
 import numpy as np
 
 from ronda.formulations.placement.nodes import Placement, bits_of
+from ronda.formulations.placement.parts import CutGpus
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.site.best_fit import in_racks
 from ronda.formulations.site.hosts import ROUNDED, JobNeeds, host_has, needs_of, resources
 from ronda.formulations.site.neighbours import Neighbours
 from ronda.formulations.site.nodes import closed_to
+from ronda.formulations.site.parts import has_parts
 from ronda.formulations.topology import regions
 from ronda.formulations.watts import extra_gpu_w
 from ronda.instances.base import Floats, Mask, Rows
@@ -44,6 +46,9 @@ class NodeBook:
         The number of pieces of jobs on each node, shape (N,).
     usable
         Whether each node may be used, (N,).
+    cut
+        The jobs on parts and fractions of GPUs; None if no job may have any. Such a GPU is not
+        free, and a GPU that is cut for good never is.
     """
 
     def __init__(self, round: Round) -> None:
@@ -55,6 +60,9 @@ class NodeBook:
         self.pieces = np.zeros(len(self.size), dtype=np.int64)
         self.neighbours = Neighbours.of(round)
         self.usable: Mask = self.size > 0
+        self.cut = CutGpus(round) if has_parts(round) else None
+        if self.cut is not None:
+            self.free[self.cut.fixed] = 0
         self._rank = np.full(len(self.size), AWAKE)
         self._rank[[node for node, _ in round.leaving]] = LEAVING
         self._rank[list(round.asleep)] = ASLEEP
@@ -66,17 +74,26 @@ class NodeBook:
         twin.free, twin.left = self.free.copy(), self.left.copy()
         twin.pieces = self.pieces.copy()
         twin.neighbours = self.neighbours and self.neighbours.copy()
+        twin.cut = None if self.cut is None else self.cut.copy()
         return twin
 
-    def take(self, state: JobState, given: Allocation, sign: int = 1) -> None:
-        """Take what a job holds on its nodes, whether or not it is free."""
-        needed = self.needs(state).on(given.placement)
-        for k, (node, gpus) in enumerate(given.placement):
+    def take(self, state: JobState, given: Allocation, sign: int = 1) -> Placement:
+        """Take what a job holds on its nodes, whether or not it is free; return its GPUs.
+
+        A job that joins others on a GPU takes none.
+        """
+        needed, taken = self.needs(state).on(given.placement), given.placement
+        if self.cut is not None and given.option.share is not None:
+            job, cut = state.job.id, self.cut
+            new = cut.add(job, given) if sign > 0 else cut.remove(job)
+            taken = tuple((node, int(new)) for node, _ in taken)
+        for k, (node, gpus) in enumerate(taken):
             self.free[node] -= sign * gpus
             self.left[:, node] -= sign * needed[:, k]
             self.pieces[node] += sign
         if self.neighbours is not None:
             self.neighbours.take(state.job, given.placement, sign)
+        return taken
 
     def give(self, state: JobState, given: Allocation) -> None:
         """Give back what a job holds on its nodes."""
@@ -95,6 +112,9 @@ class NodeBook:
         enough = (self.free[nodes] >= gpus) & self.usable[nodes]
         if self.neighbours is not None and not self.neighbours.welcome(state.job, given.placement):
             return False
+        if self.cut is not None and given.parts:
+            joins = self.cut.joins(given) or enough.all()
+            enough = self.usable[nodes] & (joins and self.cut.allows(state.job.id, given))
         return bool(enough.all() and ((needed <= self.left[:, nodes]) | (needed <= 0)).all())
 
     def needs(self, state: JobState) -> JobNeeds:
@@ -124,6 +144,8 @@ class NodeBook:
         able = self.open_to(state, option)
         if among is not None:
             able &= among
+        if option.share is not None:
+            return self._part(state, option, able, power)
         sizes = np.sort(self.size[self.usable & (self.pool == option.pool)])[::-1]
         if not len(sizes) or (option.span == "node" and option.gpus > sizes[0]):
             return None
@@ -156,6 +178,34 @@ class NodeBook:
             if amount > 0:
                 able &= left >= amount
         return able
+
+    def parts(self, job: str) -> tuple[tuple[int, int, int], ...]:
+        """Return the part of a GPU that a placed job has; none for a job on whole GPUs."""
+        return () if self.cut is None else self.cut.parts(job)
+
+    def named(self, state: JobState, given: Allocation) -> Allocation:
+        """Return an allocation with the part of a GPU that its job would get on its node."""
+        return given if self.cut is None else self.cut.named(state.job.id, given)
+
+    def memory(self, option: Option) -> float:
+        """Return the share of the memory slices of a GPU that an option's part takes, else 0."""
+        gpu_type = self.round.cluster.topology.pools[option.pool].gpu_type
+        ways, profile = gpu_type.ways, gpu_type.profile(option.part)
+        return profile.memory / ways.memory if ways is not None and profile is not None else 0.0
+
+    def _part(
+        self, state: JobState, option: Option, able: Mask, power: RackPower | None
+    ) -> Placement | None:
+        """Return the node of a job on a part of a GPU: of one in use, else of another, or None."""
+        needs = self.needs(state)
+        needed = needs.piece(1) + needs.flat
+        able = self.room_for(0, needed, self._bearing(able, option, 1, power))
+        for nodes in (able & (self._rank != ASLEEP), able):
+            gpu = self.cut and self.cut.best(np.flatnonzero(nodes).tolist(), option)
+            found = ((gpu[0], 1),) if gpu else self._block(nodes, 1, needed)
+            if found is not None:
+                return found if self._borne(found, option, power) else None
+        return None
 
     # -- the nodes of a job -------------------------------------------------------------------
 

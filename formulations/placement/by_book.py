@@ -25,6 +25,7 @@ from ronda.instances.base import Floats, Mask
 from ronda.instances.clock import checkpoint, watched
 from ronda.instances.job import Allocation, JobState, Option, Slices
 from ronda.instances.round import Round
+from ronda.instances.violation import ROUNDING
 
 TRIES = 64
 """The number of ways to make room for a job that are tried."""
@@ -74,6 +75,8 @@ class Seating:
 
     def _may_stay(self, seat: SeatedJob) -> bool:
         book = self.book
+        if seat.option.share is not None:
+            return book.holds(seat.state, _given(seat, seat.held))
         if not all(book.usable[node] and book.free[node] >= gpus for node, gpus in seat.held):
             return False
         each_w = 0.0 if self.power is None else extra_gpu_w(book.round, seat.option)
@@ -161,7 +164,7 @@ class Seating:
     def _enough(self, node: int, group: Sequence[SeatedJob], gpus: int, needed: Floats) -> bool:
         """Return whether a node has room for a piece once a group has left."""
         book, freed = self.book, sum(each.option.gpus for each in group)
-        if book.free[node] + freed < gpus:
+        if book.free[node] + freed < gpus:  # a GPU in parts has room, or is free when all have left
             return False
         left = book.left[:, node] + sum(
             book.needs(each.state).on(self.at[each.order])[:, 0] for each in group
@@ -219,11 +222,19 @@ class Seating:
         most = book.left[:, own].max(axis=1, initial=0.0)
         needed = needs.piece(min(gpus, size)) + needs.flat
         shares = needed[needed > 0] / np.maximum(most[needed > 0], 1e-300)
-        return (-(gpus // size), -max(gpus / size, *shares.tolist(), 0.0), seat.order)
+        whole = gpus // size if seat.option.share is None else 0
+        own = _own(seat.option, book.memory(seat.option)) / size
+        return (-whole, -max(own, *shares.tolist(), 0.0), seat.order)
 
 
 def _given(seat: SeatedJob, placement: Placement) -> Allocation:
-    return Allocation(option=seat.option, placement=placement)
+    held = seat.state.allocation
+    parts = held.parts if held is not None and placement == seat.held else ()
+    return Allocation(option=seat.option, placement=placement, parts=parts)
+
+
+def _own(option: Option, least: float = 0.0) -> float:
+    return option.gpus if option.share is None else max(option.share, least)
 
 
 def _moved(group: Iterable[SeatedJob]) -> int:
@@ -233,8 +244,8 @@ def _moved(group: Iterable[SeatedJob]) -> int:
 
 def seated(
     round: Round, seats: Sequence[SeatedJob], usable: Mapping[int, Mask], power: RackPower | None
-) -> dict[int, Placement]:
-    """Return the placements of jobs by order; jobs without room have none.
+) -> tuple[dict[int, Placement], NodeBook]:
+    """Return the placements of jobs by order, and the book with them; jobs without room have none.
 
     Parameters
     ----------
@@ -251,8 +262,9 @@ def seated(
     free = np.bincount(book.pool, book.size * book.usable).astype(int).tolist()
     admitted = list[SeatedJob]()
     for seat in sorted(seats, key=lambda each: not each.pinned):
-        if seat.pinned or seat.option.gpus <= free[seat.option.pool]:
-            free[seat.option.pool] -= seat.option.gpus
+        gpus = _own(seat.option)
+        if seat.pinned or gpus <= free[seat.option.pool] + ROUNDING:
+            free[seat.option.pool] -= gpus
             admitted.append(seat)
 
     def fresh() -> Seating:
@@ -271,7 +283,7 @@ def seated(
         best = min(best, other, key=_lost)
         left_out = set(other.failed)
         by_need.sort(key=lambda seat: seat.order not in left_out)
-    return best.at
+    return best.at, best.book
 
 
 def _lost(seating: Seating) -> tuple[int, int]:

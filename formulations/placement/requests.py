@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,6 +53,7 @@ def assemble(
     chosen: Mapping[str, Option],
     held: Mapping[str, Allocation | None],
     placements: Mapping[str, tuple[tuple[int, int], ...]],
+    parts: Mapping[str, tuple[tuple[int, int, int], ...]] = MappingProxyType({}),
     *,
     may_sleep: bool,
     awake: Mapping[int, int],
@@ -65,13 +67,13 @@ def assemble(
             continue
         kept = held[job]
         if kept is not None:
-            if same_nodes(kept.placement, placement):
+            if same_nodes(kept.placement, placement) and kept.parts == parts.get(job, ()):
                 allocations[job] = kept
                 continue
             moved.append(job)
             before = dict(kept.placement)
             moved_gpus += sum(max(0, gpus - before.get(node, 0)) for node, gpus in placement)
-        allocations[job] = Allocation(option=option, placement=placement)
+        allocations[job] = Allocation(option=option, placement=placement, parts=parts.get(job, ()))
     return Placed(
         allocations,
         tuple([job for job in chosen if job not in allocations]),
@@ -192,6 +194,7 @@ def place(
     by_book, usable = concerns_nodes(round), dict[int, Mask]()
     costly = set() if room is None else {o for o, job in enumerate(jobs) if job in room.cost}
     placements: dict[str, tuple[Piece, ...]] = {}
+    parts: dict[str, tuple[tuple[int, int, int], ...]] = {}
     for pool, requests in sorted(asked.items()):
         nodes = pool_nodes(round.cluster, pool, round.asleep)
         if awake is not None and pool in awake:
@@ -220,11 +223,13 @@ def place(
             else SeatedJob(k, states[job], option, rack=(racks or {}).get(job, -1))
             for k, (job, option) in enumerate(chosen.items())
         ]
-        placements = {jobs[k]: at for k, at in seated(round, seats, usable, power).items()}
-    placed = assemble(round, chosen, held, placements, may_sleep=may_sleep, awake=awake or {})
+        at, book = seated(round, seats, usable, power)
+        placements = {jobs[k]: there for k, there in at.items()}
+        parts = {job: own for job in placements if (own := book.parts(job))}
+    fields: dict[str, Any] = {"may_sleep": may_sleep, "awake": awake or {}}
+    placed = assemble(round, chosen, held, placements, parts, **fields)
     if by_book and room is not None and not room.allows((*placed.moved, *placed.unplaced)):
-        fields = {"may_sleep": may_sleep, "awake": awake, "racks": racks}
-        return place(round, chosen, migrate=False, **fields)  # type: ignore[arg-type]
+        return place(round, chosen, migrate=False, racks=racks, **fields)
     return placed
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from ronda.formulations.site.hosts import binding
 from ronda.formulations.site.outages import closed_before
+from ronda.formulations.site.parts import closed_by_parts, has_parts
 from ronda.formulations.site.shapes import closed_by_name
 from ronda.instances.base import Mask
 from ronda.instances.job import JobState, Option
@@ -16,12 +17,11 @@ from ronda.instances.round import Round
 CLOSES: tuple[Callable[[Round, JobState, Option], Mask | None], ...] = (
     closed_before,
     closed_by_name,
+    closed_by_parts,
 )
 """Functions that return the nodes (N,) that a rule closes to a job with an option, or None."""
 
-_OF_NODES = attrgetter(
-    "nodes", "features", "exclusive", "slices", "neighbourhoods", "part", "share", "one_node"
-)
+_OF_NODES = attrgetter("nodes", "features", "exclusive", "slices", "neighbourhoods", "one_node")
 """What a job may say of its nodes."""
 
 
@@ -41,6 +41,6 @@ def concerns_nodes(round: Round) -> bool:
 
     Jobs are then placed by a `ronda.formulations.placement.book.NodeBook`.
     """
-    if round.leaving or binding(round).any():
+    if round.leaving or binding(round).any() or has_parts(round):
         return True
     return any(map(any, (_OF_NODES(state.job) for state in round.jobs)))

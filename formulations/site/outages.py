@@ -53,11 +53,12 @@ def staying_rows(round: Round, table: OptionTable, values: Floats, sheet: Sheet)
             stays = here & (leaves_s > at_s)
             held = [_held_on(state, here & ~stays) for state in table.jobs]
             free = np.array(held, dtype=np.int64)[table.job[rows]]
-            gpus, inside = np.maximum(0, table.gpus[rows] - free), f"{pool.name},{at_s:g}"
+            gpus, inside = np.maximum(0, table.own_gpus[rows] - free), f"{pool.name},{at_s:g}"
             room = topology.node_gpus[stays]
             if _most(table, rows, gpus) > room.sum():
                 sheet.state(f"{STAYING}[{inside}]", rows, gpus, float(room.sum()))
-            for i, shares in _pieces(gpus * (free == 0), room, pool.gpus_per_node):
+            fresh = (gpus * (free == 0)).astype(np.int64)
+            for i, shares in _pieces(fresh, room, pool.gpus_per_node):
                 if _most(table, rows, shares) > len(room):
                     name = f"{STAYING_NODES}[{inside},{i}]"
                     sheet.state(name, rows, shares, float(len(room)))

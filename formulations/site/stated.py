@@ -13,6 +13,7 @@ from ronda.formulations.site.host_rows import host_rows, too_much
 from ronda.formulations.site.licences import licence_rows
 from ronda.formulations.site.order import array_rows, not_yet
 from ronda.formulations.site.outages import staying_rows
+from ronda.formulations.site.parts import part_rows
 from ronda.formulations.site.quotas import state_quotas
 from ronda.formulations.site.shapes import named_rows, neighbour_rows
 from ronda.formulations.site.slices import slice_rows
@@ -30,6 +31,7 @@ FAMILIES: tuple[Callable[[Round, OptionTable, Floats, Sheet], None], ...] = (
     neighbour_rows,
     slice_rows,
     stopped,
+    part_rows,
 )
 """Functions that state the rows of a rule, and add the worth of its terms, for options with the
 given values (K,). A function states nothing if the round does not have its rule, or if the rule

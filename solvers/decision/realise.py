@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ronda.formulations.allocation.model_data import charged_w, lasts_s
 from ronda.formulations.allocation.racks import wider
+from ronda.formulations.allocation.rows import gpus_by_pool
 from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import RACK, OptionTable, options, running_rows
 from ronda.formulations.placement.moves import move_room
@@ -33,6 +34,7 @@ from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.job import Allocation, Option
 from ronda.instances.round import Round
+from ronda.instances.violation import ROUNDING
 from ronda.solvers.greedy.room import Room
 
 OVER = "the nodes that must be awake leave too little of the power limit"
@@ -146,8 +148,7 @@ def realise_on(
     options, sleeps = run.options(rows), may_sleep(round)
     states = {state.job.id: state for state in round.jobs}
     held = {job: unchanged(states[job], way) for job, way in options.items()}
-    gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
-    idle = run.awake(rows, gpus.astype(int).tolist()) if sleeps else {}
+    idle = run.awake(rows, gpus_by_pool(table, rows)) if sleeps else {}
     placed = assemble(round, options, held, placements, may_sleep=sleeps, awake=idle)
     if not run.keeps(placed, rows):  # more nodes are in use than the GPUs fill
         placed = assemble(round, options, held, placements, may_sleep=sleeps, awake={})
@@ -228,8 +229,7 @@ class _Placing:
         put = partial(place, round, chosen, yielding=self.yielding, racks=racks, room=room)
         if not may_sleep(round):
             return put()
-        gpus = np.bincount(table.pool[rows], table.gpus[rows], minlength=len(table.pools))
-        counts = gpus.astype(int).tolist()
+        counts = gpus_by_pool(table, rows)
         awake = self.awake(rows, counts)
         packed = put(may_sleep=True, awake=awake)
         counted = not concerns_nodes(round) and not (table.span[rows] == RACK).any()
@@ -259,8 +259,9 @@ class _Placing:
         """
         table, pools = self.table, self.table.pools
         free = np.array([pool.gpus for pool in pools])
-        free -= np.bincount(table.pool[rows], table.gpus[rows], len(pools)).astype(int)
-        left = (self.values >= 0) & (table.gpus <= free[table.pool])
+        own = table.own_gpus
+        free = free - np.bincount(table.pool[rows], own[rows], len(pools))
+        left = (self.values >= 0) & (own <= free[table.pool] + ROUNDING)
         left &= ~np.isin(table.job, table.job[rows])
         if not left.any():
             return rows, placed
@@ -294,6 +295,8 @@ class _Placing:
                 left &= table.job != table.job[row]
                 continue
             alike = (table.pool == option.pool) & (table.gpus == option.gpus)
+            if table.slices is not None:
+                alike &= (table.slices == table.slices[:, [row]]).all(axis=0)
             alike &= table.span == table.span[row]
             left &= ~alike | (short & (table.extra_w < table.extra_w[row]))
         return rows, placed

@@ -17,6 +17,7 @@ from ronda.formulations.placement.nodes import FreeList, Placement, bits_of
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.site.accounts import accounts
 from ronda.formulations.site.nodes import concerns_nodes
+from ronda.formulations.site.parts import has_parts
 from ronda.formulations.watts import (
     capped,
     extra_w,
@@ -236,6 +237,7 @@ class Room:
         self._racks = RackPower(round, asleep) if capped(round.cluster) else None
         self._accounts = accounts(round)
         self._book = NodeBook(round) if concerns_nodes(round) else None
+        self._in_parts = int(has_parts(round))
         if self._book is not None and not wakes:
             self._book.usable[list(round.asleep)] = False
         self._begin(held)
@@ -270,17 +272,16 @@ class Room:
 
     @property
     def free_gpus(self) -> int:
-        """The number of free GPUs."""
-        return sum(free.total for free in self._free)
+        """The number of free GPUs, or one more if jobs may join others on a GPU."""
+        return sum(free.total for free in self._free) + self._in_parts
 
     def take(self, state: JobState, allocation: Allocation) -> None:
         """Take the GPUs, watts and joules of a job's allocation, and what rules count."""
         for account in self._accounts:
             account.take(state, allocation)
-        if self._book is not None:
-            self._book.take(state, allocation)
+        taken = None if self._book is None else self._book.take(state, allocation)
         option, placement = allocation.option, allocation.placement
-        self._free[option.pool].take(placement)
+        self._free[option.pool].take(placement if taken is None else taken)
         lasts_s = self.round.window_s
         if self.limited:
             self._draw.take(self._pieces(state, option, placement))
@@ -294,9 +295,10 @@ class Room:
     def keep(self, state: JobState, held: Allocation) -> bool:
         """Let a job go on with its allocation if that is free; return whether it is."""
         free = self._free[held.option.pool]
-        if any(free.free[free.position[node]] < gpus for node, gpus in held.placement):
-            return False
-        if self._book is not None and not self._book.holds(state, held):
+        if self._book is not None:
+            if not self._book.holds(state, held):
+                return False
+        elif any(free.free[free.position[node]] < gpus for node, gpus in held.placement):
             return False
         if not self._bears(state, held.option, held.placement):
             return False
@@ -322,8 +324,8 @@ class Room:
         return self._free[pool]
 
     def free_in(self, partition: str) -> int:
-        """Return the number of free GPUs for the jobs of a partition."""
-        return sum(self._free[pool].total for pool in self._own[partition])
+        """Return the number of free GPUs for the jobs of a partition, as `free_gpus`."""
+        return sum(self._free[pool].total for pool in self._own[partition]) + self._in_parts
 
     def fit(
         self,
@@ -395,6 +397,8 @@ class Room:
         if bears is not None and not bears(spread, placement):
             return None
         given = Allocation(option=spread, placement=placement)
+        if self._book is not None and option.share is not None:
+            given = self._book.named(state, given)
         return given if all(account.fits(state, given) for account in self._accounts) else None
 
     def _bears(self, state: JobState, option: Option, placement: Placement) -> bool:
