@@ -20,6 +20,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.as_one import AsOne
 from ronda.solvers.decision.plan import Question
+from ronda.solvers.decision.stages import after_stages
 from ronda.solvers.rules import NO_RULES, Rules
 
 SHAPES, MORE = 5, 3
@@ -37,6 +38,7 @@ class Reason(StrEnum):
     """The reason why a job got its option."""
 
     MUST_RUN = "must_run"  # the job may not be stopped or changed
+    YOUNG = "young"  # its minimum run time is not over
     BEST = "best"  # no other option has a larger surplus at these prices
     TIE = "tie"  # another option has the same surplus
     SECOND_BEST = "second_best"  # the best options of all jobs do not fit together
@@ -129,6 +131,7 @@ def explain_jobs(
     own = {**(parameters or {}), **plan.details.parameters}
     seen = AsOne(round)
     question = Question.of(seen.round, objective, elastic=elastic, parameters=own, extra=extra)
+    question = after_stages(question, plan)
     place = {state.job.id: j for j, state in enumerate(seen.round.jobs)}
     asked = [place[seen.stands_for(job)] for job in jobs]
     plan = seen.shown(plan)
@@ -258,7 +261,8 @@ class _Scales:
         """Return the reason why job j got its option."""
         job, worth = self.table.jobs[j].job.id, self.problem.value[own]
         if self.table.must_run[j]:
-            return Reason.MUST_RUN
+            free = next(s.job.preemptible for s in self.round.running if s.job.id == job)
+            return Reason.YOUNG if free else Reason.MUST_RUN
         same = SAME * float(np.abs(worth).max(initial=0.0))
         if job in self.plan.allocations:
             if abs(regret) <= same:

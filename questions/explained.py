@@ -16,6 +16,7 @@ WORTH = {"rank": "seconds of all jobs' completion times saved per second"}
 
 REASONS = {
     "must_run": "It may not be stopped or changed, so it keeps what it has.",
+    "young": "It has not run for its minimum run time yet, so it keeps what it has.",
     "best": "Nothing else gives it more at these prices.",
     "tie": "At these prices something else would be just as good for it; others' needs decided.",
     "second_best": "Its favourite would give it more at these prices, but not all jobs' "
@@ -123,6 +124,9 @@ def _prices(found: Explanation) -> str:
             "ready_gpus": "one that is awake already, besides,",
             "whole_nodes": f"a whole node of {inside.partition(',')[0]}",
             "buddy": "a free block of {1} GPUs of {0}".format(*inside.rpartition(",")[::2]),
+            "stopped": f"a GPU that stops, moves or restarts{f' in {inside}' * bool(inside)}",
+            "stopped_jobs": f"a job that stops, moves or restarts{f' in {inside}' * bool(inside)}",
+            "class": f"a unit of worth of class {inside}",
             "power_cap": "a kilowatt under the power cap",
             "energy_window": "a kilowatt throughout the energy window",
             "energy_by": f"a kilowatt for the next {until_s} s",

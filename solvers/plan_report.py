@@ -130,6 +130,10 @@ def _facts(round: Round, plan: Plan, watts: float | None, elapsed_s: float) -> T
     facts |= {name: f"{value:z.8g}" for name, value in numbers.items() if value is not None}
     if plan.gap is not None:
         facts["gap"] = f"{plan.gap:z.2e}"
+    for stage in plan.details.stages:
+        cost = stage.reached * plan.prices.get(stage.name, 0.0)
+        reached = f"{stage.reached:z.8g} of at most {stage.bound:z.8g}"
+        facts[stage.name] = f"{reached}, which costs the others {cost:z.6g}"
     if plan.details.proven_by:
         facts["proven by"] = plan.details.proven_by
     facts["result"] = f"{plan.status.value} (stopped: {plan.stop.value})"

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job, Need
 from ronda.instances.round import Round
+from ronda.instances.site import Disruption, PriorityClass
 
 Subject = TypeVar("Subject", Instance, Round)
 
@@ -100,3 +101,48 @@ def with_licences(subject: Subject, *, seed: int = 0, severity: float = 0.5) -> 
 
     cluster = replace(subject.cluster, licences=dict.fromkeys(names, most))
     return with_jobs(replace(subject, cluster=cluster), holding)
+
+
+def with_classes(subject: Subject, *, seed: int = 0, severity: float = 0.5) -> Subject:
+    """Return a subject whose jobs are in three priority classes.
+
+    One job in ten is in the highest class, three are in the middle one, and the others in the
+    lowest. The worth of a job grows with its class, up to 9 times at the severity 1; from 0.75 on
+    the highest class is strict. The jobs of a fusion class are in one class.
+    """
+    rng = np.random.default_rng([seed, 3])
+    names = ("batch", "team", "production")
+    classes = tuple(
+        PriorityClass(
+            name=name,
+            rank=rank,
+            worth=(1 + 2 * severity) ** rank,
+            strict=rank == len(names) - 1 and severity >= 0.75,
+        )
+        for rank, name in enumerate(names)
+    )
+    seen: dict[str, str] = {}
+
+    def classed(job: Job) -> Job:
+        drawn = names[int(rng.choice(len(names), p=[0.6, 0.3, 0.1]))]
+        own = drawn if job.fusible is None else seen.setdefault(job.fusible, drawn)
+        return replace(job, priority=own)
+
+    return with_jobs(replace(subject, site=replace(subject.site, classes=classes)), classed)
+
+
+def with_disruption(subject: Subject, *, seed: int = 0, severity: float = 0.5) -> Subject:
+    """Return a subject with minimum run times, and a budget for what a decision may disrupt.
+
+    The budget is all GPUs at the severity 0, and none at 1. Minimum run times are drawn from an
+    exponential distribution with a mean of half an hour times the severity.
+    """
+    rng = np.random.default_rng([seed, 4])
+    most = int((1 - severity) * sum(subject.cluster.topology.node_gpus.tolist()))
+
+    def lasting(job: Job) -> Job:
+        least_s = round(float(rng.exponential(1800.0 * severity)), 3)
+        return replace(job, min_run_s=least_s if job.fusible is None else 0.0)
+
+    site = replace(subject.site, disruption=Disruption(gpus=most))
+    return with_jobs(replace(subject, site=site), lasting)

@@ -57,6 +57,13 @@ def in_stages(
     return replace(plan, details=replace(plan.details, stages=tuple(stages)))
 
 
+def after_stages(question: "Question", plan: Plan) -> "Question":
+    """Return a question as its last stage sees it, for the plan that was made."""
+    for aim, stage in zip(question.aims, plan.details.stages, strict=False):
+        question = replace(question, table=aim.kept(question.table, stage.reached))
+    return question
+
+
 def _from(known: Plan, initial: Plan | None) -> Plan | None:
     """Return the earlier plan with the allocations of the last stage, if there was one."""
     return replace(initial or Plan(), allocations=known.allocations) if known.policy else initial

@@ -11,7 +11,9 @@ from ronda.formulations.options.table import rows_of
 from ronda.instances.clock import Deadline
 from ronda.instances.plan import Plan, Stage
 from ronda.instances.site import PriorityClass, Site
+from ronda.questions.explain import explain_jobs
 from ronda.solvers.decision.plan import Question
+from ronda.solvers.plan_report import plan_report
 from ronda.solvers.registry import policy
 from site_cases import rigid, round_of
 from site_rounds import OBJECTIVE, classes, disruption, tiny
@@ -136,3 +138,19 @@ def compare(round_):
             assert reached == pytest.approx(stage.reached, abs=1e-4 * scale)
             assert stage.bound >= most - 1e-3 * scale
             assert reached >= most - 1e-3 * scale
+
+
+def test_the_report_and_explanations_read_the_stages():
+    """What the class reached costs the others 3 of 5 units of worth; L1 waits for it."""
+    round_ = high_and_low(strict=True)
+    plan = ronda.solve(round_, ENGINES[0])
+    report = plan_report("r.json", round_, plan, policy(ENGINES[0]), seed=0, elapsed_s=0.0)
+    (facts,) = (part for part in report.parts if "policy" in str(part.rows))
+    assert ("class[high]", "5 of at most 5, which costs the others 3") in [*map(tuple, facts.rows)]
+    explained = {
+        each.job: each
+        for each in explain_jobs(round_, plan, ["H", "L1"], parameters={"power": 1.0})
+    }
+    assert explained["H"].runs
+    assert explained["H"].chosen.rule_cost == pytest.approx(-3.0, abs=1e-6)
+    assert not explained["L1"].runs

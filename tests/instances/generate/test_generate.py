@@ -13,6 +13,7 @@ from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.files import canonical
 from ronda.instances.generate import applications
+from ronda.instances.generate.site import with_classes, with_disruption
 from ronda.instances.generate.tiny import COMBINATIONS, options_at_most
 from ronda.instances.models.configuration import Configuration
 from ronda.instances.models.efficiency import efficiency
@@ -358,3 +359,18 @@ def test_arguments_out_of_range_are_refused(make, arguments, word):
     """A wrong argument is named, with what would do."""
     with pytest.raises(InputError, match=word):
         make(**arguments)
+
+
+@pytest.mark.parametrize("severity", [0.0, 0.5, 1.0])
+def test_classes_and_disruption_are_put_on_rounds_and_instances(severity):
+    """They are valid; at the severity 0 classes weigh nothing, and the budget binds nobody."""
+    for subject in (generate.round(jobs=20, severity="tight", seed=3), generate.horizon(jobs=20)):
+        made = with_disruption(with_classes(subject, severity=severity), severity=severity)
+        assert problems(made) == []
+        assert made == with_disruption(with_classes(subject, severity=severity), severity=severity)
+        worth = {c.name: c.worth for c in made.site.classes}
+        more = 1 + 2 * severity
+        assert worth == {"batch": 1.0, "team": more, "production": more**2}
+        assert [c.strict for c in made.site.classes] == [False, False, severity >= 0.75]
+        gpus = sum(made.cluster.topology.node_gpus.tolist())
+        assert made.site.disruption.gpus == int((1 - severity) * gpus)
