@@ -11,8 +11,10 @@ from typing import Any
 import msgspec
 
 from ronda.bench.runs.folder import claim, load_record, store_record
+from ronda.bench.runs.idle_gpus import idle_by_cause
 from ronda.bench.runs.kept import keep
 from ronda.bench.runs.specs import RunCase
+from ronda.bench.runs.tenants import tenant_figures
 from ronda.formulations.bounds.clairvoyant import bounds
 from ronda.horizon.driver import run
 from ronda.horizon.isolated import Isolated
@@ -55,7 +57,8 @@ def measure(
 
     `gap_mean_jct` is the relative distance of the mean JCT from the clairvoyant bound; it is
     missing without a bound. Bounds cover all jobs and are 0 if some jobs were given up. Energies
-    are NaN if the draw of busy GPUs is unknown. `notes` are those of the instance; `wrong` is the
+    are NaN if the draw of busy GPUs is unknown. Instances with a site's rules have the figures of
+    `tenant_figures` and `idle_by_cause` too. `notes` are those of the instance; `wrong` is the
     first fault.
     """
     violations = check(instance, schedule)
@@ -68,6 +71,7 @@ def measure(
     metrics |= believed(schedule)
     if instance.sweeps:
         metrics["mean_charged_gpu_s"] = charged(instance, schedule)
+    metrics |= tenant_figures(instance, schedule) | idle_by_cause(instance, schedule)
     if whole and least.mean_jct_s > 0:
         metrics["gap_mean_jct"] = metrics["mean_jct_s"] / least.mean_jct_s - 1.0
     metrics["violations"] += len(violations)  # in addition to those of refused plans

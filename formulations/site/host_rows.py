@@ -174,7 +174,11 @@ class HostAccount:
 
     def take(self, state: JobState, given: Allocation) -> None:
         """Take what a job needs on the nodes of an allocation."""
-        if not state.job.needs or (given.array, given.placement) in self._arrays:
+        if (
+            not given.placement
+            or not state.job.needs
+            or (given.array, given.placement) in self._arrays
+        ):
             return
         if given.array is not None:
             self._arrays.add((given.array, given.placement))
