@@ -100,7 +100,7 @@ def in_slices(model: Any, i: int, slices: Slices, on: Mapping[int, Any]) -> None
             model.regions.add(sum(model.slices_in[i, r, s] for r in there) == many * model.x[i])
     if slices.together is not None:
         wide = _by_region(regions(cluster, slices.together), on)
-        _within_one(model, i, wide)
+        _within_one(model, i, i, wide)
         model.regions.add(sum(model.meets[i, r] for r in wide if r is not None) <= 1)
 
 
@@ -124,7 +124,7 @@ def apart(model: Any, name: str, region: Sequence[Region | None], fresh: On, hel
     for i, pieces in fresh.items():
         for r, own in _by_region(region, pieces).items():
             if r is not None:
-                model.regions.add(sum(own) <= len(own) * model.is_in[i, r, name])
+                model.regions.add(sum(own) <= _nodes(model, i) * model.is_in[i, r, name])
                 newly[r].append(model.is_in[i, r, name])
     for k, nodes in held.items():
         for r in {region[n] for n in nodes}:
@@ -135,13 +135,13 @@ def apart(model: Any, name: str, region: Sequence[Region | None], fresh: On, hel
 
 
 def together(model: Any, name: str, region: Sequence[Region | None], fresh: On, held: On) -> None:
-    """Add Σ_{n in r} piece_in ≤ m meets_r for fresh ways, Σ_r meets_r ≤ 1, meets_r + x_k ≤ 1.
+    """Add Σ_{n in r} piece_in ≤ nodes_i meets_r for fresh ways, Σ_r meets_r + x_k ≤ 1.
 
-    Way k stays, and is not wholly in region r.
+    The sum has at most one region; where way k stays, only that one which holds all of it.
     """
     every = {r for pieces in fresh.values() for r in _by_region(region, pieces)} - {None}
-    for pieces in fresh.values():
-        _within_one(model, name, _by_region(region, pieces))
+    for i, pieces in fresh.items():
+        _within_one(model, i, name, _by_region(region, pieces))
     if every:
         model.regions.add(sum(model.meets[name, r] for r in every) <= 1)
     for k, nodes in held.items():
@@ -153,10 +153,17 @@ def _alone(region: Sequence[Region | None], nodes: Iterable[int]) -> bool:
     return len({region[n] for n in nodes}) == 1
 
 
-def _within_one(model: Any, key: Hashable, there: Mapping[Region | None, list[Any]]) -> None:
-    """Add Σ_{n in r} piece_in ≤ m meets_r, and no pieces outside all regions."""
+def _nodes(model: Any, i: int) -> int:
+    """Return the number of nodes of a way that is fresh."""
+    return int(model.ways.whole[i]) + int(model.ways.rest[i] > 0)
+
+
+def _within_one(
+    model: Any, i: int, key: Hashable, there: Mapping[Region | None, list[Any]]
+) -> None:
+    """Add Σ_{n in r} piece_in ≤ nodes_i meets_r, and no pieces outside all regions."""
     for r, pieces in there.items():
-        most = 0 if r is None else len(pieces) * model.meets[key, r]
+        most = 0 if r is None else _nodes(model, i) * model.meets[key, r]
         model.regions.add(sum(pieces) <= most)
 
 

@@ -53,8 +53,9 @@ AGAIN = 200
 """The number of ways in a second choice with nodes, a fifth of a second on one core."""
 
 
-NODES = 50
-"""The number of nodes up to which a way of a model by node counts as one, else as more."""
+NODES, PIECES = 20, 800
+"""The number of nodes up to which a way of a model by node counts as one (else as more), and the
+most ways times nodes in a second choice by such a model, half a second to a second on one core."""
 
 SECONDS_PER_WAY = 1e-3
 """The seconds per way to build the model until HiGHS reads its clock, on one busy core."""
@@ -74,8 +75,8 @@ class _Exact:
     ) -> None:
         self.round, self.table, self.values, self.search = round, table, values, search
         self.ways, self.watt_value = found, watt_value
-        self.by_node, nodes = concerns_nodes(round), len(round.cluster.topology.node_gpus)
-        self.each = max(1, nodes // NODES) if self.by_node else 1  # ways that a way counts as
+        self.by_node, self.nodes = concerns_nodes(round), len(round.cluster.topology.node_gpus)
+        self.each = max(1, self.nodes // NODES) if self.by_node else 1  # ways that a way counts as
 
     def has_time(self, ways: int) -> bool:
         """Return whether a model with `ways` ways can be built before the deadline."""
@@ -204,7 +205,8 @@ def again_on_nodes(question: Question, choice: Choice, plan: Plan, search: Searc
         losses, dual = Jobs(problem).option_losses(prices), bound_at(problem, prices) + ties
         run = _Exact(round, table, values, found, closer, watt_value)
         kept, least = run.core(known, losses, dual, AGAIN)
-        if len(kept) * run.each > 2 * AGAIN or not run.has_time(len(kept)):
+        many = len(kept) * run.nodes > PIECES if run.by_node else len(kept) > 2 * AGAIN
+        if many or not run.has_time(len(kept)):
             cases.choice = known
         else:
             cases.choice = _improved(run, known, kept, dual - least)

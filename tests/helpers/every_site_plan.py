@@ -19,7 +19,7 @@ from ronda.formulations.options.table import SPANS, OptionTable, option
 from ronda.instances.base import Floats
 from ronda.instances.check.checker import check
 from ronda.instances.cluster import Topology
-from ronda.instances.job import Allocation, Job
+from ronda.instances.job import Allocation, Job, used_nodes
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.decision.plan import Question
@@ -91,6 +91,7 @@ class _Search:
         self.most = self.values + sum((t.omega * t.amount for t in self.terms), np.zeros(1))
         self.moves, self.running = moves, len(question.round.running)
         self.gpus: list[int] = self.round.cluster.topology.node_gpus.tolist()
+        self.alike = alike(self.round)
         self.top, self.found = -np.inf, Plan()
         self.jobs = [self._choices(j) for j in range(len(self.table.jobs))]
         most = [max((c.worth for c in own), default=0.0) for own in self.jobs]
@@ -112,8 +113,23 @@ class _Search:
             if worth > self.top:
                 self.top, self.found = worth, self._plan(chosen)
             return
+        idle = self._idle(chosen)
         for choice in self.jobs[j]:
-            self._try(j + 1, most + choice.worth, [*chosen, choice])
+            if self._first_of_equals(choice, idle):
+                self._try(j + 1, most + choice.worth, [*chosen, choice])
+
+    def _idle(self, chosen: list[_Choice]) -> set[int]:
+        """Return the nodes that no chosen job uses."""
+        given = [c.given for c in chosen if c.given is not None]
+        return set(range(len(self.gpus))) - used_nodes(given)
+
+    def _first_of_equals(self, choice: _Choice, idle: set[int]) -> bool:
+        """Tell whether a choice takes the first of the idle nodes that nothing tells apart."""
+        if choice.given is None:
+            return True
+        new = used_nodes([choice.given]) & idle
+        left = {self.alike[n]: n for n in sorted(idle - new, reverse=True)}
+        return all(left.get(self.alike[n], n) >= n for n in new)
 
     def _short(self, chosen: list[_Choice]) -> float:
         """Return how much less than all guarantees add to the chosen options."""
@@ -160,6 +176,16 @@ class _Search:
         """Tell whether a choice breaks a rule for its job, whatever the others do."""
         plan = Plan(allocations={} if choice.given is None else {job: choice.given})
         return any(fault.where == f"job {job}" for fault in check(self.round, plan))
+
+
+def alike(round: Round) -> list[int]:
+    """Return a number for each node, equal for nodes that nothing in the round tells apart."""
+    cluster = round.cluster
+    named = {n for state in round.jobs for n in state.job.nodes}
+    named |= {n for n, *_ in (*round.leaving, *cluster.out, *cluster.taken)}
+    named |= {*round.asleep, *round.waking, *used_nodes(round.held.values())}
+    groups = cluster.topology.node_group.tolist()
+    return [-n - 1 if n in named else group for n, group in enumerate(groups)]
 
 
 Parts = tuple[tuple[int, int, int], ...]

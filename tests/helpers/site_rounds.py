@@ -318,34 +318,51 @@ def one_node(rng: np.random.Generator, round: Round) -> Round:
         round,
         if_valid(
             round,
-            lambda job: replace(job, one_node=bool(job.gpus <= most and rng.random() < 0.6)),
+            lambda job: replace(job, one_node=bool(job.gpus <= most and rng.random() < 0.8)),
         ),
     )
 
 
 def slices(rng: np.random.Generator, round: Round) -> Round:
-    """Waiting jobs of several nodes in slices of one or two nodes in a rack."""
+    """Waiting jobs of several nodes in equal, listed or balanced slices, some of them spread."""
     size = round.cluster.node_groups[0].gpus_per_node
+    most = max(group.count for group in round.cluster.node_groups if group.gpus_per_node == size)
+
+    there = sum(
+        group.count
+        for group in round.cluster.node_groups
+        if group.gpus_per_node == size and group.gpu_type == "A"
+    )
 
     def change(job: Job) -> Job:
-        nodes, rest = divmod(job.gpus, size)
-        if rest or nodes < 2 or job.profile == "elastic":
+        nodes = int(rng.integers(1, there + 1))
+        if nodes < 2 or rng.random() < 0.3:
             return job
-        each = int(rng.choice([n for n in (1, 2, 3, 4) if nodes % n == 0]))
-        together = "block" if rng.random() < 0.2 else None
-        return replace(
-            job, slices=Slices(nodes=each, spread=bool(rng.random() < 0.3), together=together)
-        )
+        wide = {"gpus": nodes * size, "min_gpus": None, "max_gpus": None, "profile": "rigid"}
+        job = replace(job, **wide, weight=job.weight * nodes)
+        each = int(rng.choice([n for n in (1, 2) if nodes % n == 0 and n <= most]))
+        rest = {
+            "spread": bool(rng.random() < 0.3),
+            "together": "block" if rng.random() < 0.2 else None,
+        }
+        kind = rng.random()
+        if kind < 0.25:
+            return replace(job, slices=Slices(balanced=True, together=rest["together"]))
+        if kind < 0.5:
+            listed = (each, *(1,) * (nodes - each)) if rng.random() < 0.7 else (1,) * nodes
+            return replace(job, slices=Slices(listed=listed, **rest))
+        return replace(job, slices=Slices(nodes=each, **rest))
 
     return with_waiting(round, if_valid(round, change))
 
 
 def neighbours(rng: np.random.Generator, round: Round) -> Round:
-    """Two groups of jobs that run together or apart, by node or rack."""
+    """Two groups of jobs that run together, or apart, by node or rack."""
+    rule = str(rng.choice(["together", "apart"]))
     found = tuple(
         Neighbourhood(
             name=name,
-            rule=str(rng.choice(["together", "apart"])),
+            rule=rule,
             within=str(rng.choice(["node", "rack"])),
         )
         for name in ("m", "n")
