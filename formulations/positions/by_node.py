@@ -13,8 +13,8 @@ variable           meaning
 ``idle[i,n]``      the number of GPUs that mixed way i leaves idle there
 ``block[i,n]``     1 if the block of way i is on node n
 ``first[i,n]``     1 if node n bears what way i needs once; only where no block does
-``grows[n]``       1 if any way comes to node n; only where what runs there needs more than the
-                   host has now
+``grows[n,d]``     1 if any way comes to node n that needs resource d; only where what runs there
+                   needs more than the host has now
 ``in_rack[i,r]``   1 if way i, tied to one rack, is in rack r
 ``in_use[n]``      1 if node n is in use
 =================  ============================================================================
@@ -134,23 +134,21 @@ def node_resources(model: Any) -> None:
 
     If what runs there needs more, it may all the same, unless other ways come to the node.
     """
-    round = model.ways.case.round
-    has = host_has(round.cluster)
+    has = host_has(model.ways.case.round.cluster)
     left = has + ROUNDED * np.abs(has)
-    every, come, held = (defaultdict(list) for _ in range(3))
+    every, come, held = defaultdict(list), defaultdict(list), np.zeros_like(left)
     for piece in model.on:
+        stays = model.ways.stay[piece.way]
+        held[:, piece.node] += piece.needs * stays
         for d in np.flatnonzero(piece.needs).tolist():
-            key, stays = (piece.node, d), model.ways.stay[piece.way]
-            every[key].append(float(piece.needs[d]) * piece.variable)
-            if stays:
-                held[key].append(float(piece.needs[d]))
-            elif piece.needs[d] > 0:
-                come[key].append(piece.variable)
-    over = {key: more for key in every if (more := sum(held[key]) - left[key[1], key[0]]) > 0}
-    model.grows = pyo.Var([key for key in over if come[key]], domain=pyo.Binary)
+            every[piece.node, d].append(float(piece.needs[d]) * piece.variable)
+            if piece.needs[d] > 0 and not stays:
+                come[piece.node, d].append(piece.variable)
+    over = np.maximum(held - left, 0.0)
+    model.grows = pyo.Var([(n, d) for n, d in come if over[d, n]], domain=pyo.Binary)
     model.node_resources = pyo.ConstraintList()
     for (n, d), needs in every.items():
-        more = over.get((n, d), 0.0)
+        more = float(over[d, n])
         if (n, d) in model.grows:
             more = more * (1 - model.grows[n, d])
             for variable in come[n, d]:

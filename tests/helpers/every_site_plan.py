@@ -202,8 +202,12 @@ def places(round: Round, table: OptionTable, k: int) -> Iterator[tuple[Placement
             for gpu, start in product(range(int(topology.node_gpus[n])), starts):
                 yield ((n, gpus),), ((n, gpu, start),)
         return
+    flat = any(need.flat for need in job.needs.values())
     for placement in whole_nodes_and_a_block(topology, pool, gpus, SPANS[int(table.span[k])]):
         yield placement, ()
+        if flat and placement[0][1] == min(gpus for _, gpus in placement):
+            for first in placement[1:]:  # bears what the job needs once
+                yield (first, *(piece for piece in placement if piece != first)), ()
 
 
 def _starts(round: Round, job: Job, pool: int) -> Iterable[int]:

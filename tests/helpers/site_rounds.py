@@ -428,7 +428,8 @@ def needs(rng: np.random.Generator, round: Round) -> Round:
         }
         return replace(job, needs=possible)
 
-    return with_jobs(replace(round, cluster=cluster), change)
+    made = replace(round, cluster=cluster)
+    return with_jobs(made, if_valid(made, change))
 
 
 def with_site(round: Round, **fields: Any) -> Round:
