@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 
 from ronda.formulations.placement.nodes import Placement, bits_of
-from ronda.formulations.placement.parts import CutGpus
+from ronda.formulations.placement.parts import CutGpus, Places
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.site.best_fit import in_racks
 from ronda.formulations.site.hosts import ROUNDED, JobNeeds, host_has, needs_of, resources
@@ -179,7 +179,7 @@ class NodeBook:
                 able &= left >= amount
         return able
 
-    def parts(self, job: str) -> tuple[tuple[int, int, int], ...]:
+    def parts(self, job: str) -> Places:
         """Return the part of a GPU that a placed job has; none for a job on whole GPUs."""
         return () if self.cut is None else self.cut.parts(job)
 

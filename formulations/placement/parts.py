@@ -22,6 +22,9 @@ from ronda.instances.violation import ROUNDING
 Gpu = tuple[int, int]
 """A node, and the number of a GPU there."""
 
+Places = tuple[tuple[int, int, int], ...]
+"""The parts of an allocation: a node, a GPU there, and the first slice."""
+
 ANYWHERE = -1
 """The start of a part that has no slices yet."""
 
@@ -109,7 +112,7 @@ class CutGpus:
         self.remove(job)
         return found
 
-    def parts(self, job: str) -> tuple[tuple[int, int, int], ...]:
+    def parts(self, job: str) -> Places:
         """Return the node, GPU and first slice of a job; none for a job on whole GPUs."""
         if job not in self._at:
             return ()

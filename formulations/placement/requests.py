@@ -19,6 +19,7 @@ from ronda.formulations.placement.nodes import (
     pool_nodes,
 )
 from ronda.formulations.placement.packing import Staying, pack
+from ronda.formulations.placement.parts import Places
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.site.nodes import concerns_nodes
 from ronda.formulations.watts import capped, extra_gpu_w
@@ -53,7 +54,7 @@ def assemble(
     chosen: Mapping[str, Option],
     held: Mapping[str, Allocation | None],
     placements: Mapping[str, tuple[tuple[int, int], ...]],
-    parts: Mapping[str, tuple[tuple[int, int, int], ...]] = MappingProxyType({}),
+    parts: Mapping[str, Places] = MappingProxyType({}),
     *,
     may_sleep: bool,
     awake: Mapping[int, int],
@@ -67,7 +68,7 @@ def assemble(
             continue
         kept = held[job]
         if kept is not None:
-            if same_nodes(kept.placement, placement) and kept.parts == parts.get(job, ()):
+            if same_nodes(kept.placement, placement) and kept.parts == parts.get(job, kept.parts):
                 allocations[job] = kept
                 continue
             moved.append(job)
@@ -194,7 +195,7 @@ def place(
     by_book, usable = concerns_nodes(round), dict[int, Mask]()
     costly = set() if room is None else {o for o, job in enumerate(jobs) if job in room.cost}
     placements: dict[str, tuple[Piece, ...]] = {}
-    parts: dict[str, tuple[tuple[int, int, int], ...]] = {}
+    parts: dict[str, Places] = {}
     for pool, requests in sorted(asked.items()):
         nodes = pool_nodes(round.cluster, pool, round.asleep)
         if awake is not None and pool in awake:

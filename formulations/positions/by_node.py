@@ -32,6 +32,7 @@ import pyomo.environ as pyo
 
 from ronda.formulations.allocation.rows import KILO
 from ronda.formulations.options.table import option
+from ronda.formulations.positions.on_gpus import add_gpus, in_parts
 from ronda.formulations.positions.regions import add_regions
 from ronda.formulations.positions.variables import Ways, largest_nodes
 from ronda.formulations.site.hosts import ROUNDED, host_has, needs_of, resources
@@ -58,6 +59,8 @@ def add_nodes(model: Any) -> None:
     Its attribute ``on`` holds all pieces.
     """
     _variables(model)
+    if in_parts(model.ways):
+        add_gpus(model)
     for add in (on_nodes, node_gpus, node_resources, one_rack):
         add(model)
     add_regions(model)
@@ -119,10 +122,15 @@ def on_nodes(model: Any) -> None:
 
 
 def node_gpus(model: Any) -> None:
-    """Add Σ_i GPUs of way i on node n ≤ size_n in_use_n; a mixed way takes all of its nodes."""
-    size, own = found_sizes(model.ways), defaultdict(list)
+    """Add Σ_i GPUs of way i on node n ≤ size_n in_use_n; a mixed way takes all of its nodes.
+
+    A GPU in parts (`ronda.formulations.positions.on_gpus`) counts once.
+    """
+    size, own, cut = found_sizes(model.ways), defaultdict(list), set(in_parts(model.ways))
+    for n, g in model.cut if cut else ():
+        own[n].append(model.cut[n, g])
     for piece in model.on:
-        if piece.gpus > 0:
+        if piece.gpus > 0 and piece.way not in cut:
             own[piece.node].append(piece.gpus * piece.variable)
     model.node_gpus = pyo.Constraint(
         list(own), rule=lambda m, n: sum(own[n]) <= size[n] * m.in_use[n]

@@ -3,13 +3,20 @@
 from collections import defaultdict
 from typing import Any
 
+from ronda.formulations.placement.parts import Places
 from ronda.formulations.positions.by_node import placements_by_node
 from ronda.formulations.positions.cuts import pieces_cut, whole_number
 from ronda.formulations.positions.model import chosen_ways
+from ronda.formulations.positions.on_gpus import parts_on_gpus
 from ronda.formulations.positions.variables import Ways, largest_nodes
 from ronda.formulations.site.nodes import concerns_nodes
 
 Placement = tuple[tuple[int, int], ...]
+
+
+def parts_of(model: Any) -> dict[str, Places]:
+    """Return the part of a GPU of each job that a solved model lets start on one."""
+    return parts_on_gpus(model) if hasattr(model, "part") else {}
 
 
 def placements(model: Any) -> dict[str, Placement]:

@@ -15,6 +15,7 @@ equal plans the one with the fewest moves is taken.
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace as with_fields
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.formulations.placement.nodes import Placement
+from ronda.formulations.placement.parts import Places
 from ronda.formulations.positions.variables import Ways, restrict_ways, ways
 from ronda.formulations.site.nodes import concerns_nodes
 from ronda.instances.base import Floats, Rows
@@ -102,9 +104,15 @@ class _Exact:
         return np.flatnonzero(kept), float(losses[~kept].min(initial=np.inf))
 
     def placed(
-        self, choice: Choice, chosen: Rows, on: Mapping[str, Placement] | None = None
+        self,
+        choice: Choice,
+        chosen: Rows,
+        on: Mapping[str, Placement] | None = None,
+        parts: Mapping[str, Places] = MappingProxyType({}),
     ) -> Choice:
         """Return a choice with other rows placed on nodes, by quick placement unless `on` is given.
+
+        `parts` are those of GPUs of jobs that start on them.
 
         The cost of its moves and of its nodes in use is subtracted from its objective.
         """
@@ -112,7 +120,8 @@ class _Exact:
         if on is None:
             placed = realise(round, table, values, chosen, watt_value=0.0)
         else:
-            placed = realise_on(round, table, values, chosen, on, watt_value=self.watt_value)
+            fields = {"watt_value": self.watt_value}
+            placed = realise_on(round, table, values, chosen, on, parts, **fields)
         chosen = rows_of(table, Plan(allocations=placed.allocations))
         if table.rack is not None:
             placed = placed._replace(objective=table.worth(values, chosen))
@@ -135,12 +144,12 @@ class _Exact:
         """Return a choice with the options and nodes of a solved model."""
         # Import late: Pyomo takes a quarter of a second.
         from ronda.formulations.positions.model import chosen_ways
-        from ronda.formulations.positions.solution import placements
+        from ronda.formulations.positions.solution import parts_of, placements
 
         case, picked = model.ways.case, chosen_ways(model)
         chosen = np.full(len(self.table.jobs), -1, dtype=np.int64)
         chosen[case.job[picked]] = case.rows[picked]
-        return self.placed(choice, chosen, placements(model))
+        return self.placed(choice, chosen, placements(model), parts_of(model))
 
 
 def allocate_on_nodes(

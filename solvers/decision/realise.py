@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import RACK, OptionTable, options, running_rows
 from ronda.formulations.placement.moves import move_room
 from ronda.formulations.placement.nodes import Placement
+from ronda.formulations.placement.parts import Places
 from ronda.formulations.placement.reasons import why_unplaced
 from ronda.formulations.placement.requests import Placed, assemble, place, unchanged
 from ronda.formulations.site.nodes import concerns_nodes
@@ -139,19 +141,23 @@ def realise_on(
     values: Floats,
     chosen: Rows,
     placements: Mapping[str, Placement],
+    parts: Mapping[str, Places] = MappingProxyType({}),
     *,
     watt_value: float,
 ) -> Realised:
-    """Place a choice on given nodes for each job; idle nodes sleep as in `realise`."""
+    """Place a choice on given nodes for each job; idle nodes sleep as in `realise`.
+
+    `parts` are those of GPUs of jobs that start on them.
+    """
     run = _Placing(round, table, values, watt_value, (), None)
     rows = run.ranked(chosen[chosen >= 0])
     options, sleeps = run.options(rows), may_sleep(round)
     states = {state.job.id: state for state in round.jobs}
     held = {job: unchanged(states[job], way) for job, way in options.items()}
     idle = run.awake(rows, gpus_by_pool(table, rows)) if sleeps else {}
-    placed = assemble(round, options, held, placements, may_sleep=sleeps, awake=idle)
+    placed = assemble(round, options, held, placements, parts, may_sleep=sleeps, awake=idle)
     if not run.keeps(placed, rows):  # more nodes are in use than the GPUs fill
-        placed = assemble(round, options, held, placements, may_sleep=sleeps, awake={})
+        placed = assemble(round, options, held, placements, parts, may_sleep=sleeps, awake={})
     return Realised(
         allocations=placed.allocations,
         asleep=placed.asleep,
