@@ -3,14 +3,18 @@
 At the severity 0 a rule is stated and binds nobody; at 1 it binds many.
 """
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.instances.instance import Instance
-from ronda.instances.job import Job, Need
+from ronda.instances.instance import Instance, Outage
+from ronda.instances.job import After, Job, Need
+from ronda.instances.models.configuration import Configuration
+from ronda.instances.models.throughput import samples_per_s
+from ronda.instances.profile import Rigid
 from ronda.instances.round import Round
 from ronda.instances.site import Disruption, PriorityClass
 
@@ -146,3 +150,97 @@ def with_disruption(subject: Subject, *, seed: int = 0, severity: float = 0.5) -
 
     site = replace(subject.site, disruption=Disruption(gpus=most))
     return with_jobs(replace(subject, site=site), lasting)
+
+
+LIMITS_S = tuple(3600.0 * hours for hours in (0.5, 1, 2, 4, 8, 12, 24, 48, 72, 168, 720))
+"""The time limits from which users pick."""
+
+
+def with_time_limits(subject: Subject, *, seed: int = 0, severity: float = 0.5) -> Subject:
+    """Return a subject whose jobs have time limits, the first of `LIMITS_S` that seems enough.
+
+    What seems enough is the time on the GPUs asked for, times a factor around 16 at the severity 0
+    and around 1 at 1, so that then a third of the jobs cannot complete.
+    """
+    rng = np.random.default_rng([seed, 13])
+
+    def limited(job: Job) -> Job:
+        thought_s = _asked_s(subject, job) * 16.0 ** (1 - severity) * rng.lognormal(0.0, 0.7)
+        enough = [limit_s for limit_s in LIMITS_S if limit_s >= thought_s]
+        return replace(job, limit_s=enough[0] if enough else thought_s)
+
+    return with_jobs(subject, limited)
+
+
+def _asked_s(subject: Instance | Round, job: Job) -> float:
+    """Return the seconds that a job takes on the GPUs asked for, of the first type that suits."""
+    profile, pools = subject.profiles[job.profile], subject.cluster.topology.pools
+    known = [p for p in pools if p.gpu_type.name in (job.gpu_types or profile.throughput)]
+    work = job.truth.work if job.truth else job.estimate.work if job.estimate else 0.0
+    pool = next((p for p in known if p.gpu_type.name in profile.throughput), None)
+    if pool is None or isinstance(profile.throughput[pool.gpu_type.name], Rigid):
+        return work
+    way = Configuration(
+        job.gpus, -(-job.gpus // pool.gpus_per_node), job.batch or profile.base_batch
+    )
+    return work / float(samples_per_s(profile, pool.gpu_type, way))
+
+
+def with_order(subject: Subject, *, seed: int = 0, severity: float = 0.5) -> Subject:
+    """Return a subject in which jobs come after an earlier job of their user.
+
+    At the severity 1 half of the jobs do: three of five of these if that job has ended well, and
+    the others if it has ended, failed or started, sometimes after a delay.
+    """
+    rng, last = np.random.default_rng([seed, 14]), dict[str | None, str]()
+    whens: Sequence[Literal["ok", "any", "notok", "start"]]
+    whens = ("ok", "ok", "ok", "any", "notok", "start")
+
+    def ordered(job: Job) -> Job:
+        before, last[job.user] = last.get(job.user), job.id
+        if before is None or rng.random() >= severity / 2:
+            return job
+        delay_s = float(rng.choice([0.0, 0.0, 600.0]))
+        after = After(job=before, when=whens[int(rng.integers(len(whens)))], delay_s=delay_s)
+        return replace(job, after=(after,))
+
+    return with_jobs(subject, ordered)
+
+
+def with_job_arrays(subject: Subject, *, seed: int = 0, severity: float = 0.5) -> Subject:
+    """Return a subject in which jobs that ask for the same are tasks of arrays with throttles.
+
+    A throttle is the number of tasks, and at the severity 1 a tenth of it.
+    """
+    rng, tasks = np.random.default_rng([seed, 15]), Counter[str]()
+
+    def tasked(job: Job) -> Job:
+        name = f"{job.profile}-{job.gpus}-{int(rng.integers(4))}"
+        tasks[name] += 1
+        return replace(job, job_array=name)
+
+    made = with_jobs(subject, tasked)
+    throttles = {name: max(1, round(n * (1 - 0.9 * severity))) for name, n in tasks.items()}
+    return replace(made, site=replace(made.site, job_arrays=throttles))
+
+
+def with_announced_outages(subject: Subject, *, seed: int = 0, severity: float = 0.5) -> Subject:
+    """Return a subject in which nodes go out of service, as is known before.
+
+    At the severity 1 half of the nodes do: in a round within 12 hours; in an instance for two hours
+    at some time until the last submission, a day after they are announced. Nodes that have other
+    outages have no more.
+    """
+    rng, nodes = np.random.default_rng([seed, 16]), len(subject.cluster.topology.node_gpus)
+    gone = [node for node in range(nodes) if rng.random() < severity / 2]
+    if isinstance(subject, Round):
+        times_s = subject.now_s + rng.uniform(0.0, 12 * 3600.0, len(gone))
+        return replace(subject, leaving=tuple(zip(gone, times_s.tolist(), strict=True)))
+    last_s, busy = subject.jobs[-1].submit_s, {o.node for o in subject.faults.outages}
+    outages = tuple(
+        Outage(node=n, start_s=s, end_s=s + 7200.0, notice_s=86_400.0, open=True)
+        for n, s in zip(gone, rng.uniform(0.0, last_s + 3600.0, len(gone)).tolist(), strict=True)
+        if n not in busy
+    )
+    faults = replace(subject.faults, outages=subject.faults.outages + outages)
+    return replace(subject, faults=faults)
