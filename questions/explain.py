@@ -14,6 +14,8 @@ from ronda.formulations.allocation.separable import Separable, regrets, surpluse
 from ronda.formulations.allocation.waking import ready, with_waking
 from ronda.formulations.options.table import ANYWHERE, OptionTable, option, rows_of
 from ronda.formulations.placement.reasons import lack_of_room
+from ronda.formulations.site.order import why_not
+from ronda.formulations.site.outages import leaving_too_early
 from ronda.instances.base import Floats, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan
@@ -47,6 +49,7 @@ class Reason(StrEnum):
     TOO_DEAR = "too_dear"  # the best option costs more than it is worth
     CROWDED_OUT = "crowded_out"  # an option is worth its price, but not all such options fit
     NO_ROOM = "no_room"  # the option was chosen, but the nodes have no room for it
+    NOT_YET = "not_yet"  # the job may not start now
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +266,8 @@ class _Scales:
         if self.table.must_run[j]:
             free = next(s.job.preemptible for s in self.round.running if s.job.id == job)
             return Reason.YOUNG if free else Reason.MUST_RUN
+        if why_not(self.round, self.table.jobs[j]) is not None:
+            return Reason.NOT_YET
         same = SAME * float(np.abs(worth).max(initial=0.0))
         if job in self.plan.allocations:
             if abs(regret) <= same:
@@ -276,18 +281,25 @@ class _Scales:
         return Reason.CROWDED_OUT if surplus.max() > same else Reason.TOO_DEAR
 
     def _hindrance(self, j: int, own: Rows, surplus: Floats) -> str | None:
-        """Return why job j waits although enough GPUs are free for its best option."""
-        job, plan = self.table.jobs[j].job.id, self.plan
-        if job in plan.allocations:
-            return None
+        """Return why job j may not start, or waits although enough GPUs are free for an option."""
+        state, plan = self.table.jobs[j], self.plan
+        job, held_back = state.job.id, why_not(self.round, self.table.jobs[j])
+        if job in plan.allocations or held_back is not None:
+            return held_back
         known = plan.details.unplaced
         if job in known:
             return known[job]
+        given = plan.allocations.values()
+        if len(own):
+            best = option(self.table, int(self.rows[own[self.problem.value[own].argmax()]]))
+            leaves = leaving_too_early(self.round, state, best, given)
+            if leaves is not None:
+                return leaves
         paid = np.where(self.unbeaten[own], surplus, -np.inf)
         if not len(own) or paid.max() <= SAME * float(np.abs(self.problem.value[own]).max()):
             return None
         best = option(self.table, int(self.rows[own[np.argmax(paid)]]))
-        return lack_of_room(self.round, best, plan.allocations.values())
+        return lack_of_room(self.round, best, given)
 
     def _shown(self, own: Rows, j: int) -> list[int]:
         """Return the most interesting options of a job: the best, several sizes, and its own."""

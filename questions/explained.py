@@ -28,6 +28,7 @@ REASONS = {
     "crowded_out": "Its best option is worth its price, but not everything that is fits "
     "together: it lost less by waiting than others would.",
     "no_room": "It was chosen, but no nodes had room for it.",
+    "not_yet": "It may not start now.",
 }
 
 
@@ -85,7 +86,8 @@ def sentences(found: Explanation) -> list[str]:
         lines.append(f"  {_comparison(found)}")
     lines.append(f"  {REASONS[found.reason]}")
     if found.hindrance:
-        lines.append(f"  On nodes: {found.hindrance}.")
+        about = "Why not" if found.reason == "not_yet" else "On nodes"
+        lines.append(f"  {about}: {found.hindrance}.")
     if found.moved:
         lines.append("  To make room for others it keeps its option but moves to other nodes.")
     if found.regret is not None and found.reason != "tie":  # a tie has none, up to rounding
@@ -131,6 +133,8 @@ def _prices(found: Explanation) -> str:
             "energy_window": "a kilowatt throughout the energy window",
             "energy_by": f"a kilowatt for the next {until_s} s",
             "rack_share": f"a kilowatt in the racks of {inside}",
+            "array": f"one more task of job array {inside}",
+            "staying": "a GPU of {} that stays beyond {} s".format(*inside.rpartition(",")[::2]),
         }.get(family, f"a unit of {price.name}")
         cost = price.each if price.kilowatt is None else price.kilowatt
         if cost > 0:

@@ -6,7 +6,7 @@ time at which nodes of a pool leave: jobs that end later have room on the other 
 keep the GPUs that they hold now on nodes that leave, so that these do not count.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ronda.formulations.dual_feasible import node_shares, tightening
 from ronda.formulations.options.stated_rows import Sheet
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.base import Floats, Mask, Rows
-from ronda.instances.job import JobState, Option
+from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
 
 STAYING, STAYING_NODES = "staying", "staying_nodes"
@@ -107,3 +107,36 @@ def closed_before(round: Round, state: JobState, option: Option) -> Mask | None:
         most = min(option.gpus, int(topology.node_gpus[node]))
         found[node] |= end_s[node] > at_s and held.get(node, 0) < most
     return found
+
+
+def leaving_too_early(
+    round: Round, state: JobState, option: Option, given: Iterable[Allocation]
+) -> str | None:
+    """Return words on the free GPUs that leave too early for a job, or None if they are not why.
+
+    `given` are the allocations of all jobs that run. The words say up to which time limit the job
+    could start there.
+    """
+    closed = closed_before(round, state, option)
+    if closed is None or not closed.any():
+        return None
+    topology = round.cluster.topology
+    free = np.where(topology.node_pool == option.pool, topology.node_gpus, 0)
+    for held in {(each.array or k, each.placement) for k, each in enumerate(given)}:
+        for node, gpus in held[1]:
+            free[node] -= gpus
+    if free[~closed].sum() >= option.gpus or free.sum() < option.gpus:
+        return None
+    by_time = sorted(((s, n) for n, s in round.leaving if closed[n] and free[n] > 0), reverse=True)
+    gone, room = int(free[closed].sum()), np.cumsum([free[n] for _, n in by_time])
+    last_s = by_time[int(np.argmax(room + free[~closed].sum() >= option.gpus))][0] - round.now_s
+    pool, first_s = topology.pools[option.pool].name, by_time[-1][0] - round.now_s
+    said = f"{gone} of {free.sum()} free GPUs of {pool} leave from {_minutes(first_s)} min on"
+    if not round.site.kills_at_limit or last_s <= 0:
+        return said
+    most_s = state.ran_at(round.now_s) + last_s
+    return f"{said}; it could start with a time limit of at most {_minutes(most_s)} min"
+
+
+def _minutes(seconds: float) -> int:
+    return max(0, int(seconds // 60))
