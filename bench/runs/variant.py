@@ -149,6 +149,7 @@ class Variant(Record, frozen=True, kw_only=True):
     restart_s: NonNegative | None = None  # the cost of a restart for each job
     in_place: bool = True  # whether running jobs that can do so are scaled without a checkpoint
     disruption: NonNegative | None = None  # share of the GPUs that a decision may disrupt
+    disrupted_jobs: Index | None = None  # jobs that a decision may disrupt
     period_s: Positive | None = None  # the time between decisions
     on_event: bool | None = None
     sleep: Sleep | None = None  # nodes that may sleep
@@ -189,6 +190,7 @@ class Variant(Record, frozen=True, kw_only=True):
         words += ["wrong sizes"] if self.wrong_sizes else []
         words += [] if self.in_place else ["not in place"]
         words += [] if self.disruption is None else [f"disruption {self.disruption:g}"]
+        words += [] if self.disrupted_jobs is None else [f"{self.disrupted_jobs} jobs disrupted"]
         return ", ".join(words)
 
     @property
@@ -224,8 +226,10 @@ class Variant(Record, frozen=True, kw_only=True):
             made = restarting(made, self.restart_s)
         if not self.in_place:
             made = by_checkpoint(made)
-        if self.disruption is not None:
-            most = Disruption(gpus=int(self.disruption * made.cluster.gpus + ROUNDING))
+        if self.disruption is not None or self.disrupted_jobs is not None:
+            share = self.disruption
+            gpus = None if share is None else int(share * made.cluster.gpus + ROUNDING)
+            most = Disruption(gpus=gpus, jobs=self.disrupted_jobs)
             made = replace(made, site=replace(made.site, disruption=most))
         made = replace(
             made,

@@ -16,7 +16,18 @@ from ronda.instances.round import Round
 from ronda.instances.site import NO_SITE, Site
 
 STATE = (
-    *("nodes", "clock", "done", "since_s", "started", "restarts", "gpu_s", "owed_s", "ran_s"),
+    *(
+        "nodes",
+        "clock",
+        "done",
+        "since_s",
+        "held_s",
+        "started",
+        "restarts",
+        "gpu_s",
+        "owed_s",
+        "ran_s",
+    ),
     "blocked",
 )
 """The state fields that a job's row may have; all but `nodes` (of a running job) have defaults."""

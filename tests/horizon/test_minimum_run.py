@@ -8,6 +8,7 @@ from ronda.formulations.site.min_run import least_run_s, with_minimum_runs
 from ronda.instances.instance import Faults, Outage
 from ronda.instances.job import Costs, Job
 from ronda.instances.site import Disruption, PriorityClass, Site, Tenant
+from ronda.questions.explain import explain_jobs
 from ronda.solvers.decision.plan import Question
 from site_cases import NOW_S, disturbed, rigid, round_of
 from small import make_instance
@@ -122,3 +123,19 @@ def test_no_decision_of_a_run_disrupts_more_than_its_budget(policy):
     strict = replace(made, site=site)
     broken = ronda.check(strict, replace(free, fingerprint=ronda.run(strict, policy).fingerprint))
     assert {v.code for v in broken} == {"disruption"}
+
+
+def test_hosts_tell_when_a_run_began_and_explanations_say_that_it_is_young():
+    """A job that has held its GPUs for 100 of 300 s keeps them from one that is worth more."""
+    cluster = ronda.uniform_cluster(ronda.GpuType(name="A", memory_gib=40), 1, 8)
+    for held_s, stops in ((3500.0, False), (3300.0, True)):
+        rows = [
+            {"id": "long", "gpus": 8, "work": 9e4, "min_run_s": 300.0, "nodes": {0: 8}},
+            {"id": "urgent", "gpus": 8, "work": 60.0, "weight": 99.0},
+        ]
+        rows[0] |= {"since_s": held_s, "held_s": held_s, "started": True}
+        made = ronda.make_round(cluster, rows, now_s=NOW_S)
+        plan = ronda.solve(made, "prices")
+        assert ("long" not in plan.allocations) == stops
+        (why,) = explain_jobs(made, plan, ["long"])
+        assert (why.reason == "young") == (not stops)
