@@ -4,9 +4,9 @@ Running jobs stay where they can. The others follow in descending order of the s
 node that they need, whole nodes first. If a job finds no room, the fewest GPUs of running jobs on a
 single node each move out of its way to where they fit. If jobs are still left out, they follow in
 order of importance, and at last all jobs on single nodes are placed anew, several times if they are
-few, first those that were left out before. The attempt is kept that leaves out the least important
-jobs. It is a heuristic, so a choice may find no room although some placement exists;
-`ronda.formulations.positions` decides that.
+few, first those that were left out before. If jobs are in slices, all jobs are placed anew where
+that pays. The attempt is kept that leaves out the least important jobs. It is a heuristic, so a
+choice may find no room although some placement exists; `ronda.formulations.positions` decides that.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from ronda.formulations.topology import regions
 from ronda.formulations.watts import extra_gpu_w
 from ronda.instances.base import Floats, Mask
 from ronda.instances.clock import checkpoint, watched
-from ronda.instances.job import Allocation, JobState, Option, Slices
+from ronda.instances.job import Allocation, JobState, Option, Slices, same_nodes
 from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING
 
@@ -213,7 +213,8 @@ class Seating:
     def scarcest(self, seat: SeatedJob) -> tuple[float, ...]:
         """Return a key by which jobs that need more of the scarcest resource of a node come first.
 
-        Jobs on whole nodes come before all others, the largest first.
+        Jobs on whole nodes come before all others, those of the largest slices within a rack first,
+        and then the largest.
         """
         book, gpus = self.book, seat.option.gpus
         own = book.pool == seat.option.pool
@@ -222,9 +223,12 @@ class Seating:
         most = book.left[:, own].max(axis=1, initial=0.0)
         needed = needs.piece(min(gpus, size)) + needs.flat
         shares = needed[needed > 0] / np.maximum(most[needed > 0], 1e-300)
-        whole = gpus // size if seat.option.share is None else 0
-        own = _own(seat.option, book.memory(seat.option)) / size
-        return (-whole, -max(own, *shares.tolist(), 0.0), seat.order)
+        slices, nodes = seat.state.job.slices, 0 if seat.option.share is not None else gpus // size
+        near = nodes if seat.option.span == "rack" else min(nodes, 1)
+        if slices is not None and seat.option.span != "rack":
+            near = max(slices.listed, default=slices.nodes or 1)
+        part = _own(seat.option, book.memory(seat.option)) / size
+        return (-near, -nodes, -max(part, *shares.tolist(), 0.0), seat.order)
 
 
 def _given(seat: SeatedJob, placement: Placement) -> Allocation:
@@ -283,7 +287,23 @@ def seated(
         best = min(best, other, key=_lost)
         left_out = set(other.failed)
         by_need.sort(key=lambda seat: seat.order not in left_out)
+    if best.failed and any(seat.state.job.slices is not None for seat in admitted):
+        other = fresh().run([seat for seat in admitted if seat.pinned], sorted(admitted, key=key))
+        if _pays(round, admitted, best, other):
+            best = min(best, other, key=_lost)
     return best.at, best.book
+
+
+def _pays(round: Round, seats: Sequence[SeatedJob], best: Seating, other: Seating) -> bool:
+    """Return whether moves lose fewer GPU-seconds than more jobs use until the next decision."""
+    gained = lost = 0.0
+    for seat in seats:
+        gpus, there = seat.option.gpus, other.at.get(seat.order)
+        gained += gpus * ((there is not None) - (seat.order in best.at))
+        if seat.held and there is not None and not same_nodes(seat.held, there):
+            costs = seat.state.job.costs or round.costs
+            lost += gpus * costs.pause(gpus, running=True)
+    return lost < gained * round.length_s
 
 
 def _lost(seating: Seating) -> tuple[int, int]:

@@ -17,11 +17,13 @@ from ronda.instances.round import Round
 
 
 def slice_rows(round: Round, table: OptionTable, values: Floats, sheet: Sheet) -> None:
-    """State Σ_k m_k ⌊s_k/u⌋ x_k ≤ Σ_R ⌊N_R/u⌋ for each level of racks and size u of its slices.
+    """State Σ_k m_k w(s_k) x_k ≤ Σ_R W(N_R) for each level of racks and size u of its slices.
 
     Option k takes m_k slices of s_k nodes. An option within one rack is one slice of its whole
     nodes; others count with their whole nodes at u = 1. N_R are the nodes of the pool in rack R in
-    service, without those that jobs which must run touch. The rows are ``slices[pool,level,u]``.
+    service, without those that jobs which must run touch. W(N) is the most that any slices of the
+    sizes at hand weigh in N nodes. In the rows ``slices[pool,level,u]`` a slice weighs ⌊s/u⌋, so
+    that W(N) ≤ ⌊N/u⌋; in ``slice_nodes[pool,level,u]`` it weighs s if s ≥ u, else 0.
     """
     asked = {s.job.slices for s in table.jobs if s.job.slices is not None}
     levels = sorted({s.within for s in asked} | {s.together for s in asked if s.together})
@@ -29,25 +31,75 @@ def slice_rows(round: Round, table: OptionTable, values: Floats, sheet: Sheet) -
     for p, pool in enumerate(table.pools) if asked else ():
         rows = np.flatnonzero((table.pool == p) & ~table.must_run[table.job])
         for level in levels:
-            wider = {name for name in levels if _holds(at[level], at[name])}
-            one, alone = _in_one(round, table, rows, at[level])
-            sliced = {
-                i: _blocks(slices, int(table.gpus[k]) // pool.gpus_per_node, wider)
-                for i, k in enumerate(rows.tolist())
-                if (slices := table.jobs[table.job.item(k)].job.slices) is not None
-            }
-            stay = _staying(round, table, rows, at[level])
-            room = _room(round, table, p, at[level])
-            sizes = {size for blocks in sliced.values() for size in blocks} | set(one.tolist())
-            for u in sorted((sizes | {1}) - {0}):
-                use = one // u + (alone if u == 1 else 0.0)
-                for i, blocks in sliced.items():
-                    use[i] = sum(many * (size // u) for size, many in blocks.items())
-                for i, counts in stay.items():
-                    use[i] = min(use[i], sum(n // u for n in counts))
-                if use.any():
-                    name = f"slices[{pool.name},{level},{u}]"
-                    sheet.state(name, rows, use, float(sum(n // u for n in room)))
+            found = _Slices(round, table, rows, p, at, level)
+            for u in found.sizes:
+                for family, weighs in (("slices", _blocks_of), ("slice_nodes", _nodes_from)):
+                    if family == "slices" or u > 1:
+                        use, most = found.weighed(weighs(np.arange(found.largest + 1), u), u == 1)
+                        name = f"{family}[{pool.name},{level},{u}]"
+                        if use.any():
+                            sheet.state(name, rows, use, most)
+
+
+def _blocks_of(sizes: Rows, u: int) -> Rows:
+    return sizes // u
+
+
+def _nodes_from(sizes: Rows, u: int) -> Rows:
+    return np.where(sizes >= u, sizes, 0)
+
+
+class _Slices:
+    """The slices of options in one pool, at one level of racks."""
+
+    def __init__(
+        self,
+        round: Round,
+        table: OptionTable,
+        rows: Rows,
+        pool: int,
+        at: dict[str, Rows],
+        level: str,
+    ) -> None:
+        here, whole = at[level], table.pools[pool].gpus_per_node
+        wider = {name for name, racks in at.items() if _holds(here, racks)}
+        self._one, self._alone = _in_one(round, table, rows, here)
+        self._sliced = {
+            i: _blocks(slices, int(table.gpus[k]) // whole, wider)
+            for i, k in enumerate(rows.tolist())
+            if (slices := table.jobs[table.job.item(k)].job.slices) is not None and not self._one[i]
+        }
+        self._stay = _staying(round, table, rows, here)
+        self._room = _room(round, table, pool, here)
+        sizes = {size for blocks in self._sliced.values() for size in blocks}
+        sizes |= {int(n) for n in np.unique(self._one)} | {1}
+        self.sizes = sorted(sizes - {0})
+        self.largest = max(
+            [self.sizes[-1], *self._room, *(n for c in self._stay.values() for n in c)]
+        )
+
+    def weighed(self, weight: Rows, alone: bool) -> tuple[Floats, float]:
+        """Return the weight of each option (n,), and the most that racks hold.
+
+        `weight` are those of slices of 0, 1, 2, … nodes; nodes of jobs without slices weigh 1 if
+        they count `alone`.
+        """
+        single = alone or 1 in {size for blocks in self._sliced.values() for size in blocks}
+        most = _most(weight.tolist(), [s for s in self.sizes if s > 1 or single])
+        use = weight[self._one.astype(int)] + (self._alone if alone else 0.0)
+        for i, blocks in self._sliced.items():
+            use[i] = sum(many * weight[size] for size, many in blocks.items())
+        for i, counts in self._stay.items():
+            use[i] = min(use[i], sum(most[n] for n in counts))
+        return use, float(sum(most[n] for n in self._room))
+
+
+def _most(weight: list[int], sizes: list[int]) -> list[int]:
+    """Return the most that slices of the given sizes weigh in 0, 1, 2, … nodes."""
+    found = [0] * len(weight)
+    for n in range(1, len(weight)):
+        found[n] = max([found[n - 1], *(found[n - s] + weight[s] for s in sizes if s <= n)])
+    return found
 
 
 def _blocks(slices: Slices, nodes: int, wider: set[str]) -> Counter[int]:

@@ -74,13 +74,15 @@ def test_a_row_says_how_many_slices_racks_hold(name):
     assert capacity(three, "slices[default/B,rack,12]") == 2
 
 
-def test_only_nodes_tell_that_three_slices_do_not_fit():
-    """Slices of 10, 10 and 9 nodes keep all rows on 18 + 11; the bound of rows is honest."""
+def test_only_two_of_three_slices_that_keep_all_blocks_fit():
+    """Slices of 10, 10 and 9 nodes keep all rows of blocks on 18 + 11; what fills racks tells."""
     odd = asked(cluster(18, 11), [job("a", 10, 10), job("b", 10, 10), job("c", 9, 9)])
     for u, most in ((1, 29), (9, 3), (10, 2)):
         assert capacity(odd, f"slices[default/B,rack,{u}]") == most
     table = Question.of(odd, "weighted-goodput", parameters={"power": 1.0}).table
-    assert not table.own.broken(np.arange(len(table))).any()  # rows alone let all three run
+    broken = table.own.broken(np.arange(len(table))) > 0
+    cut = [name for name, odd in zip(table.own.names, broken, strict=True) if odd]
+    assert cut == ["slice_nodes[default/B,rack,9]"]  # 9s and 10s fill 18 + 10 nodes, not 29
     best = plan_of(EXACT, odd)
     assert sorted(best.allocations) == ["a", "b"]
     assert best.bound == pytest.approx(best.objective, rel=1e-4)
