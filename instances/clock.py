@@ -100,6 +100,11 @@ class OutOfTimeError(Exception):
     """An expired decision time; the caller that set the end answers with the best result so far."""
 
 
+def left_s() -> float:
+    """Return the seconds until checkpoints raise, infinite if no end is set."""
+    return _END.get() - time.perf_counter()
+
+
 def checkpoint() -> None:
     """Raise `OutOfTimeError` if the end has passed, or the decision was cancelled."""
     if time.perf_counter() > _END.get():

@@ -299,7 +299,7 @@ class _Scales:
         if not len(own) or paid.max() <= SAME * float(np.abs(self.problem.value[own]).max()):
             return None
         best = option(self.table, int(self.rows[own[np.argmax(paid)]]))
-        return lack_of_room(self.round, best, given)
+        return lack_of_room(self.round, state, best, plan.allocations)
 
     def _shown(self, own: Rows, j: int) -> list[int]:
         """Return the most interesting options of a job: the best, several sizes, and its own."""

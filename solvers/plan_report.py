@@ -2,6 +2,7 @@
 
 import shlex
 
+from ronda.formulations.placement.node_reasons import stranded
 from ronda.formulations.watts import drawn_w
 from ronda.instances.check.checker import check
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
@@ -123,6 +124,8 @@ def _facts(round: Round, plan: Plan, watts: float | None, elapsed_s: float) -> T
         "jobs": f"{run:,} run, {len(round.jobs) - run:,} wait{ends}",
         "GPUs": f"{used:,.0f} of {round.cluster.gpus:,}",
     }
+    if (kept := stranded(round, plan.allocations)) is not None:
+        facts["stranded"] = kept
     if watts is not None:
         cap_w = round.power_cap_w
         facts["power"] = f"{watts:,.0f} W" + ("" if cap_w is None else f" of {cap_w:,.0f} W")

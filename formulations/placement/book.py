@@ -58,6 +58,7 @@ class NodeBook:
         has = host_has(round.cluster)
         self.free, self.left = self.size.copy(), has + ROUNDED * np.abs(has)
         self.pieces = np.zeros(len(self.size), dtype=np.int64)
+        self._needs: dict[str, JobNeeds] = {}  # shared by copies
         self.neighbours = Neighbours.of(round)
         self.usable: Mask = self.size > 0
         self.cut = CutGpus(round) if has_parts(round) else None
@@ -119,7 +120,10 @@ class NodeBook:
 
     def needs(self, state: JobState) -> JobNeeds:
         """Return what a job needs of the resources of hosts."""
-        return needs_of(state.job, self.names)
+        found = self._needs.get(state.job.id)
+        if found is None:
+            found = self._needs[state.job.id] = needs_of(state.job, self.names)
+        return found
 
     def fit(
         self,

@@ -10,7 +10,9 @@ choice may find no room although some placement exists; `ronda.formulations.posi
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations, islice
+from time import perf_counter
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -21,18 +23,17 @@ from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.site.best_fit import in_racks
 from ronda.formulations.topology import regions
 from ronda.formulations.watts import extra_gpu_w
-from ronda.instances.base import Floats, Mask
-from ronda.instances.clock import checkpoint, watched
+from ronda.instances.base import Floats, Mask, Rows
+from ronda.instances.clock import checkpoint, left_s, watched
 from ronda.instances.job import Allocation, JobState, Option, Slices, same_nodes
 from ronda.instances.round import Round
 from ronda.instances.violation import ROUNDING
 
-TRIES = 64
-"""The number of ways to make room for a job that are tried."""
+TRIES, IN_ALL = 32, 256
+"""The number of ways to make room that are tried for a job, and for all jobs in all attempts."""
 
 TOGETHER = 3
 """The number of jobs of a node that move together to make room for one block."""
-
 
 ANEW, FEW = 8, 64
 """The number of times that few jobs are placed anew, each time those first that were left out."""
@@ -53,14 +54,30 @@ class SeatedJob(NamedTuple):
     rack: int = -1
 
 
+class Effort:
+    """The tries that are left to place jobs, which take at most a third of the time that is left.
+
+    An answer without further tries takes less than they do.
+    """
+
+    def __init__(self, tries: int) -> None:
+        self._tries, self._began = tries, perf_counter()
+
+    def allows(self) -> bool:
+        """Return whether there may be one more try, and count it."""
+        self._tries -= 1
+        return self._tries >= 0 and left_s() > 2 * (perf_counter() - self._began)
+
+
 class Seating:
     """Seats of jobs by order, while they are placed; `at` has their placements."""
 
-    def __init__(self, book: NodeBook, power: RackPower | None) -> None:
-        self.book, self.power = book, power
+    def __init__(self, book: NodeBook, power: RackPower | None, effort: "Effort") -> None:
+        self.book, self.power, self._effort = book, power, effort
         self.at: dict[int, Placement] = {}
         self.failed: list[int] = []
         self._movable: dict[int, dict[int, SeatedJob]] = {}  # by node, then by order
+        self._amounts: dict[int, Floats] = {}  # what movable jobs need of hosts, (D,)
 
     def run(self, seats: Sequence[SeatedJob], later: Iterable[SeatedJob]) -> Self:
         """Place jobs, first those that stay and then others in turn."""
@@ -100,6 +117,8 @@ class Seating:
         self.at[seat.order] = placement
         if len(placement) == 1 and not seat.pinned:
             self._movable.setdefault(placement[0][0], {})[seat.order] = seat
+            needs = self.book.needs(seat.state)
+            self._amounts[seat.order] = needs.piece(placement[0][1]) + needs.flat
         if self.power is not None and not seat.pinned:  # pinned jobs count from the start
             each_w = extra_gpu_w(self.book.round, seat.option)
             for node, gpus in placement:
@@ -120,7 +139,8 @@ class Seating:
     def _make_room(self, seat: SeatedJob) -> bool:
         """Place a job after the cheapest jobs have moved out of its way; return whether it has."""
         for group, nodes in islice(self._clearings(seat), TRIES):
-            checkpoint()
+            if not self._effort.allows():
+                return False
             power = self.power.copy() if self.power is not None else None
             before = [(each, self._leave(each)) for each in group]
             placed = list[SeatedJob]()
@@ -148,28 +168,27 @@ class Seating:
         if seat.option.gpus >= size > 0:
             yield from self._emptied(seat, able, size)
             return
-        needs = book.needs(seat.state)
-        needed = needs.piece(seat.option.gpus) + needs.flat
-        found = []
+        needs, gpus = book.needs(seat.state), seat.option.gpus
+        needed = needs.piece(gpus) + needs.flat
+        found = list[tuple[int, int, int, list[int]]]()
         for node in self._movable.keys() & set(np.flatnonzero(able).tolist()):
             there = [*self._movable[node].values()]
-            for count in range(1, TOGETHER + 1):
-                for group in combinations(there, count):
-                    if self._enough(node, group, seat.option.gpus, needed):
-                        key = (_moved(group), count, node, [each.order for each in group])
-                        found.append((key, group))
-        for (_, _, node, _), group in sorted(found, key=lambda each: each[0]):
+            held = np.array([each.option.gpus for each in there])
+            if book.free[node] + held.sum() < gpus:
+                continue
+            costs = np.array([_moved([each]) for each in there])
+            amounts = np.array([self._amounts[each.order] for each in there])
+            some = _subsets(len(there))
+            left = book.left[:, node] + some @ amounts
+            enough = (book.free[node] + some @ held >= gpus) & (
+                (left >= needed) | (needed <= 0)
+            ).all(axis=1)
+            for cost, row in zip((some @ costs)[enough], some[enough], strict=True):
+                orders = [each.order for each, goes in zip(there, row, strict=True) if goes]
+                found.append((int(cost), len(orders), node, orders))
+        for _, _, node, orders in sorted(found):
+            group = tuple(self._movable[node][order] for order in orders)
             yield group, np.arange(len(able)) == node
-
-    def _enough(self, node: int, group: Sequence[SeatedJob], gpus: int, needed: Floats) -> bool:
-        """Return whether a node has room for a piece once a group has left."""
-        book, freed = self.book, sum(each.option.gpus for each in group)
-        if book.free[node] + freed < gpus:  # a GPU in parts has room, or is free when all have left
-            return False
-        left = book.left[:, node] + sum(
-            book.needs(each.state).on(self.at[each.order])[:, 0] for each in group
-        )
-        return bool(((left >= needed) | (needed <= 0)).all())
 
     def _emptied(
         self, seat: SeatedJob, able: Mask, size: int
@@ -246,6 +265,16 @@ def _moved(group: Iterable[SeatedJob]) -> int:
     return sum(each.option.gpus for each in group if each.held)
 
 
+@lru_cache(maxsize=64)
+def _subsets(count: int) -> Rows:
+    """Return which of `count` members each set of up to `TOGETHER` has, shape (S, count)."""
+    sets = [each for n in range(1, TOGETHER + 1) for each in combinations(range(count), n)]
+    found = np.zeros((len(sets), count), dtype=np.int64)
+    for row, members in zip(found, sets, strict=True):
+        row[list(members)] = 1
+    return found
+
+
 def seated(
     round: Round, seats: Sequence[SeatedJob], usable: Mapping[int, Mask], power: RackPower | None
 ) -> tuple[dict[int, Placement], NodeBook]:
@@ -272,23 +301,24 @@ def seated(
             admitted.append(seat)
 
     def fresh() -> Seating:
-        return Seating(book.copy(), power.copy() if power is not None else None)
+        return Seating(book.copy(), power.copy() if power is not None else None, effort)
 
-    key = Seating(book, None).scarcest
-    by_need = sorted(admitted, key=key)
+    effort = Effort(IN_ALL)
+    by_need = sorted(admitted, key=fresh().scarcest)
     best = fresh().run(admitted, by_need)
-    if best.failed:
+    if best.failed and effort.allows():
         best = min(best, fresh().run(admitted, admitted), key=_lost)
     tied = [seat for seat in admitted if seat.pinned or len(seat.held) > 1]
     for _ in range(ANEW if len(admitted) <= FEW else 1):
-        if not best.failed:
+        if not best.failed or not effort.allows():
             break
         other = fresh().run(tied, by_need)
         best = min(best, other, key=_lost)
         left_out = set(other.failed)
         by_need.sort(key=lambda seat: seat.order not in left_out)
-    if best.failed and any(seat.state.job.slices is not None for seat in admitted):
-        other = fresh().run([seat for seat in admitted if seat.pinned], sorted(admitted, key=key))
+    if best.failed and effort.allows() and any(s.state.job.slices is not None for s in admitted):
+        pinned, scarcest = [seat for seat in admitted if seat.pinned], fresh().scarcest
+        other = fresh().run(pinned, sorted(admitted, key=scarcest))
         if _pays(round, admitted, best, other):
             best = min(best, other, key=_lost)
     return best.at, best.book

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
+from ronda.formulations.placement.node_reasons import book_of, unfit_nodes
 from ronda.formulations.placement.requests import Placed, place
 from ronda.instances.cluster import Pool
-from ronda.instances.job import Allocation, Option
+from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
 
 
@@ -18,25 +19,30 @@ def why_unplaced(
     """
     if not placed.unplaced:
         return {}
-    free = _free(round, placed.allocations.values())
+    free, book = _free(round, placed.allocations.values()), book_of(round, placed.allocations)
+    states = {state.job.id: state for state in round.jobs}
     found = {}
     for job in placed.unplaced:
-        found[job] = _shortage(round, chosen[job], free)
+        unfit = unfit_nodes(book, states[job], chosen[job])
+        found[job] = _shortage(round, chosen[job], free, unfit)
         if not migrate:
             kept = {i: a.option for i, a in placed.allocations.items()} | {job: chosen[job]}
             found[job] += _with_moves(place(round, kept))
     return found
 
 
-def lack_of_room(round: Round, option: Option, placed: Iterable[Allocation]) -> str | None:
-    """Return the lack of nodes or racks for one more option next to placed ones.
+def lack_of_room(
+    round: Round, state: JobState, option: Option, placed: Mapping[str, Allocation]
+) -> str | None:
+    """Return the lack of nodes or racks for one more job with an option next to placed ones.
 
     Return None if the pool already has too few free GPUs.
     """
-    free = _free(round, placed)
+    free, book = _free(round, placed.values()), book_of(round, placed)
     pools = round.cluster.topology.node_pool.tolist()
     left = sum(f for f, p in zip(free, pools, strict=True) if p == option.pool)
-    return None if option.gpus > left else _shortage(round, option, free)
+    unfit = unfit_nodes(book, state, option)
+    return None if option.gpus > left else _shortage(round, option, free, unfit)
 
 
 def _free(round: Round, placed: Iterable[Allocation]) -> list[int]:
@@ -47,8 +53,11 @@ def _free(round: Round, placed: Iterable[Allocation]) -> list[int]:
     return free
 
 
-def _shortage(round: Round, option: Option, free: list[int]) -> str:
-    """Return a text with the free GPUs or nodes of the pool, and those that the option needs."""
+def _shortage(round: Round, option: Option, free: list[int], unfit: str | None) -> str:
+    """Return a text with the free GPUs or nodes of the pool, and those that the option needs.
+
+    `unfit` says which nodes have enough free GPUs but no room.
+    """
     topology = round.cluster.topology
     pool = topology.pools[option.pool]
     at = [n for n, p in enumerate(topology.node_pool.tolist()) if p == option.pool]
@@ -62,6 +71,8 @@ def _shortage(round: Round, option: Option, free: list[int]) -> str:
             f"{have}, at most {max(left)} on one node and {empty} nodes empty; "
             f"the job needs {_shape(option, pool)}"
         )
+    if unfit is not None:
+        return f"{have}, but {unfit}"
     by_rack: dict[str, list[int]] = {}
     for n in at:
         by_rack.setdefault(topology.racks[int(topology.node_rack[n])], []).append(free[n])

@@ -65,13 +65,13 @@ def with_hosts(subject: Subject, *, seed: int = 0, severity: float = 0.5) -> Sub
         needs = {}
         for name, each in PER_GPU.items():
             asked = severity * float(np.interp(rng.random(), *ASKED)) * each
-            apart = (each * least * severity * 0.1 * rng.random() for _ in range(2))
-            node, once = (x * (rng.random() < p) for x, p in zip(apart, (0.25, 0.125), strict=True))
+            most = 0.1 * severity * each * least
+            node, once = (float(most * rng.random() * (rng.random() < p)) for p in (0.25, 0.125))
             room = each * least - node - once  # a piece fits on every node
             piece = min(whole, job.max_gpus or job.gpus)
             per_gpu = min(asked, room / piece)
-            amounts = (round(float(x), 3) for x in (per_gpu - 5e-4, node, once))
-            needs[name] = Need(*(max(0.0, amount) for amount in amounts))
+            amounts = {"per_gpu": per_gpu - 5e-4, "per_node": node, "flat": once}
+            needs[name] = Need(**{key: max(0.0, round(x, 3)) for key, x in amounts.items()})
         return replace(job, needs=needs)
 
     seen: dict[str, Job] = {}

@@ -52,7 +52,7 @@ IMPORT_S = 0.5
 
 def search_of(question: Question, gap: float, deadline: Deadline, **fields: Any) -> Search:
     """Return the search settings for a question's models, with more fields of `Search`."""
-    kept_s = reserve_s(question.table)
+    kept_s = reserve_s(question)
     return Search(gap=gap, deadline=deadline, seed=question.seed, reserve_s=kept_s, **fields)
 
 

@@ -16,7 +16,7 @@ from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.genes.genome import Genes, genes, genome_of, table_rows
 from ronda.formulations.genes.move_losses import move_losses, with_moves
 from ronda.formulations.objectives.switching_cost import loss_of_moves
-from ronda.formulations.options.table import OptionTable, rows_of, running_rows
+from ronda.formulations.options.table import rows_of, running_rows
 from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.errors import InputError
@@ -87,7 +87,7 @@ class Evolving(Optimising):
 
     def allocate(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose options by evolution, or return a start that is proven good enough."""
-        kept_s = reserve_s(question.table)
+        kept_s = reserve_s(question)
         search = Search(deadline=deadline, seed=question.seed, reserve_s=kept_s)
         whole = make_case(question.round, question.table, question.values)
         if conflicts := shortages(whole):
@@ -161,9 +161,9 @@ class Evolving(Optimising):
         """Return the rows to place, shape (J,), and the running jobs that make room for others."""
         return table_rows(task.case, found.best[0]), ()
 
-    def reserve_s(self, table: OptionTable) -> float:
+    def reserve_s(self, question: Question) -> float:
         """Return the seconds that the search must leave."""
-        return reserve_s(table)
+        return reserve_s(question)
 
     def _searched(self, task: Task, deadline: Deadline) -> Choice:
         """Search for better rows than the starts have."""
@@ -173,9 +173,9 @@ class Evolving(Optimising):
             stopping.gap(greedy.bound, self.gap),
             stopping.generations(self.generations),
             stopping.stagnation(self.stagnation),
-            stopping.deadline(deadline, self.reserve_s(question.table)),
+            stopping.deadline(deadline, self.reserve_s(question)),
         )
-        with ending(deadline.end - self.reserve_s(question.table)):
+        with ending(deadline.end - self.reserve_s(question)):
             found = evolve(
                 task.genes, task.starts, self.settings, stop, seed=question.seed, deadline=deadline
             )
@@ -309,7 +309,7 @@ class Evolve(Evolving):
             making_room = task.genes.making_room(genome).tolist()  # according to the estimate
             given = tuple(table.jobs[j].job.id for j in making_room)
             for yielding in dict.fromkeys((given, ())):
-                if most > -np.inf and deadline.left() < 2 * reserve_s(table):
+                if most > -np.inf and deadline.left() < 2 * reserve_s(task.question):
                     return best
                 try:
                     worth = _placed_worth(task, rows, yielding)
@@ -319,9 +319,9 @@ class Evolve(Evolving):
                     best, most = (rows, yielding), worth
         return best
 
-    def reserve_s(self, table: OptionTable) -> float:
+    def reserve_s(self, question: Question) -> float:
         """Return the seconds for judging some plans and placing one."""
-        return 2 * (JUDGED + 1) * reserve_s(table)
+        return 2 * (JUDGED + 1) * reserve_s(question)
 
     def moves_lose(self, question: Question, rows: Rows, moved: tuple[str, ...]) -> float:
         """Return the loss of a plan by its moves."""

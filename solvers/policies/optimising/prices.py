@@ -70,7 +70,7 @@ class ByPrices(Optimising):
                 seed=question.seed,
                 start={} if initial is None else initial.prices,
                 within=LastGap.recall(initial).dual_gap,
-                reserve_s=reserve_s(question.table),
+                reserve_s=reserve_s(question),
             ),
             joint=self.joint,
             ready=self.ready(question.round, initial),

@@ -7,6 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from placing import gpus, room, snapshot, state
+from ronda.formulations.placement.node_reasons import stranded
+from ronda.formulations.placement.reasons import why_unplaced
+from ronda.formulations.placement.requests import place
 from ronda.formulations.site.accounts import accounts
 from ronda.formulations.site.host_rows import dff, too_much
 from ronda.formulations.site.licences import LicenceAccount
@@ -251,3 +254,21 @@ def test_an_array_counts_once():
     codes = {v.code for v in check(round_, Plan(allocations={"a": one, "b": other}))}
     assert {"host", "licence"} <= codes
     assert isinstance(accounts(round_)[1], LicenceAccount)
+
+
+def test_why_a_job_waits():
+    """The nodes with enough GPUs are named, with what they lack; closed ones too."""
+    cluster = replace(hosts(room(3), cpu=64.0), taken=((0, "cpu", 40.0), (1, "cpu", 39.0)))
+    jobs = [needing("a", 6, ((2, 6),), cpu=60, weight=9), needing("b", 4, cpu=30)]
+    round_ = snapshot(cluster, (jobs[0],), (jobs[1],))
+    placed = place(round_, {"a": jobs[0].allocation.option, "b": gpus(4)})
+    (why,) = why_unplaced(round_, {"a": gpus(6), "b": gpus(4)}, placed).values()
+    assert why == (
+        "pool default/v has 18 GPUs free, but too little cpu on nodes 0, 1: "
+        "the job needs 30 there, at most 25 is left"
+    )
+    assert stranded(round_, placed.allocations) == (
+        "18 GPUs are free, 16 of them on nodes without what waiting jobs ask "
+        "(cpu: at least 30 is asked, at most 25 is left)"
+    )
+    assert stranded(snapshot(cluster, (jobs[0],), ()), placed.allocations) is None
