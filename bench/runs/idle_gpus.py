@@ -134,9 +134,9 @@ def _filled(
     """
     books, nodes = accounts(round) if quota else (), _Nodes(round, host=host, whole=whole)
     for state in round.running:
-        held = state.allocation
-        for book in books if held is not None else ():
-            book.take(state, held)
+        if state.allocation is not None:
+            for book in books:
+                book.take(state, state.allocation)
     total, failed = 0.0, set[object]()
     for state, options in ways:
         key = _key(state.job)

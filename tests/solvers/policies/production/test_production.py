@@ -1,10 +1,14 @@
 """What all rules of production schedulers have in common, in random rounds under a site's rules."""
 
+import random
+
 import pytest
 
 from ronda.instances.check.checker import check
+from ronda.instances.site import PriorityClass, Tenant
 from ronda.solvers.registry import policy
 from ronda.testing import alike
+from shared_cluster import after, decided, job, shared, tenant
 from site_rounds import RULES, drawn_rules, tiny
 
 SPECS = (
@@ -28,3 +32,44 @@ def test_plans_keep_every_rule_of_a_site(spec):
         plan = made.plan(round_)
         assert check(round_, plan) == [], seed
         assert alike(plan, made.plan(round_)), seed
+
+
+def drawn(seed):
+    """Return a random round: 14 jobs of four tenants in two departments, of three priorities."""
+    rng = random.Random(seed)
+    tenants = [Tenant(name="root"), tenant("D", 0, "root"), tenant("E", 0, "root")]
+    for name in "abcd":
+        limits = {key: rng.randint(0, 6) for key in ("borrow", "lend") if rng.random() < 0.3}
+        above, weight = rng.choice(["D", "E", "root"]), rng.choice([0.0, 1.0, 2.0])
+        tenants.append(tenant(name, rng.randint(0, 6), above, weight=weight, **limits))
+    jobs, free = [], [8, 8, 8]
+    for k in range(14):
+        gpus, submit_s = rng.choice([1, 1, 2, 2, 4, 8]), float(rng.randint(0, 50))
+        own = {"tenant": rng.choice("abcd"), "priority": rng.choice("xyz"), "submit_s": submit_s}
+        room = [n for n in range(3) if free[n] >= gpus and rng.random() < 0.7]
+        if room:
+            free[room[0]] -= gpus
+            own |= {"on": room[:1], "since_s": float(rng.randint(50, 90))}
+        jobs.append(job(f"j{k}", gpus, **own))
+    ranks = [PriorityClass(name=name, rank=rank) for rank, name in enumerate("xyz")]
+    jobs.sort(key=lambda state: state.job.submit_s)
+    return shared(*jobs, nodes=3, tenants=tenants, classes=ranks)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "kueue-like(reclaim=any)",
+        "kueue-like(fair=true, reclaim=any, within=lower)",
+        "kai-like",
+        "slurm-like(preempt=qos)",
+    ],
+)
+def test_without_news_jobs_come_to_rest(spec):
+    """No two tenants take GPUs from each other again and again, though nothing new happens."""
+    for seed in range(5):
+        round_, plan, runs = drawn(seed), None, None
+        for _ in range(9):
+            before, plan = runs, decided(round_, spec, plan)
+            runs, round_ = plan.allocations.keys(), after(round_, plan)
+        assert runs == before, seed
