@@ -196,6 +196,12 @@ class PlanDetails(Record, frozen=True, kw_only=True):
     conflicts
         Limits that were relaxed for jobs which may not be stopped. For an infeasible round also the
         reasons why no plan exists.
+    owed
+        GPUs that each tenant, with all below it, gets of what is owed to it, and what is owed: as
+        much as it asks for, up to its guarantee. Keys are names of rows, ``owed[tenant,resource]``.
+    owed_worth
+        Part of the objective that is for what is owed to tenants, and for their fair shares. The
+        plan's gap is relative to the rest.
     unpriced
         User rules that bind in the plan but whose value the prices do not show, because the bound
         from the prices is above the plan.
@@ -222,6 +228,8 @@ class PlanDetails(Record, frozen=True, kw_only=True):
     conflicts: tuple[Conflict, ...] = ()
     unpriced: tuple[str, ...] = ()
     stages: tuple[Stage, ...] = ()
+    owed: dict[str, tuple[float, float]] = {}
+    owed_worth: float = 0.0
 
 
 class Plan(Record, frozen=True, kw_only=True):
@@ -251,7 +259,8 @@ class Plan(Record, frozen=True, kw_only=True):
     bound
         Upper bound on the objective of any plan; None if unknown.
     gap
-        Relative gap between bound and objective (see `gap_between`).
+        Relative gap between bound and objective (see `gap_between`), both without
+        `PlanDetails.owed_worth`, which could hide a gap of worth.
     prices
         Value of one more unit of each resource, by constraint name.
     memory
@@ -276,10 +285,14 @@ class Plan(Record, frozen=True, kw_only=True):
 
     @property
     def gap(self) -> float | None:
-        """The relative gap between bound and objective; None unless both are known."""
+        """The relative gap between bound and objective; None unless both are known.
+
+        Worth for what is owed to tenants counts in neither.
+        """
         if self.objective is None or self.bound is None:
             return None
-        return gap_between(self.bound, self.objective)
+        apart = self.details.owed_worth
+        return gap_between(self.bound - apart, self.objective - apart)
 
     def __repr__(self) -> str:
         """Return the plan in one line."""

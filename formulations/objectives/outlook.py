@@ -103,6 +103,16 @@ def outlook(round: Round, table: OptionTable, horizon_s: float) -> Outlook:
     )
 
 
+def at_rest(round: Round, table: OptionTable) -> tuple[Round, OptionTable]:
+    """Return a round, and its options, as if every job had just been stopped."""
+    now_s = round.now_s
+    waiting = tuple(state.stopped(now_s, state.done_at(now_s)) for state in table.jobs)
+    nobody = msgspec.structs.replace(round, waiting=waiting, running=())
+    none = np.zeros(len(table), dtype=bool)
+    must = np.zeros(len(waiting), dtype=bool)
+    return nobody, msgspec.structs.replace(table, jobs=waiting, current=none, must_run=must)
+
+
 def _extremes(
     table: OptionTable, filled: Rows, one: tuple[np.ufunc, Floats], then: tuple[np.ufunc, Floats]
 ) -> tuple[Floats, Floats]:

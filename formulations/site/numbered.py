@@ -8,6 +8,8 @@ import numpy as np
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.base import Floats, Rows
 from ronda.instances.job import Job
+from ronda.instances.round import Round
+from ronda.instances.site import GPUS
 
 
 class Use(NamedTuple):
@@ -49,3 +51,12 @@ class ByNumber:
             return Use(*(float(total[end] - total[first]) for total in sums))
 
         return of
+
+
+def there_is(round: Round, of: str) -> float:
+    """Return the GPUs of a resource in service; infinite for resources of hosts."""
+    pools = round.cluster.topology.pools
+    if of == GPUS:
+        return float(sum(pool.gpus for pool in pools))
+    own = [pool.gpus for pool in pools if pool.gpu_type.name == of]
+    return float(sum(own)) if own else np.inf

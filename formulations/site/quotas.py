@@ -14,12 +14,11 @@ from ronda.formulations.options.stated_rows import Sheet
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.site.amounts import amounts, held, left_s
 from ronda.formulations.site.lending import SLACK, Loans, state_borrowing
-from ronda.formulations.site.numbered import ByNumber
+from ronda.formulations.site.numbered import ByNumber, there_is
 from ronda.formulations.site.sharers import Cap, Count, Tree, resources, sharers
 from ronda.instances.base import Floats
 from ronda.instances.job import Allocation, Job, JobState
 from ronda.instances.round import Round
-from ronda.instances.site import GPUS
 
 if TYPE_CHECKING:
     from ronda.formulations.site.accounts import Account
@@ -43,15 +42,6 @@ def state_quotas(round: Round, table: OptionTable, values: Floats, sheet: Sheet)
     for of in resources(round.site):
         amount = counted(Count.HELD, of)
         state_borrowing(tree, of, sheet, numbered, amount, there_is(round, of))
-
-
-def there_is(round: Round, of: str) -> float:
-    """Return the GPUs of a resource in service; infinite for resources of hosts."""
-    pools = round.cluster.topology.pools
-    if of == GPUS:
-        return float(sum(pool.gpus for pool in pools))
-    own = [pool.gpus for pool in pools if pool.gpu_type.name == of]
-    return float(sum(own)) if own else np.inf
 
 
 def _counted(round: Round, table: OptionTable, count: Count, of: str) -> Floats:

@@ -9,6 +9,13 @@ from ronda.formulations.options.stated_rows import Sheet
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.site.classes import strict_classes, worth_of_classes
 from ronda.formulations.site.disruption import stopped
+from ronda.formulations.site.guarantees import (
+    Guarantee,
+    guarantees,
+    owed_first,
+    price_of_a_gpu,
+    state_guarantees,
+)
 from ronda.formulations.site.host_rows import host_rows, too_much
 from ronda.formulations.site.licences import licence_rows
 from ronda.formulations.site.order import array_rows, not_yet
@@ -46,7 +53,10 @@ FORBIDS: tuple[Callable[[Round, OptionTable], Mask | None], ...] = (
 FACTORS: tuple[Callable[[Round, OptionTable], Floats | None], ...] = (worth_of_classes,)
 """Functions that return a factor (K,) on the values of options, or None."""
 
-AIMS: tuple[Callable[[Round, OptionTable, Floats], list[Aim]], ...] = (strict_classes,)
+AIMS: tuple[Callable[[Round, OptionTable, Floats], list[Aim]], ...] = (
+    owed_first,
+    strict_classes,
+)
 """Functions that return the aims of a rule, which come before the objective one after the other,
 for options with the given values (K,)."""
 
@@ -57,19 +67,25 @@ def aims_of(round: Round, table: OptionTable, values: Floats) -> list[Aim]:
 
 
 def under_site_rules(
-    round: Round, table: OptionTable, values: Floats
-) -> tuple[OptionTable, Floats, Floats]:
+    round: Round, table: OptionTable, values: Floats, at_rest: Callable[[], Floats]
+) -> tuple[OptionTable, Floats, Floats, list[Guarantee]]:
     """Return the table with the site's rows, and the values (K,) under its rules.
 
     Options that a rule forbids have the value -infinity; current options stay, as nothing that runs
-    is stopped by a rule that came later. Also return the part of the values from terms, (K,).
+    is stopped by a rule that came later. Also return the part of the values from terms, (K,), and
+    the guarantees of tenants among them. `at_rest` returns the values as if nobody ran.
     """
-    sheet = Sheet(len(table))
+    sheet, factors = Sheet(len(table)), np.ones(len(table))
     for factor in FACTORS:
         by = factor(round, table)
         values = values if by is None else values * by
+        factors = factors if by is None else factors * by
     for state in FAMILIES:
         state(round, table, values, sheet)
+    claims = guarantees(round, table)
+    if claims:
+        price = price_of_a_gpu(table, at_rest() * factors)
+        claims = state_guarantees(round, claims, price, sheet)
     values = values + sheet.worth
     for forbids in FORBIDS:
         found = forbids(round, table)
@@ -78,4 +94,4 @@ def under_site_rules(
     rows = sheet.rows()
     if rows.names:
         table = msgspec.structs.replace(table, own=rows)
-    return table, values, sheet.worth
+    return table, values, sheet.worth, claims

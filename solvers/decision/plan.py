@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from dataclasses import replace as with_fields
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,10 +16,12 @@ from ronda.formulations.allocation.racks import by_rack, told_apart
 from ronda.formulations.allocation.rows import CAP, is_limit, seconds_of
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.objectives.by_name import minds_power, outlook_of, parameters, values_of
+from ronda.formulations.objectives.outlook import at_rest
 from ronda.formulations.objectives.rank import ALONE_S, Seen, seen
 from ronda.formulations.options.build import build
 from ronda.formulations.options.stated_rows import ROUNDED, RULE, joined
 from ronda.formulations.options.table import OptionTable, rows_of
+from ronda.formulations.site.guarantees import OWED, Guarantee, worth_share
 from ronda.formulations.site.min_run import with_minimum_runs
 from ronda.formulations.site.nodes import concerns_nodes
 from ronda.formulations.site.stages import Aim
@@ -66,6 +69,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
     seed: int = 0
     gave: tuple[Conflict, ...] = ()  # limits that yield to jobs that may not be stopped
     aims: tuple[Aim, ...] = ()  # of the site, which come before the objective
+    claims: tuple[Guarantee, ...] = ()  # the terms of the site's guarantees
     options_s: float = 0.0  # seconds from entry until the options and values were ready
 
     @classmethod
@@ -98,7 +102,11 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         if initial is not None and known.jobs and own.get(ALONE_S, 0.0) is None:
             own[ALONE_S] = known.alone_s
         values = values_of(outlook, objective, own)
-        table, values, added = under_site_rules(round, table, values)
+
+        def as_if_at_rest() -> Floats:
+            return values_of(outlook_of(*at_rest(round, table), objective, own), objective, own)
+
+        table, values, added, claims = under_site_rules(round, table, values, as_if_at_rest)
         if extra:
             copied, of = table, np.arange(len(table))
             if extra.seeing_racks:
@@ -106,10 +114,11 @@ class Question(msgspec.Struct, frozen=True, eq=False):
             limits, worth = asked(extra, round, copied)
             parts = [limits] if table.own is None else [table.own.of_options(of), limits]
             table = msgspec.structs.replace(copied, own=joined(parts))
-            values, added = values[of] + worth, added[of] + worth
+            values, added, options = values[of] + worth, added[of] + worth, len(values)
             if extra.seeing_racks:
                 table, rows = told_apart(table, of, added)
                 values, added = values[rows], added[rows]
+                claims = [claim.copied(options, of[rows]) for claim in claims]
         if table.own is not None:
             limits, raised = rules_bearing(table.own, table)
             table, gave = msgspec.structs.replace(table, own=limits), (*gave, *raised)
@@ -126,6 +135,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
             seed=seed,
             gave=gave,
             aims=tuple(aims_of(round, table, values - added)),
+            claims=tuple(claims),
             options_s=deadline.elapsed() if deadline else 0.0,
         )
 
@@ -468,6 +478,22 @@ class Optimising(TimelyPolicy):
     def decide_stage(self, question: Question, deadline: Deadline, initial: Plan | None) -> Plan:
         """Choose among the options of a question, and place the choice.
 
+        The gap is relative to the worth without that of guarantees. So the search has a smaller
+        gap, by the part that worth is expected to have, and another one if that was too large.
+        """
+        share = worth_share(question.values, question.claims)
+        while True:
+            own = self if share == 1 else with_fields(self, gap=self.gap * share)
+            plan = own.decide_once(question, deadline, initial)
+            if plan.status is not SolutionStatus.OPTIMAL or (plan.gap or 0.0) <= self.gap:
+                return plan
+            if share < worth_share(question.values, question.claims) or deadline.over():
+                return msgspec.structs.replace(plan, status=SolutionStatus.FEASIBLE)
+            share *= 0.5 * self.gap / (plan.gap or 1.0)
+
+    def decide_once(self, question: Question, deadline: Deadline, initial: Plan | None) -> Plan:
+        """Choose among the options of a question to the policy's own gap, and place the choice.
+
         If an option found no room on nodes and time allows, the policy chooses again: with the
         nodes (`on_nodes`), or otherwise without the options that found no room.
         """
@@ -531,7 +557,15 @@ class Optimising(TimelyPolicy):
             alone = closes(dual_bound, plan.objective, self.gap, choice.scale)
             by = PRICES if alone else choice.proof
         known = dual_bound if isfinite(dual_bound) else None
-        details = msgspec.structs.replace(plan.details, dual_bound=known, proven_by=by)
+        rows = rows_of(question.table, plan)
+        pairs = [(claim, claim.given(rows[rows >= 0])) for claim in question.claims]
+        details = msgspec.structs.replace(
+            plan.details,
+            dual_bound=known,
+            proven_by=by,
+            owed={c.name: (given, c.owed) for c, given in pairs if c.name.startswith(OWED)},
+            owed_worth=sum(claim.price * given for claim, given in pairs),
+        )
         return msgspec.structs.replace(plan, details=details)
 
     def choose(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:

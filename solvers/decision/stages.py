@@ -42,6 +42,7 @@ def in_stages(
             table=aim.alone(question.table),
             values=np.where(possible, aim.worth, question.values),
             aims=(),
+            claims=(),
         )
         made = decide(own, deadline.share(1 / (left + 1)), _from(known, initial))
         if made.status in (SolutionStatus.NONE, SolutionStatus.FALLBACK):

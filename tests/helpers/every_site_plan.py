@@ -22,6 +22,7 @@ from ronda.instances.cluster import Topology
 from ronda.instances.job import Allocation, Job, used_nodes
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.instances.site import Tenant
 from ronda.solvers.decision.plan import Question
 
 Placement = tuple[tuple[int, int], ...]
@@ -77,8 +78,43 @@ def plain_values(question: Question) -> Floats:
 
 
 def guarantees(question: Question) -> list[Guarantee]:
-    """Return what the guarantees of tenants add to the worth of a plan; the price ω is a datum."""
-    return []
+    """Return what the guarantees of tenants add to the worth of a plan.
+
+    The prices, and how much is a fair share, are data.
+    """
+    round, table, found = question.round, question.table, list[Guarantee]()
+    tenants = {tenant.name: tenant for tenant in round.site.tenants}
+    prices = {claim.name: (claim.price, claim.most) for claim in question.claims}
+    jobs = [table.jobs[j].job for j in table.job.tolist()]
+    asked = np.minimum(table.gpus, [job.gpus for job in jobs])
+    for name, of in product(tenants, ("gpus", "A")):
+        below = {n for n in tenants if name in _above(tenants, n)}
+        own = np.array([job.tenant in below for job in jobs], dtype=bool)
+        own &= np.array([of in ("gpus", table.pools[p].gpu_type.name) for p in table.pool], bool)
+        quotas = [q for n in below for q in tenants[n].quotas if q.of == of]
+        most = sum(q.guaranteed or 0.0 for q in quotas)
+        if round.site.reclaim == "never":
+            most = max(most, float((own * asked)[table.current].sum()))
+        for row, limit in (
+            (f"owed[{name},{of}]", most),
+            (f"fair[{name},{of}]", prices.get(f"fair[{name},{of}]", (0.0, 0.0))[1]),
+        ):
+            amount = np.where(own & (table.gpus <= limit), asked, 0.0)
+            if row in prices:
+                found.append(Guarantee(row, prices[row][0], amount, limit))
+            elif any(q.guaranteed for q in quotas) and row.startswith("owed"):
+                top = tenants[name].parent is None and len(below) > 1
+                assert top or not amount.any(), row
+    return found
+
+
+def _above(tenants: dict[str, Tenant], name: str | None) -> list[str]:
+    """Return a tenant and all above it."""
+    found = []
+    while name is not None:
+        found.append(name)
+        name = tenants[name].parent
+    return found
 
 
 class _Search:

@@ -193,6 +193,14 @@ def guaranteed(rng: np.random.Generator, round: Round) -> Round:
     return _owned(rng, with_site(round, tenants=tree))
 
 
+def fair(rng: np.random.Generator, round: Round) -> Round:
+    """The same with fair shares, after random use; sometimes nobody is stopped for either."""
+    round = guaranteed(rng, round)
+    used = {name: float(rng.integers(0, 4)) for name in "abc"}
+    reclaim = str(rng.choice(["weighted", "never"]))
+    return replace(with_site(round, fair_shares=True, reclaim=reclaim), used=used)
+
+
 def firm(rng: np.random.Generator, round: Round) -> Round:
     """Jobs that may not be stopped fit into the guarantees of a and b."""
     tree = tuple(
@@ -466,10 +474,15 @@ def _owned(rng: np.random.Generator, round: Round) -> Round:
 
 
 RULES: dict[str, Rule] = {
+    "classes": classes,
+    "min_run": min_run,
+    "disruption": disruption,
     "job_arrays": job_arrays,
     "blocked": blocked,
     "leaving": leaving,
     "tenants": tenants,
+    "guaranteed": guaranteed,
+    "fair": fair,
     "firm": firm,
     "groups": groups,
     "sizes": sizes,
@@ -480,8 +493,5 @@ RULES: dict[str, Rule] = {
     "neighbours": neighbours,
     "licences": licences,
     "needs": needs,
-    "classes": classes,
-    "min_run": min_run,
-    "disruption": disruption,
 }
 """Each puts one rule on a tiny round, by name."""

@@ -40,9 +40,8 @@ def tenant_round(gpus, tenants, waiting=(), running=(), *, fields=None, shared=F
             profile="rigid",
             gpus=n,
             tenant=tenant,
-            weight=float(n),
             estimate=Estimate(work=7200.0),
-            **(fields or {}).get(name, {}),
+            **{"weight": float(n)} | (fields or {}).get(name, {}),
         )
         state = JobState(job=job, since_s=0.0)
         if k < len(running):
