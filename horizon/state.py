@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.site.min_run import has_minimum, least_run_s
+from ronda.formulations.site.usage import Past, ended, used_by
 from ronda.horizon.faults import Event, FaultState
 from ronda.horizon.journal import Change, change_of
 from ronda.horizon.live import LiveJob, TrueRates, never_run
@@ -65,6 +66,7 @@ class ClusterState:
         self.sweeps: dict[str, SweepState] = {}
         self._trials = Counter(job.sweep for job in instance.jobs)  # trials left, by sweep
         self._min_runs = has_minimum(instance.site) or any(j.min_run_s for j in instance.jobs)
+        self._past: Past = {}  # what tenants have held
         self.cluster = instance.cluster  # with the GPUs that are out of service now
 
     def next_submit_s(self) -> float:
@@ -270,6 +272,13 @@ class ClusterState:
             waking=tuple(sorted(self.nodes.waking)),
             sweeps=dict(self.sweeps),
             site=instance.site,
+            used=used_by(
+                self._past,
+                self.topology.pools,
+                self.queue.running.values(),
+                self.now_s,
+                instance.site.usage_half_life_s,
+            ),
             leaving=tuple(sorted(self.nodes.leaving.items())),
             **self.spending.limits(self.now_s, ahead_s),
         )
@@ -412,6 +421,10 @@ class ClusterState:
         """Record a job's finished segment on the meter, and the loss of a member in its array."""
         if segment.array is not None:
             self._left.add(segment.array)
+        half_life_s = self.instance.site.usage_half_life_s
+        if half_life_s is not None:
+            span = segment.start_s, segment.end_s
+            ended(self._past, self.topology.pools, live.job, segment.option, *span, half_life_s)
         self.pinned.pop(live.job.id, None)
         self.nodes.meter.end(live.index, segment, live.truth.power)
         self._observed.pop(live.job.id, None)

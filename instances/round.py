@@ -57,8 +57,8 @@ class Round(Record, frozen=True, kw_only=True):
     site
         Rules of the site.
     used
-        GPUs that each tenant has held in the past, with old use forgotten by half in each
-        ``site.usage_half_life_s``.
+        GPUs that each tenant without tenants below it has held in the past, with old use forgotten
+        by half in each ``site.usage_half_life_s``.
     leaving
         Nodes that go out of service, as pairs (node, time).
     """

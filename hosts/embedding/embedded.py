@@ -27,6 +27,7 @@ from ronda.hosts.embedding.records import (
     checked_settings,
     names_of,
     settings_of,
+    with_past,
 )
 from ronda.hosts.embedding.round import round_of
 from ronda.instances.arguments import checked, refuse_unfit
@@ -287,6 +288,7 @@ class Embedded:
         for name in gone:
             if self._ledger is not None:
                 self._ledger.release(name)
+        state = with_past(before, state, self._settings)
         self._state, self._profiles = state, self._profiles_of(state)
         self._settings, self._cluster = settings, shown
 
@@ -333,7 +335,8 @@ class Embedded:
             return Changes(cancelled=True, plan=_kept(round, StopReason.TIME_LIMIT))
         left = {job: of.leaves for job, of in before.jobs.items() if of.leaves is not None}
         found = changes(round.cluster, self._settings.node_names, round.held | left, plan)
-        self._state = carried_out(before, self._settings, round.held, plan)
+        after = carried_out(before, self._settings, round.held, plan)
+        self._state = with_past(before, after, self._settings)
         self._cluster = self._in_service(self._state, self._settings)
         self._ledger = None
         sound = plan.status is not SolutionStatus.NONE  # otherwise it may break a rule

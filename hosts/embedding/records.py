@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.prediction.speeds import UNKNOWN
+from ronda.formulations.site.usage import Past, ended
 from ronda.horizon.beliefs import SavedBeliefs as Believed
 from ronda.hosts.embedding.changes import node_names
 from ronda.hosts.embedding.jobs import SECONDS, UNTOLD
@@ -89,8 +90,8 @@ class State(msgspec.Struct, kw_only=True):
     """The memory of an `Embedded`, which an update replaces as a whole or not at all.
 
     `alike` holds the rates of each application for its new jobs, `ready_s` the times at which
-    waking nodes are awake, `service` the names of nodes that take no new jobs, and `leaving` the
-    times at which nodes will go out of service, by name.
+    waking nodes are awake, `service` the names of nodes that take no new jobs, `leaving` the times
+    at which nodes will go out of service, by name, and `past` what tenants have held.
     """
 
     now_s: float = 0.0
@@ -102,6 +103,7 @@ class State(msgspec.Struct, kw_only=True):
     ready_s: dict[int, float] = {}
     service: dict[str, Literal["lost", "drained"]] = {}
     leaving: dict[str, float] = {}
+    past: Past = {}
 
     @property
     def held(self) -> dict[str, Allocation]:
@@ -113,6 +115,22 @@ class State(msgspec.Struct, kw_only=True):
     def waking(self) -> tuple[int, ...]:
         """The nodes that are still waking up."""
         return tuple(sorted(node for node, at in self.ready_s.items() if at > self.now_s))
+
+
+def with_past(before: State, after: State, settings: Settings) -> State:
+    """Return the state after a change, with what jobs held until then that hold it no longer."""
+    half_life_s = settings.site.usage_half_life_s
+    if half_life_s is None:
+        return after
+    past, pools = dict(before.past), settings.cluster.topology.pools
+    for job, of in before.jobs.items():
+        held, then = of.state.allocation, after.jobs.get(job)
+        goes_on = then is not None and then.state.allocation is not None
+        if held is None or (goes_on and then and then.state.held_s == of.state.held_s):
+            continue
+        span = of.state.held_s, after.now_s
+        ended(past, pools, of.state.job, held.option, *span, half_life_s)
+    return replace(after, past=past)
 
 
 class SavedState(msgspec.Struct, frozen=True, kw_only=True):

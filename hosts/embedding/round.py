@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from ronda.formulations.site.usage import used_by
 from ronda.hosts.embedding.jobs import place_of, refuse_unknown
 from ronda.hosts.embedding.nodes import tell_nodes
 from ronda.hosts.embedding.plain import rows_of
@@ -128,5 +129,12 @@ def round_of(
         asleep=state.asleep,
         waking=waking,
         site=settings.site,
+        used=used_by(
+            state.past,
+            settings.cluster.topology.pools,
+            [each for each in states if each.allocation is not None],
+            state.now_s,
+            settings.site.usage_half_life_s,
+        ),
         leaving=tuple(sorted((settings.number[name], at) for name, at in state.leaving.items())),
     )

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Job
+from ronda.instances.round import Round
 from ronda.instances.rules.cluster import owners, repeated, tree_problems
 from ronda.instances.rules.jobs import Places, at
-from ronda.instances.rules.problem import Problem, one_of, show
+from ronda.instances.rules.problem import Problem, join, one_of, show
 from ronda.instances.site import GPUS, Quota, Site, Tenant
 
 
@@ -44,6 +45,20 @@ def tenant_problems(
     if cluster is not None and not repeated(names):
         yield from _above_cluster(site, cluster)
     yield from _jobs(site, jobs, places)
+
+
+def used_problems(round: Round) -> Iterator[Problem]:
+    """Yield the names for which a round has past use but no tenant without tenants below it."""
+    leaves = _leaves(round.site)
+    for name in round.used:
+        if name not in leaves:
+            yield Problem(join("used", name), show(name), one_of(leaves))
+
+
+def _leaves(site: Site) -> list[str]:
+    """Return the tenants without tenants below them."""
+    inner = {tenant.parent for tenant in site.tenants}
+    return [tenant.name for tenant in site.tenants if tenant.name not in inner]
 
 
 def _early(site: Site) -> Iterator[Problem]:
@@ -95,8 +110,7 @@ def _above_cluster(site: Site, cluster: Cluster) -> Iterator[Problem]:
 
 
 def _jobs(site: Site, jobs: Sequence[Job], places: Places) -> Iterator[Problem]:
-    inner = {tenant.parent for tenant in site.tenants}
-    leaves = [tenant.name for tenant in site.tenants if tenant.name not in inner]
+    leaves = _leaves(site)
     allowed, timed = {None, *leaves}, _timed(site)
     for k, job in enumerate(jobs):
         if job.tenant not in allowed:

@@ -33,7 +33,7 @@ from ronda.instances.rules.problem import DEPTH, Problem, as_error, depth, show,
 from ronda.instances.rules.profile import curve_problems, profile_problems, rated_problems
 from ronda.instances.rules.round import measured_problems, running_problems, state_problems
 from ronda.instances.rules.shapes import neighbourhood_problems, shape_problems
-from ronda.instances.rules.tenants import tenant_problems
+from ronda.instances.rules.tenants import tenant_problems, used_problems
 from ronda.instances.schedule import Schedule
 
 Document = Instance | Round | Plan | Schedule | Demand
@@ -214,6 +214,7 @@ def _round(round: Round, *, cluster: bool, physics: bool) -> Iterator[Problem]:
     jobs = [state.job for state in round.jobs]
     yield from sweep_problems(jobs, places, round.sweeps)
     yield from tenant_problems(round.site, jobs, places)
+    yield from used_problems(round)
     yield from class_problems(round.site)
     yield from priority_problems(jobs, places, round.site)
     whole = msgspec.structs.replace(round.cluster, out=()) if round.cluster.out else round.cluster

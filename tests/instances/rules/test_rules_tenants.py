@@ -156,5 +156,7 @@ def test_only_those_below_a_limit_on_time_need_time_limits():
 def test_a_round_may_have_quotas_above_its_cluster():
     """Nodes may be out: more is guaranteed than is left, of a type that no node has."""
     site = Site(tenants=(Tenant(name="A", quotas=(Quota(guaranteed=99), Quota(of="H", limit=1))),))
-    round_ = replace(tenant_round(8, ()), site=site)
+    round_ = replace(tenant_round(8, ()), site=site, used={"A": 2.0})
     assert problems(round_) == []
+    odd = replace(round_, used={"B": 2.0})
+    assert problems(odd) == ['used.B: found "B", expected "A"']
