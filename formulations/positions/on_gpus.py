@@ -47,6 +47,7 @@ def add_gpus(model: Any) -> None:
         for p in fresh
         for g in range(groups[p.node].gpus_per_node)
         for s in _starts(types[groups[p.node].gpu_type].ways, jobs[found.case.job[p.way]].job)
+        if (p.node, g, s) not in _here(found, p.way)
     ]
     layouts = [
         (f.name, n, g, s)
@@ -126,6 +127,13 @@ def parts_on_gpus(model: Any) -> dict[str, Places]:
         for (i, n, g, s), variable in model.part.items()
         if round(variable.value or 0.0)
     }
+
+
+def _here(found: Ways, i: int) -> Places:
+    """Return the part that a job has now if way i is its current option; there it would stay."""
+    held = found.case.table.jobs[int(found.case.job[i])].allocation
+    now = held is not None and bool(found.case.table.current[found.case.rows[i]])
+    return held.parts if held is not None and now else ()
 
 
 def _starts(ways: Parts | None, job: Job) -> tuple[int, ...]:

@@ -151,7 +151,7 @@ class _Search:
             return
         idle = self._idle(chosen)
         for choice in self.jobs[j]:
-            if self._first_of_equals(choice, idle):
+            if self._first_of_equals(choice, idle, chosen):
                 self._try(j + 1, most + choice.worth, [*chosen, choice])
 
     def _idle(self, chosen: list[_Choice]) -> set[int]:
@@ -159,10 +159,19 @@ class _Search:
         given = [c.given for c in chosen if c.given is not None]
         return set(range(len(self.gpus))) - used_nodes(given)
 
-    def _first_of_equals(self, choice: _Choice, idle: set[int]) -> bool:
+    def _first_of_gpus(self, part: tuple[int, int, int], chosen: list[_Choice]) -> bool:
+        """Tell whether a part is beside another one, or on the first GPU without one."""
+        given = [*(c.given for c in chosen), *self.round.held.values()]
+        cut = {(n, g) for a in given if a is not None for n, g, _ in a.parts}
+        node, gpu, _ = part
+        return (node, gpu) in cut or all((node, g) in cut for g in range(gpu))
+
+    def _first_of_equals(self, choice: _Choice, idle: set[int], chosen: list[_Choice]) -> bool:
         """Tell whether a choice takes the first of the idle nodes that nothing tells apart."""
         if choice.given is None:
             return True
+        if choice.given.parts and not self._first_of_gpus(choice.given.parts[0], chosen):
+            return False
         new = used_nodes([choice.given]) & idle
         left = {self.alike[n]: n for n in sorted(idle - new, reverse=True)}
         return all(left.get(self.alike[n], n) >= n for n in new)
@@ -248,8 +257,8 @@ def places(round: Round, table: OptionTable, k: int) -> Iterator[tuple[Placement
 
 def _starts(round: Round, job: Job, pool: int) -> Iterable[int]:
     """Return the memory slices at which a part may begin, without regard to the part."""
-    parts = round.cluster.topology.pools[pool].gpu_type.parts
-    return range(8 if parts is None else parts.memory) if job.share is None else (0,)
+    ways = round.cluster.topology.pools[pool].gpu_type.ways
+    return range(ways.memory) if job.share is None and ways is not None else (0,)
 
 
 def whole_nodes_and_a_block(

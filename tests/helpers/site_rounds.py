@@ -77,9 +77,10 @@ def drawn_rules(seed: int, among: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def with_jobs(round: Round, change: Callable[[Job], Job]) -> Round:
-    """Return the round with all its jobs changed."""
+    """Return the round with all its jobs changed, but for those that it would then refuse."""
+    tried = if_valid(round, change)
     states = {
-        name: tuple(replace(s, job=change(s.job)) for s in getattr(round, name))
+        name: tuple(replace(s, job=tried(s.job)) for s in getattr(round, name))
         for name in ("running", "waiting")
     }
     return replace(round, **states)
@@ -310,13 +311,12 @@ def named_nodes(rng: np.random.Generator, round: Round) -> Round:
         return replace(job, features=("fast",)) if rng.random() < 0.3 else job
 
     made = replace(round, cluster=replace(round.cluster, node_groups=groups))
-    return with_jobs(made, if_valid(made, change))
+    return with_jobs(made, change)
 
 
 def exclusive(rng: np.random.Generator, round: Round) -> Round:
     """Waiting jobs that have their nodes to themselves."""
-    change = if_valid(round, lambda job: replace(job, exclusive=bool(rng.random() < 0.5)))
-    return with_waiting(round, change)
+    return with_waiting(round, lambda job: replace(job, exclusive=bool(rng.random() < 0.5)))
 
 
 def one_node(rng: np.random.Generator, round: Round) -> Round:
@@ -324,10 +324,7 @@ def one_node(rng: np.random.Generator, round: Round) -> Round:
     most = max(round.cluster.topology.node_gpus)
     return with_waiting(
         round,
-        if_valid(
-            round,
-            lambda job: replace(job, one_node=bool(job.gpus <= most and rng.random() < 0.8)),
-        ),
+        lambda job: replace(job, one_node=bool(job.gpus <= most and rng.random() < 0.8)),
     )
 
 
@@ -361,7 +358,7 @@ def slices(rng: np.random.Generator, round: Round) -> Round:
             return replace(job, slices=Slices(listed=listed, **rest))
         return replace(job, slices=Slices(nodes=each, **rest))
 
-    return with_waiting(round, if_valid(round, change))
+    return with_waiting(round, change)
 
 
 def neighbours(rng: np.random.Generator, round: Round) -> Round:
@@ -437,7 +434,7 @@ def needs(rng: np.random.Generator, round: Round) -> Round:
         return replace(job, needs=possible)
 
     made = replace(round, cluster=cluster)
-    return with_jobs(made, if_valid(made, change))
+    return with_jobs(made, change)
 
 
 def with_site(round: Round, **fields: Any) -> Round:
@@ -446,8 +443,9 @@ def with_site(round: Round, **fields: Any) -> Round:
 
 
 def with_waiting(round: Round, change: Callable[[Job], Job]) -> Round:
-    """Return the round with the jobs changed that wait."""
-    return replace(round, waiting=tuple(replace(s, job=change(s.job)) for s in round.waiting))
+    """Return the round with the jobs changed that wait, but for those that it would refuse."""
+    tried = if_valid(round, change)
+    return replace(round, waiting=tuple(replace(s, job=tried(s.job)) for s in round.waiting))
 
 
 def if_valid(round: Round, change: Callable[[Job], Job]) -> Callable[[Job], Job]:

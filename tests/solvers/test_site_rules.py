@@ -9,6 +9,7 @@ from ronda.instances.clock import Deadline
 from ronda.solvers.decision.plan import Question
 from ronda.solvers.registry import policy
 from site_rounds import OBJECTIVE, RULES, drawn_rules, tiny
+from tests.helpers.cut_rounds import drawn
 
 ROUNDS, PARTS = 200, 20
 CLOSE = 1e-4
@@ -45,3 +46,9 @@ def compare(round_):
         assert plan.bound >= worth - rounding - nodes, name
         if exact:
             assert plan.objective >= worth - CLOSE * abs(worth) - nodes - rounding
+
+
+@pytest.mark.parametrize("seed", range(0, 100, 5))
+def test_parts_of_gpus_likewise(seed):
+    """Parts, fractions and whole GPUs on numbered GPUs, some beside parts that stay."""
+    compare(drawn(seed))
