@@ -132,6 +132,13 @@ def _prices(found: Explanation) -> str:
             "host": "a unit of {1} on hosts of {0}".format(*inside.rpartition(",")[::2]),
             "host_nodes": "the {1} of a whole host of {0}".format(*f"{inside},".split(",", 2)),
             "licence": f"a licence {inside}",
+            "slices": "room in a rack for a slice of {1} nodes of {0}".format(
+                *inside.rpartition(",")[::2]
+            ),
+            "slice_nodes": "a node for slices of {1} or more nodes of {0}".format(
+                *inside.rpartition(",")[::2]
+            ),
+            "named_nodes": f"a GPU of nodes that jobs name in {inside.rpartition(',')[0]}",
             "power_cap": "a kilowatt under the power cap",
             "energy_window": "a kilowatt throughout the energy window",
             "energy_by": f"a kilowatt for the next {until_s} s",

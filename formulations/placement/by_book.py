@@ -79,13 +79,26 @@ class Seating:
         self._movable: dict[int, dict[int, SeatedJob]] = {}  # by node, then by order
         self._amounts: dict[int, Floats] = {}  # what movable jobs need of hosts, (D,)
 
-    def run(self, seats: Sequence[SeatedJob], later: Iterable[SeatedJob]) -> Self:
-        """Place jobs, first those that stay and then others in turn."""
+    def run(self, seats: Sequence[SeatedJob], later: Sequence[SeatedJob]) -> Self:
+        """Place jobs, first those that stay and then others in turn.
+
+        Those that do not run first try nodes to which nobody may come back.
+        """
         for seat in watched(seats):
             if seat.pinned or (seat.held and self._may_stay(seat)):
                 self._sit(seat, seat.held)
+        back = np.zeros(len(self.book.size), dtype=np.int64)
         for seat in later:
-            if seat.order not in self.at and not self._settle(seat) and not self._make_room(seat):
+            if seat.order not in self.at:
+                back[[node for node, _ in seat.held]] += 1
+        wary = bool(back.any())
+        for seat in later:
+            if seat.order in self.at:
+                continue
+            back[[node for node, _ in seat.held]] -= 1
+            if wary and not seat.held and self._settle(seat, back == 0):
+                continue
+            if not self._settle(seat) and not self._make_room(seat):
                 self.failed.append(seat.order)
         self.failed.sort()
         return self

@@ -1,5 +1,6 @@
 """The reasons why nodes with enough free GPUs have no room for a job, in words."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -7,8 +8,9 @@ import numpy as np
 from ronda.formulations.placement.book import NodeBook
 from ronda.formulations.site.hosts import binding
 from ronda.formulations.site.nodes import concerns_nodes
+from ronda.formulations.topology import regions
 from ronda.instances.base import Mask
-from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.job import Allocation, JobState, Option, Slices
 from ronda.instances.round import Round
 
 SHOWN = 8
@@ -44,7 +46,19 @@ def unfit_nodes(book: NodeBook | None, state: JobState, option: Option) -> str |
             most = max(0.0, float(left[short].max()))
             words = f"the job needs {amount:g} there, at most {most:.6g} is left"
             found.append(f"too little {name} on {_nodes(short)}: {words}")
+    if state.job.slices is not None:
+        found.append(_in_slices(book, state.job.slices, option.gpus // piece, roomy & ~closed))
     return "; ".join(found) or None
+
+
+def _in_slices(book: NodeBook, slices: Slices, nodes: int, able: Mask) -> str:
+    """Return the empty nodes of racks, and the slices that a job asks for."""
+    at = regions(book.round.cluster, slices.within)[able & (book.pieces == 0)]
+    room = sorted(Counter(at[at >= 0].tolist()).values(), reverse=True)
+    wanted = f"{nodes} nodes in slices" + (f" of {slices.nodes}" if slices.nodes else "")
+    racks = ", ".join(map(str, room[:SHOWN])) + (" …" if len(room) > SHOWN else "")
+    asked = f"the job needs {wanted}, each in one {slices.within}"
+    return f"{asked}, and empty nodes by {slices.within} are {racks or 'none'}"
 
 
 def _nodes(mask: Mask) -> str:

@@ -11,12 +11,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.instances.instance import Instance, Outage
-from ronda.instances.job import After, Job, Need
+from ronda.instances.job import After, Job, Need, Slices
 from ronda.instances.models.configuration import Configuration
 from ronda.instances.models.throughput import samples_per_s
 from ronda.instances.profile import Rigid
 from ronda.instances.round import Round
-from ronda.instances.site import Disruption, PriorityClass
+from ronda.instances.site import Disruption, Neighbourhood, PriorityClass
 
 Subject = TypeVar("Subject", Instance, Round)
 
@@ -37,6 +37,14 @@ def with_jobs(subject: Subject, change: Callable[[Job], Job]) -> Subject:
         for name in ("running", "waiting")
     }
     return replace(subject, **states)
+
+
+def with_waiting(subject: Subject, change: Callable[[Job], Job]) -> Subject:
+    """Return an instance with all its jobs changed, or a round with those that wait."""
+    if isinstance(subject, Instance):
+        return with_jobs(subject, change)
+    waiting = tuple(replace(state, job=change(state.job)) for state in subject.waiting)
+    return replace(subject, waiting=waiting)
 
 
 def with_hosts(subject: Subject, *, seed: int = 0, severity: float = 0.5) -> Subject:
@@ -244,3 +252,68 @@ def with_announced_outages(subject: Subject, *, seed: int = 0, severity: float =
     )
     faults = replace(subject.faults, outages=subject.faults.outages + outages)
     return replace(subject, faults=faults)
+
+
+def with_shapes(subject: Subject, *, seed: int = 0, severity: float = 0.5) -> Subject:
+    """Return a subject in which waiting jobs have shapes.
+
+    At the severity 1 half of the jobs below a node must be on one node, one in four has its nodes
+    to itself, one in four asks for a feature of half of the node groups, and one in four is in a
+    neighbourhood that is apart by node.
+    """
+    rng = np.random.default_rng([seed, 5])
+    groups = subject.cluster.node_groups
+    fast = {group.name for k, group in enumerate(groups) if k % 2 == 0}
+    labelled = tuple(replace(g, features=("fast",)) if g.name in fast else g for g in groups)
+    room: dict[str, int] = {}
+    for g in groups:
+        if g.name in fast:
+            room[g.partition] = room.get(g.partition, 0) + g.count * g.gpus_per_node
+    largest = min(group.gpus_per_node for group in groups)
+    one_type = len({group.gpu_type for group in groups}) == 1
+
+    def shaped(job: Job) -> Job:
+        drawn = rng.random(4) < severity * np.array([0.5, 0.25, 0.25, 0.25])
+        one, alone, label, apart = drawn.tolist()
+        if job.fusible is not None or job.sweep is not None:
+            return job
+        fits = one_type and job.gpus <= room.get(job.partition, 0)
+        return replace(
+            job,
+            one_node=one and job.gpus <= largest,
+            exclusive=alone,
+            features=("fast",) if label and fits else (),
+            neighbourhoods=("spread",) if apart else (),
+        )
+
+    cluster = replace(subject.cluster, node_groups=labelled)
+    rule = Neighbourhood(name="spread", rule="apart")
+    site = replace(subject.site, neighbourhoods=(*subject.site.neighbourhoods, rule))
+    return with_waiting(replace(subject, cluster=cluster, site=site), shaped)
+
+
+def with_slices(subject: Subject, *, seed: int = 0, severity: float = 0.5) -> Subject:
+    """Return a subject in which waiting jobs of several whole nodes are in slices within racks.
+
+    At the severity 1 they all are, in the largest slices that divide them and fit into a rack;
+    at 0 each node is a slice.
+    """
+    rng = np.random.default_rng([seed, 6])
+    groups = subject.cluster.node_groups
+    nodes: dict[str, int] = {}
+    for group in groups:
+        if group.rack is not None:
+            nodes[group.rack] = max(nodes.get(group.rack, 0), group.count)
+    size, even = groups[0].gpus_per_node, len({(g.gpus_per_node, g.gpu_type) for g in groups}) == 1
+    levels = {rack.name: rack.level for rack in subject.cluster.racks}
+    most = min(nodes.values(), default=0)
+
+    def sliced(job: Job) -> Job:
+        count, rest = divmod(job.gpus, size)
+        draw = rng.random()
+        if rest or count < 2 or not even or not most or set(levels.values()) != {"rack"}:
+            return job
+        divisors = [n for n in range(1, most + 1) if count % n == 0]
+        return replace(job, slices=Slices(nodes=divisors[-1] if draw < severity else 1))
+
+    return with_waiting(subject, sliced)

@@ -293,7 +293,7 @@ def sizes(rng: np.random.Generator, round: Round) -> Round:
         named = {job.gpus, *rng.integers(1, most + 1, 2).tolist()}
         return replace(job, sizes=tuple(sorted(named)), min_gpus=min(named), max_gpus=max(named))
 
-    return with_jobs(round, change)
+    return with_jobs(round, if_valid(round, change))
 
 
 def named_nodes(rng: np.random.Generator, round: Round) -> Round:

@@ -4,15 +4,18 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from ronda.formulations.placement.reasons import lack_of_room
 from ronda.horizon.driver import run
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
-from ronda.instances.job import Costs, Slices, Truth
+from ronda.instances.job import Allocation, Costs, JobState, Option, Slices, Truth
 from ronda.instances.rules.validate import validate
 from ronda.instances.site import Neighbourhood, Site
+from ronda.questions.explain import explain_jobs
+from ronda.questions.explained import sentences
 from ronda.solvers.decision.plan import Question
 from ronda.solvers.registry import policy
 from slice_rounds import GPUS, PROFILES, asked, cluster, job, racks
@@ -222,3 +225,19 @@ def test_levels_without_racks_are_refused():
     )
     with pytest.raises(InputError, match=r"slices\.within"):
         asked(bare, [job("a", 2, 2)])
+
+
+def test_words_say_what_slices_lack_and_cost():
+    """The reason names the empty nodes of racks; the price a room for a slice."""
+    odd = asked(cluster(3, 3), [job(i, 1, 1) for i in "bc"])
+    assert sorted(plan_of("prices", odd).allocations) == ["b", "c"]
+    wanted = JobState(job=job("a", 4, 4), since_s=0.0)
+    taken = {"b": Allocation(option=Option(pool=0, gpus=4), placement=((0, 4),))}
+    said = lack_of_room(odd, wanted, Option(pool=0, gpus=16), taken)
+    assert "4 nodes in slices of 4, each in one rack, and empty nodes by rack are 3, 2" in said
+    three = asked(cluster(18, 18), [job(i, 12, 12) for i in "abc"])
+    plan = plan_of("prices", three)
+    waits = next(i for i in "abc" if i not in plan.allocations)
+    found = explain_jobs(three, plan, [waits], parameters={"power": 1.0})
+    text = " ".join(sentences(found[0]))
+    assert "oom in a rack for a slice of 12 nodes of default/B,rack" in text
