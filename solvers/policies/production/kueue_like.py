@@ -112,6 +112,7 @@ class _Cycles(Books):
         self._queues = defaultdict[tuple[str, str], list[Workload]](list)
         self._parked = defaultdict[Branch, list[Workload]](list)
         self._blocked = set[tuple[str, str]]()
+        self._reserved: list[tuple[Branch, dict[str, float]]] = []
         for state in eligible(round):
             work, pool = self.work(state), before.pools.get(state.job.id)
             option = next((o for o in self.floor.room.ways(state) if o.pool == pool), None)
@@ -130,20 +131,20 @@ class _Cycles(Books):
             for head in heads:
                 if head.state.job.id not in named:
                     self._pass_over(head)
-            claimed, reserved = set[str](), list[tuple[Branch, dict[str, float]]]()
+            claimed = set[str]()
             for each in self._in_order(nominees):
                 checkpoint()
                 if each.fits:
                     self._start(each)
                 elif not each.victims:
-                    reserved.append((each.head.leaf, self._reserved(each)))
-                    each.head.leaf.add(reserved[-1][1])
+                    self._reserve(each)
                     self._pass_over(each.head)
                 elif claimed.isdisjoint(w.state.job.id for w in each.victims):
                     claimed |= {w.state.job.id for w in each.victims}
                     self._evict(each)
-            for leaf, amount in reserved:
-                leaf.remove(amount)
+            if self.policy.strategy != "strict":  # otherwise the head asks again in each cycle
+                self._unreserve()
+        self._unreserve()
 
     def _nominate(self, head: Workload) -> _Nominee | None:
         """Return a head with the first GPU type that fits, else the first that victims free."""
@@ -253,7 +254,9 @@ class _Cycles(Books):
             insort(self._queues[_queue_of(work)], work, key=lambda each: each.order)
         for work in self._parked.pop(head.leaf.root, []):
             insort(self._queues[_queue_of(work)], work, key=lambda each: each.order)
-        self._blocked.clear()
+        if self._blocked:
+            self._blocked.clear()
+            self._unreserve()
 
     def _pass_over(self, head: Workload) -> None:
         """Leave a head that does not fit aside, or let it block its queue."""
@@ -264,19 +267,24 @@ class _Cycles(Books):
             self._queues[queue].remove(head)
             self._parked[head.leaf.root].append(head)
 
-    def _reserved(self, nominee: _Nominee) -> dict[str, float]:
-        """Return the quota that a head without victims keeps from later heads of its cycle."""
-        leaf = nominee.head.leaf
+    def _unreserve(self) -> None:
+        for leaf, amount in self._reserved:
+            leaf.remove(amount)
+        self._reserved.clear()
+
+    def _reserve(self, nominee: _Nominee) -> None:
+        """Keep quota for a head without victims from later heads of its cycle."""
+        leaf, found = nominee.head.leaf, dict[str, float]()
         if self.policy.reclaim == "any":
-            return {}
-        found = {}
+            return
         for of in leaf.kinds.keys() & nominee.need.keys():
             most = leaf.nominal(of) - leaf.use[of]
             if nominee.reach is not leaf:
                 borrow = leaf.quotas[of].borrow if of in leaf.quotas else None
                 most += math.inf if borrow is None else borrow
             found[of] = max(0.0, min(nominee.need[of], most))
-        return found
+        leaf.add(found)
+        self._reserved.append((leaf, found))
 
     def place(self) -> Admitted:
         """Give admitted jobs nodes in the order of admission; return those that get none."""

@@ -62,3 +62,10 @@ def test_a_blocked_job_does_not_start():
     """It waits for another one."""
     state = replace(job("a", 4), blocked="waits for z")
     assert decided(shared(state), "drf").allocations == {}
+
+
+def test_a_tenant_without_weight_comes_last():
+    """B's 8 jobs fill the node."""
+    jobs = [job(f"{t}{k}", 1, tenant=t) for t in "AB" for k in range(8)]
+    plan = decided(shared(*jobs, tenants=(tenant("A", weight=0.0), tenant("B"))), "drf")
+    assert (of(plan, "A"), of(plan, "B")) == (0, 8)

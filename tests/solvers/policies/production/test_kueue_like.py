@@ -4,6 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.instances.site import Disruption, PriorityClass, Tenant
+from ronda.solvers.policies.production.quota_tree import branches
+from ronda.solvers.policies.production.workloads import Workload, fewest
 from shared_cluster import after, decided, job, shared, tenant
 
 RANKS = tuple(PriorityClass(name=f"p{rank}", rank=rank) for rank in range(4))
@@ -220,3 +222,61 @@ def test_nobody_is_stopped_beyond_the_disruption_budget(spec, gpus, stopped):
     plan = decided(round_, spec)
     assert {"low4", "same"} - plan.allocations.keys() == stopped
     assert ("head" in plan.allocations) is bool(stopped)
+
+
+@pytest.mark.parametrize(("strategy", "runs"), [("strict", False), ("best-effort", True)])
+def test_a_head_without_victims_reserves_its_quota(strategy, runs):
+    """A's head asks for its 4, of which B has borrowed 2: C may not borrow the other 2 meanwhile.
+
+    Under best-effort A's head is passed over after its cycle, and C's runs in the next.
+    """
+    tenants = (Tenant(name="root"), tenant("A", 4, "root"), tenant("B", 4, "root"))
+    round_ = shared(
+        job("b", 6, on=[0], tenant="B"),
+        job("a", 4, tenant="A", submit_s=1.0),
+        job("c", 2, tenant="C", submit_s=2.0),
+        tenants=(*tenants, tenant("C", 0, "root")),
+    )
+    plan = decided(round_, f"kueue-like(strategy={strategy})")
+    assert ("c" in plan.allocations) is runs
+
+
+def test_within_nominal_no_share_is_compared():
+    """A asks for its own 2; its department has borrowed 5 of 8, more than E's 3, which give way."""
+    tenants = (
+        tenant("root", 8),
+        Tenant(name="D", parent="root"),
+        Tenant(name="E", parent="root"),
+        tenant("A", 2, "D"),
+        tenant("B", 0, "D"),
+        tenant("C", 0, "E"),
+    )
+    round_ = shared(
+        job("b", 7, on=[0], tenant="B", preemptible=False),
+        job("c", 3, on=[1], tenant="C"),
+        job("a", 2, tenant="A", submit_s=1.0),
+        nodes=2,
+        gpus_per_node=7,
+        tenants=tenants,
+    )
+    plan = decided(round_, "kueue-like(fair=true, reclaim=any)")
+    assert sorted(plan.allocations) == ["a", "b"]
+
+
+def test_of_equal_priority_only_newer_jobs_go():
+    """The job that runs came first."""
+    round_ = shared(job("old", 8, on=[0]), job("head", 8, submit_s=5.0))
+    plan = decided(round_, "kueue-like(within=lower-or-newer)")
+    assert list(plan.allocations) == ["old"]
+
+
+def test_victims_come_back_whose_return_leaves_room():
+    """Jobs of 1, 2 and 4 go in this order until 4 are free: the first two come back."""
+    leaf = branches([tenant("A", 8)], ())["A"]
+    works = [Workload(job(str(n), n), leaf, 0, use={"gpus": n}) for n in (1, 2, 4)]
+    for work in works:
+        leaf.add(work.use)
+    found = fewest(iter(works), lambda victims: sum(w.use["gpus"] for w in victims) >= 4)
+    assert [work.state.job.id for work in found] == ["4"]
+    assert leaf.use["gpus"] == 7
+    assert fewest(iter(works[:2]), lambda victims: False) == []

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from ronda.instances.site import PriorityClass, Tenant
+from ronda.instances.site import PriorityClass, Quota, Tenant
 from ronda.solvers.policies.production.slurm_priority import (
     RawUsage,
     Weights,
@@ -158,3 +158,34 @@ def test_only_lower_ranks_stop_and_the_last_needed_first(preempt, runs):
     assert sorted(plan.allocations) == (
         ["head", "low2", "same"] if runs else ["low2", "low4", "same"]
     )
+
+
+def test_jobs_of_equal_rank_stop_nobody():
+    """Nor does a job without a class."""
+    round_ = shared(job("same", 8, on=[0], priority="p1"), job("head", 8, priority="p1"))
+    round_ = replace(round_, site=replace(round_.site, classes=RANKS))
+    assert list(decided(round_, "slurm-like(preempt=qos)").allocations) == ["same"]
+
+
+def test_a_job_that_a_limit_holds_back_blocks_nobody():
+    """A may hold 4 and does: its head is passed over, and B's job starts without backfill."""
+    round_ = shared(
+        job("old", 4, on=[0], tenant="A"),
+        job("a", 4, tenant="A", submit_s=1.0),
+        job("b", 4, tenant="B", submit_s=2.0),
+        tenants=(Tenant(name="A", quotas=(Quota(limit=4),), weight=9.0), Tenant(name="B")),
+    )
+    spec = "slurm-like(backfill=none, fair_share=0)"
+    assert sorted(decided(round_, spec).allocations) == ["b", "old"]
+
+
+def test_what_is_reserved_beside_a_job_is_free_for_nobody_longer():
+    """A waits for 2 of node 0, of which 1 is free: b would fit there beside A, but for the node."""
+    round_ = shared(
+        job("r", 3, on=[0], limit_s=200.0),
+        job("A", 2, limit_s=1000.0, submit_s=1.0),
+        job("b", 1, limit_s=1000.0, submit_s=2.0),
+        gpus_per_node=4,
+    )
+    assert list(decided(round_, "slurm-like").allocations) == ["r"]
+    assert sorted(decided(round_, "slurm-like(window_s=50)").allocations) == ["b", "r"]
