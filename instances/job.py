@@ -476,7 +476,7 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
     log
         Loss and accuracy at the last evaluation; None if they are not observed, or not yet.
     ran_s
-        Seconds for which the job held GPUs before the running allocation began.
+        Seconds for which a job with a time limit held GPUs before the running allocation began.
     blocked
         The reason why a waiting job may not start now, such as a job that must come first; None if
         it may.
@@ -550,7 +550,7 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
             since_s=now_s,
             done=done,
             gpu_s=self.gpu_s_at(now_s),
-            ran_s=self.ran_at(now_s),
+            ran_s=0.0 if self.job.limit_s is None else self.ran_at(now_s),
             owed_s=self.owed_at(now_s),
             pause_s=None,
         )
@@ -589,7 +589,7 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
             done=done,
             held_s=now_s,
             gpu_s=self.gpu_s_at(now_s),
-            ran_s=self.ran_at(now_s),
+            ran_s=0.0 if self.job.limit_s is None else self.ran_at(now_s),
         )
 
     def done_at(self, now_s: float) -> float:

@@ -21,6 +21,7 @@ from tools.recipes.pollux import pollux
 from tools.recipes.rounds import MADE, busy, made
 from tools.recipes.structured import cluster_mixed, structured
 from tools.recipes.sweeps import taskset, titan
+from tools.recipes.tenants import philly_tenants
 from tools.recipes.venus import venus
 
 RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
@@ -38,6 +39,7 @@ RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
     "philly-energy": lambda source: energy(source, WEEK),
     "philly-energy-small": lambda source: energy(source, HALF_DAY),
     "philly-faults": philly_faults,
+    "philly-tenants": philly_tenants,
     "pods-mixed": lambda _: structured("pods-mixed"),
     "pollux-1": lambda source: pollux(source, 1),
     "pollux-2": lambda source: pollux(source, 2),
@@ -75,6 +77,7 @@ _LICENCES = {
     "LICENSE.HeliosArtifact.MIT.txt": "helios_venus/LICENSE.HeliosArtifact.MIT.txt",
     "LICENSE.philly-traces.CC-BY-4.0.txt": "philly/LICENSE.philly-traces.CC-BY-4.0.txt",
     "LICENSE.AdaptDL.Apache-2.0.txt": "pollux/LICENSE.Apache-2.0.txt",
+    "LICENSE.openb.Apache-2.0.txt": "alibaba_openb2023/LICENSE.Apache-2.0.txt",
     "LICENSE.ElasticFlow.Apache-2.0.txt": "elasticflow/LICENSE.Apache-2.0.txt",
     "LICENSE.Zeus.Apache-2.0.txt": "zeus/LICENSE.Apache-2.0.txt",
     "LICENSE.HFTA.MIT.txt": "hfta/LICENSE.MIT.txt",

@@ -42,6 +42,7 @@ DOCUMENTED = {
     "philly-energy": ("instance", 2355, 16, 128),
     "philly-energy-small": ("instance", 122, 8, 64),
     "philly-faults": ("instance", 122, 8, 64),
+    "philly-tenants": ("instance", 3814, 24, 192),
     "pods-mixed": ("instance", 80, 16, 128),
     "pollux-1": ("instance", 160, 16, 64),
     "pollux-2": ("instance", 160, 16, 64),
