@@ -5,9 +5,11 @@ import pytest
 from msgspec.structs import replace
 
 import ronda
+from ronda.formulations.placement import place
+from ronda.formulations.placement.moves import MoveRoom
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup
 from ronda.instances.generate import round as generated
-from ronda.instances.job import Costs
+from ronda.instances.job import Costs, Option
 from ronda.instances.profile import PowerCurve
 from ronda.instances.site import Disruption, Site, Tenant
 from ronda.solvers.decision.plan import Question
@@ -119,9 +121,24 @@ def test_consolidation_counts(name):
         assert sum(job.startswith("h") for job in plan.allocations) == 6
 
 
+def test_placement_moves_no_more_than_it_may():
+    """Of three gangs that need a move of 4 GPUs each, as many are placed as the room pays for."""
+    halves = [(rigid(f"h{n}", 4, 4.0), ((n, 4),)) for n in range(6)]
+    round_ = round_of(*halves, *(rigid(f"g{k}", 8, 80.0) for k in range(3)), nodes=6)
+    gang = Option(pool=0, gpus=8, span="node")
+    chosen = {f"g{k}": gang for k in range(3)} | {i: a.option for i, a in round_.held.items()}
+    for left in (0.0, 4.0, 7.0, 8.0, 12.0):
+        room = MoveRoom(np.array([left]), {f"h{n}": np.array([4.0]) for n in range(6)})
+        placed = place(round_, chosen, room=room)
+        assert len(placed.moved) == left // 4
+        assert len(placed.unplaced) == 3 - left // 4
+        assert {*round_.held} <= {*placed.allocations}
+    assert len(place(round_, chosen).moved) == 3
+
+
 @pytest.mark.parametrize("name", ENGINES)
 def test_tenants_have_budgets_with_all_below_them(name):
-    """The department's budget protects r3 of its team; without it r3 stops."""
+    """The department's budget protects r3 of its team, so that r1 and r2 stop; else r3 does."""
     made = on_one_node()
     teams = {"r1": "other", "r2": "other", "r3": "team", "gang": "other"}
 
@@ -143,6 +160,7 @@ def test_tenants_have_budgets_with_all_below_them(name):
 
     kept = ronda.solve(under(Disruption(jobs=0)), name)
     assert "r3" not in disturbed(made, kept)
+    assert "gang" in kept.allocations
     assert ronda.check(under(Disruption(jobs=0)), kept) == []
     free = ronda.solve(under(Disruption(gpus=4)), name)
     assert "gang" in free.allocations
@@ -179,7 +197,9 @@ def test_jobs_that_scale_in_place_or_leave_with_their_nodes_do_not_count(name):
     assert ronda.check(scaling, runs) == []
     assert len([job for job in usual.held if job not in runs.allocations]) == 1  # 2 GPUs stop
     leaves = replace(on_one_node(gpus=0), leaving=((1, 1e6),))
-    assert ronda.check(leaves, ronda.solve(leaves, name)) == []
+    plan = ronda.solve(leaves, name)
+    assert ronda.check(leaves, plan) == []
+    assert {*plan.allocations} == {"r1", "r2", "gang"}
     stopped = replace(ronda.Plan(), allocations={i: a for i, a in leaves.held.items() if i != "r3"})
     assert ronda.check(leaves, stopped) == []
     assert [v.code for v in ronda.check(on_one_node(gpus=0), stopped)] == ["disruption"]
