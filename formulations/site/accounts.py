@@ -5,7 +5,7 @@ from typing import Protocol
 
 from ronda.formulations.site.host_rows import host_account
 from ronda.formulations.site.licences import licence_account
-from ronda.formulations.site.order import starts
+from ronda.formulations.site.order import tasks
 from ronda.formulations.site.quotas import quotas
 from ronda.formulations.site.shapes import Shapes
 from ronda.instances.job import Allocation, JobState
@@ -32,7 +32,7 @@ class Account(Protocol):
 
 
 ACCOUNTS: tuple[Callable[[Round], Account | None], ...] = (
-    starts,
+    tasks,
     host_account,
     licence_account,
     quotas,

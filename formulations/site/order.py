@@ -5,6 +5,7 @@ the reason in `JobState.blocked` or in the fields of the job; their options are 
 """
 
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 from msgspec.structs import replace
@@ -45,6 +46,12 @@ def why_not(round: Round, state: JobState) -> str | None:
     return f"it waits for {first.job.id} {WHEN[left[0].when]}, which {_stands(round, first)}{many}"
 
 
+@per_record(maxsize=4)
+def _some_wait(round: Round) -> bool:
+    """Return whether some job says that it must wait for something."""
+    return any(s.blocked or s.job.after or s.job.eligible_s is not None for s in round.waiting)
+
+
 @per_record(maxsize=2)
 def _live(round: Round) -> dict[str, JobState]:
     return {state.job.id: state for state in round.jobs}
@@ -62,12 +69,16 @@ def _stands(round: Round, state: JobState) -> str:
 
 def startable(round: Round) -> Round:
     """Return the round without waiting jobs that may not start; the same object if all may."""
+    if not _some_wait(round):
+        return round
     kept = tuple(state for state in round.waiting if why_not(round, state) is None)
     return round if len(kept) == len(round.waiting) else replace(round, waiting=kept)
 
 
 def not_yet(round: Round, table: OptionTable) -> Mask | None:
     """Return whether each option (K,) is of a job that may not start, or None if none is."""
+    if not _some_wait(round):
+        return None
     held_back = [why_not(round, state) is not None for state in table.jobs]
     return np.array(held_back)[table.job] if any(held_back) else None
 
@@ -77,9 +88,9 @@ def array_rows(round: Round, table: OptionTable, values: Floats, sheet: Sheet) -
 
     Where more tasks run already, none of them is stopped, and m is their number.
     """
-    tasks, runs = _tasks(table.jobs)
+    live, runs = _tasks(table.jobs)
     for name, most in round.site.job_arrays.items():
-        if tasks[name] > max(most, runs[name]):
+        if live[name] > max(most, runs[name]):
             own = np.array([state.job.job_array == name for state in table.jobs])
             rows = np.flatnonzero(own[table.job])
             sheet.state(f"{ARRAY}[{name}]", rows, np.ones(len(rows)), max(most, runs[name]))
@@ -95,26 +106,23 @@ def _tasks(jobs: tuple[JobState, ...]) -> tuple[Counter[str], Counter[str]]:
     return tasks, runs
 
 
-class Starts:
-    """The account of who may start: no blocked job, and as many tasks of each array as may run."""
+class Tasks:
+    """The account of job arrays: no more tasks run than may."""
 
-    def __init__(self, round: Round) -> None:
-        self._round, self._run = round, Counter[str]()
+    def __init__(self, throttles: Mapping[str, int]) -> None:
+        self._left = Counter(throttles)
 
     def fits(self, state: JobState, given: Allocation) -> bool:
-        """Return whether one more job may start."""
+        """Return whether one more task may run."""
         name = state.job.job_array
-        most = np.inf if name is None else self._round.site.job_arrays.get(name, np.inf)
-        full = name is not None and self._run[name] >= most
-        return not full and why_not(self._round, state) is None
+        return name not in self._left or self._left[name] > 0
 
     def take(self, state: JobState, given: Allocation) -> None:
         """Count a job."""
-        if state.job.job_array is not None:
-            self._run[state.job.job_array] += 1
+        if state.job.job_array in self._left:
+            self._left[state.job.job_array] -= 1
 
 
-def starts(round: Round) -> Starts | None:
-    """Return the account of who may start, or None if no job needs one."""
-    some = any(s.blocked or s.job.after or s.job.eligible_s for s in round.waiting)
-    return Starts(round) if some or round.site.job_arrays else None
+def tasks(round: Round) -> Tasks | None:
+    """Return the account of job arrays, or None if there are none."""
+    return Tasks(round.site.job_arrays) if round.site.job_arrays else None

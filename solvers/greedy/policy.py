@@ -156,7 +156,7 @@ def fill(round: Round, held: Mapping[str, Allocation], deadline: Deadline) -> di
     staying = tuple(s if s.allocation is h else replace(s, allocation=h) for s, h in kept)
     staying = AsOne(replace(round, running=staying)).round.running
     room = Room(round, staying, sleeping=False)
-    queue = sorted(round.waiting, key=lambda state: state.job.submit_s)
+    queue = sorted(startable(round).waiting, key=lambda state: state.job.submit_s)
     for tried, state in enumerate(queue):
         if (tried >= FEW and deadline.over()) or not room.free_gpus:
             break

@@ -101,6 +101,13 @@ def test_b_never_runs_after_a_has_failed():
     assert (found["b"].state, found["b"].end_s) == ("completed", 150.0)
 
 
+def test_a_job_that_can_never_run_does_not_wait_for_the_others_before_it():
+    """A fails at 10 s, b would end at 100 s; c ends unrun at 10 s."""
+    jobs = job("a", failures=(10.0,)), job("b"), job("c", ("a", "ok"), ("b", "ok"))
+    found, _ = driven(instance(*jobs, retries=0))
+    assert (found["c"].state, found["c"].end_s) == ("dependency failed", 10.0)
+
+
 def test_only_the_final_end_of_a_job_counts():
     """D2: a fails, tries again and succeeds; Slurm would never run b."""
     given = instance(job("a", failures=(50.0,)), job("b", ("a", "ok")), job("c", ("a", "notok")))

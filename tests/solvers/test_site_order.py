@@ -3,17 +3,21 @@
 import pytest
 from msgspec.structs import replace
 
-from ronda.formulations.site.outages import leaving_too_early
+from ronda.formulations.site.outages import closed_before, leaving_too_early
 from ronda.horizon.solve import solve
 from ronda.instances.check.checker import check
+from ronda.instances.clock import Deadline
 from ronda.instances.cluster import GpuType, NodeGroup, uniform_cluster
 from ronda.instances.job import After, Allocation, Costs, Estimate, Job, JobState, Option
+from ronda.instances.plan import SolutionStatus
 from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.instances.site import Site
 from ronda.questions.explained import Explainer, sentences
 from ronda.solvers.decision.plan import Question
+from ronda.solvers.greedy.policy import fill
+from ronda.solvers.policies.rigid.queues import Fifo
 from ronda.solvers.registry import policy
 
 GPU = GpuType(name="G", memory_gib=16, idle_w=10)
@@ -190,9 +194,35 @@ def test_no_policy_starts_a_job_that_may_not_start(name):
         job("b", 1, after=(After(job="r"),)),
         job("c", 1, eligible_s=10.0),
         job("d", 1),
+        job("e", 1, eligible_s=0.0),
     )
-    plan = policy(name).plan(round_of(*states))
-    assert set(plan.allocations) == {"r", "d"}
+    given = round_of(*states)
+    assert set(policy(name).plan(given).allocations) == {"r", "d", "e"}
+
+
+def test_no_job_that_may_not_start_fills_the_gap_of_a_failed_policy():
+    """What the policy would have decided is filled up with jobs that may start."""
+    given = round_of(job("a", 1, blocked="it is held"), job("b", 1))
+    assert set(fill(given, {}, Deadline())) == {"b"}
+    plan = solve(given, Failing())
+    assert (plan.status, set(plan.allocations)) == (SolutionStatus.FALLBACK, {"b"})
+
+
+class Failing(Fifo):
+    """A policy that never decides."""
+
+    def plan(self, round, **given):
+        """Raise."""
+        raise RuntimeError("no")
+
+
+def test_a_node_is_open_to_the_job_that_has_all_of_it_there_that_it_can_get():
+    """J holds 4 GPUs of node 1: with 4 it may stay there, and 8 would have to come."""
+    j = job("j", 4, held=((1, 4),))
+    given = round_of(j, leaving=((0, 100.0), (1, 100.0)))
+    for gpus, open_ in ((4, [True, False]), (8, [True, True])):
+        option = Option(pool=0, gpus=gpus, span="node")
+        assert closed_before(given, j, option).tolist() == open_
 
 
 def words(given, *names):
