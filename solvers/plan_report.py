@@ -1,12 +1,15 @@
 """The report on a plan of a round: its jobs, facts, prices and violations."""
 
 import shlex
+from collections import defaultdict
 
 from ronda.formulations.placement.node_reasons import stranded
 from ronda.formulations.watts import drawn_w
 from ronda.instances.check.checker import check
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
+from ronda.instances.rules.problem import SHOWN
+from ronda.instances.site import GPUS
 from ronda.instances.tables.numbers import on_nodes
 from ronda.instances.tables.table import Report, Table
 from ronda.solvers.applied_rules import broken_rules
@@ -137,6 +140,11 @@ def _facts(round: Round, plan: Plan, watts: float | None, elapsed_s: float) -> T
         cost = stage.reached * plan.prices.get(stage.name, 0.0)
         reached = f"{stage.reached:z.8g} of at most {stage.bound:z.8g}"
         facts[stage.name] = f"{reached}, which costs the others {cost:z.6g}"
+    if plan.details.owed and plan.objective is not None:
+        facts["worth"] = f"{plan.objective - plan.details.owed_worth:.8g} without what is owed"
+        facts["owed"] = _owed(round, plan)
+    if borrowed := _borrowed(round, plan):
+        facts["borrowed"] = f"{borrowed}: the first to go when their owners ask"
     if plan.details.proven_by:
         facts["proven by"] = plan.details.proven_by
     facts["result"] = f"{plan.status.value} (stopped: {plan.stop.value})"
@@ -147,6 +155,36 @@ def _facts(round: Round, plan: Plan, watts: float | None, elapsed_s: float) -> T
         f"extract {record.extract_s:.3f}, all {elapsed_s:.3f}"
     )
     return Table.facts(facts)
+
+
+def _owed(round: Round, plan: Plan) -> str:
+    """Return what tenants get of what is owed to them, and which get less."""
+    inner = {tenant.parent for tenant in round.site.tenants}
+    rows = [(name.partition("[")[2][:-1], pair) for name, pair in plan.details.owed.items()]
+    leaves = [(name, pair) for name, pair in rows if name.rpartition(",")[0] not in inner]
+    leaves = [(name, pair) for name, pair in leaves if name.endswith(f",{GPUS}")] or leaves
+    given, owed = (sum(pair[k] for _, pair in leaves) for k in (0, 1))
+    short = [f"{name} {has:g} of {most:g}" for name, (has, most) in leaves if has < most]
+    text = f"{given:g} of {owed:g} GPUs"
+    return text + (f"; not given: {_some(short)}" if short else "")
+
+
+def _borrowed(round: Round, plan: Plan) -> str:
+    """Return how many GPUs tenants hold beyond what is guaranteed to them, by tenant."""
+    used: defaultdict[str, float] = defaultdict(float)
+    for state in round.jobs:
+        given = plan.allocations.get(state.job.id)
+        if given is not None and state.job.tenant is not None:
+            used[state.job.tenant] += given.option.own_gpus
+    has = {t.name: q.guaranteed for t in round.site.tenants for q in t.quotas if q.of == GPUS}
+    more = [(name, n, has.get(name)) for name, n in used.items()]
+    return _some([f"{t} {n - own:g} of {n:g}" for t, n, own in more if own is not None and n > own])
+
+
+def _some(words: list[str]) -> str:
+    """Return the first of some words, and how many there are if there are more."""
+    more = [f"… ({len(words)} in all)"] if len(words) > SHOWN else []
+    return ", ".join([*words[:SHOWN], *more])
 
 
 def _prices(plan: Plan) -> list[Table]:

@@ -135,10 +135,7 @@ class StatedRows:
 
     def excess(self, rows: Rows) -> Floats:
         """Return the excess of options over each limit, 0 if it is rounding, shape (R,)."""
-        use = self.use[:, rows]
-        over = np.asarray(use.sum(axis=1)).ravel() - self.capacity
-        size = np.abs(self.capacity) + np.asarray(abs(use).sum(axis=1)).ravel()
-        return self.beyond(over, np.asarray(ROUNDED * size))
+        return Tally.of(self, rows).excess
 
     def beyond(self, over: Floats, rounding: Floats | float = 0.0) -> Floats:
         """Return the excesses, (R,), given those without counted excesses; 0 up to `rounding`."""
@@ -171,6 +168,43 @@ class StatedRows:
         use = self.use[:, rows].sum(axis=1)[r]
         has, limit = sign * use + 0.0, sign * self.capacity[r]  # no -0
         return f"{has:g}, {most} {limit:g}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """What chosen options have beyond limits, before counted excesses, and the terms' size, (R,).
+
+    Another option adds to it at the cost of its own entries.
+    """
+
+    own: StatedRows
+    over: Floats
+    size: Floats
+    excess: Floats
+
+    @classmethod
+    def of(cls, own: StatedRows, rows: Rows) -> "Tally":
+        """Return the tally of options."""
+        use = own.use[:, rows]
+        over: Floats = np.asarray(use.sum(axis=1)).ravel() - own.capacity
+        size: Floats = np.abs(own.capacity) + np.asarray(abs(use).sum(axis=1)).ravel()
+        return cls(own, over, size, own.beyond(over, np.asarray(ROUNDED * size)))
+
+    def plus(self, row: int) -> "Tally":
+        """Return the tally with one more option."""
+        own, over, size = self.own, self.over.copy(), self.size.copy()
+        at = slice(own.use.indptr[row], own.use.indptr[row + 1])
+        over[own.use.indices[at]] += own.use.data[at]
+        size[own.use.indices[at]] += np.abs(own.use.data[at])
+        return Tally(own, over, size, own.beyond(over, np.asarray(ROUNDED * size)))
+
+    def allows(self, more: "Tally", worth: float, least: float) -> bool:
+        """Return whether a later tally breaks no limit further, and leaves `least` of a worth."""
+        penalty, added = self.own.penalty, more.excess - self.excess
+        hard = np.isinf(penalty)
+        if (added[hard] > 0).any():
+            return False
+        return bool(worth - added[~hard] @ penalty[~hard] >= least)
 
 
 def joined(parts: Sequence[StatedRows]) -> StatedRows:

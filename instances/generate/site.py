@@ -16,7 +16,7 @@ from ronda.instances.models.configuration import Configuration
 from ronda.instances.models.throughput import samples_per_s
 from ronda.instances.profile import Rigid
 from ronda.instances.round import Round
-from ronda.instances.site import Disruption, Neighbourhood, PriorityClass
+from ronda.instances.site import Disruption, Neighbourhood, PriorityClass, Quota, Tenant
 
 Subject = TypeVar("Subject", Instance, Round)
 
@@ -317,3 +317,40 @@ def with_slices(subject: Subject, *, seed: int = 0, severity: float = 0.5) -> Su
         return replace(job, slices=Slices(nodes=divisors[-1] if draw < severity else 1))
 
     return with_waiting(subject, sliced)
+
+
+def with_tenants(
+    subject: Subject, *, leaves: int = 12, seed: int = 0, severity: float = 0.5
+) -> Subject:
+    """Return a subject whose jobs belong to tenants in departments, which lend and borrow GPUs.
+
+    All GPUs are guaranteed to the leaves, in shares of random weights, and jobs belong to leaves at
+    random with other weights, so that some want more than they have. At the severity 0 everything
+    may be lent and borrowed; at 1 nothing.
+    """
+    rng = np.random.default_rng([seed, 7])
+    gpus, departments = subject.cluster.gpus, max(1, round(leaves**0.5))
+    weights = rng.dirichlet(np.full(leaves, 2.0))
+    owned = np.floor(gpus * weights).astype(int)
+    owned[0] += gpus - int(owned.sum())
+    most, names = float(round(gpus * (1.0 - severity))), [f"t{k}" for k in range(leaves)]
+    limit = (Quota(borrow=most),) if severity else ()
+    tree = [Tenant(name="site")]
+    tree += [Tenant(name=f"d{d}", parent="site", quotas=limit) for d in range(departments)]
+    for k, (name, has) in enumerate(zip(names, owned.tolist(), strict=True)):
+        quota = Quota(guaranteed=has)
+        if severity:
+            quota = Quota(guaranteed=has, lend=float(round(has * (1.0 - severity))), borrow=most)
+        weight = float(np.round(weights[k] * leaves, 3))
+        parent = f"d{k % departments}"
+        tree.append(Tenant(name=name, parent=parent, quotas=(quota,), weight=weight))
+    belong = rng.dirichlet(np.full(leaves, 2.0))
+    site = replace(subject.site, tenants=tuple(tree), fair_shares=True, usage_half_life_s=86_400.0)
+    seen: dict[str, str] = {}
+
+    def owning(job: Job) -> Job:
+        """Give the jobs of a fusion class the same tenant."""
+        tenant = names[int(rng.choice(leaves, p=belong))]
+        return replace(job, tenant=seen.setdefault(job.fusible or job.id, tenant))
+
+    return with_jobs(replace(subject, site=site), owning)

@@ -14,6 +14,7 @@ from ronda.formulations.allocation.model_data import charged_w, lasts_s
 from ronda.formulations.allocation.racks import wider
 from ronda.formulations.allocation.rows import gpus_by_pool
 from ronda.formulations.objectives.switching_cost import loss_of_moves
+from ronda.formulations.options.stated_rows import Tally
 from ronda.formulations.options.table import RACK, OptionTable, options, running_rows
 from ronda.formulations.placement.moves import move_room
 from ronda.formulations.placement.nodes import Placement
@@ -272,6 +273,13 @@ class _Placing:
         if not left.any():
             return rows, placed
         states = {state.job.id: state for state in self.round.jobs}
+        tally = None if table.own is None else Tally.of(table.own, rows)
+
+        def welcome(row: int, least: float) -> bool:
+            """Return whether another row breaks no limit and adds a value of `least` or more."""
+            value = float(self.values[row])
+            return tally is None or tally.allows(tally.plus(row), value, least)
+
         room = Room(self.round, (), until_end=False)
         for job, there in placed.allocations.items():
             room.take(states[job], there)
@@ -279,15 +287,15 @@ class _Placing:
         for row in self.ranked(np.flatnonzero(left & table.current)).tolist():
             state = table.jobs[table.job[row]]
             held = self.round.held[state.job.id]
-            if not self._welcome(rows, row, 0.0) or not room.keep(state, held):
+            if not welcome(row, 0.0) or not room.keep(state, held):
                 continue
             if (more := self._with(placed, rows, row, held)) is not None:
-                placed, rows = more, np.append(rows, row)
+                placed, rows, tally = more, np.append(rows, row), tally and tally.plus(row)
                 left &= table.job != table.job[row]
         left &= (self.values > 0) & ~table.current
         starting = np.flatnonzero(left)
         for row in starting[np.argsort(-self.values[starting], kind="stable")].tolist():
-            if not left[row] or not self._welcome(rows, row, np.finfo(float).tiny):
+            if not left[row] or not welcome(row, np.finfo(float).tiny):
                 continue
             state, (option,) = table.jobs[table.job[row]], options(table, np.array([row]))
             given = room.way(state, option)
@@ -297,7 +305,7 @@ class _Placing:
                 and (more := self._with(placed, rows, row, given, waking=False)) is not None
             ):
                 room.take(state, given)
-                placed, rows = more, np.append(rows, row)
+                placed, rows, tally = more, np.append(rows, row), tally and tally.plus(row)
                 left &= table.job != table.job[row]
                 continue
             alike = (table.pool == option.pool) & (table.gpus == option.gpus)
@@ -306,16 +314,6 @@ class _Placing:
             alike &= table.span == table.span[row]
             left &= ~alike | (short & (table.extra_w < table.extra_w[row]))
         return rows, placed
-
-    def _welcome(self, rows: Rows, row: int, least: float) -> bool:
-        """Return whether another row breaks no user's limit and adds a value of `least` or more."""
-        own = self.table.own
-        if own is None:
-            return True
-        more = np.append(rows, row)
-        if (own.broken(more) > own.broken(rows)).any():
-            return False
-        return bool(self.values[row] - (own.lost(more) - own.lost(rows)) >= least)
 
     def _with(
         self, placed: Placed, rows: Rows, row: int, given: Allocation, *, waking: bool = True
