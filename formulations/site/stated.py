@@ -27,6 +27,7 @@ from ronda.formulations.site.slices import slice_rows
 from ronda.formulations.site.stages import Aim
 from ronda.instances.base import Floats, Mask
 from ronda.instances.round import Round
+from ronda.instances.site import NO_SITE
 
 FAMILIES: tuple[Callable[[Round, OptionTable, Floats, Sheet], None], ...] = (
     array_rows,
@@ -61,9 +62,14 @@ AIMS: tuple[Callable[[Round, OptionTable, Floats], list[Aim]], ...] = (
 for options with the given values (K,)."""
 
 
-def aims_of(round: Round, table: OptionTable, values: Floats) -> list[Aim]:
-    """Return the aims of a round's site, in the order in which they are served."""
-    return [aim for aims in AIMS for aim in aims(round, table, values)]
+def aims_of(round: Round, table: OptionTable, values: Floats, added: Floats | float) -> list[Aim]:
+    """Return the aims of a round's site, in the order in which they are served.
+
+    The `values` (K,) include what terms have `added`, which counts for no aim.
+    """
+    if round.site == NO_SITE:
+        return []
+    return [aim for aims in AIMS for aim in aims(round, table, values - added)]
 
 
 def under_site_rules(

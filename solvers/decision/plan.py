@@ -134,7 +134,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
             packages=("ronda", *packages),
             seed=seed,
             gave=gave,
-            aims=tuple(aims_of(round, table, values - added)),
+            aims=tuple(aims_of(round, table, values, added)),
             claims=tuple(claims),
             options_s=deadline.elapsed() if deadline else 0.0,
         )

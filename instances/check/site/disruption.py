@@ -30,7 +30,7 @@ def disrupts_too_much(round: Round, plan: Plan, given: list[JobInPlan]) -> list[
         return []
     gone = {node for node, _ in (*round.leaving, *round.cluster.out)}
     found = list[Disrupted]()
-    for state, then, kept in given:
+    for state, then, kept in given[: len(round.running)]:
         held, job = state.allocation, state.job
         if held is None or kept or job.id in plan.discarded:
             continue

@@ -22,7 +22,7 @@ def may_change(round: Round, state: JobState) -> bool:
 def changes_too_soon(round: Round, plan: Plan, given: list[JobInPlan]) -> list[Violation]:
     """Return the violations by jobs that are changed before their minimum run time is over."""
     found = []
-    for state, then, kept in given:
+    for state, then, kept in given[: len(round.running)]:
         held = state.allocation
         if held is None or kept or not state.job.preemptible or may_change(round, state):
             continue
