@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from ronda.instances.check.checker import check
 from ronda.instances.job import Slices
+from ronda.instances.plan import SolutionStatus
 from ronda.questions.consolidate.answer import consolidate
 from ronda.questions.consolidate.report import consolidation_report
 from slice_rounds import asked, cluster, job, racks
@@ -59,3 +60,14 @@ def test_slices_move_as_slices_and_bound_jobs_stay():
     found = consolidate(asked(where, [], bound), save="racks")
     assert found.plan.allocations["b"].placement == ((8, 4),)
     assert found.emptied_racks == ("r0",)
+
+
+def test_no_slice_is_torn_to_empty_a_rack():
+    """Two racks have a node left each, and a slice of two nodes does not split."""
+    running = [(job("a", 2, 2), (6, 7)), *ones(0, 1, 3, 4)]
+    round_ = asked(cluster(3, 3, 2), [], running)
+    assert consolidate(round_, save="racks").emptied_racks == ("r2",)  # another job makes room
+    found = consolidate(round_, save="racks", moves=1)
+    assert found.moves == ()
+    assert found.plan.objective == found.plan.bound == 0
+    assert found.plan.status is SolutionStatus.OPTIMAL

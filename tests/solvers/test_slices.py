@@ -5,6 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.formulations.placement.reasons import lack_of_room
+from ronda.formulations.site.best_fit import in_racks
 from ronda.horizon.driver import run
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
@@ -241,3 +242,41 @@ def test_words_say_what_slices_lack_and_cost():
     found = explain_jobs(three, plan, [waits], parameters={"power": 1.0})
     text = " ".join(sentences(found[0]))
     assert "oom in a rack for a slice of 12 nodes of default/B,rack" in text
+
+
+def test_a_running_job_counts_as_it_stays():
+    """Its two nodes are in two racks of 3, which leaves room for a slice of 2 in each."""
+    jobs = [job("b", 2, 2), job("c", 2, 2)]
+    round_ = asked(cluster(3, 3), jobs, [(job("a", 2, 2), (0, 3))])
+    for name in ENGINES:
+        assert sorted(plan_of(name, round_).allocations) == ["a", "b", "c"]
+
+
+def test_nodes_that_jobs_name_have_a_row():
+    """Three jobs of a node name two nodes, one of which a job that must run holds."""
+    pair = [replace(job(i, 1), nodes=(0, 1)) for i in "abc"]
+    round_ = asked(cluster(4, 4), pair)
+    assert capacity(round_, "named_nodes[default/B,0]") == 2 * GPUS
+    plan = plan_of("prices", round_)
+    assert len(plan.allocations) == 2
+    assert plan.bound == pytest.approx(plan.objective, rel=1e-3)
+    firm = [(replace(job("x", 1), preemptible=False), (1,))]
+    assert capacity(asked(cluster(4, 4), pair, firm), "named_nodes[default/B,0]") == GPUS
+
+
+FITS = {
+    "tightest": (Slices(nodes=2), 2, [4, 2, 3], [0, 2, 0]),
+    "most first, last tightest": (Slices(nodes=8), 40, [18, 16, 10], [16, 16, 8]),
+    "last tightest": (Slices(nodes=2), 6, [5, 3, 4, 2], [0, 0, 4, 2]),
+    "listed": (Slices(listed=(1, 3)), 4, [4, 3, 1], [0, 3, 1]),
+    "balanced": (Slices(balanced=True), 5, [2, 3, 4], [2, 3, 0]),
+    "none": (Slices(nodes=3), 6, [5, 2, 2], None),
+    "spread": (Slices(nodes=2, spread=True), 4, [9, 3], [2, 2]),
+}
+
+
+@pytest.mark.parametrize("case", FITS)
+def test_slices_fit_best(case):
+    """As few racks as can be, and the last one as full as can be."""
+    slices, nodes, free, expected = FITS[case]
+    assert in_racks(slices, nodes, free) == expected
