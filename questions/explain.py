@@ -29,7 +29,7 @@ SHAPES, MORE = 5, 3
 """Number of alternatives shown: the best option of each of 5 sizes, and the 3 best in all."""
 
 READY = "ready_gpus["
-OF_GPUS = ("gpus[", "whole_nodes[", "buddy[", READY)
+OF_GPUS = ("gpus[", "parts[", "whole_nodes[", "buddy[", READY)
 """Prefixes of the names of resources that are GPUs rather than power."""
 
 SAME = 1e-7

@@ -1,11 +1,14 @@
 """The reasons why an option finds no place, as texts about the lack of nodes or racks."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from ronda.formulations.placement.node_reasons import book_of, unfit_nodes
 from ronda.formulations.placement.requests import Placed, place
+from ronda.instances.check.sharing import distinct
 from ronda.instances.cluster import Pool
 from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.models.parts import bits
 from ronda.instances.round import Round
 
 
@@ -19,12 +22,16 @@ def why_unplaced(
     """
     if not placed.unplaced:
         return {}
-    free, book = _free(round, placed.allocations.values()), book_of(round, placed.allocations)
+    there = placed.allocations
+    free, book = _free(round, there.values()), book_of(round, there)
     states = {state.job.id: state for state in round.jobs}
     found = {}
     for job in placed.unplaced:
-        unfit = unfit_nodes(book, states[job], chosen[job])
-        found[job] = _shortage(round, chosen[job], free, unfit)
+        if chosen[job].share is not None:
+            found[job] = _no_part(round, chosen[job], there.values())
+        else:
+            unfit = unfit_nodes(book, states[job], chosen[job])
+            found[job] = _shortage(round, chosen[job], free, unfit)
         if not migrate:
             kept = {i: a.option for i, a in placed.allocations.items()} | {job: chosen[job]}
             found[job] += _with_moves(place(round, kept))
@@ -38,6 +45,8 @@ def lack_of_room(
 
     Return None if the pool already has too few free GPUs.
     """
+    if option.share is not None:
+        return _no_part(round, option, placed.values())
     free, book = _free(round, placed.values()), book_of(round, placed)
     pools = round.cluster.topology.node_pool.tolist()
     left = sum(f for f, p in zip(free, pools, strict=True) if p == option.pool)
@@ -47,10 +56,40 @@ def lack_of_room(
 
 def _free(round: Round, placed: Iterable[Allocation]) -> list[int]:
     free: list[int] = round.cluster.topology.node_gpus.tolist()
-    for allocation in placed:
+    for allocation in distinct(placed):
         for node, gpus in allocation.placement:
             free[node] -= gpus
     return free
+
+
+def _no_part(round: Round, option: Option, placed: Iterable[Allocation]) -> str:
+    """Return what is left of the GPU in parts with the most left, and what stands in the way."""
+    gpu_type = round.cluster.topology.pools[option.pool].gpu_type
+    on: defaultdict[tuple[int, int], list[tuple[Option, int]]] = defaultdict(list)
+    for held in placed:
+        for node, gpu, start in held.parts if held.option.pool == option.pool else ():
+            on[node, gpu].append((held.option, start))
+    ways, profile = gpu_type.ways, gpu_type.profile(option.part)
+    left = {gpu: 1.0 - sum(o.share or 0.0 for o, _ in there) for gpu, there in on.items()}
+    if not left:
+        return f"no GPU of type {gpu_type.name} that the job may use is free"
+    best = max(left, key=lambda gpu: (left[gpu], gpu))
+    where = f"GPU {best[1]} of node {best[0]}"
+    if ways is None or profile is None:
+        return f"at most {left[best]:.6g} of a GPU is free, on {where}; it needs {option.share:g}"
+    slices, blocks = int(left[best] * ways.compute + 0.5), list[str]()
+    if profile.compute > slices:
+        more = f"at most {slices} compute slices of a GPU are free, on {where}"
+        return f"{more}; a {profile.name} needs {profile.compute}"
+    for first in profile.starts:
+        for other, start in sorted(on[best], key=lambda each: -each[1]):
+            its = gpu_type.profile(other.part)
+            if its is None or bits(profile, first) & bits(its, start):
+                blocks.append(f"{other.part} at {start}")
+                break
+    places = ", ".join(f"{s}-{s + profile.memory - 1}" for s in profile.starts)
+    lacks = f"a {profile.name} finds no room though {slices} compute slices are free on {where}"
+    return f"{lacks}: {' and '.join(dict.fromkeys(blocks))} block its places ({places})"
 
 
 def _shortage(round: Round, option: Option, free: list[int], unfit: str | None) -> str:
