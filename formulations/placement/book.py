@@ -205,7 +205,7 @@ class NodeBook:
         needed = needs.piece(1) + needs.flat
         able = self.room_for(0, needed, self._bearing(able, option, 1, power))
         for nodes in (able & (self._rank != ASLEEP), able):
-            gpu = self.cut and self.cut.best(np.flatnonzero(nodes).tolist(), option)
+            gpu = self.cut and self.cut.best(state.job.id, np.flatnonzero(nodes).tolist(), option)
             found = ((gpu[0], 1),) if gpu else self._block(nodes, 1, needed)
             if found is not None:
                 return found if self._borne(found, option, power) else None

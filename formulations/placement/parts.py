@@ -60,23 +60,32 @@ class CutGpus:
         twin._on, twin._at = {gpu: dict(jobs) for gpu, jobs in self._on.items()}, dict(self._at)
         return twin
 
-    def best(self, nodes: Iterable[int], option: Option) -> Gpu | None:
-        """Return the best GPU in parts on some nodes for one more job, or None without room."""
+    def best(self, job: str, nodes: Iterable[int], option: Option) -> Gpu | None:
+        """Return the best GPU in parts on some nodes for one more job, or None without room.
+
+        A GPU that may be cut only if it is empty is no other place for a job that runs there.
+        """
         able, part = set(nodes), _Part(option.part or option.share or 1.0)
+        held = self._held.get(job)
+        here = held.parts[0][:2] if held is not None and held.parts else None
         keys = [
             (key, gpu)
             for gpu in {*self._on, *self._layouts}
-            if gpu[0] in able and (key := self._key(gpu, part)) is not None
+            if gpu[0] in able
+            and (gpu != here or self._group[gpu[0]].recut != "empty")
+            and (key := self._key(gpu, part)) is not None
         ]
         return min(keys)[1] if keys else None
 
     def add(self, job: str, given: Allocation) -> bool:
         """Put a job on its GPU, or else on the best one of its node; return whether it is new.
 
-        A job without room takes another GPU of the node.
+        It goes back to where it runs if that is free. A job without room takes another GPU.
         """
-        ((node, _),), option = given.placement, given.option
-        gpu, part = self.best((node,), option), _Part(option.part or option.share or 1.0)
+        ((node, _),), option, held = given.placement, given.option, self._held.get(job)
+        gpu, part = self.best(job, (node,), option), _Part(option.part or option.share or 1.0)
+        if not given.parts and held is not None and given.placement == held.placement:
+            given = replace(given, parts=held.parts)
         if given.parts and self.allows(job, given):
             gpu, part = given.parts[0][:2], self._named(job, given)
         if gpu is None:

@@ -5,7 +5,8 @@ variable           meaning
 =================  ============================================================================
 ``part[i,n,g,s]``  1 if way i has a part of GPU g of node n from slice s on, or a fraction (s = 0)
 ``idle[f,n,g,s]``  1 if a part f of a fixed layout is there, and no way has it
-``cut[n,g]``       1 if any way has a part of GPU g of node n
+``cut[n,g]``       1 if any way has a part or a fraction of GPU g of node n
+``shared[n,g]``    1 if ways have fractions of it, and no parts
 =================  ============================================================================
 """
 
@@ -58,6 +59,7 @@ def add_gpus(model: Any) -> None:
     model.part = pyo.Var(starts, domain=pyo.Binary)
     model.idle_part = pyo.Var(layouts, domain=pyo.Binary)
     model.cut = pyo.Var(gpus, domain=pyo.Binary)
+    model.shared = pyo.Var(gpus, domain=pyo.Binary)
     at = defaultdict[tuple[int, int], list[Any]](list)
     on = defaultdict[Gpu, list[tuple[Job, int, Any, bool]]](list)
     for (i, n, g, s), variable in model.part.items():
@@ -82,13 +84,13 @@ def _on_gpu(
     ways: Parts | None,
     there: Iterable[tuple[Job, int, Any, bool]],
 ) -> None:
-    """Add Σ fractions ≤ cut, Σ parts on slice m ≤ cut, and the limits of a layout and of a cut."""
+    """Add Σ fractions ≤ shared, Σ parts on slice m ≤ cut − shared, and what a layout allows."""
     there, rows, used = list(there), model.cut_gpus, model.cut[gpu]
     for _, _, variable, _ in there:
         rows.add(variable <= used)
     shares = [float(job.share or 0.0) * x for job, _, x, _ in there if job.part is None]
-    if shares:
-        rows.add(sum(shares) <= used)
+    rows.add(sum(shares) <= model.shared[gpu])
+    rows.add(model.shared[gpu] <= used)
     if ways is None:
         return
     profiles = {p.name: p for p in ways.profiles}
@@ -99,7 +101,7 @@ def _on_gpu(
             for m in range(s, s + profiles[job.part].memory):
                 slices[m].append(variable)
     for those in slices.values():
-        rows.add(sum(those) <= used)
+        rows.add(sum(those) <= used - model.shared[gpu])
     for name, those in named.items():
         rows.add(sum(those) <= profiles[name].most)
     if group.recut == "empty":

@@ -125,7 +125,7 @@ def _profiles(
     if ways is None:
         return
     names = [table.jobs[j].job.part or "" for j in table.job[rows].tolist()]
-    firm = _firm(round, table, p)
+    firm, closed = _firm(round, table, p)
     for label, weight in _weights(ways, set(names), every=bool(firm) or _cut(offering)):
         most = [(_most(ways, weight, group.recut, group.cut, ()), n) for group, n in offering]
         use: Floats = np.multiply(whole, max((each for each, _ in most), default=0), dtype=float)
@@ -134,6 +134,7 @@ def _profiles(
             parts = tuple((name, start) for _, name, start in there)
             kept = _kept(ways, weight, group.recut, group.cut, parts)
             use[[k for k, _, _ in there]] = kept
+        use[closed] = 0
         _state(sheet, table, label.format(pool.name), use, sum(each * n for each, n in most))
 
 
@@ -143,18 +144,25 @@ def _cut(offering: Iterable[tuple[NodeGroup, int]]) -> bool:
 
 def _firm(
     round: Round, table: OptionTable, p: int
-) -> list[tuple[NodeGroup, list[tuple[int, str, int]]]]:
+) -> tuple[list[tuple[NodeGroup, list[tuple[int, str, int]]]], list[int]]:
     """Return the group of nodes and the parts that must stay on each GPU of pool p that has any.
 
-    A part is its row, the name of its profile, and its first slice.
+    A part is its row, the name of its profile, and its first slice. Also return the rows of other
+    parts on GPUs that may be cut only when these have gone.
     """
     found = defaultdict[tuple[int, int], list[tuple[int, str, int]]](list)
-    for k in np.flatnonzero(table.current & table.must_run[table.job] & (table.pool == p)).tolist():
+    others = list[tuple[tuple[int, int], int]]()
+    for k in np.flatnonzero(table.current & (table.pool == p)).tolist():
         held = table.jobs[table.job[k]].allocation
         for node, gpu, start in () if held is None else held.parts:
-            found[node, gpu].append((k, held.option.part or "", start))
-    group = round.cluster.topology.node_group
-    return [(round.cluster.node_groups[group[node]], there) for (node, _), there in found.items()]
+            if table.must_run[table.job[k]]:
+                found[node, gpu].append((k, held.option.part or "", start))
+            else:
+                others.append(((node, gpu), k))
+    nodes, groups = round.cluster.topology.node_group, round.cluster.node_groups
+    firm = [(groups[nodes[node]], there) for (node, _), there in found.items()]
+    closed = [k for g, k in others if g in found and groups[nodes[g[0]]].recut == "empty"]
+    return firm, closed
 
 
 Weight = tuple[tuple[str, int], ...]

@@ -27,12 +27,15 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         Name of the GPU type.
     array
         Name of the array of fused jobs that share these GPUs; None if the job is alone.
+    parts
+        The part of a GPU that it has, as in `Allocation`; none for whole GPUs.
     """
 
     option: Option
     placement: dict[str, int]
     gpu_type: str
     array: str | None = None
+    parts: tuple[tuple[int, int, int], ...] = ()
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +89,7 @@ def changes(
             placement={names[node]: gpus for node, gpus in given.placement},
             gpu_type=cluster.topology.pools[given.option.pool].gpu_type.name,
             array=given.array,
+            parts=given.parts,
         )
 
     start, resize, retune = dict[str, Place](), dict[str, Place](), dict[str, Place]()
@@ -94,7 +98,8 @@ def changes(
         if before is None:
             start[job] = place(given)
         elif not before.goes_on(given) and not before.narrows_to(given):
-            stays = before.array == given.array and same_nodes(before.placement, given.placement)
+            stays = before.array == given.array and before.parts == given.parts
+            stays &= same_nodes(before.placement, given.placement)
             (retune if stays else resize)[job] = place(given)
     return Changes(
         start=start,

@@ -230,12 +230,14 @@ def held(
 ) -> Allocation | None:
     """Return a job's allocation at a placement; None if the profile has no speed for it.
 
+    A placement does not say which part of a GPU a job has, so jobs on parts have none either.
+
     The default batch is the job's own, or the smallest batch with which it can run there.
     """
     topology = cluster.topology
     pool = int(topology.node_pool[placement[0][0]])
     of = application(profile, pool_shapes(cluster)[pool])
-    if of is None:
+    if of is None or job.part is not None or job.share is not None:
         return None
     gpus, alone = sum(n for _, n in placement), False
     if job.exclusive and of.shape.held(job.gpus) == gpus:

@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from msgspec.structs import replace
 
+from ronda.instances.cluster import BUILT_IN
 from ronda.instances.instance import Instance, Outage
 from ronda.instances.job import After, Job, Need, Slices
 from ronda.instances.models.configuration import Configuration
@@ -354,3 +355,32 @@ def with_tenants(
         return replace(job, tenant=seen.setdefault(job.fusible or job.id, tenant))
 
     return with_jobs(replace(subject, site=site), owning)
+
+
+def with_parts(subject: Subject, *, seed: int = 0, severity: float = 0.5) -> Subject:
+    """Return a subject whose GPUs may be cut or shared, and jobs that ask for parts of them.
+
+    At the severity 1 half of the jobs that ask for one GPU have a MIG profile instead, larger ones
+    less often, and a quarter a fraction. GPUs of types without parts have those of an A100. In a
+    round only jobs that wait ask.
+    """
+    rng = np.random.default_rng([seed, 5])
+    cluster, usual = subject.cluster, BUILT_IN["A100-80"]
+    ways = next((t.ways for t in cluster.gpu_types if t.ways is not None), usual)
+    types = tuple(replace(t, parts=ways) for t in cluster.gpu_types)
+    groups = tuple(replace(g, recut="free", cut=(), shared=True) for g in cluster.node_groups)
+    names = [p.name for p in ways.profiles]
+    odds = np.array([1.0 / p.memory for p in ways.profiles])
+    runs = {state.job.id for state in getattr(subject, "running", ())}
+
+    def asking(job: Job) -> Job:
+        drawn, name = rng.random(), str(rng.choice(names, p=odds / odds.sum()))
+        share = round(float(rng.choice([0.25, 0.5, 0.75])) * float(rng.uniform(0.8, 1.0)), 2)
+        plain = job.fusible is None and not job.exclusive and job.slices is None and not job.sizes
+        if job.gpus > 1 or not plain or job.id in runs or drawn >= 0.75 * severity:
+            return job
+        asked = {"part": name} if drawn < severity / 2 else {"share": share}
+        return replace(job, min_gpus=None, max_gpus=None, **asked)
+
+    cluster = replace(cluster, gpu_types=types, node_groups=groups)
+    return with_jobs(replace(subject, cluster=cluster), asking)

@@ -75,3 +75,27 @@ def drawn(seed):
                 del waiting[name]
                 break
     return cut_round(waiting, running, cluster=cluster, jobs=jobs)
+
+
+def with_small_parts(seed, round):
+    """Return a round whose GPUs may be cut or shared; some waiting jobs ask for it."""
+    rng = np.random.default_rng([seed, 32])
+    cluster = round.cluster
+    recut = str(rng.choice(["free", "empty"]))
+    groups = tuple(replace(g, recut=recut, shared=True) for g in cluster.node_groups)
+    types = tuple(replace(t, parts=HALVES.parts) for t in cluster.gpu_types)
+
+    def change(job):
+        plain = not (job.exclusive or job.slices or job.sizes or job.neighbourhoods or job.fusible)
+        if not plain or rng.random() < 0.3:
+            return job
+        asked = {"gpus": 1, "min_gpus": None, "max_gpus": None}
+        if rng.random() < 0.3:
+            return replace(job, share=float(rng.choice([0.3, 0.5, 0.6])), **asked)
+        return replace(job, part=str(rng.choice(["one", "two", "big"])), **asked)
+
+    return replace(
+        round,
+        cluster=replace(cluster, gpu_types=types, node_groups=groups),
+        waiting=tuple(replace(s, job=change(s.job)) for s in round.waiting),
+    )
