@@ -68,7 +68,10 @@ def test_a_gang_runs_once_the_budget_pays_for_its_node(name):
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_moves_and_stops_spend_the_same_budget(name):
-    """Option rows say that B = 2 is enough; nodes need one stop and one move: B = 4."""
+    """Option rows say that B = 2 is enough; nodes need one stop and one move: B = 4.
+
+    Nobody stops for a gang that finds no nodes, as in Kueue's issue 10815.
+    """
     for gpus in (2, 3):
         poor = fragmented(gpus=gpus)
         waits = ronda.solve(poor, name)
@@ -110,7 +113,7 @@ def test_policies_that_know_no_budget_are_held_to_it(name, made):
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_consolidation_counts(name):
-    """Six half-full nodes: gangs of 8 need moves of 4 GPUs each, and no more than the budget."""
+    """Six half-full nodes: each gang of 8 needs a move of 4 GPUs, which KAI 1565 did not count."""
     halves = [(rigid(f"h{n}", 4, 4.0), ((n, 4),)) for n in range(6)]
     gangs = [rigid(f"g{k}", 8, 80.0) for k in range(3)]
     for gpus, started in ((3, 0), (4, 1), (8, 2), (11, 2), (12, 3)):
