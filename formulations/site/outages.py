@@ -15,10 +15,14 @@ from ronda.formulations.options.stated_rows import Sheet
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.job import Allocation, JobState, Option
+from ronda.instances.models.cache import per_record
 from ronda.instances.round import Round
 
 STAYING, STAYING_NODES = "staying", "staying_nodes"
 """The families of the rows of pools and times: GPUs, and pieces of whole nodes."""
+
+MOST_TIMES = 16
+"""The most times of a pool that have rows. Nodes are asked in placement, whatever the time."""
 
 
 def ends_s(round: Round, table: OptionTable) -> Floats:
@@ -48,7 +52,8 @@ def staying_rows(round: Round, table: OptionTable, values: Floats, sheet: Sheet)
         leaves_s[node] = min(leaves_s[node], at_s)
     for p, pool in enumerate(table.pools):
         here = topology.node_pool == p
-        for at_s in np.unique(leaves_s[here & np.isfinite(leaves_s)]).tolist():
+        times_s = np.unique(leaves_s[here & np.isfinite(leaves_s)])
+        for at_s in times_s[_spread(len(times_s))].tolist():
             rows = np.flatnonzero((table.pool == p) & (late > at_s))
             stays = here & (leaves_s > at_s)
             held = [_held_on(state, here & ~stays) for state in table.jobs]
@@ -62,6 +67,11 @@ def staying_rows(round: Round, table: OptionTable, values: Floats, sheet: Sheet)
                 if _most(table, rows, shares) > len(room):
                     name = f"{STAYING_NODES}[{inside},{i}]"
                     sheet.state(name, rows, shares, float(len(room)))
+
+
+def _spread(times: int) -> Rows:
+    """Return the indices of at most `MOST_TIMES` times, evenly among all, with the last."""
+    return np.unique(np.linspace(times - 1, 0, min(times, MOST_TIMES)).astype(np.int64))
 
 
 def _held_on(state: JobState, nodes: Mask) -> int:
@@ -94,19 +104,27 @@ def closed_before(round: Round, state: JobState, option: Option) -> Mask | None:
     if not round.leaving:
         return None
     topology, work = round.cluster.topology, state.mostly_left_at(round.now_s)
-    wake_s, resting = np.zeros(len(topology.node_gpus)), [*round.asleep, *round.waking]
-    wake_s[resting] = topology.wake_s[resting]
+    nodes, leaves_s, wake_s = _leaving(round)
     if option.span != "node":
-        wake_s[:] = wake_s[topology.node_pool == option.pool].max(initial=0.0)
-    pause_s = wake_s + state.pause_at(round.now_s, option.gpus, round.costs)
+        wake_s = np.full(len(wake_s), wake_s[topology.node_pool == option.pool].max(initial=0.0))
+    pause_s = wake_s[nodes] + state.pause_at(round.now_s, option.gpus, round.costs)
     run_s = np.inf if work is None else work / option.rate + option.teardown_s
     end_s = round.now_s + np.minimum(pause_s + run_s, round.may_hold_s(state))
-    held = {} if state.allocation is None else dict(state.allocation.placement)
     found = np.zeros(len(topology.node_gpus), dtype=bool)
-    for node, at_s in round.leaving:
-        most = min(option.gpus, int(topology.node_gpus[node]))
-        found[node] |= end_s[node] > at_s and held.get(node, 0) < most
+    found[nodes[end_s > leaves_s]] = True
+    for node, gpus in () if state.allocation is None else state.allocation.placement:
+        found[node] &= gpus < min(option.gpus, int(topology.node_gpus[node]))
     return found
+
+
+@per_record(maxsize=2)
+def _leaving(round: Round) -> tuple[Rows, Floats, Floats]:
+    """Return the nodes that leave, and when (L,), and the seconds that nodes take to wake (N,)."""
+    nodes, leaves_s = np.array(round.leaving, dtype=float).reshape(-1, 2).T
+    topology, resting = round.cluster.topology, [*round.asleep, *round.waking]
+    wake_s = np.zeros(len(topology.node_gpus))
+    wake_s[resting] = topology.wake_s[resting]
+    return nodes.astype(np.int64), leaves_s, wake_s
 
 
 def leaving_too_early(

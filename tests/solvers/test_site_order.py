@@ -141,6 +141,16 @@ def test_a_row_that_cannot_bind_is_not_there():
     assert Question.of(round_of(*O1), "rank").table.own is None
 
 
+def test_many_times_have_few_rows():
+    """40 nodes leave one by one: 16 rows, with the last; placement asks nodes."""
+    jobs = [job(f"j{k}", 8, 300.0 * k) for k in range(1, 60)]
+    given = round_of(*jobs, nodes=42, leaving=[(n, 400.0 * (n + 1)) for n in range(40)])
+    question = Question.of(given, "weighted-goodput", parameters={"power": 1.0})
+    assert len(question.table.own.names) == 16
+    assert "staying[default/G,16000]" in question.table.own.names
+    assert decided(given, "prices").allocations
+
+
 def test_nodes_of_unequal_size_count_their_own_gpus():
     """Node 1 of 4 GPUs stays, node 0 of 8 leaves: one long job of 4 runs, and not one of 8."""
     groups = [
