@@ -14,6 +14,7 @@ STUDIES = {
     "hfht": "What hyper-parameter tuning costs when trials share a GPU.",
     "pools": "Prices, whole models, relaxations and random parts where many GPU types couple jobs.",
     "placement": "Choosing nodes together with options against placing options afterwards.",
+    "stranded": "How many GPUs host resources and fractions strand in a real mix of pods.",
     "consolidation": "How many nodes moves can empty, with a bound, at 25 to 500 nodes.",
 }
 """Name of each study and what it asks."""
@@ -24,6 +25,7 @@ MODULES = {
     "hfht": "lab.fusion.tuning",
     "pools": "lab.pools",
     "placement": "lab.placement",
+    "stranded": "lab.stranded",
     "consolidation": "lab.consolidation",
 }
 
