@@ -48,7 +48,7 @@ def rows_of(path: str) -> list[dict[str, str]]:
 
 def cluster_of(nodes: Sequence[dict[str, str]], names: Sequence[str]) -> Cluster:
     """Return the nodes as groups of equal ones that have the named resources."""
-    kinds = Counter((int(n["gpu"]), *(float(n[name]) for name in names)) for n in nodes)
+    kinds = Counter((int(n["gpu"]), tuple(float(n[name]) for name in names)) for n in nodes)
     groups = tuple(
         NodeGroup(
             name=f"g{k}",
@@ -58,7 +58,7 @@ def cluster_of(nodes: Sequence[dict[str, str]], names: Sequence[str]) -> Cluster
             has=dict(zip(names, has, strict=True)),
             shared=True,
         )
-        for k, ((gpus, *has), count) in enumerate(kinds.items())
+        for k, ((gpus, has), count) in enumerate(kinds.items())
     )
     return Cluster(gpu_types=(GpuType(name="GPU", memory_gib=16.0),), node_groups=groups)
 
