@@ -36,8 +36,9 @@ def with_nodes(cluster: Cluster, names: Sequence[str], added: object) -> tuple[C
         found += [next(old) for _ in range(group.count)] + new[group.name]
     number = {name: k for k, name in enumerate(found)}
     out = tuple((number[names[node]], gpus) for node, gpus in cluster.out)
+    taken = tuple((number[names[node]], *what) for node, *what in cluster.taken)
     groups = (replace(g, count=g.count + len(new[g.name])) for g in cluster.node_groups)
-    return replace(cluster, node_groups=tuple(groups), out=out), found
+    return replace(cluster, node_groups=tuple(groups), out=out, taken=taken), found
 
 
 def tell_nodes(state: State, settings: Settings, told: object) -> None:

@@ -12,7 +12,9 @@ from ronda.formulations.placement.reasons import why_unplaced
 from ronda.formulations.placement.requests import place
 from ronda.formulations.site.accounts import accounts
 from ronda.formulations.site.host_rows import dff, too_much
+from ronda.formulations.site.hosts import needs_of
 from ronda.formulations.site.licences import LicenceAccount
+from ronda.hosts.embedding.nodes import with_nodes
 from ronda.instances.check.checker import check
 from ronda.instances.job import Allocation, Need
 from ronda.instances.plan import Plan
@@ -272,3 +274,21 @@ def test_why_a_job_waits():
         "(cpu: at least 30 is asked, at most 25 is left)"
     )
     assert stranded(snapshot(cluster, (jobs[0],), ()), placed.allocations) is None
+
+
+def test_what_is_needed_once_is_on_the_fewest_gpus():
+    """On the block, wherever it stands; on the first of equal nodes."""
+    state_ = needing("a", 12, cpu=Need(per_gpu=1, per_node=2, flat=5))
+    needs = needs_of(state_.job, ("cpu",))
+    assert needs.on(((0, 8), (1, 4))).tolist() == [[10.0, 11.0]]
+    assert needs.on(((2, 8), (1, 8))).tolist() == [[15.0, 10.0]]
+
+
+def test_new_nodes_shift_what_others_hold():
+    """A node that comes in the middle leaves what others hold on their nodes."""
+    groups = room(2, 1).node_groups
+    cluster = hosts(room(2, 1), cpu=64.0)
+    cluster = replace(cluster, taken=((0, "cpu", 1.0), (2, "cpu", 3.0)))
+    found, names = with_nodes(cluster, ["a", "b", "c"], {"new": groups[0].name})
+    assert names == ["a", "b", "new", "c"]
+    assert found.taken == ((0, "cpu", 1.0), (3, "cpu", 3.0))
