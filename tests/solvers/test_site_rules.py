@@ -6,6 +6,7 @@ from every_site_plan import best_plan
 from ronda.formulations.positions.variables import NODE_SHARE
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
+from ronda.solvers.decision.by_positions import _Exact
 from ronda.solvers.decision.plan import Question
 from ronda.solvers.registry import policy
 from site_rounds import OBJECTIVE, RULES, drawn_rules, tiny
@@ -23,8 +24,13 @@ def asked(name):
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_no_plan_is_better_and_no_bound_is_lower(part):
-    """Exact: the best plan. Aggregate and prices: valid plans, no certificate below the best."""
+def test_no_plan_is_better_and_no_bound_is_lower(part, monkeypatch):
+    """Exact: the best plan. Aggregate and prices: valid plans, no certificate below the best.
+
+    In half of the rounds the exact model is solved even where quick placement closes the gap.
+    """
+    if part % 2:
+        monkeypatch.setattr(_Exact, "kept", lambda run, choice: False)
     for seed in range(part, ROUNDS, PARTS):
         rules = drawn_rules(seed, tuple(RULES))
         compare(tiny(seed, rules))
@@ -49,6 +55,8 @@ def compare(round_):
 
 
 @pytest.mark.parametrize("seed", range(0, 100, 5))
-def test_parts_of_gpus_likewise(seed):
+def test_parts_of_gpus_likewise(seed, monkeypatch):
     """Parts, fractions and whole GPUs on numbered GPUs, some beside parts that stay."""
+    if seed % 2:
+        monkeypatch.setattr(_Exact, "kept", lambda run, choice: False)
     compare(drawn(seed))
