@@ -54,7 +54,7 @@ class SeatedJob(NamedTuple):
     rack: int = -1
 
 
-class Effort:
+class TriesLeft:
     """The tries that are left to place jobs, which take at most a third of the time that is left.
 
     An answer without further tries takes less than they do.
@@ -72,7 +72,7 @@ class Effort:
 class Seating:
     """Seats of jobs by order, while they are placed; `at` has their placements."""
 
-    def __init__(self, book: NodeBook, power: RackPower | None, effort: "Effort") -> None:
+    def __init__(self, book: NodeBook, power: RackPower | None, effort: "TriesLeft") -> None:
         self.book, self.power, self._effort = book, power, effort
         self.at: dict[int, Placement] = {}
         self.failed: list[int] = []
@@ -316,7 +316,7 @@ def seated(
     def fresh() -> Seating:
         return Seating(book.copy(), power.copy() if power is not None else None, effort)
 
-    effort = Effort(IN_ALL)
+    effort = TriesLeft(IN_ALL)
     by_need = sorted(admitted, key=fresh().scarcest)
     best = fresh().run(admitted, by_need)
     if best.failed and effort.allows():
