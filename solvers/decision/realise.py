@@ -308,9 +308,9 @@ class _Placing:
                 placed, rows, tally = more, np.append(rows, row), tally and tally.plus(row)
                 left &= table.job != table.job[row]
                 continue
+            if room.ruled:  # another job may have other needs, or another tenant
+                continue
             alike = (table.pool == option.pool) & (table.gpus == option.gpus)
-            if table.slices is not None:
-                alike &= (table.slices == table.slices[:, [row]]).all(axis=0)
             alike &= table.span == table.span[row]
             left &= ~alike | (short & (table.extra_w < table.extra_w[row]))
         return rows, placed

@@ -266,6 +266,11 @@ class Room:
                     self._racks.add(node, more_w)
 
     @property
+    def ruled(self) -> bool:
+        """Whether rules of the site may treat jobs of equal options differently."""
+        return bool(self._accounts) or self._book is not None
+
+    @property
     def used(self) -> Collection[int]:
         """The nodes with a job."""
         return self._awake_until.keys()
