@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 import ronda
 from ronda.formulations.site.guarantees import price_of_a_gpu
-from ronda.instances.site import Quota, Tenant
+from ronda.instances.site import Quota, Site, Tenant
 from ronda.solvers.decision.plan import Question
 from tenant_rounds import held, quota, tenant_round, tree
 
@@ -104,8 +104,8 @@ def test_what_is_owed_is_shared_out_over_the_levels():
     }
 
 
-def test_more_than_is_asked_for_is_no_claim():
-    """A job that asks for 2 of up to 8 GPUs claims 2; types count alone; hosts are not owed."""
+def test_types_count_alone_and_hosts_are_not_owed():
+    """A quota of GPUs, of their type, of a type that is not there, and of CPUs; 2 are asked for."""
     tenants = (
         Tenant(
             name="A",
@@ -115,6 +115,22 @@ def test_more_than_is_asked_for_is_no_claim():
     round_ = tenant_round(8, tenants, [("A", 2)])
     assert set(claims(round_)) == {"owed[A,gpus]", "owed[A,A100]"}
     assert [claim.asked for claim in claims(round_).values()] == [2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("owed", "amounts"), [(4, [1, 2, 2, 0]), (3, [1, 2, 0, 0]), (8, [1, 2, 2, 2])]
+)
+def test_an_option_claims_no_more_than_its_job_asks_for(owed, amounts):
+    """2 of up to 8 GPUs are asked for; an option as large as the quota counts, a larger one not."""
+    cluster = ronda.uniform_cluster(ronda.GpuType(name="A100", memory_gib=40), 1, 8)
+    rates = {"gpus": [1, 2, 4, 8], "rate": [1.0, 1.9, 3.6, 7.0]}
+    job = {"id": "a", "gpus": 2, "max_gpus": 8, "work": 900.0, "rates": rates, "tenant": "A"}
+    site = Site(tenants=(Tenant(name="A", quotas=quota(owed)),))
+    round_ = ronda.make_round(cluster, [job], site=site)
+    (claim,) = claims(round_).values()
+    found = np.zeros(4)
+    found[claim.rows] = claim.amount
+    assert found.tolist() == amounts
 
 
 def test_the_price_does_not_depend_on_who_holds_what():
