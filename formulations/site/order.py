@@ -114,13 +114,13 @@ class Tasks:
 
     def fits(self, state: JobState, given: Allocation) -> bool:
         """Return whether one more task may run."""
-        name = state.job.job_array
-        return name is None or name not in self._left or self._left[name] > 0
+        return self._left.get(state.job.job_array or "", 1) > 0
 
     def take(self, state: JobState, given: Allocation) -> None:
         """Count a job."""
-        if state.job.job_array is not None and state.job.job_array in self._left:
-            self._left[state.job.job_array] -= 1
+        name = state.job.job_array
+        if name is not None and name in self._left:
+            self._left[name] -= 1
 
 
 def tasks(round: Round) -> Tasks | None:
