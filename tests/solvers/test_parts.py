@@ -1,10 +1,13 @@
 """Parts and fractions of GPUs: examples with their answers, and engines against every plan."""
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
 import ronda
 from every_site_plan import best_plan
+from ronda.formulations.allocation.model_data import make_case
+from ronda.formulations.allocation.rows import within
 from ronda.formulations.placement import lack_of_room
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
@@ -233,3 +236,51 @@ def test_a_host_learns_the_part_of_each_job():
     assert not changed.stop
     assert not changed.resize
     assert not changed.retune
+
+
+RAN = {f"r{start}": ("1g", (0, 0, start)) for start in (0, 1, 5)}
+FIRM = {job: {"preemptible": False} for job in (*RAN, "r")}
+ROWS = {
+    "4g: halves": (cut_round(dict.fromkeys("abc", "4g"), cluster=cut_cluster(gpus=2)), "ab", "c"),
+    "3g: memory": (cut_round({"a": "3g", "b": "3g", "c": "1g"}), "ab", "c"),
+    "1g: compute": (cut_round({"a": "4g"} | dict.fromkeys("bcde", "1g")), "abcd", "e"),
+    "1g+me: most": (cut_round({"a": "1g+me", "b": "1g+me"}), "a", "b"),
+    "whole: memory": (cut_round({"a": 1, "b": "1g"}), "a", "b"),
+    "above a half": (
+        cut_round(dict.fromkeys("abc", 0.6), cluster=cut_cluster(gpus=2, shared=True)),
+        "ab",
+        "c",
+    ),
+    "sum": (cut_round(dict.fromkeys("abc", 0.5), cluster=cut_cluster(shared=True)), "ab", "c"),
+    "positions": (cut_round({"a": "2g", "b": "3g"}, RAN, jobs=FIRM), ("a", *RAN), "b"),
+    "only empty": (
+        cut_round(
+            {"a": "3g"}, {"r": ("3g", (0, 0, 0))}, cluster=cut_cluster(recut="empty"), jobs=FIRM
+        ),
+        "r",
+        "a",
+    ),
+    "layout": (
+        cut_round(
+            {"a": "3g", "b": "2g", "c": "3g"},
+            cluster=cut_cluster(recut="never", cut=(PARTS["3g"], PARTS["2g"], PARTS["2g"])),
+        ),
+        "ab",
+        "c",
+    ),
+    "uncut": (cut_round({"a": 1}, cluster=cut_cluster(recut="never", cut=(PARTS["3g"],))), "", "a"),
+}
+
+
+@pytest.mark.parametrize("case", ROWS)
+def test_rows_allow_what_fits_and_no_more(case):
+    """One more job breaks a row, although it would keep all others."""
+    round, fits, more = ROWS[case]
+    question = Question.of(round, "weighted-goodput", parameters={"power": 1.0})
+    table = question.table
+    for jobs, allowed in ((fits, True), ((*fits, more), False)):
+        chosen = np.full(len(table.jobs), -1)
+        for j, state in enumerate(table.jobs):
+            if state.job.id in jobs:
+                chosen[j] = table.start[j]
+        assert within(make_case(round, table, question.values), chosen) is allowed
