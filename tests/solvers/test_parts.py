@@ -240,6 +240,11 @@ def test_a_host_learns_the_part_of_each_job():
 
 RAN = {f"r{start}": ("1g", (0, 0, start)) for start in (0, 1, 5)}
 FIRM = {job: {"preemptible": False} for job in (*RAN, "r")}
+SHARED = cut_cluster(shared=True)
+MIXED_NODES = replace(
+    SHARED,
+    node_groups=(*SHARED.node_groups, replace(SHARED.node_groups[0], name="h", shared=False)),
+)
 ROWS = {
     "4g: halves": (cut_round(dict.fromkeys("abc", "4g"), cluster=cut_cluster(gpus=2)), "ab", "c"),
     "3g: memory": (cut_round({"a": "3g", "b": "3g", "c": "1g"}), "ab", "c"),
@@ -252,6 +257,7 @@ ROWS = {
         "c",
     ),
     "sum": (cut_round(dict.fromkeys("abc", 0.5), cluster=cut_cluster(shared=True)), "ab", "c"),
+    "shared nodes": (cut_round(dict.fromkeys("abc", 0.5), cluster=MIXED_NODES), "ab", "c"),
     "positions": (cut_round({"a": "2g", "b": "3g"}, RAN, jobs=FIRM), ("a", *RAN), "b"),
     "only empty": (
         cut_round(
