@@ -208,7 +208,7 @@ class _Search:
                 found.append(_Choice(worth, k, state.allocation))
                 if self.moves:
                     rows, moved = np.array([k]), {state.job.id}
-                    worth -= loss_of_moves(self.round, table, self.values, rows, moved)
+                    worth -= loss_of_moves(self.round, table, self.most, rows, moved)
             chosen = option(table, k)
             found += [
                 _Choice(worth, k, Allocation(option=chosen, placement=placement, parts=parts))
