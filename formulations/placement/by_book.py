@@ -183,7 +183,7 @@ class Seating:
             return
         needs, gpus = book.needs(seat.state), seat.option.gpus
         needed = needs.piece(gpus) + needs.flat
-        found = list[tuple[int, int, int, list[int]]]()
+        found, on = list[tuple[int, int, int, int]](), dict[int, list[SeatedJob]]()
         for node in self._movable.keys() & set(np.flatnonzero(able).tolist()):
             there = [*self._movable[node].values()]
             held = np.array([each.option.gpus for each in there])
@@ -196,11 +196,16 @@ class Seating:
             enough = (book.free[node] + some @ held >= gpus) & (
                 (left >= needed) | (needed <= 0)
             ).all(axis=1)
-            for cost, row in zip((some @ costs)[enough], some[enough], strict=True):
-                orders = [each.order for each, goes in zip(there, row, strict=True) if goes]
-                found.append((int(cost), len(orders), node, orders))
-        for _, _, node, orders in sorted(found):
-            group = tuple(self._movable[node][order] for order in orders)
+            ways = np.flatnonzero(enough)
+            cheap = ways[np.argsort((some @ costs)[ways], kind="stable")[:TRIES]]
+            for k, cost, many in zip(
+                cheap.tolist(), (some @ costs)[cheap].tolist(), some.sum(axis=1)[cheap], strict=True
+            ):
+                found.append((cost, int(many), node, k))
+            on[node] = there
+        for _, _, node, k in sorted(found):
+            chosen = _subsets(len(on[node]))[k].tolist()
+            group = tuple(each for each, goes in zip(on[node], chosen, strict=True) if goes)
             yield group, np.arange(len(able)) == node
 
     def _emptied(
