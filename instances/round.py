@@ -1,6 +1,8 @@
 """Rounds, the snapshots of a cluster for a decision."""
 
+from functools import cached_property
 from math import inf
+from operator import attrgetter
 from typing import Literal
 
 from ronda.instances.base import Index, Name, NonNegative, Positive, Record
@@ -10,8 +12,15 @@ from ronda.instances.learning import SweepState
 from ronda.instances.profile import Profile
 from ronda.instances.site import NO_SITE, Site
 
+_STATED = attrgetter(
+    *("tenant", "priority", "limit_s", "min_run_s", "eligible_s", "after", "job_array", "sizes"),
+    *("slices", "one_node", "exclusive", "nodes", "features", "neighbourhoods", "needs"),
+    *("licences", "part", "share"),
+)
+"""What a job may say that rules of a site read; all of it is false by default."""
 
-class Round(Record, frozen=True, kw_only=True):
+
+class Round(Record, frozen=True, kw_only=True, dict=True):
     """A snapshot of a cluster for a decision, with exactly what the scheduler can know.
 
     Attributes
@@ -91,6 +100,15 @@ class Round(Record, frozen=True, kw_only=True):
     def jobs(self) -> tuple[JobState, ...]:
         """All live jobs: first running jobs, then waiting jobs."""
         return self.running + self.waiting
+
+    @cached_property
+    def has_rules(self) -> bool:
+        """Whether the site, a node or any job states a rule of a site; computed only once."""
+        cut = any(group.cut for group in self.cluster.node_groups)
+        blocked = any(state.blocked is not None for state in self.waiting)
+        if self.site != NO_SITE or self.leaving or cut or blocked:
+            return True
+        return any(any(_STATED(state.job)) for state in self.jobs)
 
     @property
     def held(self) -> dict[str, Allocation]:

@@ -44,5 +44,5 @@ the rule."""
 
 def accounts(round: Round) -> tuple[Account, ...]:
     """Return the accounts of all rules of a round's site, with no job yet."""
-    found = (account(round) for account in ACCOUNTS)
+    found = (account(round) for account in (ACCOUNTS if round.has_rules else ()))
     return tuple(account for account in found if account is not None)

@@ -29,6 +29,8 @@ def has_minimum(site: Site) -> bool:
 
 def with_minimum_runs(round: Round) -> Round:
     """Return the round in which running jobs younger than their minimum may not be stopped."""
+    if not round.has_rules:
+        return round
     site, all_have = round.site, has_minimum(round.site)
     young = {
         state.job.id

@@ -28,7 +28,7 @@ _OF_NODES = attrgetter("nodes", "features", "exclusive", "slices", "neighbourhoo
 def closed_to(round: Round, state: JobState, option: Option) -> Mask | None:
     """Return the nodes (N,) that are closed to a job with an option, or None if none is."""
     found = None
-    for closes in CLOSES:
+    for closes in CLOSES if round.has_rules else ():
         more = closes(round, state, option)
         if more is not None:
             found = more if found is None else found | more
@@ -41,6 +41,8 @@ def concerns_nodes(round: Round) -> bool:
 
     Jobs are then placed by a `ronda.formulations.placement.book.NodeBook`.
     """
+    if not round.has_rules:
+        return False
     if round.leaving or binding(round).any() or has_parts(round):
         return True
     return any(map(any, (_OF_NODES(state.job) for state in round.jobs)))

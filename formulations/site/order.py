@@ -49,7 +49,9 @@ def why_not(round: Round, state: JobState) -> str | None:
 @per_record(maxsize=4)
 def _some_wait(round: Round) -> bool:
     """Return whether some job says that it must wait for something."""
-    return any(s.blocked or s.job.after or s.job.eligible_s is not None for s in round.waiting)
+    return round.has_rules and any(
+        s.blocked or s.job.after or s.job.eligible_s is not None for s in round.waiting
+    )
 
 
 @per_record(maxsize=2)

@@ -43,6 +43,8 @@ FUNCTIONS = range(1, 8)
 @per_record(maxsize=4)
 def has_parts(round: Round) -> bool:
     """Return whether any job may have a part or a fraction of a GPU, or any GPU is cut for good."""
+    if not round.has_rules:
+        return False
     asks = any(s.job.part is not None or s.job.share is not None for s in round.jobs)
     return asks or any(group.cut for group in round.cluster.node_groups)
 

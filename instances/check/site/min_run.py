@@ -15,8 +15,10 @@ MIN_RUN = "min-run"
 
 def may_change(round: Round, state: JobState) -> bool:
     """Return whether a running job may be stopped or changed now."""
+    if not round.has_rules or not state.job.preemptible:
+        return state.job.preemptible
     least_s = _least_s(round.site, state.job)
-    return state.job.preemptible and (not least_s or state.held_s + least_s <= round.now_s)
+    return not least_s or state.held_s + least_s <= round.now_s
 
 
 def changes_too_soon(round: Round, plan: Plan, given: list[JobInPlan]) -> list[Violation]:

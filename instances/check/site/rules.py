@@ -53,7 +53,7 @@ SCHEDULE_RULES: tuple[Callable[[Instance, Schedule], list[Violation]], ...] = (
 
 def site_violations(round: Round, plan: Plan) -> list[Violation]:
     """Return every violation of a rule of the round's site by a plan."""
-    if not PLAN_RULES:
+    if not round.has_rules:
         return []
     given = [
         JobInPlan(s, a, _kept(s, a)) for s in round.jobs for a in [plan.allocations.get(s.job.id)]
