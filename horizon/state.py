@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.site.min_run import has_minimum, least_run_s
-from ronda.formulations.site.usage import Past, ended, used_by
+from ronda.formulations.tenants.usage import Past, ended, used_by
 from ronda.horizon.faults import Event, FaultState
 from ronda.horizon.journal import Change, change_of
 from ronda.horizon.live import LiveJob, TrueRates, never_run

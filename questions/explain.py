@@ -12,10 +12,10 @@ from ronda.formulations.allocation.model_data import Case, Fidelity, make_case, 
 from ronda.formulations.allocation.rows import seconds_of, separable, times_of
 from ronda.formulations.allocation.separable import Separable, regrets, surpluses
 from ronda.formulations.allocation.waking import ready, with_waking
+from ronda.formulations.node_rules.outages import leaving_too_early
 from ronda.formulations.options.table import ANYWHERE, OptionTable, option, rows_of
 from ronda.formulations.placement.reasons import lack_of_room
 from ronda.formulations.site.order import why_not
-from ronda.formulations.site.outages import leaving_too_early
 from ronda.instances.base import Floats, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan

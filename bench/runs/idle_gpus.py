@@ -15,9 +15,9 @@ from itertools import pairwise
 import numpy as np
 from msgspec.structs import replace
 
+from ronda.formulations.node_rules.hosts import host_has, needs_of, resources
 from ronda.formulations.options.application import Requested
 from ronda.formulations.site.accounts import accounts
-from ronda.formulations.site.hosts import host_has, needs_of, resources
 from ronda.instances.base import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.job import Allocation, Job, JobState, Option

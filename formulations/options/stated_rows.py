@@ -135,7 +135,7 @@ class StatedRows:
 
     def excess(self, rows: Rows) -> Floats:
         """Return the excess of options over each limit, 0 if it is rounding, shape (R,)."""
-        return Tally.of(self, rows).excess
+        return RowSums.of(self, rows).excess
 
     def beyond(self, over: Floats, rounding: Floats | float = 0.0) -> Floats:
         """Return the excesses, (R,), given those without counted excesses; 0 up to `rounding`."""
@@ -171,7 +171,7 @@ class StatedRows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tally:
+class RowSums:
     """What chosen options have beyond limits, before counted excesses, and the terms' size, (R,).
 
     Another option adds to it at the cost of its own entries.
@@ -183,22 +183,22 @@ class Tally:
     excess: Floats
 
     @classmethod
-    def of(cls, own: StatedRows, rows: Rows) -> "Tally":
+    def of(cls, own: StatedRows, rows: Rows) -> "RowSums":
         """Return the tally of options."""
         use = own.use[:, rows]
         over: Floats = np.asarray(use.sum(axis=1)).ravel() - own.capacity
         size: Floats = np.abs(own.capacity) + np.asarray(abs(use).sum(axis=1)).ravel()
         return cls(own, over, size, own.beyond(over, np.asarray(ROUNDED * size)))
 
-    def plus(self, row: int) -> "Tally":
+    def plus(self, row: int) -> "RowSums":
         """Return the tally with one more option."""
         own, over, size = self.own, self.over.copy(), self.size.copy()
         at = slice(own.use.indptr[row], own.use.indptr[row + 1])
         over[own.use.indices[at]] += own.use.data[at]
         size[own.use.indices[at]] += np.abs(own.use.data[at])
-        return Tally(own, over, size, own.beyond(over, np.asarray(ROUNDED * size)))
+        return RowSums(own, over, size, own.beyond(over, np.asarray(ROUNDED * size)))
 
-    def allows(self, more: "Tally", worth: float, least: float) -> bool:
+    def allows(self, more: "RowSums", worth: float, least: float) -> bool:
         """Return whether a later tally breaks no limit further, and leaves `least` of a worth."""
         penalty, added = self.own.penalty, more.excess - self.excess
         hard = np.isinf(penalty)

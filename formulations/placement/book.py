@@ -15,14 +15,14 @@ from typing import Self
 
 import numpy as np
 
+from ronda.formulations.node_rules.best_fit import in_racks
+from ronda.formulations.node_rules.hosts import ROUNDED, JobNeeds, host_has, needs_of, resources
+from ronda.formulations.node_rules.neighbours import Neighbours
+from ronda.formulations.node_rules.parts import has_parts
 from ronda.formulations.placement.nodes import Placement, bits_of
 from ronda.formulations.placement.parts import CutGpus, Places
 from ronda.formulations.placement.rack_power import RackPower
-from ronda.formulations.site.best_fit import in_racks
-from ronda.formulations.site.hosts import ROUNDED, JobNeeds, host_has, needs_of, resources
-from ronda.formulations.site.neighbours import Neighbours
 from ronda.formulations.site.nodes import closed_to
-from ronda.formulations.site.parts import has_parts
 from ronda.formulations.topology import regions
 from ronda.formulations.watts import extra_gpu_w
 from ronda.instances.base import Floats, Mask, Rows

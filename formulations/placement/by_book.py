@@ -17,10 +17,10 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from ronda.formulations.node_rules.best_fit import in_racks
 from ronda.formulations.placement.book import NodeBook
 from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.placement.rack_power import RackPower
-from ronda.formulations.site.best_fit import in_racks
 from ronda.formulations.topology import regions
 from ronda.formulations.watts import extra_gpu_w
 from ronda.instances.base import Floats, Mask, Rows

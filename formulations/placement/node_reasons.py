@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from ronda.formulations.node_rules.hosts import binding
 from ronda.formulations.placement.book import NodeBook
-from ronda.formulations.site.hosts import binding
 from ronda.formulations.site.nodes import concerns_nodes
 from ronda.formulations.topology import regions
 from ronda.instances.base import Mask

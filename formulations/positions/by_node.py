@@ -31,11 +31,11 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ronda.formulations.allocation.rows import KILO
+from ronda.formulations.node_rules.hosts import ROUNDED, host_has, needs_of, resources
 from ronda.formulations.options.table import option
 from ronda.formulations.positions.on_gpus import add_gpus, in_parts
 from ronda.formulations.positions.regions import add_regions
 from ronda.formulations.positions.variables import Ways, largest_nodes
-from ronda.formulations.site.hosts import ROUNDED, host_has, needs_of, resources
 from ronda.formulations.site.nodes import closed_to
 from ronda.formulations.watts import classes_of_nodes
 from ronda.instances.base import Floats

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from ronda.formulations.site.host_rows import host_account
-from ronda.formulations.site.licences import licence_account
+from ronda.formulations.node_rules.host_rows import host_account
+from ronda.formulations.node_rules.licences import licence_account
+from ronda.formulations.node_rules.shapes import Shapes
 from ronda.formulations.site.order import tasks
-from ronda.formulations.site.quotas import quotas
-from ronda.formulations.site.shapes import Shapes
+from ronda.formulations.tenants.quotas import quotas
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.round import Round
 

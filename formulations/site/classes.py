@@ -6,8 +6,8 @@ that an elastic job of the highest class may not take the cluster for the last b
 
 import numpy as np
 
+from ronda.formulations.options.stages import Aim
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.site.stages import Aim
 from ronda.instances.base import Floats
 from ronda.instances.round import Round
 

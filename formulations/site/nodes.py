@@ -5,10 +5,10 @@ from operator import attrgetter
 
 import numpy as np
 
-from ronda.formulations.site.hosts import binding
-from ronda.formulations.site.outages import closed_before
-from ronda.formulations.site.parts import closed_by_parts, has_parts
-from ronda.formulations.site.shapes import closed_by_name
+from ronda.formulations.node_rules.hosts import binding
+from ronda.formulations.node_rules.outages import closed_before
+from ronda.formulations.node_rules.parts import closed_by_parts, has_parts
+from ronda.formulations.node_rules.shapes import closed_by_name
 from ronda.instances.base import Mask
 from ronda.instances.job import JobState, Option
 from ronda.instances.models.cache import per_record

@@ -5,26 +5,26 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
+from ronda.formulations.node_rules.host_rows import host_rows, too_much
+from ronda.formulations.node_rules.licences import licence_rows
+from ronda.formulations.node_rules.outages import staying_rows
+from ronda.formulations.node_rules.parts import part_rows
+from ronda.formulations.node_rules.shapes import named_rows, neighbour_rows
+from ronda.formulations.node_rules.slices import slice_rows
+from ronda.formulations.options.stages import Aim
 from ronda.formulations.options.stated_rows import Sheet
 from ronda.formulations.options.table import OptionTable
 from ronda.formulations.site.classes import strict_classes, worth_of_classes
 from ronda.formulations.site.disruption import stopped
-from ronda.formulations.site.guarantees import (
+from ronda.formulations.site.order import array_rows, not_yet
+from ronda.formulations.tenants.guarantees import (
     Guarantee,
     guarantees,
     owed_first,
     price_of_a_gpu,
     state_guarantees,
 )
-from ronda.formulations.site.host_rows import host_rows, too_much
-from ronda.formulations.site.licences import licence_rows
-from ronda.formulations.site.order import array_rows, not_yet
-from ronda.formulations.site.outages import staying_rows
-from ronda.formulations.site.parts import part_rows
-from ronda.formulations.site.quotas import state_quotas
-from ronda.formulations.site.shapes import named_rows, neighbour_rows
-from ronda.formulations.site.slices import slice_rows
-from ronda.formulations.site.stages import Aim
+from ronda.formulations.tenants.quotas import state_quotas
 from ronda.instances.base import Floats, Mask
 from ronda.instances.round import Round
 from ronda.instances.site import NO_SITE

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.formulations.prediction.speeds import UNKNOWN
-from ronda.formulations.site.usage import Past, ended
+from ronda.formulations.tenants.usage import Past, ended
 from ronda.horizon.beliefs import SavedBeliefs as Believed
 from ronda.hosts.embedding.changes import node_names
 from ronda.hosts.embedding.jobs import SECONDS, UNTOLD

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ronda.formulations.site.usage import used_by
+from ronda.formulations.tenants.usage import used_by
 from ronda.hosts.embedding.jobs import place_of, refuse_unknown
 from ronda.hosts.embedding.nodes import tell_nodes
 from ronda.hosts.embedding.plain import rows_of

@@ -50,7 +50,7 @@ class Mover:
     spread: bool = False
 
 
-class Stage(NamedTuple):
+class KnapsackStage(NamedTuple):
     """Jobs on a node that move alike: the jobs of a kind, or the part of wide job ``wide``.
 
     ``lost`` are the GPU-seconds that each job loses by a move, ascending. If only some jobs move,
@@ -68,7 +68,7 @@ class Content(NamedTuple):
 
     group: int
     fixed: int
-    stages: tuple[Stage, ...]
+    stages: tuple[KnapsackStage, ...]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,8 @@ class Occupancy:
     contents
         Nodes, keyed by their content.
     blocks
-        For each node, the movable jobs on that node alone, keyed by kind and ordered as in `Stage`.
+        For each node, the movable jobs on that node alone, keyed by kind and ordered as in
+        `KnapsackStage`.
     wide
         Other jobs that may move, which are on several nodes.
     fixed_w
@@ -144,7 +145,7 @@ def holdings(round: Round, saving: Saving = "nodes") -> Occupancy:
     fixed_w = node_w(topology, round.asleep, round.waking)
     fixed = np.zeros(len(fixed_w), dtype=np.int64)
     blocks: defaultdict[int, dict[Kind, list[Mover]]] = defaultdict(dict)
-    parts: defaultdict[int, list[Stage]] = defaultdict(list)
+    parts: defaultdict[int, list[KnapsackStage]] = defaultdict(list)
     for job, held in watched(round.held.items()):
         mover, each_w = movers.get(job), extra_gpu_w(round, held.option)
         for node, gpus in held.placement:
@@ -155,7 +156,7 @@ def holdings(round: Round, saving: Saving = "nodes") -> Occupancy:
                 blocks[node].setdefault(mover.kind, []).append(mover)
     for j, mover in enumerate(wide):
         for node, gpus in mover.placement:
-            parts[node].append(Stage(gpus, mover.kind[2], (0.0,), j))
+            parts[node].append(KnapsackStage(gpus, mover.kind[2], (0.0,), j))
     racked = bool(rack_caps(round.cluster)) or any(m.slice for m in wide)
     racked |= rack_worth(round, saving) > 0
     groups, worth = _groups(round, saving, racked=racked)
@@ -165,7 +166,7 @@ def holdings(round: Round, saving: Saving = "nodes") -> Occupancy:
             stages = parts.get(node, [])[:]
             for (_, gpus, each_w), alike in sorted(blocks.get(node, {}).items()):
                 alike.sort(key=lambda m: m.lost_gpu_s)
-                stages.append(Stage(gpus, each_w, tuple(m.lost_gpu_s for m in alike)))
+                stages.append(KnapsackStage(gpus, each_w, tuple(m.lost_gpu_s for m in alike)))
             contents[Content(c, int(fixed[node]), tuple(stages))].append(node)
     by_rack = np.zeros(len(topology.racks))
     np.add.at(by_rack, topology.node_rack, fixed_w)

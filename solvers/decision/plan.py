@@ -19,13 +19,13 @@ from ronda.formulations.objectives.by_name import minds_power, outlook_of, param
 from ronda.formulations.objectives.outlook import at_rest
 from ronda.formulations.objectives.rank import ALONE_S, Seen, seen
 from ronda.formulations.options.build import build
+from ronda.formulations.options.stages import Aim
 from ronda.formulations.options.stated_rows import ROUNDED, RULE, joined
 from ronda.formulations.options.table import OptionTable, rows_of
-from ronda.formulations.site.guarantees import OWED, Guarantee, worth_share
 from ronda.formulations.site.min_run import with_minimum_runs
 from ronda.formulations.site.nodes import concerns_nodes
-from ronda.formulations.site.stages import Aim
 from ronda.formulations.site.stated import aims_of, under_site_rules
+from ronda.formulations.tenants.guarantees import OWED, Guarantee, worth_share
 from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.errors import InputError

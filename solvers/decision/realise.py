@@ -14,7 +14,7 @@ from ronda.formulations.allocation.model_data import charged_w, lasts_s
 from ronda.formulations.allocation.racks import wider
 from ronda.formulations.allocation.rows import gpus_by_pool
 from ronda.formulations.objectives.switching_cost import loss_of_moves
-from ronda.formulations.options.stated_rows import Tally
+from ronda.formulations.options.stated_rows import RowSums
 from ronda.formulations.options.table import RACK, OptionTable, options, running_rows
 from ronda.formulations.placement.moves import move_room
 from ronda.formulations.placement.nodes import Placement
@@ -273,7 +273,7 @@ class _Placing:
         if not left.any():
             return rows, placed
         states = {state.job.id: state for state in self.round.jobs}
-        tally = None if table.own is None else Tally.of(table.own, rows)
+        tally = None if table.own is None else RowSums.of(table.own, rows)
 
         def welcome(row: int, least: float) -> bool:
             """Return whether another row breaks no limit and adds a value of `least` or more."""

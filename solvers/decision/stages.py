@@ -1,7 +1,7 @@
 """The stages of a decision: the aims of a site one after the other, and then the objective.
 
 The plan of each stage reaches so much of its aim, on nodes. A row keeps that for all later stages
-(`ronda.formulations.site.stages`). Each stage has an even share of the time that is left.
+(`ronda.formulations.options.stages`). Each stage has an even share of the time that is left.
 """
 
 from collections.abc import Callable
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
+from ronda.formulations.options.stages import least_of
 from ronda.formulations.options.table import rows_of
-from ronda.formulations.site.stages import least_of
 from ronda.instances.base import Rows
 from ronda.instances.clock import Deadline
 from ronda.instances.plan import Plan, SolutionStatus, Stage

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from ronda.formulations.holdings import Holdings, holdings
+from ronda.formulations.node_rules.parts import has_parts
 from ronda.formulations.options.application import Requested, application_of
 from ronda.formulations.placement import nodes as placing
 from ronda.formulations.placement.book import NodeBook
@@ -17,7 +18,6 @@ from ronda.formulations.placement.nodes import FreeList, Placement, bits_of
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.site.accounts import accounts
 from ronda.formulations.site.nodes import concerns_nodes
-from ronda.formulations.site.parts import has_parts
 from ronda.formulations.watts import (
     capped,
     extra_w,

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from ronda.formulations.site.outages import closed_before, leaving_too_early
+from ronda.formulations.node_rules.outages import closed_before, leaving_too_early
 from ronda.horizon.solve import solve
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from ronda.formulations.node_rules.best_fit import in_racks
 from ronda.formulations.placement.reasons import lack_of_room
-from ronda.formulations.site.best_fit import in_racks
 from ronda.horizon.driver import run
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline

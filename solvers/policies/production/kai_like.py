@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from ronda.formulations.site.fair_shares import fair_shares
 from ronda.formulations.sleeping import rest
+from ronda.formulations.tenants.fair_shares import fair_shares
 from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.job import Allocation, Option
 from ronda.instances.plan import Plan

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from ronda.formulations.site.amounts import held
+from ronda.formulations.tenants.amounts import held
 from ronda.instances.job import Job, Option
 from ronda.instances.round import Round
 from ronda.instances.site import GPUS

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from ronda.formulations.node_rules.hosts import binding
 from ronda.formulations.placement.book import NodeBook
 from ronda.formulations.placement.requests import place
-from ronda.formulations.site.hosts import binding
 from ronda.formulations.site.nodes import concerns_nodes
 from ronda.instances.job import Need
 from tests.helpers.placing import gpus, room, snapshot, state

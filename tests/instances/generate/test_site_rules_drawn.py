@@ -3,8 +3,8 @@
 import pytest
 
 import ronda
-from ronda.formulations.site.hosts import binding
-from ronda.formulations.site.licences import left
+from ronda.formulations.node_rules.hosts import binding
+from ronda.formulations.node_rules.licences import left
 from ronda.instances.generate.site import with_hosts, with_licences
 from ronda.instances.instance import Instance
 from ronda.instances.rules.validate import problems

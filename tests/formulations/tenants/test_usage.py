@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 import ronda
-from ronda.formulations.site.usage import ended, used_by
+from ronda.formulations.tenants.usage import ended, used_by
 from ronda.horizon.driver import run
 from ronda.instances.job import Option
 from ronda.instances.site import Site, Tenant

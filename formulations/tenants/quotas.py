@@ -6,22 +6,18 @@ Slurm: lowered limits stop nobody).
 """
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ronda.formulations.options.stated_rows import Sheet
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.site.amounts import amounts, held, left_s
-from ronda.formulations.site.lending import SLACK, Loans, state_borrowing
-from ronda.formulations.site.numbered import ByNumber, there_is
-from ronda.formulations.site.sharers import Cap, Count, Tree, resources, sharers
+from ronda.formulations.tenants.amounts import amounts, held, left_s
+from ronda.formulations.tenants.lending import SLACK, Loans, state_borrowing
+from ronda.formulations.tenants.numbered import ByNumber, there_is
+from ronda.formulations.tenants.sharers import Cap, Count, Tree, resources, sharers
 from ronda.instances.base import Floats
 from ronda.instances.job import Allocation, Job, JobState
 from ronda.instances.round import Round
-
-if TYPE_CHECKING:
-    from ronda.formulations.site.accounts import Account
 
 
 def state_quotas(round: Round, table: OptionTable, values: Floats, sheet: Sheet) -> None:
@@ -123,6 +119,6 @@ class Quotas:
                 book.add(state.job.tenant, self._amount(state, given, Count.HELD, of))
 
 
-def quotas(round: Round) -> "Account | None":
+def quotas(round: Round) -> Quotas | None:
     """Return the account of a round's limits on tenants and groups, or None without any."""
     return Quotas(round) if round.site.tenants or round.site.groups else None

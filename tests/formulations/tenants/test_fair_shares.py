@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ronda.formulations.site.fair_shares import Sibling, fair_shares, filled
+from ronda.formulations.tenants.fair_shares import Sibling, fair_shares, filled
 from ronda.instances.site import Quota, Tenant
 
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ronda.formulations.options.stated_rows import Sheet
-from ronda.formulations.site.numbered import ByNumber, Use
-from ronda.formulations.site.sharers import Shares, Tree
+from ronda.formulations.tenants.numbered import ByNumber, Use
+from ronda.formulations.tenants.sharers import Shares, Tree
 from ronda.instances.base import Floats, Rows
 
 

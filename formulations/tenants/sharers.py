@@ -1,7 +1,7 @@
 """The tenants and groups of a site, whose jobs are numbered so that limits hold for ranges of them.
 
 A limit (`Cap`) is on what the jobs of one tenant or group hold. Quotas that are lent and borrowed
-count what leaves home (`ronda.formulations.site.lending`).
+count what leaves home (`ronda.formulations.tenants.lending`).
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 import ronda
-from ronda.formulations.site.guarantees import price_of_a_gpu
+from ronda.formulations.tenants.guarantees import price_of_a_gpu
 from ronda.instances.site import Quota, Site, Tenant
 from ronda.solvers.decision.plan import Question
 from tenant_rounds import held, quota, tenant_round, tree

@@ -7,7 +7,7 @@ number for each tenant, and what runs is added at the time of reading.
 
 from collections.abc import Iterable, Sequence
 
-from ronda.formulations.site.amounts import held
+from ronda.formulations.tenants.amounts import held
 from ronda.instances.cluster import Pool
 from ronda.instances.job import Job, JobState, Option
 from ronda.instances.site import GPUS

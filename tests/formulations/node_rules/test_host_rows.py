@@ -7,13 +7,13 @@ import pytest
 from msgspec.structs import replace
 
 from placing import gpus, room, snapshot, state
+from ronda.formulations.node_rules.host_rows import dff, too_much
+from ronda.formulations.node_rules.hosts import needs_of
+from ronda.formulations.node_rules.licences import LicenceAccount
 from ronda.formulations.placement.node_reasons import stranded
 from ronda.formulations.placement.reasons import why_unplaced
 from ronda.formulations.placement.requests import place
 from ronda.formulations.site.accounts import accounts
-from ronda.formulations.site.host_rows import dff, too_much
-from ronda.formulations.site.hosts import needs_of
-from ronda.formulations.site.licences import LicenceAccount
 from ronda.hosts.embedding.nodes import with_nodes
 from ronda.instances.check.checker import check
 from ronda.instances.job import Allocation, Need

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ronda.formulations.node_rules.best_fit import kept
+from ronda.formulations.node_rules.neighbours import Neighbours
 from ronda.formulations.options.stated_rows import Sheet
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.site.best_fit import kept
-from ronda.formulations.site.neighbours import Neighbours
 from ronda.formulations.topology import regions
 from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.cluster import Cluster

@@ -9,7 +9,7 @@ allow.
   way from a leaf up has a part of ω, so that a GPU borrowed from a sibling is worth more than one
   from elsewhere (Kueue's hierarchical advantage). A root with tenants below it has no part: nothing
   is borrowed beyond it.
-* ``fair[t,r]`` stands for the fair share of a leaf (`ronda.formulations.site.fair_shares`), at
+* ``fair[t,r]`` stands for the fair share of a leaf (`ronda.formulations.tenants.fair_shares`), at
   ω/2: guarantees come before fair shares.
 * n′_k is at most the GPUs that the job asks for, so that growing is no claim; and it is 0 if the
   option alone exceeds `most`, as neither Kueue nor KAI stops a job for a request above the quota.
@@ -23,13 +23,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ronda.formulations.options.stages import Aim
 from ronda.formulations.options.stated_rows import Sheet
 from ronda.formulations.options.table import OptionTable
-from ronda.formulations.site.amounts import amounts
-from ronda.formulations.site.fair_shares import fair_shares
-from ronda.formulations.site.numbered import ByNumber, there_is
-from ronda.formulations.site.sharers import Tree, resources
-from ronda.formulations.site.stages import Aim
+from ronda.formulations.tenants.amounts import amounts
+from ronda.formulations.tenants.fair_shares import fair_shares
+from ronda.formulations.tenants.numbered import ByNumber, there_is
+from ronda.formulations.tenants.sharers import Tree, resources
 from ronda.instances.base import Floats, Rows
 from ronda.instances.round import Round
 from ronda.instances.site import GPUS

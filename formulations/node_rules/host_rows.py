@@ -18,9 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ronda.formulations.options.stated_rows import Sheet
-from ronda.formulations.options.table import OptionTable
-from ronda.formulations.site.hosts import (
+from ronda.formulations.node_rules.hosts import (
     ROUNDED,
     all_needs,
     binding,
@@ -29,6 +27,8 @@ from ronda.formulations.site.hosts import (
     resources,
     room_on,
 )
+from ronda.formulations.options.stated_rows import Sheet
+from ronda.formulations.options.table import OptionTable
 from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.job import Allocation, JobState
 from ronda.instances.round import Round
