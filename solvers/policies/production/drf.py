@@ -1,21 +1,20 @@
 """Dominant resource fairness: the tenant with the least dominant share goes next."""
 
 import math
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.sleeping import rest
 from ronda.instances.clock import Deadline, checkpoint
-from ronda.instances.job import Allocation, Job, JobState, Option
+from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.site import GPUS
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.policy import TimelyPolicy
-from ronda.solvers.policies.production.floor import Floor, eligible
-from ronda.solvers.policies.production.resources import amounts, capacity
+from ronda.solvers.greedy.room import Room
+from ronda.solvers.policies.production.floor import amounts, capacity
 
 
 @dataclass(frozen=True)
@@ -44,45 +43,34 @@ class Drf(TimelyPolicy):
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Start jobs by dominant shares."""
-        floor, totals = Floor(round, until_end=True), capacity(round)
+        room, totals, allocations = Room(round, round.running), capacity(round), dict(round.held)
         weights = {tenant.name: tenant.weight for tenant in round.site.tenants}
         unused = {GPUS} if self.by_type else {each.name for each in round.cluster.gpu_types}
-        used, held = Counter[str](), dict[str, Counter[str]]()
-
-        def take(state: JobState, given: Allocation) -> None:
-            """Count what a job holds."""
-            more = amounts(round, state.job, given.option)
-            used.update(more)
-            held.setdefault(state.job.tenant or "", Counter()).update(more)
+        held = defaultdict[str, Counter[str]](Counter)
 
         def share(tenant: str) -> float:
             """Return a tenant's dominant share."""
-            own, weight = held.get(tenant, Counter[str]()), weights.get(tenant, 1.0)
+            own, weight = held[tenant], weights.get(tenant, 1.0)
             shares = [own[of] / totals[of] for of in own.keys() - unused if totals.get(of)]
             most = max(shares, default=0.0)
             return most / weight if weight else math.inf
 
         for state in round.running:
-            if state.allocation is not None:
-                take(state, state.allocation)
+            given = allocations[state.job.id]
+            held[state.job.tenant or ""].update(amounts(round, state.job, given.option))
         queues = dict[str, deque[JobState]]()
-        for state in eligible(round):
+        for state in round.waiting:
             queues.setdefault(state.job.tenant or "", deque()).append(state)
         while queues:
             checkpoint()
             tenant = min(queues, key=lambda each: (share(each), each))
             state = queues[tenant].popleft()
-
-            def left(option: Option, _: Placement, job: Job = state.job) -> bool:
-                """Return whether the cluster has enough left for a job, wherever that is."""
-                more = amounts(round, job, option)
-                return all(used[of] + more[of] <= totals.get(of, math.inf) for of in more)
-
-            given = floor.fit(state, left)
-            if given is not None:
-                take(state, given)
+            started = room.fit(state)
+            if started is not None:
+                allocations[state.job.id] = started
+                held[tenant].update(amounts(round, state.job, started.option))
             elif not self.skip:
                 break
             if not queues[tenant]:
                 del queues[tenant]
-        return rest(round, Plan(policy=self.name, allocations=floor.allocations()), initial)
+        return rest(round, Plan(policy=self.name, allocations=allocations), initial)

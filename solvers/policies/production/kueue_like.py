@@ -17,7 +17,6 @@ from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.policy import TimelyPolicy
-from ronda.solvers.policies.production.floor import eligible
 from ronda.solvers.policies.production.kueue_victims import (
     Reclaim,
     VictimSearch,
@@ -25,8 +24,7 @@ from ronda.solvers.policies.production.kueue_victims import (
     classical,
     fair,
 )
-from ronda.solvers.policies.production.quota_tree import Branch
-from ronda.solvers.policies.production.resources import Amounts, amounts
+from ronda.solvers.policies.production.quota_tree import Amounts, Branch
 from ronda.solvers.policies.production.workloads import Books, Workload
 
 
@@ -85,7 +83,7 @@ class KueueLike(TimelyPolicy):
         cycles.run()
         memory = {} if self.tas else cycles.place().noted()
         cycles.resume()
-        plan = Plan(policy=self.name, allocations=cycles.floor.allocations(), memory=memory)
+        plan = Plan(policy=self.name, allocations=cycles.allocations(), memory=memory)
         return rest(round, plan, initial)
 
 
@@ -100,7 +98,7 @@ class _Nominee(NamedTuple):
     need: Amounts
     reach: Branch
     fits: bool
-    victims: Sequence[Workload]
+    victims: Sequence[Workload] = ()
 
 
 class _Cycles(Books):
@@ -112,35 +110,35 @@ class _Cycles(Books):
         self._queues = defaultdict[tuple[str, str], list[Workload]](list)
         self._parked = defaultdict[Branch, list[Workload]](list)
         self._blocked = set[tuple[str, str]]()
-        self._reserved: list[tuple[Branch, dict[str, float]]] = []
-        for state in eligible(round):
-            work, pool = self.work(state), before.pools.get(state.job.id)
-            option = next((o for o in self.floor.room.ways(state) if o.pool == pool), None)
-            if option is None or policy.tas:
+        self._reserved: list[tuple[Branch, Amounts]] = []
+        for work in map(self.work, round.waiting):
+            pool = None if policy.tas else before.pools.get(work.id)
+            option = next((o for o in self.room.ways(work.state) if o.pool == pool), None)
+            if option is None:
                 self._queues[_queue_of(work)].append(work)
             else:
-                self.admit(work, option, before.since_s[state.job.id])
+                self.admit(work, option, before.since_s[work.id])
         for queue in self._queues.values():
             queue.sort(key=lambda work: work.order)
 
     def run(self) -> None:
         """Run cycles until nothing changes."""
         while heads := [q[0] for key, q in self._queues.items() if q and key not in self._blocked]:
-            nominees = [found for head in heads if (found := self._nominate(head)) is not None]
-            named = {each.head.state.job.id for each in nominees}
-            for head in heads:
-                if head.state.job.id not in named:
+            found = [(head, self._nominate(head)) for head in heads]
+            for head, nominee in found:
+                if nominee is None:
                     self._pass_over(head)
             claimed = set[str]()
-            for each in self._in_order(nominees):
+            for each in self._in_order([nominee for _, nominee in found if nominee is not None]):
                 checkpoint()
+                victims = {w.id for w in each.victims}
                 if each.fits:
                     self._start(each)
-                elif not each.victims:
+                elif not victims:
                     self._reserve(each)
                     self._pass_over(each.head)
-                elif claimed.isdisjoint(w.state.job.id for w in each.victims):
-                    claimed |= {w.state.job.id for w in each.victims}
+                elif claimed.isdisjoint(victims):
+                    claimed |= victims
                     self._evict(each)
             if self.policy.strategy != "strict":  # otherwise the head asks again in each cycle
                 self._unreserve()
@@ -150,13 +148,13 @@ class _Cycles(Books):
         """Return a head with the first GPU type that fits, else the first that victims free."""
         checkpoint()
         best: _Nominee | None = None
-        for option in self.floor.room.ways(head.state):
-            need, leaf = amounts(self.round, head.state.job, option), head.leaf
+        for option in self.room.ways(head.state):
+            need, leaf = self.need(head, option), head.leaf
             if not leaf.fits(need, idle=True):
                 continue
             reach = leaf.reach(need)
             if leaf.fits(need) and self._has_nodes(head, option, ()):
-                return _Nominee(head, option, need, reach, True, ())
+                return _Nominee(head, option, need, reach, True)
             if not self._may_preempt(leaf, need, reach):
                 continue
             victims = self._victims(head, option, need)
@@ -169,74 +167,60 @@ class _Cycles(Books):
         rule = self.policy
         if rule.borrow_within != "never" or (rule.fair and rule.reclaim != "never"):
             return True
-        counted = leaf.kinds.keys() & need.keys()
-        return reach.parent is not None or all(need[of] <= leaf.nominal(of) for of in counted)
+        nominal = all(need[of] <= leaf.nominal(of) for of in leaf.counted(need))
+        return reach.parent is not None or nominal
 
     def _has_nodes(self, head: Workload, option: Option, victims: Sequence[Workload]) -> bool:
-        stopped = [work.state for work in victims]
-        return not self.policy.tas or self.floor.way(head.state, option, stopped) is not None
+        return not self.policy.tas or self.has_room(head, option, victims)
 
     def _victims(self, head: Workload, option: Option, need: Amounts) -> list[Workload]:
         """Return the jobs that must go so that a head fits, or nobody."""
-        rule = self.policy
-        below: float | None = None
-        if rule.borrow_within != "never":
-            _, _, most = rule.borrow_within.partition(":")
-            below = min(head.rank, int(most) + 1) if most else head.rank
-        search = VictimSearch(
-            head,
-            need,
-            self.stoppable(),
-            partial(self._has_nodes, head, option),
-            rule.within,
-            rule.reclaim,
-            below,
-        )
-        return fair(search) if rule.fair else classical(search)
+        rule, nodes = self.policy, partial(self._has_nodes, head, option)
+        search = VictimSearch(head, need, self.stoppable(), nodes, rule.within, rule.reclaim)
+        if rule.fair:
+            return fair(search)
+        lower, _, most = rule.borrow_within.partition(":")
+        below = min(head.rank, int(most) + 1) if most else head.rank
+        return classical(search, below if lower == "lower" else None)
 
     def _in_order(self, nominees: list[_Nominee]) -> Iterator[_Nominee]:
         """Yield nominees in the order of admission."""
         if not self.policy.fair:
             yield from sorted(nominees, key=lambda each: (each.reach.height, each.head.order))
             return
-        left = list(nominees)
-        while left:
-            found = self._least_share(left[0].head.leaf.root, left)
+        while nominees:
+            found = self._least_share(nominees[0].head.leaf.path[-1], nominees)
             assert found is not None
             yield found
-            left.remove(found)
+            nominees.remove(found)
 
     def _least_share(self, branch: Branch, left: Sequence[_Nominee]) -> _Nominee | None:
         """Return the nominee that wins from a branch down: who borrows nothing, least share."""
         if not branch.children:
             own = [each for each in left if each.head.leaf is branch]
             return min(own, key=lambda each: each.head.order, default=None)
-        best: tuple[tuple[bool, float, tuple[float, float, str]], _Nominee] | None = None
+        keys = list[tuple[bool, float, tuple[float, float, str], _Nominee]]()
         for child in branch.children:
             found = self._least_share(child, left)
-            if found is None:
-                continue
-            found.head.leaf.add(found.need)
-            key = (child.above_quota(found.need), child.share(), found.head.order)
-            found.head.leaf.remove(found.need)
-            if best is None or key < best[0]:
-                best = key, found
-        return None if best is None else best[1]
+            if found is not None:
+                found.head.leaf.add(found.need)
+                keys.append((child.above_quota(found.need), child.share(), found.head.order, found))
+                found.head.leaf.remove(found.need)
+        return min(keys)[-1] if keys else None
 
-    def _start(self, nominee: _Nominee) -> bool:
-        """Admit a nominee if it still fits; return whether it does."""
-        head, option, need = nominee.head, nominee.option, nominee.need
-        if not head.leaf.fits(need):
-            return False
+    def _start(self, nominee: _Nominee) -> None:
+        """Admit a nominee if it still fits."""
+        head, option = nominee.head, nominee.option
+        if not head.leaf.fits(nominee.need):
+            return
         if self.policy.tas:
-            given = self.floor.way(head.state, option)
+            given = self.way(head.state, option)
             if given is None:
-                return False
-            self.floor.start(head.state, given)
+                return
+            self.take(head.state, given)
         self._queues[_queue_of(head)].remove(head)
-        self.began.add(head.state.job.id)
+        self.began.add(head.id)
         self.admit(head, option, self.round.now_s)
-        return True
 
     def _evict(self, nominee: _Nominee) -> None:
         """Evict the victims of a nominee and admit it, if it fits without them."""
@@ -250,9 +234,7 @@ class _Cycles(Books):
             return
         self.evict(victims)
         self._start(nominee)
-        for work in victims:
-            insort(self._queues[_queue_of(work)], work, key=lambda each: each.order)
-        for work in self._parked.pop(head.leaf.root, []):
+        for work in [*victims, *self._parked.pop(head.leaf.path[-1], [])]:
             insort(self._queues[_queue_of(work)], work, key=lambda each: each.order)
         if self._blocked:
             self._blocked.clear()
@@ -265,7 +247,7 @@ class _Cycles(Books):
             self._blocked.add(queue)
         else:
             self._queues[queue].remove(head)
-            self._parked[head.leaf.root].append(head)
+            self._parked[head.leaf.path[-1]].append(head)
 
     def _unreserve(self) -> None:
         for leaf, amount in self._reserved:
@@ -275,12 +257,9 @@ class _Cycles(Books):
     def _reserve(self, nominee: _Nominee) -> None:
         """Keep quota for a head without victims from later heads of its cycle."""
         leaf, found = nominee.head.leaf, dict[str, float]()
-        if self.policy.reclaim == "any":
-            return
-        for of in leaf.kinds.keys() & nominee.need.keys():
-            most = leaf.nominal(of) - leaf.use[of]
+        for of in leaf.counted(nominee.need) if self.policy.reclaim != "any" else ():
+            most, borrow = leaf.nominal(of) - leaf.use[of], leaf.quotas[of].borrow
             if nominee.reach is not leaf:
-                borrow = leaf.quotas[of].borrow if of in leaf.quotas else None
                 most += math.inf if borrow is None else borrow
             found[of] = max(0.0, min(nominee.need[of], most))
         leaf.add(found)
@@ -291,13 +270,13 @@ class _Cycles(Books):
         without = Admitted({}, {})
         for job, work in self.admitted.items():
             assert work.option is not None
-            if self.floor.goes_on(work.state):
+            if self.goes_on(work.state):
                 continue
-            given = self.floor.way(work.state, work.option)
+            given = self.way(work.state, work.option)
             if given is None:
                 without.pools[job], without.since_s[job] = work.option.pool, work.since_s
             else:
-                self.floor.start(work.state, given)
+                self.take(work.state, given)
         return without
 
 

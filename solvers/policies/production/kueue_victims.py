@@ -3,135 +3,105 @@
 Both follow Kueue's pkg/scheduler/preemption (preemption.go, classical, fairsharing).
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from ronda.solvers.policies.production.quota_tree import EXACT, Branch
-from ronda.solvers.policies.production.resources import Amounts
+from ronda.solvers.policies.production.quota_tree import EXACT, Amounts, Branch
 from ronda.solvers.policies.production.workloads import Workload, fewest
 
 Reclaim = Literal["never", "lower", "any"]
 Within = Literal["never", "lower", "lower-or-newer"]
 
 
-@dataclass(frozen=True)
 class VictimSearch:
     """The search for victims of a head with an option.
 
-    Attributes
+    Parameters
     ----------
     head, need
         The job that is to be admitted, and what it would hold.
-    others
+    among
         The admitted jobs that may be stopped.
     has_nodes
         Function that returns whether there are nodes for the head if the given jobs stopped.
     within, reclaim
         The victims in its own queue and in others, by priority.
-    borrow_below
-        Rank below which jobs of other queues may go although the head borrows; None for no job.
+
+    Attributes
+    ----------
+    scarce
+        The resources for which others must go: those without quota left, else all.
+    own, other
+        The jobs of its own queue, and of the others of its tree, that may go, in order: priority
+        ascending, the latest admission first.
     """
 
-    head: Workload
-    need: Amounts
-    others: Sequence[Workload]
-    has_nodes: Callable[[Sequence[Workload]], bool]
-    within: Within
-    reclaim: Reclaim
-    borrow_below: float | None
-
-    @property
-    def scarce(self) -> set[str]:
-        """The resources for which others must go: those without quota left, else all."""
-        leaf = self.head.leaf
-        counted = leaf.kinds.keys() & self.need.keys() or self.need.keys()
-        short = {
-            of
-            for of in leaf.kinds.keys() & self.need.keys()
-            if self.need[of] > leaf.free(of) + EXACT
-        }
-        return short or set(counted)
-
-    def over_quota(self, each: Workload) -> bool:
-        """Return whether a job's queue, and all above it below the meeting, exceed their quotas."""
-        _, theirs = self.head.leaf.below_meeting(each.leaf)
-        return all(branch.above_quota(self.scarce) for branch in theirs)
-
-    def candidates(self) -> tuple[list[Workload], list[Workload]]:
-        """Return the jobs of its own queue, and of the others of its tree, that may go."""
-        head, scarce = self.head, self.scarce
-        own, other = [], []
-        for each in self.others:
-            if not any(each.use.get(of, 0.0) > 0 for of in scarce):
+    def __init__(
+        self,
+        head: Workload,
+        need: Amounts,
+        among: Sequence[Workload],
+        has_nodes: Callable[[Sequence[Workload]], bool],
+        within: Within,
+        reclaim: Reclaim,
+    ) -> None:
+        self.head, self.leaf, self.need, self._has_nodes = head, head.leaf, need, has_nodes
+        counted = self.leaf.counted(need)
+        short = {of for of in counted if need[of] > self.leaf.free(of) + EXACT}
+        self.scarce = short or counted or set(need)
+        self.own, self.other = list[Workload](), list[Workload]()
+        for each in sorted(among, key=lambda w: (w.rank, -w.since_s, w.id)):
+            if not any(each.use.get(of, 0.0) > 0 for of in self.scarce):
                 continue
             lower = each.rank < head.rank
             if each.leaf is head.leaf:
                 newer = each.rank == head.rank and each.order > head.order
-                if self.within != "never" and (lower or (newer and self.within != "lower")):
-                    own.append(each)
-                continue
-            may = self.reclaim == "any" or (lower and self.reclaim == "lower")
-            if may and each.leaf.root is head.leaf.root and self.over_quota(each):
-                other.append(each)
-        return sorted(own, key=lambda w: w.last_in), sorted(other, key=lambda w: w.last_in)
+                if within != "never" and (lower or (newer and within != "lower")):
+                    self.own.append(each)
+            elif reclaim == "any" or (lower and reclaim == "lower"):
+                _, theirs = self.leaf.below_meeting(each.leaf)
+                one_tree = each.leaf.path[-1] is self.leaf.path[-1]
+                if one_tree and all(branch.above_quota(self.scarce) for branch in theirs):
+                    self.other.append(each)
+
+    def nominal(self, more: Amounts) -> bool:
+        """Return whether the head's queue is within its own quota of what is scarce, with more."""
+        leaf = self.leaf
+        return all(leaf.use[of] + more[of] <= leaf.nominal(of) for of in leaf.counted(self.scarce))
 
     def fits(self, victims: Sequence[Workload], *, borrowing: bool = True) -> bool:
         """Return whether the head fits beside the jobs that the tree still counts."""
-        leaf = self.head.leaf
-        if not borrowing and leaf.above_quota(self.need.keys(), self.need):
+        if not borrowing and self.leaf.above_quota(self.need, self.need):
             return False
-        return leaf.fits(self.need) and self.has_nodes(victims)
+        return self.leaf.fits(self.need) and self._has_nodes(victims)
 
 
-def classical(search: VictimSearch) -> list[Workload]:
-    """Return the victims of classical preemption, or nobody."""
-    head, scarce = search.head, search.scarce
-    own, other = search.candidates()
-    nearer = _nearer(search, other)
-    farther = [each for each in other if each not in nearer]
-    leaf, forbidden = head.leaf, search.borrow_below is None
-    within_nominal = all(
-        leaf.use[of] < leaf.nominal(of) - EXACT for of in scarce if of in leaf.kinds
-    )
-    if not other or (forbidden and not within_nominal):
+def classical(search: VictimSearch, borrow_below: float | None) -> list[Workload]:
+    """Return the victims of classical preemption, or nobody.
+
+    Jobs of other queues below a rank, if one is given, may go although the head borrows. Jobs that
+    hold what is nearer to the head's quota than to theirs may go in any case: those outside the
+    least branch whose quota holds the head.
+    """
+    leaf, forbidden = search.leaf, borrow_below is None
+    inside = set(leaf.reach(search.need).leaves)
+    nearer = [each for each in search.other if each.leaf not in inside]
+    farther = [each for each in search.other if each.leaf in inside]
+    tries = [False, True] if forbidden and not nearer else [True, False]
+    if not search.other or (forbidden and not search.nominal(dict.fromkeys(search.scarce, EXACT))):
         tries = [True]
-    else:
-        tries = [False, True] if forbidden and not nearer else [True, False]
 
     def in_turn(borrowing: bool) -> Iterator[Workload]:
-        for each in [*nearer, *farther, *own]:
-            if each.leaf is not leaf:
-                low = search.borrow_below is not None and each.rank < search.borrow_below
-                if (borrowing and each not in nearer and not low) or not each.leaf.above_quota(
-                    scarce
-                ):
-                    continue
-            yield each
+        for each in [*nearer, *farther, *search.own]:
+            low = borrow_below is not None and each.rank < borrow_below
+            may = not borrowing or each.leaf not in inside or low
+            if each.leaf is leaf or (may and each.leaf.above_quota(search.scarce)):
+                yield each
 
-    for borrowing in tries:
-        found = fewest(in_turn(borrowing), partial(search.fits, borrowing=borrowing))
-        if found:
-            return found
-    return []
-
-
-def _nearer(search: VictimSearch, other: Sequence[Workload]) -> list[Workload]:
-    """Return the jobs that hold what is nearer to the head's own quota than to theirs.
-
-    The head fits into the quota of a branch below the one where their paths meet.
-    """
-    left, before, found = dict(search.need), list[Branch](), list[Workload]()
-    able = False
-    for branch in search.head.leaf.path:
-        if able:
-            below = set(branch.leaves)
-            found += [w for w in other if w.leaf in below and w.leaf not in before]
-        before += branch.leaves
-        able = able or not branch.above_quota(left.keys(), left)
-        left = {of: x - branch.at_home(of) for of, x in left.items() if of in branch.kinds}
-    return [each for each in other if each in found]
+    found = (fewest(in_turn(each), partial(search.fits, borrowing=each)) for each in tries)
+    return next(filter(None, found), [])
 
 
 def fair(search: VictimSearch) -> list[Workload]:
@@ -142,13 +112,8 @@ def fair(search: VictimSearch) -> list[Workload]:
     goes if the head's share is below the share of its queue before (S2-b). Shares are compared
     where the paths of both queues meet. A head within its own nominal quota needs no test.
     """
-    head, need = search.head, search.need
-    own, other = search.candidates()
-    leaf = head.leaf
-    nominal = all(
-        leaf.use[of] + need[of] <= leaf.nominal(of) + EXACT
-        for of in search.scarce & leaf.kinds.keys()
-    )
+    leaf, need = search.leaf, search.need
+    nominal = search.nominal({of: need[of] - EXACT for of in need})
 
     def fits(victims: Sequence[Workload]) -> bool:
         leaf.remove(need)
@@ -157,20 +122,18 @@ def fair(search: VictimSearch) -> list[Workload]:
         return found
 
     leaf.add(need)  # shares include it
-    found = fewest(_by_share(leaf, own, other, nominal=nominal), fits)
+    found = fewest(_by_share(search, nominal=nominal), fits)
     leaf.remove(need)
     return found
 
 
-def _by_share(
-    leaf: Branch, own: Sequence[Workload], other: Sequence[Workload], *, nominal: bool
-) -> Iterator[Workload]:
+def _by_share(search: VictimSearch, *, nominal: bool) -> Iterator[Workload]:
     """Yield victims by both tests, while the caller removes each from the tree."""
-    queues = dict[Branch, list[Workload]]()
-    for each in (*other, *own):
-        queues.setdefault(each.leaf, []).append(each)
-    later = dict[Branch, list[Workload]]()
-    while (giver := _highest(leaf.root, leaf, queues)) is not None:
+    leaf, root = search.leaf, search.leaf.path[-1]
+    queues, later = defaultdict[Branch, list[Workload]](list), dict[Branch, list[Workload]]()
+    for each in (*search.other, *search.own):
+        queues[each.leaf].append(each)
+    while (giver := _highest(root, leaf, queues)) is not None:
         if giver is leaf:
             yield queues[leaf].pop(0)
             continue
@@ -178,11 +141,14 @@ def _by_share(
         share = ours.share()
         while queues[giver]:
             each = queues[giver].pop(0)
-            if nominal or share <= theirs.share_with(giver, {of: -x for of, x in each.use.items()}):
+            giver.remove(each.use)
+            without = theirs.share()
+            giver.add(each.use)
+            if nominal or share <= without:
                 yield each
                 break
             later.setdefault(giver, []).append(each)
-    while (giver := _highest(leaf.root, leaf, later)) is not None:
+    while (giver := _highest(root, leaf, later)) is not None:
         (*_, ours), (*_, theirs) = leaf.below_meeting(giver)
         first = later.pop(giver)[0]
         if ours.share() < theirs.share():
@@ -195,10 +161,9 @@ def _highest(branch: Branch, leaf: Branch, queues: dict[Branch, list[Workload]])
         return branch if queues.get(branch) else None
     best: tuple[float, bool, Branch] | None = None
     for child in branch.children:
-        share = child.share()
-        if not share and child not in leaf.path:
+        share, found = child.share(), _highest(child, leaf, queues)
+        if found is None or not (share or child in leaf.path):
             continue
-        found = _highest(child, leaf, queues)
-        if found is not None and (best is None or (share, bool(child.children)) >= best[:2]):
+        if best is None or (share, bool(child.children)) >= best[:2]:
             best = share, bool(child.children), found
     return None if best is None else best[2]

@@ -6,10 +6,13 @@ The recursion and the dominant resource share are those of Kueue's pkg/cache/sch
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ronda.instances.site import Tenant
-from ronda.solvers.policies.production.resources import Amounts
+from ronda.formulations.tenants.sharers import Tree
+from ronda.instances.site import Quota, Site, Tenant
+
+Amounts = Mapping[str, float]
+"""Amounts by resource, as in `Quota.of`."""
 
 EXACT = 1e-9
 """The absolute error of sums of amounts."""
@@ -25,41 +28,28 @@ class Branch:
         quotas do not keep at home.
     held
         What all jobs of it and below it hold of each resource.
-    whole, home
-        Its quota with what it gets from below, and the part of it that it does not lend.
+    whole, home, guaranteed
+        Its quota with what it gets from below, the part of it that it does not lend, and what is
+        guaranteed to it and to all below it.
     kinds
         The resources that its tree counts, with the kind of each: all GPU types are one kind.
     """
 
     def __init__(self, tenant: Tenant, parent: "Branch | None") -> None:
         self.name, self.weight, self.parent = tenant.name, tenant.weight, parent
-        self.quotas = {quota.of: quota for quota in tenant.quotas}
+        self.quotas = defaultdict(Quota, {quota.of: quota for quota in tenant.quotas})
         self.children: list[Branch] = []
         self.use, self.held = defaultdict[str, float](float), defaultdict[str, float](float)
         self.whole, self.home = dict[str, float](), dict[str, float]()
+        self.guaranteed = defaultdict[str, float](float)
         self.kinds: dict[str, str] = {} if parent is None else parent.kinds
         if parent is not None:
             parent.children.append(self)
 
     @property
-    def path(self) -> "Iterator[Branch]":
+    def path(self) -> "list[Branch]":
         """The branch, its parent, and so on up to the root."""
-        yield self
-        if self.parent is not None:
-            yield from self.parent.path
-
-    def below_meeting(self, other: "Branch") -> "tuple[list[Branch], list[Branch]]":
-        """Return the parts of its path, and of another's, below the branch where they meet."""
-        ours, theirs = [*self.path], [*other.path]
-        while ours and theirs and ours[-1] is theirs[-1]:
-            ours.pop()
-            theirs.pop()
-        return ours, theirs
-
-    @property
-    def root(self) -> "Branch":
-        """The branch without a parent."""
-        return self if self.parent is None else self.parent.root
+        return [self] if self.parent is None else [self, *self.parent.path]
 
     @property
     def leaves(self) -> "Iterator[Branch]":
@@ -74,91 +64,72 @@ class Branch:
         """The distance to the farthest leaf."""
         return max((1 + child.height for child in self.children), default=0)
 
-    def settle(self) -> None:
-        """Compute the quotas of the branch and of all below it."""
-        for child in self.children:
-            child.settle()
-        for of in self.kinds:
-            lend = self.quotas[of].lend if of in self.quotas else None
-            below = sum(child.whole[of] - child.home[of] for child in self.children)
-            self.whole[of] = self.nominal(of) + below
-            self.home[of] = 0.0 if lend is None else max(0.0, self.whole[of] - lend)
+    def below_meeting(self, other: "Branch") -> "tuple[list[Branch], list[Branch]]":
+        """Return the parts of its path, and of another's, below the branch where they meet."""
+        ours, theirs = self.path, other.path
+        return [b for b in ours if b not in theirs], [b for b in theirs if b not in ours]
 
     def nominal(self, of: str) -> float:
         """Return its own quota of a resource."""
-        return (self.quotas[of].guaranteed or 0.0) if of in self.quotas else 0.0
+        return self.quotas[of].guaranteed or 0.0
 
-    def guaranteed(self, of: str) -> float:
-        """Return what is guaranteed to it and to all below it."""
-        return self.nominal(of) + sum(child.guaranteed(of) for child in self.children)
+    def counted(self, need: Collection[str]) -> set[str]:
+        """Return the resources of a job that its tree counts."""
+        return self.kinds.keys() & set(need)
 
-    def add(self, more: Amounts) -> None:
+    def add(self, more: Amounts, sign: int = 1) -> None:
         """Add what a job holds, here and above."""
-        for of in self.kinds.keys() & more.keys():
-            self._shift(of, more[of])
-        for branch in self.path:
-            for of, amount in more.items():
-                branch.held[of] += amount
+        for of, amount in more.items():
+            change = sign * amount
+            for branch in self.path:
+                branch.held[of] += sign * amount
+                if of in self.kinds:
+                    before = branch.abroad(of)
+                    branch.use[of] += change
+                    change = branch.abroad(of) - before
 
     def remove(self, less: Amounts) -> None:
         """Undo `add`."""
-        self.add({of: -amount for of, amount in less.items()})
+        self.add(less, -1)
 
-    def _shift(self, of: str, change: float) -> None:
-        before = self._abroad(of)
-        self.use[of] += change
-        if self.parent is not None:
-            self.parent._shift(of, self._abroad(of) - before)
-
-    def _abroad(self, of: str) -> float:
+    def abroad(self, of: str) -> float:
+        """Return what it uses beyond the quota that it does not lend."""
         return max(0.0, self.use[of] - self.home[of])
-
-    def at_home(self, of: str) -> float:
-        """Return what is left of the quota that it does not lend."""
-        return max(0.0, self.home[of] - self.use[of])
 
     def free(self, of: str, *, idle: bool = False) -> float:
         """Return what it may still use of a resource, or could if all were `idle`."""
-        use = 0.0 if idle else self.use[of]
+        use, home, whole = 0.0 if idle else self.use[of], self.home[of], self.whole[of]
         if self.parent is None:
-            return self.whole[of] - use
-        above, borrow = self.parent.free(of, idle=idle), None
-        if of in self.quotas:
-            borrow = self.quotas[of].borrow
+            return whole - use
+        above, borrow = self.parent.free(of, idle=idle), self.quotas[of].borrow
         if borrow is not None:
-            home = self.home[of]
-            above = min(above, self.whole[of] - home - max(0.0, use - home) + borrow)
-        return max(0.0, self.home[of] - use) + above
+            above = min(above, whole - home - max(0.0, use - home) + borrow)
+        return max(0.0, home - use) + above
 
     def fits(self, need: Amounts, *, idle: bool = False) -> bool:
         """Return whether a job may be added, or could if all were `idle`."""
-        counted = self.kinds.keys() & need.keys()
-        if any(need[of] > self.free(of, idle=idle) + EXACT for of in counted):
+        if any(need[of] > self.free(of, idle=idle) + EXACT for of in self.counted(need)):
             return False
         return all(
-            quota.limit is None
-            or of not in need
-            or need[of] + (0.0 if idle else branch.held[of]) <= quota.limit + EXACT
+            most is None or need[of] + (0.0 if idle else branch.held[of]) <= most + EXACT
             for branch in self.path
-            for of, quota in branch.quotas.items()
+            for of in need
+            for most in [branch.quotas[of].limit]
         )
 
     def above_quota(self, among: Collection[str], more: Amounts | None = None) -> bool:
         """Return whether it uses more than its quota of any resource, with `more` added."""
         more = more or {}
         return any(
-            self.use[of] + more.get(of, 0.0) > self.whole[of] + EXACT
-            for of in self.kinds.keys() & set(among)
+            self.use[of] + more.get(of, 0.0) > self.whole[of] + EXACT for of in self.counted(among)
         )
 
     def reach(self, need: Amounts) -> "Branch":
         """Return the least branch above it whose quota holds a job, or the root."""
-        left = dict(need)
-        for branch in self.path:
-            if branch.parent is None or not branch.above_quota(left.keys(), left):
-                return branch
-            left = {of: x - branch.at_home(of) for of, x in left.items() if of in self.kinds}
-        raise AssertionError
+        if self.parent is None or not self.above_quota(need, need):
+            return self
+        left = {of: need[of] - max(0.0, self.home[of] - self.use[of]) for of in self.counted(need)}
+        return self.parent.reach(left)
 
     def share(self) -> float:
         """Return the dominant resource share: of what its parent can lend, in thousandths.
@@ -177,24 +148,19 @@ class Branch:
             return 0.0
         return most / self.weight if self.weight else math.inf
 
-    def share_with(self, leaf: "Branch", more: Amounts) -> float:
-        """Return `share` if a leaf below held more."""
-        leaf.add(more)
-        found = self.share()
-        leaf.remove(more)
-        return found
 
-
-def branches(tenants: Collection[Tenant], gpu_types: Collection[str]) -> dict[str, Branch]:
+def branches(tenants: Sequence[Tenant], gpu_types: Collection[str]) -> dict[str, Branch]:
     """Return the branches of all tenants by name; each tenant comes after its parent."""
-    found = dict[str, Branch]()
+    found, tree = dict[str, Branch](), Tree(Site(tenants=tuple(tenants)))
     for tenant in tenants:
         branch = Branch(tenant, found.get(tenant.parent or ""))
         found[tenant.name] = branch
         for quota in tenant.quotas:
             if quota.guaranteed is not None:
                 branch.kinds[quota.of] = "gpu" if quota.of in gpu_types else quota.of
-    for branch in found.values():
-        if branch.parent is None:
-            branch.settle()
+    for of in {of for branch in found.values() for of in branch.kinds}:
+        for name, shares in tree.shares(of).items():
+            branch = found[name]
+            branch.whole[of], branch.home[of] = shares.owned, shares.kept
+            branch.guaranteed[of] = shares.guaranteed or 0.0
     return found

@@ -12,22 +12,25 @@ from ronda.instances.clock import Deadline, checkpoint
 from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.instances.site import GPUS
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.backfill import Promises, Started
 from ronda.solvers.greedy.policy import TimelyPolicy
-from ronda.solvers.policies.production.floor import Floor, eligible
-from ronda.solvers.policies.production.resources import amounts, capacity
-from ronda.solvers.policies.production.slurm_priority import (
-    RawUsage,
-    Weights,
-    fair_tree,
-    priority,
-    size_factor,
-)
+from ronda.solvers.policies.production.floor import Floor, amounts, capacity
+from ronda.solvers.policies.production.slurm_priority import RawUsage, fair_tree
 
 Weight = Annotated[float, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0)]
-UNLIMITED = 10**9
+
+MOST = 2**32 - 1
+"""The highest priority."""
+
+MAX_AGE_S = 7 * 86_400.0
+"""The age from which its factor is 1 (Slurm: PriorityMaxAge)."""
+
+RESOLUTION_S, WINDOW_S = 60.0, 86_400.0
+"""The seconds to which the ends of jobs are rounded up, and for which jobs reserve nodes ahead
+(Slurm: bf_resolution and bf_window)."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +46,12 @@ class SlurmLike(TimelyPolicy):
         Whether a job without room may stop jobs whose class has a lower rank (qos).
     age, fair_share, size, qos
         Weights of the factors of priority, by default those of an example in Slurm's documentation.
-    max_age_s
-        Age from which the factor of age is 1.
     half_life_s
         Seconds in which past usage halves.
     limit_factor
         Time limit over the declared time, for jobs without a time limit (`Job.limit_s`).
-    resolution_s, window_s, most_tested
-        Seconds to which the ends of jobs are rounded up; how far ahead jobs reserve nodes; and the
-        number of jobs that backfilling looks at (Slurm: bf_resolution, bf_window and
-        bf_max_job_test).
+    most_tested
+        Number of jobs that backfilling looks at (Slurm: bf_max_job_test).
     """
 
     backfill: Literal["conservative", "easy", "none"] = "conservative"
@@ -61,11 +60,8 @@ class SlurmLike(TimelyPolicy):
     fair_share: Weight = 10_000.0
     size: Weight = 1000.0
     qos: Weight = 2000.0
-    max_age_s: Seconds = 7 * 86_400.0
     half_life_s: Seconds = 7 * 86_400.0
     limit_factor: Seconds = 2.0
-    resolution_s: Seconds = 60.0
-    window_s: Seconds = 86_400.0
     most_tested: Annotated[int, Meta(ge=0)] = 500
 
     name: ClassVar[str] = "slurm-like"
@@ -75,50 +71,41 @@ class SlurmLike(TimelyPolicy):
         """Start jobs in the main pass, and then by backfill."""
         usage = RawUsage.of(round, initial, self.half_life_s)
         floor = Floor(round, until_end=self.preempt == "none")
-        queue = self.queue(floor, usage)
-        left = self._main_pass(floor, queue)
+        left = self._main_pass(floor, self._queue(floor, usage))
         if self.backfill != "none":
-            most = 1 if self.backfill == "easy" else UNLIMITED
-            reservations = _Reservations(self, floor, most)
-            found, states = (
-                reservations.start(left[: self.most_tested]),
-                {s.job.id: s for s in left},
-            )
-            floor.started |= {job: (states[job], given) for job, given in found.items()}
+            most = 1 if self.backfill == "easy" else len(left)
+            found = _Reservations(self, floor, most).start(left[: self.most_tested])
+            floor.runs |= {s.job.id: (s, found[s.job.id]) for s in left if s.job.id in found}
         for state in floor.stopped():
-            floor.resume(state)
-        memory = usage.noted()
-        plan = Plan(policy=self.name, allocations=floor.allocations(), memory=memory)
-        return rest(round, plan, initial)
+            floor.go_on(state)
+        allocations, memory = floor.allocations(), usage.noted()
+        return rest(round, Plan(policy=self.name, allocations=allocations, memory=memory), initial)
 
-    def queue(self, floor: Floor, usage: RawUsage) -> list[JobState]:
+    def priority(self, *, age: float, fair_share: float, size: float, qos: float) -> int:
+        """Return a job's priority from factors between 0 and 1: at least 1, at most `MOST`."""
+        total = self.age * age + self.fair_share * fair_share + self.size * size + self.qos * qos
+        return int(min(MOST, max(1.0, total)))
+
+    def _queue(self, floor: Floor, usage: RawUsage) -> list[JobState]:
         """Return the waiting jobs in order: who may stop others, then priority, then submission."""
         round = floor.round
         shares, total = fair_tree(round.site.tenants, usage.gpu_s), capacity(round)
-        ranks = [each.rank for each in round.site.classes]
-        highest, of = max([*ranks, 1]), "cpu" if total.get("cpu") else "gpus"
+        highest = max([each.rank for each in round.site.classes] + [1])
+        of = "cpu" if total.get("cpu") else GPUS
         nodes = sum(1 for gpus in round.cluster.topology.node_gpus if gpus)
-        weights = Weights(age=self.age, fair_share=self.fair_share, size=self.size, qos=self.qos)
 
         def key(state: JobState) -> tuple[int, int, float, str]:
-            job = state.job
-            option = next(iter(floor.room.ways(state)), None)
-            large = 0.0
-            if option is not None:
+            job, rank, size = state.job, floor.rank(state), 0.0
+            for option in floor.room.ways(state)[:1]:
                 each = round.cluster.topology.pools[option.pool].gpus_per_node
                 needs = amounts(round, job, option).get(of, 0.0)
-                large = size_factor(-(-option.gpus // each), nodes, needs, total[of])
-            waited_s = round.now_s - max(job.submit_s, job.eligible_s or 0.0)
-            factors = Weights(
-                age=min(1.0, waited_s / self.max_age_s),
-                fair_share=shares.get(job.tenant or "", 0.0),
-                size=large,
-                qos=max(0, floor.rank(state)) / highest,
-            )
-            first = -floor.rank(state) if self.preempt == "qos" else 0
-            return first, -priority(weights, factors), job.submit_s, job.id
+                size = (-(-option.gpus // each) / nodes + needs / total[of]) / 2
+            age = min(1.0, (round.now_s - max(job.submit_s, job.eligible_s or 0.0)) / MAX_AGE_S)
+            fair_share, qos = shares.get(job.tenant or "", 0.0), max(0, rank) / highest
+            priority = self.priority(age=age, fair_share=fair_share, size=size, qos=qos)
+            return -rank if self.preempt == "qos" else 0, -priority, job.submit_s, job.id
 
-        return sorted(eligible(round), key=key)
+        return sorted(round.waiting, key=key)
 
     def _main_pass(self, floor: Floor, queue: list[JobState]) -> list[JobState]:
         """Start jobs in order; return those left over.
@@ -129,7 +116,9 @@ class SlurmLike(TimelyPolicy):
         for state in queue:
             checkpoint()
             if state.job.partition not in blocked:
-                if floor.fit(state) is not None:
+                given = floor.room.fit(state)
+                if given is not None:
+                    floor.runs[state.job.id] = state, given
                     continue
                 options = [o for o in floor.room.ways(state) if floor.room.allows(state, o)]
                 if any(self._started_instead(floor, state, option) for option in options):
@@ -143,7 +132,6 @@ class SlurmLike(TimelyPolicy):
         """Start a job in place of jobs of lower rank, if any suffice; return whether."""
         if self.preempt == "none":
             return False
-        rank = floor.rank(state)
 
         def order(one: JobState) -> tuple[int, int, str]:
             return floor.rank(one), len(floor.round.held[one.job.id].placement), one.job.id
@@ -153,19 +141,15 @@ class SlurmLike(TimelyPolicy):
             tries = (among[:n] for n in range(1, len(among) + 1))
             return next((t for t in tries if floor.way(state, option, t) is not None), [])
 
-        victims = sorted(
-            (s for s in floor.round.running if floor.stoppable(s) and floor.rank(s) < rank),
-            key=order,
-        )
-        victims = enough(victims)
+        going = filter(floor.may_stop, floor.round.running)
+        victims = enough(sorted((s for s in going if floor.rank(s) < floor.rank(state)), key=order))
         victims = enough([*victims[-1:], *victims[:-1]])  # the last that was needed may suffice
-        if not victims:
-            return False
-        floor.stop(victims)
-        given = floor.way(state, option)
-        assert given is not None
-        floor.start(state, given)
-        return True
+        if victims:
+            floor.stop(victims)
+        given = floor.way(state, option) if victims else None
+        if given is not None:
+            floor.take(state, given)
+        return given is not None
 
 
 class _Reservations(Promises):
@@ -184,11 +168,11 @@ class _Reservations(Promises):
                 return math.inf
             limit_s = policy.limit_factor * job.estimate.work / rate
         left_s = limit_s - state.ran_at(self.room.round.now_s)
-        return max(1, math.ceil(left_s / policy.resolution_s)) * policy.resolution_s
+        return max(1, math.ceil(left_s / RESOLUTION_S)) * RESOLUTION_S
 
     def ends(self, held: Started) -> list[tuple[float, Allocation]]:
         """Return the seconds to the time limits of running jobs and of those that start."""
-        return [(self.lasts_s(s), given) for s, given in (*self._floor.standing(), *held)]
+        return [(self.lasts_s(s), given) for s, given in (*self._floor.runs.values(), *held)]
 
     def promised(self, option: Option, placement: Placement) -> Placement:
         """Return the whole nodes of a placement."""
@@ -198,6 +182,6 @@ class _Reservations(Promises):
     def may_promise(self, state: JobState, start_s: float) -> bool:
         """Return whether the start is within the window, and no limit holds the job back."""
         room = self.room
-        return start_s <= self._policy.window_s and any(
+        return start_s <= WINDOW_S and any(
             room.allows(state, option) for option in room.ways(state)
         )

@@ -1,4 +1,4 @@
-"""Slurm's multifactor priority: age, size, class, and the fair share by Fair Tree.
+"""Slurm's fair share by Fair Tree, and the usage that it counts.
 
 The formulas are those of Slurm's priority_multifactor.c and of its page on Fair Tree, which merges
 the children of accounts that tie.
@@ -7,42 +7,14 @@ the children of accounts that tie.
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import ClassVar
 
 import msgspec
 
-from ronda.instances.base import NonNegative, Record
 from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.instances.site import Tenant
-
-MOST = 2**32 - 1
-"""The highest priority."""
-
-
-class Weights(Record, frozen=True, kw_only=True):
-    """The weights of the factors of a priority, each of which is between 0 and 1."""
-
-    age: NonNegative = 1000.0
-    fair_share: NonNegative = 10_000.0
-    size: NonNegative = 1000.0
-    qos: NonNegative = 2000.0
-
-
-def priority(weights: Weights, factors: Weights, nice: float = 0.0) -> int:
-    """Return a job's priority from its factors, at least 1 and at most `MOST`."""
-    total = (
-        weights.age * factors.age
-        + weights.fair_share * factors.fair_share
-        + weights.size * factors.size
-        + weights.qos * factors.qos
-    )
-    return int(min(MOST, max(1.0, total - nice)))
-
-
-def size_factor(nodes: float, all_nodes: float, cpus: float, all_cpus: float) -> float:
-    """Return the factor that favours large jobs: the mean of the shares of nodes and of CPUs."""
-    return (nodes / all_nodes + cpus / all_cpus) / 2
 
 
 class RawUsage(PlanMemory, frozen=True):
@@ -62,8 +34,7 @@ class RawUsage(PlanMemory, frozen=True):
         """
         before, held = cls.recall(initial), defaultdict[str, float](float)
         for state in round.running:
-            if state.allocation is not None:
-                held[state.job.tenant or ""] += state.allocation.option.own_gpus
+            held[state.job.tenant or ""] += round.held[state.job.id].option.own_gpus
         used = defaultdict[str, float](float)
         if before.at_s is None:
             for state in round.jobs:
@@ -85,39 +56,33 @@ def fair_tree(tenants: Sequence[Tenant], used: Mapping[str, float]) -> dict[str,
     and the n-th of N tenants gets (N + 1 - n) / N. Those that tie get the same. The children of
     parents that tie are ordered together.
     """
-    children = defaultdict[str, list[Tenant]](list)
+    children, total = defaultdict[str | None, list[Tenant]](list), defaultdict[str, float](float)
     for tenant in tenants:
-        children[tenant.parent or ""].append(tenant)
-    total = defaultdict[str, float](float)
+        children[tenant.parent].append(tenant)
     for tenant in reversed(tenants):  # each comes after its parent
         total[tenant.name] += used.get(tenant.name, 0.0)
-        if tenant.parent is not None:
-            total[tenant.parent] += total[tenant.name]
+        total[tenant.parent or ""] += total[tenant.name]
 
     def level(tenant: Tenant) -> float:
-        siblings = children[tenant.parent or ""]
-        if not tenant.weight:
-            return 0.0
-        if not total[tenant.name]:
-            return math.inf
+        if not tenant.weight or not total[tenant.name]:
+            return math.inf if tenant.weight else 0.0
+        siblings = children[tenant.parent]
         weights, uses = sum(t.weight for t in siblings), sum(total[t.name] for t in siblings)
         return (tenant.weight / weights) / (total[tenant.name] / uses)
 
     def ranked(group: Sequence[Tenant]) -> list[list[str]]:
-        by_level = defaultdict[float, list[Tenant]](list)
-        for tenant in group:
-            by_level[level(tenant)].append(tenant)
-        found = []
-        for _, tied in sorted(by_level.items(), reverse=True):
-            leaves = [tenant.name for tenant in tied if not children[tenant.name]]
-            found += [leaves] if leaves else []
-            below = [child for tenant in tied for child in children[tenant.name]]
-            found += ranked(below) if below else []
+        """Return the leaves at and below some tenants in order, those that tie together."""
+        found = list[list[str]]()
+        for _, equal in groupby(sorted(group, key=level, reverse=True), level):
+            tied = list(equal)
+            found.append([tenant.name for tenant in tied if not children[tenant.name]])
+            found += ranked([child for tenant in tied for child in children[tenant.name]])
         return found
 
-    ties = ranked(children[""])
-    count, before, shares = sum(map(len, ties)), 0, dict[str, float]()
+    ties = ranked(children[None])
+    left = count = sum(map(len, ties))
+    shares = dict[str, float]()
     for tied in ties:
-        shares |= dict.fromkeys(tied, (count - before) / count)
-        before += len(tied)
+        shares |= dict.fromkeys(tied, left / count)
+        left -= len(tied)
     return shares

@@ -3,14 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
+from ronda.instances.job import Need
 from ronda.instances.site import PriorityClass, Quota, Tenant
-from ronda.solvers.policies.production.slurm_priority import (
-    RawUsage,
-    Weights,
-    fair_tree,
-    priority,
-    size_factor,
-)
+from ronda.solvers.policies.production import slurm_like
+from ronda.solvers.policies.production.slurm_like import SlurmLike
+from ronda.solvers.policies.production.slurm_priority import RawUsage, fair_tree
 from ronda.solvers.registry import policy
 from shared_cluster import after, decided, job, shared, tenant
 
@@ -18,12 +15,21 @@ RANKS = tuple(PriorityClass(name=f"p{rank}", rank=rank) for rank in range(3))
 
 
 def test_priority_by_hand():
-    """1000·3.5/7 + 10000·0.75 + 1000·(4/16 + 128/512)/2 + 2000·10/20 − 100 = 9150."""
-    size = size_factor(4, 16, 128, 512)
-    factors = Weights(age=3.5 / 7, fair_share=0.75, size=size, qos=10 / 20)
-    assert priority(Weights(), factors, nice=100) == 9150
-    assert priority(Weights(), Weights(age=0, fair_share=0, size=0, qos=0), nice=1) == 1
-    assert priority(Weights(age=1e12), factors) == 2**32 - 1
+    """1000·3.5/7 + 10000·0.75 + 1000·(4/16 + 128/512)/2 + 2000·10/20 = 9250; 1 at least."""
+    factors = {"age": 3.5 / 7, "fair_share": 0.75, "size": (4 / 16 + 128 / 512) / 2, "qos": 10 / 20}
+    assert SlurmLike().priority(**factors) == 9250
+    assert SlurmLike().priority(**dict.fromkeys(factors, 0.0)) == 1
+    assert SlurmLike(age=1e12).priority(**factors) == 2**32 - 1
+
+
+def test_large_jobs_come_first_by_their_shares_of_nodes_and_cpus():
+    """A of 1 of 2 nodes and 8 of 16 CPUs: (1/2 + 1/2)/2; B of as many nodes and no CPUs: 1/4."""
+    b = job("b", 4, submit_s=0.0)
+    a = job("a", 4, submit_s=1.0, needs={"cpu": Need(per_gpu=2)})
+    old = job("old", 4, on=[0])
+    round_ = shared(old, b, a, nodes=2, gpus_per_node=4, has={"cpu": 8})
+    assert "a" in decided(round_, "slurm-like(age=0)").allocations
+    assert "b" in decided(round_, "slurm-like(age=0, size=0)").allocations
 
 
 def test_fair_tree_by_hand():
@@ -69,16 +75,16 @@ def queue(*specs):
 
 
 def starts(spec, rounds=8):
-    """Return when jobs start on 4 nodes, of which 2 are busy until 100: A, B and C by limits."""
-    busy = job("r", 2, on=[0, 1], limit_s=200.0, work=200.0)
-    waiting = queue(("A", 3, 100.0), ("B", 4, 100.0), ("C", 1, 250.0))
+    """Return when jobs start on 4 nodes, of which 2 are busy until 120: A, B and C by limits."""
+    busy = job("r", 2, on=[0, 1], limit_s=220.0, work=220.0)
+    waiting = queue(("A", 3, 120.0), ("B", 4, 120.0), ("C", 1, 300.0))
     round_ = shared(busy, *waiting, nodes=4, gpus_per_node=1, now_s=100.0)
     found, plan = {}, None
     for _ in range(rounds):
         plan = decided(round_, spec, plan)
         for name in plan.allocations:
             found.setdefault(name, round_.now_s - 100.0)
-        round_ = after(round_, plan, 50.0)
+        round_ = after(round_, plan, 60.0)
         going = [s for s in round_.running if round_.now_s - s.held_s < s.job.limit_s]
         round_ = replace(round_, running=tuple(going))
     del found["r"]
@@ -88,18 +94,18 @@ def starts(spec, rounds=8):
 @pytest.mark.parametrize(
     ("backfill", "expected"),
     [
-        ("conservative", {"A": 100.0, "B": 200.0, "C": 300.0}),
-        ("easy", {"C": 0.0, "A": 100.0, "B": 250.0}),
-        ("none", {"A": 100.0, "B": 200.0, "C": 300.0}),
+        ("conservative", {"A": 120.0, "B": 240.0, "C": 360.0}),
+        ("easy", {"C": 0.0, "A": 120.0, "B": 300.0}),
+        ("none", {"A": 120.0, "B": 240.0, "C": 360.0}),
     ],
 )
 def test_conservative_and_easy_backfill(backfill, expected):
-    """Under EASY C delays no reservation of the first job, but B slips from 200 to 250."""
-    spec = f"slurm-like(backfill={backfill}, resolution_s=50, age=0, size=0)"
+    """Under EASY C delays no reservation of the first job, but B slips from 240 to 300."""
+    spec = f"slurm-like(backfill={backfill}, age=0, size=0)"
     assert starts(spec) == expected
 
 
-def test_a_reservation_is_of_whole_nodes():
+def test_a_reservation_is_of_whole_nodes(monkeypatch):
     """A waits for both GPUs of node 0; b would fit beside it for longer, but the node is taken."""
     round_ = shared(
         job("r", 1, on=[0], limit_s=200.0),
@@ -112,21 +118,19 @@ def test_a_reservation_is_of_whole_nodes():
     )
     assert "b" not in decided(round_, "slurm-like").allocations
     assert "c" in decided(round_, "slurm-like").allocations
-    assert "b" in decided(round_, "slurm-like(window_s=50)").allocations
     assert "c" not in decided(round_, "slurm-like(most_tested=1)").allocations
+    monkeypatch.setattr(slurm_like, "WINDOW_S", 50.0)
+    assert "b" in decided(round_, "slurm-like").allocations
 
 
 def test_without_a_limit_the_declared_time_counts_by_a_factor():
-    """A is promised a start at 100 s: a job that declares 60 s ends before that, not at twice."""
+    """A is promised a start at 120 s: a job that declares 60 s ends before that, not at thrice."""
     round_ = shared(
         job("r", 4, on=[0], limit_s=200.0),
         job("A", 8, limit_s=1000.0, submit_s=1.0),
         job("c", 4, work=60.0, submit_s=2.0),
     )
-    runs = [
-        "c" in decided(round_, f"slurm-like(resolution_s=1, limit_factor={f})").allocations
-        for f in (1.0, 2.0)
-    ]
+    runs = ["c" in decided(round_, f"slurm-like(limit_factor={f})").allocations for f in (1.0, 3.0)]
     assert runs == [True, False]
 
 
@@ -179,7 +183,7 @@ def test_a_job_that_a_limit_holds_back_blocks_nobody():
     assert sorted(decided(round_, spec).allocations) == ["b", "old"]
 
 
-def test_what_is_reserved_beside_a_job_is_free_for_nobody_longer():
+def test_what_is_reserved_beside_a_job_is_free_for_nobody_longer(monkeypatch):
     """A waits for 2 of node 0, of which 1 is free: b would fit there beside A, but for the node."""
     round_ = shared(
         job("r", 3, on=[0], limit_s=200.0),
@@ -188,4 +192,5 @@ def test_what_is_reserved_beside_a_job_is_free_for_nobody_longer():
         gpus_per_node=4,
     )
     assert list(decided(round_, "slurm-like").allocations) == ["r"]
-    assert sorted(decided(round_, "slurm-like(window_s=50)").allocations) == ["b", "r"]
+    monkeypatch.setattr(slurm_like, "WINDOW_S", 50.0)
+    assert sorted(decided(round_, "slurm-like").allocations) == ["b", "r"]
