@@ -15,12 +15,12 @@ from itertools import pairwise
 import numpy as np
 from msgspec.structs import replace
 
-from ronda.formulations.node_rules.hosts import host_has, needs_of, resources
+from ronda.formulations.node_rules.hosts import JobNeeds, host_has, needs_of, resources
 from ronda.formulations.options.application import Requested
 from ronda.formulations.site.accounts import accounts
-from ronda.instances.base import Floats
+from ronda.instances.base import Floats, Mask
 from ronda.instances.instance import Instance
-from ronda.instances.job import Allocation, Job, JobState, Option
+from ronda.instances.job import Allocation, JobState, Option
 from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
 from ronda.instances.site import NO_SITE
@@ -50,69 +50,66 @@ def idle_by_cause(instance: Instance, schedule: Schedule) -> dict[str, float]:
 
 def _moments(instance: Instance, schedule: Schedule) -> Iterator[tuple[Round, float]]:
     """Yield the rounds between changes in which jobs wait and GPUs are free, with their seconds."""
-    jobs = {job.id: replace(job, truth=None) for job in instance.jobs}
-    live, held = dict[str, JobState](), dict[str, Allocation]()
-    changes = list[tuple[float, int, str, Allocation | None]]()
-    for outcome in schedule.jobs:
-        end_s = schedule.end_s if outcome.end_s is None else outcome.end_s
+    changes = list[tuple[float, int, str, JobState | None]]()
+    for job, outcome in zip(instance.jobs, schedule.jobs, strict=True):
         begin_s = outcome.eligible_s or outcome.submit_s
-        changes += [(begin_s, 2, outcome.id, None), (end_s, 0, outcome.id, None)]
-        for s in outcome.segments:
-            changes += [(s.start_s, 3, outcome.id, s.held), (s.end_s, 1, outcome.id, None)]
-    outages = instance.faults.outages
+        if begin_s < schedule.end_s:
+            end_s = schedule.end_s if outcome.end_s is None else outcome.end_s
+            waits = JobState(job=replace(job, truth=None), since_s=begin_s, started=True)
+            changes += [(end_s, 1, job.id, None), (begin_s, 2, job.id, waits)]
+            for s in outcome.segments:
+                runs = replace(waits, allocation=s.held)
+                changes += [(s.end_s, 0, job.id, waits), (s.start_s, 3, job.id, runs)]
+    outages, gpus = instance.faults.outages, instance.cluster.topology.node_gpus
     changes += [(at, 4, "", None) for o in outages for at in (o.start_s, o.end_s)]
     changes.sort(key=lambda change: change[:3])
-    topology, cluster = instance.cluster.topology, instance.cluster
-    for (now_s, kind, job, given), after in pairwise([*changes, (schedule.end_s, 0, "", None)]):
-        match kind:
-            case 0:
-                live.pop(job, None)
-            case 1:
-                held.pop(job, None)
-            case 2 if now_s < schedule.end_s:
-                live[job] = JobState(job=jobs[job], since_s=now_s)
-            case 3 if given is not None:
-                held[job] = given
+    live, cluster = dict[str, JobState](), instance.cluster
+    for (now_s, _, id, state), after in pairwise([*changes, (schedule.end_s, 0, "", None)]):
+        if state is None:
+            live.pop(id, None)
+        else:
+            live[id] = state
         if outages:
             gone = sorted({o.node for o in outages if o.start_s <= now_s < o.end_s})
-            gpus = topology.node_gpus
             cluster = replace(instance.cluster, out=tuple((n, int(gpus[n])) for n in gone))
-        used = sum(_gpus(each.option) for each in held.values())
-        free = sum(pool.gpus for pool in cluster.topology.pools) - used
-        if after[0] - now_s > SECOND and len(live) > len(held) and free > 0:
-            states = [replace(s, allocation=held.get(job), started=True) for job, s in live.items()]
-            yield (
-                Round(
-                    cluster=cluster,
-                    profiles=instance.profiles,
-                    now_s=now_s,
-                    running=tuple(s for s in states if s.allocation is not None),
-                    waiting=tuple(s for s in states if s.allocation is None),
-                    costs=instance.costs,
-                    site=instance.site,
-                ),
-                after[0] - now_s,
-            )
+        round = Round(
+            cluster=cluster,
+            profiles=instance.profiles,
+            now_s=now_s,
+            running=tuple(s for s in live.values() if s.allocation is not None),
+            waiting=tuple(s for s in live.values() if s.allocation is None),
+            costs=instance.costs,
+            site=instance.site,
+        )
+        if after[0] - now_s > SECOND and round.waiting and _free(round) > 0:
+            yield round, after[0] - now_s
 
 
 def _lost(round: Round) -> Floats:
     """Return the free GPUs of a round by cause, shape (5,)."""
     requested = Requested(round)
     ways = [(state, requested.options(state)) for state in round.waiting]
-    fills = [_filled(round, ways)]
-    fills.append(_filled(round, ways, quota=True) if round.site != NO_SITE else fills[-1])
-    needy = any(state.job.needs for state in round.jobs)
-    fills.append(_filled(round, ways, quota=True, host=True) if needy else fills[-1])
-    cut = any(s.allocation is not None and s.allocation.parts for s in round.running)
-    fills.append(_filled(round, ways, quota=True, host=True, whole=True) if cut else fills[-1])
+    concerned = {
+        "": True,
+        "quota": round.site != NO_SITE,
+        "host": any(state.job.needs for state in round.jobs),
+        "parts": any(held.parts for held in round.held.values()),
+    }
+    fills, rules = list[float](), list[str]()
+    for cause, there in concerned.items():
+        rules.append(cause)
+        fills.append(_filled(round, ways, rules) if there else fills[-1])
     room = Room(round, round.running, until_end=False)
     placed = [room.fit(state) for state in round.waiting if room.free_gpus]
     fills.append(sum(_gpus(each.option) for each in placed if each is not None))
     down = np.minimum.accumulate(fills)
+    asked = sum(max(map(_gpus, options), default=0.0) for _, options in ways)
+    return np.append(down[:-1] - down[1:], down[-1] + max(0.0, min(_free(round), asked) - down[0]))
+
+
+def _free(round: Round) -> float:
     used = sum(_gpus(held.option) for held in round.held.values())
-    free = sum(pool.gpus for pool in round.cluster.topology.pools) - used
-    wanted = min(free, sum(max(map(_gpus, options), default=0.0) for _, options in ways))
-    return np.append(down[:-1] - down[1:], down[-1] + max(0.0, wanted - down[0]))
+    return sum(pool.gpus for pool in round.cluster.topology.pools) - used
 
 
 def _gpus(option: Option) -> float:
@@ -121,92 +118,62 @@ def _gpus(option: Option) -> float:
 
 
 def _filled(
-    round: Round,
-    ways: Sequence[tuple[JobState, list[Option]]],
-    *,
-    quota: bool = False,
-    host: bool = False,
-    whole: bool = False,
+    round: Round, ways: Sequence[tuple[JobState, list[Option]]], rules: Sequence[str]
 ) -> float:
     """Return the free GPUs that waiting jobs fill, as far as they may be in pieces anywhere.
 
-    The flags tell which kinds of rules hold: `whole` that no GPU is free if a part of it is held.
+    The kinds of rules that hold are given: under *parts* no GPU is free if a part of it is held.
     """
-    books, nodes = accounts(round) if quota else (), _Nodes(round, host=host, whole=whole)
+    topology = round.cluster.topology
+    names = resources(round.cluster) if "host" in rules else ()
+    free, left = topology.node_gpus.astype(float), host_has(round.cluster)[: len(names)].copy()
+    books = accounts(round) if "quota" in rules else ()
     for state in round.running:
-        if state.allocation is not None:
+        if (held := state.allocation) is not None:
+            at, whole = [node for node, _ in held.placement], [gpus for _, gpus in held.placement]
+            cut = held.option.share if "parts" not in rules else None
+            free[at] -= whole if cut is None else cut
+            left[:, at] -= needs_of(state.job, names).on(held.placement)
             for book in books:
-                book.take(state, state.allocation)
+                book.take(state, held)
     total, failed = 0.0, set[object]()
     for state, options in ways:
-        key = _key(state.job)
-        for option in options if key not in failed else ():
-            given = Allocation(option=option, placement=())
-            if all(book.fits(state, given) for book in books) and nodes.fit(state.job, option):
+        job = state.job
+        who = job.tenant, job.user, job.priority, job.partition, job.job_array, job.preemptible
+        alike = who, job.limit_s, tuple(options), str(job.needs), str(job.licences)
+        for option in options if alike not in failed else ():
+            given, needs = Allocation(option=option, placement=()), needs_of(job, names)
+            pool = topology.node_pool == option.pool
+            able = all(book.fits(state, given) for book in books)
+            if able and _take(free, left, pool, needs, option):
                 for book in books:
                     book.take(state, given)
                 total += _gpus(option)
                 break
         else:
-            failed.add(key)
+            failed.add(alike)  # nor does anybody alike fit
     return total
 
 
-class _Nodes:
-    """What is free on nodes while jobs are added that may be in pieces of one GPU."""
-
-    def __init__(self, round: Round, *, host: bool, whole: bool) -> None:
-        self._topology, self._names = round.cluster.topology, resources(round.cluster)
-        self._host, self._left = host and bool(self._names), host_has(round.cluster).copy()
-        self._free = self._topology.node_gpus.astype(float)
-        for state in round.running:
-            held = state.allocation
-            if held is None:
-                continue
-            at = [node for node, _ in held.placement]
-            if held.option.share is None or whole:
-                self._free[at] -= [gpus for _, gpus in held.placement]
-            else:
-                self._free[at] -= held.option.share
-            if self._host and state.job.needs:
-                self._left[:, at] -= needs_of(state.job, self._names).on(held.placement)
-
-    def fit(self, job: Job, option: Option) -> bool:
-        """Add a job if there are enough GPUs on nodes with what it needs; return whether."""
-        pool = self._topology.node_pool == option.pool
-        nodes, asked = np.flatnonzero(pool & (self._free > 0)), _gpus(option)
-        most = self._free[nodes] if option.share else np.floor(self._free[nodes] + EXACT)
-        mind = self._host and bool(job.needs)
-        if mind:
-            needs = needs_of(job, self._names)
-            spare = self._left[:, nodes] - needs.per_node[:, None]
-            each = np.maximum(needs.per_gpu, EXACT)[:, None]
-            able = np.where(needs.per_gpu[:, None] > 0, spare / each, np.inf * (spare >= -EXACT))
-            concerned = (needs.per_gpu > 0) | (needs.per_node > 0)
-            able = np.floor(able[concerned].min(axis=0, initial=np.inf) + EXACT)
-            most = np.clip(most, 0.0, able.clip(0.0))
-        if most.sum() < asked - EXACT:
-            return False
-        order = np.argsort(-most, kind="stable")
-        taken = np.diff(np.minimum(most[order].cumsum(), asked), prepend=0.0)
-        self._free[nodes[order]] -= taken
-        if mind:
-            on = needs.per_gpu[:, None] * taken + needs.per_node[:, None] * (taken > 0)
-            self._left[:, nodes[order]] -= on
-        return True
+def _take(free: Floats, left: Floats, pool: Mask, needs: JobNeeds, option: Option) -> bool:
+    """Take GPUs (N,) of a pool's nodes, and what a job needs there (D, N), if there is enough."""
+    nodes, asked = np.flatnonzero(pool & (free > 0)), _gpus(option)
+    most = free[nodes] if option.share else np.floor(free[nodes] + EXACT)
+    spare = left[:, nodes] - needs.per_node[:, None]
+    each = np.maximum(needs.per_gpu, EXACT)[:, None]
+    flat = np.where(spare < -EXACT, 0.0, np.inf)
+    able = np.where(needs.per_gpu[:, None] > 0, spare / each, flat)
+    concerned = (needs.per_gpu > 0) | (needs.per_node > 0)
+    able = np.floor(able[concerned].min(axis=0, initial=np.inf) + EXACT)
+    most = np.clip(most, 0.0, able.clip(0.0))
+    if most.sum() < asked - EXACT:
+        return False
+    order = np.argsort(-most, kind="stable")
+    taken = np.diff(np.minimum(most[order].cumsum(), asked), prepend=0.0)
+    free[nodes[order]] -= taken
+    left[:, nodes[order]] -= needs.per_gpu[:, None] * taken + needs.per_node[:, None] * (taken > 0)
+    return True
 
 
 EXACT = 1e-9
 """The rounding error of GPUs and of what they need."""
-
-
-def _key(job: Job) -> object:
-    """Return what decides whether a job fits; where one does not, nobody like it does."""
-    return (
-        (job.tenant, job.user, job.priority, job.job_array, job.preemptible, job.limit_s),
-        (job.profile, job.gpus, job.batch, job.partition, job.gpu_types, job.part, job.share),
-        tuple(job.needs.items()),
-        tuple(job.licences.items()),
-        job.nodes,
-        job.features,
-    )

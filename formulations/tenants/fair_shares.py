@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ronda.instances.site import Tenant
+from ronda.formulations.tenants.sharers import Tree
+from ronda.instances.site import Site, Tenant
 
 
 class Sibling(NamedTuple):
@@ -52,29 +53,21 @@ def fair_shares(
     whole
         Whether only whole numbers are shared.
     """
-    children, quotas = defaultdict[str | None, list[Tenant]](list), dict[str, float]()
-    below, past = defaultdict[str, float](float), defaultdict[str, float](float)
-    for tenant in tenants:
-        children[tenant.parent].append(tenant)
-    for tenant in reversed(tenants):  # each comes after its parent
-        quota = next((each for each in tenant.quotas if each.of == of), None)
-        own = 0.0 if quota is None or quota.guaranteed is None else quota.guaranteed
-        quotas[tenant.name] = own + sum(quotas[each.name] for each in children[tenant.name])
-        if not children[tenant.name]:
-            below[tenant.name] = asked.get(tenant.name, 0.0)
-            past[tenant.name] = used.get(tenant.name, 0.0)
-        if quota is not None and quota.limit is not None:
-            below[tenant.name] = min(below[tenant.name], quota.limit)
-        if tenant.parent is not None:
-            below[tenant.parent] += below[tenant.name]
-            past[tenant.parent] += past[tenant.name]
-    shares = dict[str, float]()
-    for parent in (None, *(tenant.name for tenant in tenants)):
-        siblings = [
-            Sibling(t.name, quotas[t.name], below[t.name], t.weight, t.surplus_order, past[t.name])
-            for t in children[parent]
-        ]
-        shares |= filled(amount if parent is None else shares[parent], siblings, kappa, whole=whole)
+    tree, siblings = (
+        Tree(Site(tenants=tuple(tenants))),
+        defaultdict[str | None, list[Sibling]](list),
+    )
+    owned = tree.shares(of)
+    for tenant in tree.order:  # each comes after all below it
+        name, own, limit = tenant.name, siblings[tenant.name], tree.quota(tenant.name, of).limit
+        wants = sum(each.asked for each in own) if own else asked.get(name, 0.0)
+        past = sum(each.used for each in own) if own else used.get(name, 0.0)
+        wants, firm = wants if limit is None else min(wants, limit), owned[name].guaranteed or 0.0
+        each = Sibling(name, firm, wants, tenant.weight, tenant.surplus_order, past)
+        siblings[tenant.parent].append(each)
+    shares = filled(amount, siblings[None], kappa, whole=whole)
+    for tenant in reversed(tree.order):
+        shares |= filled(shares[tenant.name], siblings[tenant.name], kappa, whole=whole)
     return shares
 
 
@@ -103,35 +96,31 @@ def _poured(
     left: float, group: Sequence[Sibling], shares: dict[str, float], kappa: float, *, whole: bool
 ) -> float:
     """Add what siblings of one order get to their shares, and return what is left."""
-    while True:
+    filled_up = True
+    while filled_up:
         asking = [sibling for sibling in group if sibling.asked > shares[sibling.name]]
-        parts = _parts(left, asking, kappa)
-        if not parts or not left > 0:
+        total, filled_up = sum(sibling.weight for sibling in asking), False
+        weights = [(sibling.weight / total, sibling.used) for sibling in asking]
+        by = [max(0.0, weight + kappa * (weight - used)) for weight, used in weights]
+        if not sum(by) or not left > 0:
             return left
-        filled_up = False
-        for sibling in asking:
-            more = sibling.asked - shares[sibling.name]
-            part = math.floor(parts[sibling.name] + 1e-9) if whole else parts[sibling.name]
-            filled_up |= part >= more
-            shares[sibling.name] += min(more, part)
-            left -= min(more, part)
-        if not filled_up:
-            break
-    fraction = {name: part - math.floor(part + 1e-9) for name, part in parts.items()}
-    for sibling in sorted(asking, key=lambda each: (-fraction[each.name], each.name)):
-        if whole and left >= 1 and fraction[sibling.name] > 1e-9:
+        parts = [left * weight / sum(by) for weight in by]
+        for sibling, part in zip(asking, parts, strict=True):
+            gets, more = (
+                math.floor(part + 1e-9) if whole else part,
+                sibling.asked - shares[sibling.name],
+            )
+            filled_up |= gets >= more
+            shares[sibling.name] += min(more, gets)
+            left -= min(more, gets)
+    fractions = [_floor(part) - part for part in parts]
+    names = [sibling.name for sibling in asking]
+    for fraction, _, sibling in sorted(zip(fractions, names, asking, strict=True)):
+        if whole and left >= 1 and fraction < -1e-9:
             shares[sibling.name] += min(1.0, sibling.asked - shares[sibling.name])
             left -= 1
     return left
 
 
-def _parts(left: float, asking: Sequence[Sibling], kappa: float) -> dict[str, float]:
-    """Return the parts of an amount by weight and past use, or nothing if nobody has a weight."""
-    total = sum(sibling.weight for sibling in asking)
-    shares = {sibling.name: sibling.weight / total for sibling in asking}
-    by = {
-        sibling.name: max(0.0, shares[sibling.name] + kappa * (shares[sibling.name] - sibling.used))
-        for sibling in asking
-    }
-    whole = sum(by.values())
-    return {name: left * weight / whole for name, weight in by.items()} if whole else {}
+def _floor(part: float) -> int:
+    return math.floor(part + 1e-9)

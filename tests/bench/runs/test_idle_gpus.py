@@ -31,6 +31,10 @@ def test_each_cause_by_itself():
     assert lost(pieces, waits, nodes=2, gpus_per_node=4, tenants=(tenant("A"),)) == {"rack": 4}
     assert lost(old, job("w", 4, **CPU), has={"cpu": 31}) == {"host": 4}
     assert lost(old, job("w", 4, **CPU), has={"cpu": 32}) == {"order": 4}
+    each = [job("old", 4, on=[0], needs={"cpu": Need(per_node=4)})]
+    each += [job("w", 4, needs={"cpu": Need(per_node=5)})]
+    assert lost(*each, has={"cpu": 8}) == {"host": 4}
+    assert lost(*each, has={"cpu": 9}) == {"order": 4}
 
 
 def test_no_more_gpus_count_than_are_asked_and_too_few_are_by_order():
