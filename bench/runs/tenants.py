@@ -9,7 +9,7 @@ import numpy as np
 
 from ronda.formulations.options.application import Requested
 from ronda.instances.instance import Instance
-from ronda.instances.job import Job, JobState
+from ronda.instances.job import JobState
 from ronda.instances.outcome.usage import steps
 from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
@@ -40,12 +40,13 @@ def tenant_figures(instance: Instance, schedule: Schedule) -> dict[str, Any]:
             alone_s = job.truth.work / (rate * job.truth.throughput)
             found[job.tenant].append((outcome.end_s - outcome.submit_s) / alone_s)
     slowdowns = {tenant: fmean(each) for tenant, each in sorted(found.items())}
-    owed, met = 0.0, 0.0
-    for tenant in instance.site.tenants:
-        for quota in tenant.quotas:
-            if quota.guaranteed:
-                more = _owed(instance, schedule, tenant.name, quota.of, quota.guaranteed)
-                owed, met = owed + more[0], met + more[1]
+    pairs = [
+        _owed(instance, schedule, tenant.name, quota.of, quota.guaranteed)
+        for tenant in instance.site.tenants
+        for quota in tenant.quotas
+        if quota.guaranteed
+    ]
+    owed, met = sum(each for each, _ in pairs), sum(each for _, each in pairs)
     return {
         "slowdown_by_tenant": slowdowns,
         "mean_slowdown": fmean(slowdowns.values()) if slowdowns else nan,
@@ -58,11 +59,11 @@ def _owed(
     instance: Instance, schedule: Schedule, tenant: str, of: str, guaranteed: float
 ) -> tuple[float, float]:
     """Return the GPU-seconds that a tenant is owed of a resource, and those that it got."""
-    pools = instance.cluster.topology.pools
-    names = [pool.gpu_type.name for pool in pools]
+    names = [pool.gpu_type.name for pool in instance.cluster.topology.pools]
     times, asked, held = [0.0, schedule.end_s], [0.0, 0.0], [0.0, 0.0]
     for job, outcome in zip(instance.jobs, schedule.jobs, strict=True):
-        if job.tenant != tenant or job.gpus > guaranteed or not _may_use(job, of, names):
+        able = of == GPUS or (of in names and of in (job.gpu_types or names))  # else one of hosts
+        if job.tenant != tenant or job.gpus > guaranteed or not able:
             continue
         end_s = schedule.end_s if outcome.end_s is None else outcome.end_s
         times += [min(end_s, outcome.eligible_s or outcome.submit_s), end_s]
@@ -78,8 +79,3 @@ def _owed(
     owed = np.minimum(wants, guaranteed)[:-1]
     lasts_s = np.diff(at_s)
     return float(owed @ lasts_s), float(np.minimum(has[:-1], owed) @ lasts_s)
-
-
-def _may_use(job: Job, of: str, names: list[str]) -> bool:
-    """Return whether a job may hold GPUs of a resource, which may also be one of hosts."""
-    return of == GPUS or (of in names and (not job.gpu_types or of in job.gpu_types))

@@ -85,14 +85,13 @@ class _Session(Books):
         for leaf, queue in self.queues.items():
             for work in queue:
                 for of, amount in self._first_need(work).items():
-                    asked[of][leaf.name] += amount
+                    asked[of][leaf.tenant.name] += amount
         used = {name: held / (total.get(GPUS) or 1.0) for name, held in round.used.items()}
         share = partial(fair_shares, tenants, kappa=self._policy.kappa)
         self._fair = {
             of: share(of, total[of], asked[of], {} if of in hosts else used, whole=of not in hosts)
             for of in self._shared
         }
-        self._order = {t.name: -t.surplus_order for t in tenants}
 
     def _need(self, work: Workload, option: Option) -> Amounts:
         """Return what a job would hold of the resources that are shared."""
@@ -104,7 +103,7 @@ class _Session(Books):
         return self._need(work, ways[0]) if ways else {}
 
     def _fair_share(self, branch: Branch, of: str) -> float:
-        return self._fair[of].get(branch.name, math.inf)
+        return self._fair[of].get(branch.tenant.name, math.inf)
 
     def in_order(self) -> Iterator[Workload]:
         """Yield the waiting jobs, each time that of the queue which comes first."""
@@ -130,8 +129,8 @@ class _Session(Books):
         fair = {of: self._fair_share(branch, of) for of in need}
         below = all(held[of] + EXACT < fair[of] for of in need)
         share = max((held[of] / fair[of] if fair[of] else math.inf for of in need), default=0.0)
-        order = self._order.get(branch.name, 0)
-        return not below, not _within(branch, need, branch.guaranteed), order, share
+        within = _within(branch, need, branch.guaranteed)
+        return not below, not within, -branch.tenant.surplus_order, share
 
     def start(self, work: Workload, option: Option) -> bool:
         """Start a job if there is room."""

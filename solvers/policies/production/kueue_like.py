@@ -90,15 +90,14 @@ class KueueLike(TimelyPolicy):
 class _Nominee(NamedTuple):
     """A head with the option that it is nominated for, and the jobs that must go for it.
 
-    ``fits`` tells whether nobody must, and ``reach`` is the least branch whose quota holds it.
+    ``victims`` is None if nobody must, and ``reach`` is the least branch whose quota holds it.
     """
 
     head: Workload
     option: Option
     need: Amounts
     reach: Branch
-    fits: bool
-    victims: Sequence[Workload] = ()
+    victims: Sequence[Workload] | None
 
 
 class _Cycles(Books):
@@ -131,8 +130,8 @@ class _Cycles(Books):
             claimed = set[str]()
             for each in self._in_order([nominee for _, nominee in found if nominee is not None]):
                 checkpoint()
-                victims = {w.id for w in each.victims}
-                if each.fits:
+                victims = {work.id for work in each.victims or ()}
+                if each.victims is None:
                     self._start(each)
                 elif not victims:
                     self._reserve(each)
@@ -147,28 +146,22 @@ class _Cycles(Books):
     def _nominate(self, head: Workload) -> _Nominee | None:
         """Return a head with the first GPU type that fits, else the first that victims free."""
         checkpoint()
-        best: _Nominee | None = None
+        best, rule = None, self.policy
+        borrows = rule.borrow_within != "never" or (rule.fair and rule.reclaim != "never")
         for option in self.room.ways(head.state):
             need, leaf = self.need(head, option), head.leaf
             if not leaf.fits(need, idle=True):
                 continue
             reach = leaf.reach(need)
             if leaf.fits(need) and self._has_nodes(head, option, ()):
-                return _Nominee(head, option, need, reach, True)
-            if not self._may_preempt(leaf, need, reach):
+                return _Nominee(head, option, need, reach, None)
+            nominal = all(need[of] <= leaf.nominal(of) for of in leaf.counted(need))
+            if not (borrows or reach.parent is not None or nominal):
                 continue
             victims = self._victims(head, option, need)
             if best is None or (victims and not best.victims):
-                best = _Nominee(head, option, need, reach, False, victims)
+                best = _Nominee(head, option, need, reach, victims)
         return best
-
-    def _may_preempt(self, leaf: Branch, need: Amounts, reach: Branch) -> bool:
-        """Return whether a head may evict: within quotas below the root, or while it borrows."""
-        rule = self.policy
-        if rule.borrow_within != "never" or (rule.fair and rule.reclaim != "never"):
-            return True
-        nominal = all(need[of] <= leaf.nominal(of) for of in leaf.counted(need))
-        return reach.parent is not None or nominal
 
     def _has_nodes(self, head: Workload, option: Option, victims: Sequence[Workload]) -> bool:
         return not self.policy.tas or self.has_room(head, option, victims)
@@ -224,7 +217,7 @@ class _Cycles(Books):
 
     def _evict(self, nominee: _Nominee) -> None:
         """Evict the victims of a nominee and admit it, if it fits without them."""
-        head, victims = nominee.head, nominee.victims
+        head, victims = nominee.head, nominee.victims or ()
         for work in victims:
             work.leaf.remove(work.use)
         fits = head.leaf.fits(nominee.need) and self._has_nodes(head, nominee.option, victims)
@@ -281,4 +274,4 @@ class _Cycles(Books):
 
 
 def _queue_of(work: Workload) -> tuple[str, str]:
-    return work.leaf.name, work.state.job.partition
+    return work.leaf.tenant.name, work.state.job.partition

@@ -7,6 +7,7 @@ The recursion and the dominant resource share are those of Kueue's pkg/cache/sch
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from ronda.formulations.tenants.sharers import Tree
 from ronda.instances.site import Quota, Site, Tenant
@@ -36,7 +37,7 @@ class Branch:
     """
 
     def __init__(self, tenant: Tenant, parent: "Branch | None") -> None:
-        self.name, self.weight, self.parent = tenant.name, tenant.weight, parent
+        self.tenant, self.parent = tenant, parent
         self.quotas = defaultdict(Quota, {quota.of: quota for quota in tenant.quotas})
         self.children: list[Branch] = []
         self.use, self.held = defaultdict[str, float](float), defaultdict[str, float](float)
@@ -117,9 +118,8 @@ class Branch:
             for most in [branch.quotas[of].limit]
         )
 
-    def above_quota(self, among: Collection[str], more: Amounts | None = None) -> bool:
+    def above_quota(self, among: Collection[str], more: Amounts = MappingProxyType({})) -> bool:
         """Return whether it uses more than its quota of any resource, with `more` added."""
-        more = more or {}
         return any(
             self.use[of] + more.get(of, 0.0) > self.whole[of] + EXACT for of in self.counted(among)
         )
@@ -146,7 +146,7 @@ class Branch:
         most = max(shares, default=0.0)
         if not most > EXACT:
             return 0.0
-        return most / self.weight if self.weight else math.inf
+        return most / self.tenant.weight if self.tenant.weight else math.inf
 
 
 def branches(tenants: Sequence[Tenant], gpu_types: Collection[str]) -> dict[str, Branch]:

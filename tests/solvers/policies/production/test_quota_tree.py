@@ -100,5 +100,5 @@ def test_the_reach_is_the_least_branch_with_quota():
     ]
     leaf = branches(tenants, ())["A"]
     found = [leaf.reach({"gpus": gpus}) for gpus in (4, 5, 8, 9)]
-    assert [branch.name for branch in found] == ["A", "D", "D", "root"]
+    assert [branch.tenant.name for branch in found] == ["A", "D", "D", "root"]
     assert [branch.height for branch in found] == [0, 1, 1, 2]
