@@ -3,9 +3,11 @@
 import random
 
 import pytest
+from msgspec.structs import replace
 
 from ronda.instances.check.checker import check
 from ronda.instances.site import PriorityClass, Tenant
+from ronda.solvers.policies.production.floor import Floor
 from ronda.solvers.registry import policy
 from ronda.testing import alike
 from shared_cluster import after, decided, job, shared, tenant
@@ -73,3 +75,17 @@ def test_without_news_jobs_come_to_rest(spec):
             before, plan = runs, decided(round_, spec, plan)
             runs, round_ = plan.allocations.keys(), after(round_, plan)
         assert runs == before, seed
+
+
+def test_a_job_that_moved_leaves_its_nodes():
+    """From node 0 to node 1; then another one stops, and the room is made anew."""
+    floor = Floor(shared(job("a", 4, on=[0]), job("b", 4, on=[2]), nodes=3, gpus_per_node=4))
+    moved, other = floor.round.running
+    floor.stop([moved])
+    floor.take(moved, replace(moved.allocation, placement=((1, 4),)))
+    floor.stop([other])
+    assert floor.room.nodes(0).total == 8
+    assert not floor.goes_on(moved)
+    assert floor.stopped() == [other]
+    assert floor.go_on(other)
+    assert floor.goes_on(other)

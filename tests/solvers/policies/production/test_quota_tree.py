@@ -102,3 +102,16 @@ def test_the_reach_is_the_least_branch_with_quota():
     found = [leaf.reach({"gpus": gpus}) for gpus in (4, 5, 8, 9)]
     assert [branch.tenant.name for branch in found] == ["A", "D", "D", "root"]
     assert [branch.height for branch in found] == [0, 1, 1, 2]
+
+
+def test_what_a_leaf_keeps_at_home_asks_nothing_of_those_above():
+    """A lends nothing of its 4: of 5, 1 is asked of its department, which has B's 4."""
+    tenants = [
+        Tenant(name="root"),
+        tenant("D", 0, "root"),
+        tenant("A", 4, "D", lend=0),
+        tenant("B", 4, "D"),
+    ]
+    leaf = branches(tenants, ())["A"]
+    found = [leaf.reach({"gpus": gpus}).tenant.name for gpus in (4, 5, 8, 9)]
+    assert found == ["A", "D", "D", "root"]
