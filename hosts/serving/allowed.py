@@ -43,6 +43,11 @@ _TAKES = {
     "evolve": f"{_SEARCH} exchanges",
     "evolve+fused": f"{_SEARCH} exchanges gather",
     "gavel-like gavel-ftf-like": "lease_s",
+    "kueue-like": "strategy fair reclaim within borrow_within tas",
+    "kai-like": "kappa min_run_s",
+    "slurm-like": """backfill preempt age fair_share size qos half_life_s limit_factor
+    most_tested""",
+    "drf": "by_type skip",
     "hermes": "hysteresis",
     "sweep": "hopeless beside grow fuse",
     "race-to-idle": "queue",
@@ -55,13 +60,18 @@ TAKES = {name: takes.split() for names, takes in _TAKES.items() for name in name
 
 _NUMBERS = """gap patience alone_s horizon_s power waiting delay_s best_effort eta thrift hosts
 refit gather lease_s hysteresis hopeless teardown_s
-threshold_gpu_s price delay"""
-_COUNTS = "population generations stagnation exchanges parts beside keep"
-_FLAGS = "elastic joint seeded most_free grow fuse"
+threshold_gpu_s price delay kappa min_run_s age fair_share size qos half_life_s limit_factor"""
+_COUNTS = "population generations stagnation exchanges parts beside keep most_tested"
+_FLAGS = "elastic joint seeded most_free grow fuse fair tas by_type skip"
 
 _WORDS = {
     "backfill": "none free easy conservative",
     "by": "gpu-time time gpus",
+    "strategy": "best-effort strict",
+    "reclaim": "never lower any",
+    "within": "never lower lower-or-newer",
+    "borrow_within": "never lower",
+    "preempt": "none qos",
     "queue": "fifo sjf qssf",
     "cluster": "venus earth saturn uranus philly",
     "placement": "nodes exact aggregate",
