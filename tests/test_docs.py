@@ -230,7 +230,8 @@ def formulas():
 def test_the_table_of_formulations_has_the_functions_of_the_model():
     """Each family of rows stands in it, and what else it names exists; so do those of a site."""
     families = {family.__name__ for family in allocation_rows.FAMILIES}
-    of_site = {name for name in formulas() if name.startswith("site.")}
+    rooms = ("site.", "tenants.", "node_rules.")
+    of_site = {name for name in formulas() if name.startswith(rooms)}
     for name in of_site:
         module, _, function = name.rpartition(".")
         assert hasattr(importlib.import_module(f"ronda.formulations.{module}"), function)

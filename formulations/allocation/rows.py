@@ -36,9 +36,9 @@ other row is needed.
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array, vstack
 
 from ronda.formulations.allocation.model_data import Case
 from ronda.formulations.allocation.racks import held_gpus, rack_gpus
@@ -59,6 +59,9 @@ from ronda.formulations.watts import (
 from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.plan import Conflict
 from ronda.instances.violation import ROUNDING
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array, csr_array
 
 PowerAt = tuple[str, str]
 """The name of a pool and the name of a rack."""
@@ -306,8 +309,10 @@ def _uses(case: Case, p: int, weights: Sequence[Floats | Rows]) -> list[Floats]:
     return uses
 
 
-def stated_use(case: Case, own: StatedRows) -> csr_array:
+def stated_use(case: Case, own: StatedRows) -> "csr_array":
     """Return the amount of each variable in each stated row, shape (R, n)."""
+    from scipy.sparse import csr_array
+
     use = csr_array(own.use[:, case.rows])
     if own.moves is not None and case.moved is not None:
         use = csr_array(use + own.moves[:, case.rows].multiply(case.moved))
@@ -371,7 +376,7 @@ def _most_excess(case: Case) -> tuple[Floats, Floats]:
     return own.beyond(most)[own.soft], own.penalty[own.soft]
 
 
-def of_each_job(use: csc_array, job: Rows, by: np.ufunc) -> tuple[Rows, Rows, Floats]:
+def of_each_job(use: "csc_array", job: Rows, by: np.ufunc) -> tuple[Rows, Rows, Floats]:
     """Return the amounts (R, n) of options reduced `by` a function over the options of each job.
 
     The result are rows, jobs and amounts of the pairs that have any amount. `job` (n,) ascends.
@@ -413,6 +418,8 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
     if case.awake is not None:
         counts = np.array(most_awake(case.classes, case.awake), dtype=float)
     counts = np.array([*(counts if case.sleeps else ()), *most_kw.values(), *most_excess])
+    from scipy.sparse import csr_array, vstack
+
     use = csr_array(np.array([row.use for row, _, _ in rows]).reshape(len(rows), len(case.rows)))
     capacities = np.array([capacity for _, capacity, _ in rows], dtype=float)
     block_use = np.array([blocks for _, _, blocks in rows]).reshape(len(rows), len(counts))

@@ -10,12 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import block_diag, csc_array, csr_array, vstack
 
 from ronda.instances.base import Floats, Mask, Rows
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array, csr_array
 
 RULE = "rule"
 """The family of the user's limits, as in ``rule[name]``, and the code of a violation of one."""
@@ -92,12 +95,12 @@ class StatedRows:
     """
 
     names: tuple[str, ...]
-    use: csc_array
+    use: "csc_array"
     capacity: Floats
     penalty: Floats
     turned: Mask
-    counts: csr_array
-    moves: csc_array | None = None
+    counts: "csr_array"
+    moves: "csc_array | None" = None
 
     @property
     def soft(self) -> list[int]:
@@ -209,6 +212,8 @@ class RowSums:
 
 def joined(parts: Sequence[StatedRows]) -> StatedRows:
     """Return the rows of several parts over the same options."""
+    from scipy.sparse import block_diag, csc_array, csr_array, vstack
+
     if len(parts) == 1:
         return parts[0]
     return StatedRows(
@@ -222,10 +227,13 @@ def joined(parts: Sequence[StatedRows]) -> StatedRows:
     )
 
 
-def _moves(parts: Sequence[StatedRows]) -> csc_array | None:
+def _moves(parts: Sequence[StatedRows]) -> "csc_array | None":
     """Return the amounts of moves of several parts, or None if there are none."""
     if all(part.moves is None for part in parts):
         return None
+
+    from scipy.sparse import csc_array, vstack
+
     return csc_array(vstack([part.use * 0 if part.moves is None else part.moves for part in parts]))
 
 
@@ -242,6 +250,9 @@ def with_row(
     sheet.state(name, rows, -amounts[rows], -capacity, turned=True)
     if own is None:
         return sheet.rows()
+
+    from scipy.sparse import csr_array
+
     more = joined([own, sheet.rows()])
     row = more.counts.tolil()
     for other, amount in counts.items():
@@ -296,6 +307,8 @@ class Sheet:
 
     def rows(self) -> StatedRows:
         """Return the stated rows."""
+        from scipy.sparse import csc_array, csr_array
+
         size = len(self._rows)
         ends = [0, *accumulate(len(rows) for rows, _ in self._rows)]
         where = [rows for rows, _ in self._rows] or [np.zeros(0, dtype=np.int64)]
@@ -315,9 +328,12 @@ class Sheet:
             self._all_moves(size),
         )
 
-    def _all_moves(self, size: int) -> csc_array | None:
+    def _all_moves(self, size: int) -> "csc_array | None":
         if not self._moves:
             return None
+
+        from scipy.sparse import csc_array
+
         r = np.repeat(list(self._moves), [len(rows) for rows, _ in self._moves.values()])
         where = np.concatenate([rows for rows, _ in self._moves.values()])
         amounts = np.concatenate([more for _, more in self._moves.values()])

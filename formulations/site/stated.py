@@ -81,6 +81,8 @@ def under_site_rules(
     is stopped by a rule that came later. Also return the part of the values from terms, (K,), and
     the guarantees of tenants among them. `at_rest` returns the values as if nobody ran.
     """
+    if not round.has_rules:
+        return table, values, np.zeros(len(table)), []
     sheet, factors = Sheet(len(table)), np.ones(len(table))
     for factor in FACTORS:
         by = factor(round, table)

@@ -67,6 +67,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
     policy: str = ""  # goes into the plan's record, with `packages` and `seed`
     packages: tuple[str, ...] = ()
     seed: int = 0
+    gap_is_own: bool = False  # the gap asked for is that of the whole objective, with guarantees
     gave: tuple[Conflict, ...] = ()  # limits that yield to jobs that may not be stopped
     aims: tuple[Aim, ...] = ()  # of the site, which come before the objective
     claims: tuple[Guarantee, ...] = ()  # the terms of the site's guarantees
@@ -470,33 +471,15 @@ class Optimising(TimelyPolicy):
     ) -> Plan:
         """Choose among the options of a round, and place the choice; the site's aims come first.
 
-        `asked` is a question about the round that replaces the policy's own.
+        `asked` is a question about the round that replaces the policy's own. If an option found no
+        room on nodes and time allows, the policy chooses again: with the nodes (`on_nodes`), or
+        otherwise without the options that found no room.
         """
         question = asked or self.question(round, deadline, seed, initial)
-        return in_stages(question, self.decide_stage, deadline, initial)
-
-    def decide_stage(self, question: Question, deadline: Deadline, initial: Plan | None) -> Plan:
-        """Choose among the options of a question, and place the choice.
-
-        The gap is relative to the worth without that of guarantees. So the search has a smaller
-        gap, by the part that worth is expected to have, and another one if that was too large.
-        """
-        share = worth_share(question.values, question.claims)
-        while True:
-            own = self if share == 1 else with_fields(self, gap=self.gap * share)
-            plan = own.decide_once(question, deadline, initial)
-            if plan.status is not SolutionStatus.OPTIMAL or (plan.gap or 0.0) <= self.gap:
-                return plan
-            if share < worth_share(question.values, question.claims) or deadline.over():
-                return msgspec.structs.replace(plan, status=SolutionStatus.FEASIBLE)
-            share *= 0.5 * self.gap / (plan.gap or 1.0)
-
-    def decide_once(self, question: Question, deadline: Deadline, initial: Plan | None) -> Plan:
-        """Choose among the options of a question to the policy's own gap, and place the choice.
-
-        If an option found no room on nodes and time allows, the policy chooses again: with the
-        nodes (`on_nodes`), or otherwise without the options that found no room.
-        """
+        if question.aims:
+            return in_stages(question, self.decide_stage, deadline, initial)
+        if question.claims and not question.gap_is_own:
+            return self.decide_stage(question, deadline, initial)
         choice = self.choose(question, deadline, initial)
         plan = to_plan(question, choice, deadline)
         best, once_s = (question, choice, plan), deadline.elapsed()
@@ -529,6 +512,28 @@ class Optimising(TimelyPolicy):
                 best = question, choice, _remembering(plan, best[2])
         question, choice, plan = best
         return self._attested(question, choice, waiting_alone(plan), initial)
+
+    def decide_stage(self, question: Question, deadline: Deadline, initial: Plan | None) -> Plan:
+        """Choose among the options of a question, and place the choice.
+
+        The gap is relative to the worth without that of guarantees. So the search has a smaller
+        gap, by the part that worth is expected to have, and another one if that was too large.
+        """
+        share = worth_share(question.values, question.claims)
+        while True:
+            own = self if share == 1 else with_fields(self, gap=self.gap * share)
+            plan = own.decide(
+                question.round,
+                deadline=deadline,
+                seed=question.seed,
+                initial=initial,
+                asked=msgspec.structs.replace(question, gap_is_own=True),
+            )
+            if plan.status is not SolutionStatus.OPTIMAL or (plan.gap or 0.0) <= self.gap:
+                return plan
+            if share < worth_share(question.values, question.claims) or deadline.over():
+                return msgspec.structs.replace(plan, status=SolutionStatus.FEASIBLE)
+            share *= 0.5 * self.gap / (plan.gap or 1.0)
 
     def question(
         self, round: Round, deadline: Deadline, seed: int, initial: Plan | None = None

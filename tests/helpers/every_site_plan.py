@@ -86,7 +86,9 @@ def guarantees(question: Question) -> list[Guarantee]:
     tenants = {tenant.name: tenant for tenant in round.site.tenants}
     prices = {claim.name: (claim.price, claim.most) for claim in question.claims}
     jobs = [table.jobs[j].job for j in table.job.tolist()]
-    asked = np.minimum(table.gpus, [job.gpus for job in jobs])
+    types = [table.pools[p].gpu_type for p in table.pool.tolist()]
+    parts = [t.fraction(job.part, job.share) or 1.0 for t, job in zip(types, jobs, strict=True)]
+    asked = np.minimum(table.gpus, [job.gpus for job in jobs]) * np.array(parts)
     for name, of in product(tenants, ("gpus", "A")):
         below = {n for n in tenants if name in _above(tenants, n)}
         own = np.array([job.tenant in below for job in jobs], dtype=bool)

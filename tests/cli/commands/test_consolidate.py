@@ -12,6 +12,7 @@ SEED = 22
 
 FIELDS = {
     *("round", "save", "saved", "bound", "gap", "stop", "status", "jobs", "moves", "emptied"),
+    *("emptied_racks", "filled_racks"),
     *("filled", "saved_w", "lost_gpu_s", "lost_j", "times", "seed", "message"),
 }
 
