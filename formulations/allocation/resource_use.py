@@ -48,31 +48,38 @@ class Uses:
 
         The slots of resources that most options use come first, in the order of the rows.
         """
-        from scipy.sparse import csr_array
-
         if isinstance(use, Uses):
             return use
-        rows = csr_array(np.asarray(use, dtype=float) if isinstance(use, list) else use)
-        rows.eliminate_zeros()
-        resources, options = rows.shape
-        used = np.diff(rows.indptr)
-        own, shared = np.flatnonzero(used > options / 2), np.flatnonzero(used <= options / 2)
-        few = rows[shared].tocsc()
-        taken = np.diff(few.indptr)  # shared slots of each option
-        option = np.repeat(np.arange(options), taken)
-        slot = np.arange(len(option)) - few.indptr[option]
+        if isinstance(use, list | np.ndarray):
+            dense = np.asarray(use, dtype=float)
+            option, row = np.nonzero(dense.T)
+            amount = dense[row, option]
+            resources, options = dense.shape
+        else:
+            few = use.tocsc()
+            few.sum_duplicates()  # and sorts the rows of each option
+            few.eliminate_zeros()
+            resources, options = few.shape
+            option = np.repeat(np.arange(options), np.diff(few.indptr))
+            row = few.indices.astype(np.int64)
+            amount = few.data
+        used = np.bincount(row, minlength=resources)
+        shared = used <= options / 2
+        own = np.flatnonzero(~shared)
+        place = np.cumsum(~shared) - 1
+        whole = np.zeros((len(own), options))
+        first = ~shared[row]
+        whole[place[row[first]], option[first]] = amount[first]
+        option, row, amount = option[~first], row[~first], amount[~first]
+        taken = np.bincount(option, minlength=options)  # shared slots of each option
+        slot = np.arange(len(option)) - (np.cumsum(taken) - taken)[option]
         shape = int(taken.max(initial=0)), options
-        resource, amount = np.zeros(shape, dtype=np.int32), np.zeros(shape)
+        resource, amounts = np.zeros(shape, dtype=np.int32), np.zeros(shape)
         for w in range(len(resource)):  # where an option has no such slot, whatever the resource
-            resource[w] = few.indices[slot == w].min()
-        resource[slot, option], amount[slot, option] = few.indices, few.data
-        resource = shared.astype(np.int32)[resource]
+            resource[w] = row[slot == w].min()
+        resource[slot, option], amounts[slot, option] = row, amount
         every = np.repeat(own.astype(np.int32)[:, None], options, axis=1)
-        return cls(
-            resources,
-            np.concatenate([every, resource]),
-            np.concatenate([rows[own].toarray(), amount]),
-        )
+        return cls(resources, np.concatenate([every, resource]), np.concatenate([whole, amounts]))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
         """Return the matrix (R, K), for numpy and SciPy."""

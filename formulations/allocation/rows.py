@@ -418,19 +418,19 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
     if case.awake is not None:
         counts = np.array(most_awake(case.classes, case.awake), dtype=float)
     counts = np.array([*(counts if case.sleeps else ()), *most_kw.values(), *most_excess])
-    from scipy.sparse import csr_array, vstack
-
-    use = csr_array(np.array([row.use for row, _, _ in rows]).reshape(len(rows), len(case.rows)))
+    use = np.array([row.use for row, _, _ in rows]).reshape(len(rows), len(case.rows))
     capacities = np.array([capacity for _, capacity, _ in rows], dtype=float)
     block_use = np.array([blocks for _, _, blocks in rows]).reshape(len(rows), len(counts))
     names = tuple(row.name for row, _, _ in rows)
     if own is not None:
+        from scipy.sparse import csr_array, vstack
+
         stated, beyond = stated_use(case, own), own.of_excesses()
         alone = stated.copy()
         alone.data = np.maximum(alone.data, 0.0)
         binds = (own.capacity < 0) | (beyond.max(axis=1, initial=0.0) > 0)
         binds |= np.asarray(alone.sum(axis=1)).ravel() > 0
-        use = csr_array(vstack([use, stated[np.flatnonzero(binds)]]))
+        every = csr_array(vstack([csr_array(use), stated[np.flatnonzero(binds)]]))
         capacities = np.append(capacities, own.capacity[binds])
         others = np.zeros((np.count_nonzero(binds), len(counts) - soft))
         block_use = np.vstack([block_use, np.hstack([others, beyond[binds]])])
@@ -438,7 +438,7 @@ def separable(case: Case, *, both_limits: bool = False) -> Separable:
     return Separable(
         start=np.searchsorted(case.rows, case.table.start),
         value=case.value,
-        use=Uses.of(use),
+        use=Uses.of(use if own is None else every),
         capacity=capacities,
         names=names,
         must=case.table.must_run,
