@@ -165,6 +165,24 @@ class Slices(Record, frozen=True, kw_only=True):
     together: Name | None = None
 
 
+class Pieces(Record, frozen=True, kw_only=True, gc=False):
+    """The equal pieces that a job was submitted as: its pods, or what it has on each node.
+
+    Schedulers place each piece wholly on one node. ronda's plans place the GPUs of a job as its
+    options say; `ronda why` and `ronda fits` ask for the pieces.
+
+    Attributes
+    ----------
+    count
+        Number of pieces, which divides the job's GPUs.
+    own_nodes
+        Whether no two of them may share a node.
+    """
+
+    count: Count
+    own_nodes: bool = False
+
+
 class After(Record, frozen=True, kw_only=True, gc=False):
     """A job that must come first.
 
@@ -269,6 +287,8 @@ class Job(Record, frozen=True, kw_only=True, gc=False):
         Name of the part of a GPU that it asks for in place of a whole one.
     share
         Fraction of a GPU that it asks for in place of a whole one.
+    pieces
+        The equal pieces that it was submitted as; None if its GPUs may be anywhere.
     """
 
     id: Name
@@ -310,6 +330,7 @@ class Job(Record, frozen=True, kw_only=True, gc=False):
     licences: dict[str, Count] = {}
     part: Name | None = None
     share: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
+    pieces: Pieces | None = None
 
 
 class Option(Record, frozen=True, kw_only=True, gc=False):
@@ -480,6 +501,9 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
     blocked
         The reason why a waiting job may not start now, such as a job that must come first; None if
         it may.
+    rank
+        The number by which the host orders waiting jobs, higher first (the PRIORITY of Slurm's
+        squeue); None if it is not known.
     """
 
     job: Job
@@ -496,6 +520,7 @@ class JobState(Record, frozen=True, kw_only=True, gc=False):
     log: TrainingLog | None = None
     ran_s: NonNegative = 0.0
     blocked: Name | None = None
+    rank: float | None = None
 
     def rest_at(self, now_s: float) -> float:
         """Return the seconds until a running job progresses, or 0 for a waiting job."""

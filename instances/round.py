@@ -70,6 +70,8 @@ class Round(Record, frozen=True, kw_only=True, dict=True):
         by half in each ``site.usage_half_life_s``.
     leaving
         Nodes that go out of service, as pairs (node, time).
+    returning
+        Nodes that are out of service or leave, and when they are back, as pairs (node, time).
     """
 
     format: Literal["ronda/round/2", "ronda/round/1"] = "ronda/round/2"
@@ -94,6 +96,7 @@ class Round(Record, frozen=True, kw_only=True, dict=True):
     site: Site = NO_SITE
     used: dict[str, NonNegative] = {}
     leaving: tuple[tuple[Index, NonNegative], ...] = ()
+    returning: tuple[tuple[Index, NonNegative], ...] = ()
     source: str = ""
 
     @property

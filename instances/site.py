@@ -104,11 +104,15 @@ class LimitGroup(Record, frozen=True, kw_only=True):
         Users, priority classes, partitions, and tenants (with all below them) of its jobs; empty
         for all.
     per
-        Whether all jobs of the group share the limits, or those of each user or each tenant do.
+        Whether all jobs of the group share the limits, those of each user or each tenant do, or
+        each job has them to itself.
     most
         Most that they may hold at once, by resource as in `Quota.of`.
     max_jobs, max_gpu_s
         As for a `Tenant`.
+    max_limit_s
+        Longest time limit with which one of its jobs may start (Slurm: MaxTime of a partition,
+        MaxWall of an association). None for any.
     """
 
     name: Name
@@ -116,10 +120,11 @@ class LimitGroup(Record, frozen=True, kw_only=True):
     classes: tuple[Name, ...] = ()
     partitions: tuple[Name, ...] = ()
     tenants: tuple[Name, ...] = ()
-    per: Literal["group", "user", "tenant"] = "group"
+    per: Literal["group", "user", "tenant", "job"] = "group"
     most: dict[str, NonNegative] = {}
     max_jobs: Index | None = None
     max_gpu_s: NonNegative | None = None
+    max_limit_s: Positive | None = None
 
 
 class PriorityClass(Record, frozen=True, kw_only=True):

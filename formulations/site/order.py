@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from ronda.formulations.options.stated_rows import Sheet
 from ronda.formulations.options.table import OptionTable
 from ronda.instances.base import Floats, Mask
-from ronda.instances.job import Allocation, JobState
+from ronda.instances.job import Allocation, Job, JobState
 from ronda.instances.models.cache import per_record
 from ronda.instances.round import Round
+from ronda.instances.site import LimitGroup, Site
 
 ARRAY = "array"
 """The family of the rows of job arrays, as in ``array[name]``."""
@@ -30,6 +31,10 @@ def why_not(round: Round, state: JobState) -> str | None:
         return None
     if state.blocked is not None:
         return state.blocked
+    long = too_long(round.site, job)
+    if long is not None:
+        most_s = long.max_limit_s
+        return f"its time limit of {job.limit_s:g} s is above the {most_s:g} s of {long.name}"
     if job.eligible_s is not None and job.eligible_s > round.now_s:
         return f"it may start from {job.eligible_s:g} s on"
     if not job.after:
@@ -46,11 +51,36 @@ def why_not(round: Round, state: JobState) -> str | None:
     return f"it waits for {first.job.id} {WHEN[left[0].when]}, which {_stands(round, first)}{many}"
 
 
+def too_long(site: Site, job: Job) -> LimitGroup | None:
+    """Return the group with the shortest longest time limit that a job exceeds, or None."""
+    if job.limit_s is None:
+        return None
+    above, parent = {job.tenant}, {tenant.name: tenant.parent for tenant in site.tenants}
+    name = job.tenant
+    while name is not None:
+        above.add(name := parent.get(name))
+    found = [
+        group
+        for group in site.groups
+        if group.max_limit_s is not None
+        and job.limit_s > group.max_limit_s
+        and (not group.users or job.user in group.users)
+        and (not group.classes or job.priority in group.classes)
+        and (not group.partitions or job.partition in group.partitions)
+        and (not group.tenants or above & set(group.tenants))
+    ]
+    return min(found, key=lambda group: group.max_limit_s or 0.0, default=None)
+
+
 @per_record(maxsize=4)
 def _some_wait(round: Round) -> bool:
     """Return whether some job says that it must wait for something."""
-    return round.has_rules and any(
-        s.blocked or s.job.after or s.job.eligible_s is not None for s in round.waiting
+    if not round.has_rules:
+        return False
+    limited = any(group.max_limit_s is not None for group in round.site.groups)
+    return any(
+        s.blocked or s.job.after or s.job.eligible_s is not None or (limited and s.job.limit_s)
+        for s in round.waiting
     )
 
 

@@ -189,7 +189,9 @@ def _of_group(group: LimitGroup, tree: Tree, states: Iterable[JobState]) -> Shar
             and (not group.partitions or job.partition in group.partitions)
             and (not spans or any(first <= number < end for first, end in spans))
         )
-        who = {"group": "", "user": job.user or "", "tenant": job.tenant or ""}[group.per]
+        who = {"group": "", "user": job.user or "", "tenant": job.tenant or "", "job": job.id}[
+            group.per
+        ]
         return who if inside else None
 
     known = sorted({who for state in states if (who := shares(state.job)) is not None})

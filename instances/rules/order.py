@@ -63,11 +63,22 @@ def _cycles(jobs: Sequence[Job], number: dict[str, int], places: Places) -> Iter
 
 
 def leaving_problems(round: Round) -> Iterator[Problem]:
-    """Yield the inconsistencies in the nodes that leave."""
-    nodes, seen = len(round.cluster.topology.node_gpus), set[int]()
-    for k, (node, _) in enumerate(round.leaving):
-        if node >= nodes:
-            yield Problem(f"leaving[{k}]", f"node {node}", f"a node, 0 to {nodes - 1}")
-        if node in seen:
-            yield Problem(f"leaving[{k}]", f"node {node} again", "each node once")
-        seen.add(node)
+    """Yield the inconsistencies in the nodes that leave and come back."""
+    nodes, gone = len(round.cluster.topology.node_gpus), dict[int, float]()
+    for field, pairs in (("leaving", round.leaving), ("returning", round.returning)):
+        seen = set[int]()
+        for k, (node, _) in enumerate(pairs):
+            if node >= nodes:
+                yield Problem(f"{field}[{k}]", f"node {node}", f"a node, 0 to {nodes - 1}")
+            if node in seen:
+                yield Problem(f"{field}[{k}]", f"node {node} again", "each node once")
+            seen.add(node)
+    gone |= dict.fromkeys((node for node, _ in round.cluster.out), round.now_s)
+    gone |= dict(round.leaving)
+    for k, (node, at_s) in enumerate(round.returning):
+        if node not in gone and node < nodes:
+            found = f"node {node}, which is in service and stays"
+            yield Problem(f"returning[{k}]", found, "a node that is out or leaves")
+        elif at_s <= gone.get(node, -1.0):
+            expected = f"a time after {gone[node]:g} s, when it leaves or now"
+            yield Problem(f"returning[{k}]", f"{at_s:g} s", expected)

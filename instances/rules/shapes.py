@@ -90,6 +90,9 @@ def shape_problems(jobs: Sequence[Job], places: Places, cluster: Cluster) -> Ite
     """Yield the sizes and shapes that jobs cannot have on a (consistent) cluster in full."""
     nodes = _Nodes(cluster)
     for k, job in enumerate(jobs):
+        if job.pieces is not None and job.gpus % job.pieces.count:
+            expected = f"a number that divides the {job.gpus} GPUs"
+            yield Problem(at(places, k, ".pieces.count", job), str(job.pieces.count), expected)
         alone = job.one_node or job.exclusive or job.slices is not None
         if alone or job.sizes or job.nodes or job.features:
             for field, found, expected in _odd(job, nodes):

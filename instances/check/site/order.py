@@ -10,6 +10,7 @@ from ronda.instances.job import After, Job
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.schedule import JobOutcome, Schedule
+from ronda.instances.site import Site
 from ronda.instances.violation import SECOND, Violation
 
 
@@ -32,9 +33,32 @@ def early_starts(round: Round, plan: Plan, given: list[JobInPlan]) -> list[Viola
             ]
             if len(open_) == len(job.after) or (job.after_all and open_):
                 message = f"starts, but job {open_[0]} must come first"
+        most_s = _longest_s(round.site, job)
+        if message is None and (job.limit_s or 0.0) > most_s:
+            message = f"starts with a time limit of {job.limit_s:g} s, at most {most_s:g} s"
         if message is not None:
             found.append(Violation("early", f"job {job.id}", message))
     return found
+
+
+def _longest_s(site: Site, job: Job) -> float:
+    """Return the longest time limit with which the groups of a job let it start."""
+    line, parent = [job.tenant], {tenant.name: tenant.parent for tenant in site.tenants}
+    while line[-1] is not None:
+        line.append(parent.get(line[-1]))
+    longest = inf
+    for group in site.groups:
+        labels = (
+            (group.users, [job.user]),
+            (group.classes, [job.priority]),
+            (group.partitions, [job.partition]),
+            (group.tenants, line),
+        )
+        if group.max_limit_s is not None and all(
+            not wanted or any(name in wanted for name in own) for wanted, own in labels
+        ):
+            longest = min(longest, group.max_limit_s)
+    return longest
 
 
 def crowded_arrays(round: Round, plan: Plan, given: list[JobInPlan]) -> list[Violation]:

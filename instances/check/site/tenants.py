@@ -209,7 +209,8 @@ def _of_group(group: LimitGroup, held: HeldAt, below: dict[str, set[str]]) -> It
         ):
             if labels and not own:
                 return None
-        return {"group": "", "user": job.user or "", "tenant": job.tenant or ""}[group.per]
+        user, tenant = job.user or "", job.tenant or ""
+        return {"group": "", "user": user, "tenant": tenant, "job": job.id}[group.per]
 
     for of, most in group.most.items():
         for who, use in held.sums(sharing, of).items():

@@ -1,0 +1,1 @@
+"""Readers of what Slurm and Kubernetes show of a cluster as it is now."""

@@ -1,0 +1,1 @@
+"""The supply curve of flexible power: what each kilowatt less costs over a window."""

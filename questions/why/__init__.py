@@ -1,0 +1,1 @@
+"""Why a job waits, when it can start, and what would help."""
