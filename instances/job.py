@@ -169,7 +169,7 @@ class Pieces(Record, frozen=True, kw_only=True, gc=False):
     """The equal pieces that a job was submitted as: its pods, or what it has on each node.
 
     Schedulers place each piece wholly on one node. ronda's plans place the GPUs of a job as its
-    options say; `ronda why` and `ronda fits` ask for the pieces.
+    options say. Whoever asks why a job waits asks for the pieces.
 
     Attributes
     ----------
