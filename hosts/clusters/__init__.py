@@ -1,4 +1,4 @@
 """Readers of what Slurm and Kubernetes show of a cluster as it is now.
 
-Each dialect has a file; all return a `ronda.instances.snapshots.snapshot.Snapshot`.
+`read` knows the reader of each dialect. All return a `ronda.instances.snapshots.snapshot.Snapshot`.
 """

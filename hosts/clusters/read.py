@@ -1,0 +1,112 @@
+"""Snapshots of a cluster from the files that its own tools write, whichever its scheduler is."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from ronda.instances.errors import InputError
+from ronda.instances.files import storage
+from ronda.instances.rules.problem import one_of, show, too_many
+from ronda.instances.site import GPUS
+from ronda.instances.snapshots.snapshot import SeenJob, Snapshot
+
+SYSTEMS: dict[str, str] = {}
+"""The reader of each scheduler's files, as ``module:function``; loaded when it is asked for."""
+
+_SLACK = 1e-6
+
+
+class Text(NamedTuple):
+    """The text of a file, and the name that messages give to it."""
+
+    place: str
+    text: bytes
+
+
+Dialect = Callable[[Sequence[Text], float | None], Snapshot]
+"""A function that makes a snapshot of all files of one cluster, and of the time if it is told.
+
+It recognises each file by its content, and refuses one that it does not know.
+"""
+
+
+def read_snapshot(system: str, files: Sequence[str | Path], now_s: float | None = None) -> Snapshot:
+    """Return a cluster as it is now.
+
+    Parameters
+    ----------
+    system
+        The scheduler: one of `SYSTEMS`.
+    files
+        Outputs of its tools, in any order, plain or compressed; ``-`` means standard input.
+    now_s
+        When they were written, if they do not say so themselves.
+
+    Raises
+    ------
+    InputError
+        If a file is unknown, broken or of another cluster, or if the files contradict each other.
+    """
+    if system not in SYSTEMS:
+        raise InputError("system", show(system), one_of(SYSTEMS, system))
+    if not files:
+        raise InputError(system, "no file", "the outputs of its tools")
+    module, _, name = SYSTEMS[system].partition(":")
+    dialect: Dialect = getattr(import_module(module), name)
+    found = dialect([_text(path) for path in files], now_s)
+    _refuse_contradictions(found)
+    return found
+
+
+def _text(path: str | Path) -> Text:
+    if str(path) == "-":
+        return Text("standard input", storage.unpack(storage.standard_input(), "standard input"))
+    place = storage.label(path)
+    return Text(place, storage.unpack(storage.read_bytes(Path(path)), place))
+
+
+def _refuse_contradictions(seen: Snapshot) -> None:
+    """Refuse what no cluster can be in, and count what is odd."""
+    for kind, names in (
+        ("node", [node.name for node in seen.nodes]),
+        ("job", [job.id for job in seen.jobs]),
+    ):
+        for problem in too_many(seen.source, f"{kind}s", len(names)):
+            raise InputError(seen.source, problem.found, problem.expected)
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        if twice:
+            raise InputError(
+                seen.source, f"{kind} {show(twice[0])} twice", f"each {kind} once, of one moment"
+            )
+    if not seen.nodes:
+        raise InputError(seen.source, "no nodes", "the output that lists the cluster's nodes")
+    has = {node.name: node.has for node in seen.nodes}
+    held: dict[str, Counter[str]] = {name: Counter() for name in has}
+    for job in seen.jobs:
+        for node in job.on:
+            if node not in has:
+                found = f"running job {show(job.id)} on node {show(node)}, which no file lists"
+                raise InputError(seen.source, found, "the nodes of the whole cluster")
+            held[node].update(holding(job, node))
+    for node, amounts in held.items():
+        _look_over(seen, node, has[node], amounts)
+
+
+def holding(job: SeenJob, node: str) -> Mapping[str, float]:
+    """Return what a running job holds on one of its nodes, by resource."""
+    if node in job.held:
+        return job.held[node]
+    return {of: amount * job.on[node] for of, amount in job.per.items()}
+
+
+def _look_over(seen: Snapshot, node: str, has: Mapping[str, float], held: Counter[str]) -> None:
+    for of, amount in held.items():
+        if amount <= has.get(of, 0.0) + _SLACK:
+            continue
+        words = f"node {node}: {amount:g} {of} held of {has.get(of, 0.0):g}"
+        if of == GPUS:
+            found = f"{words} by running jobs"
+            raise InputError(seen.source, found, "jobs and nodes of one moment, and of one cluster")
+        seen.noted.add(f"node whose jobs hold more {of} than it has", words)
