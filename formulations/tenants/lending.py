@@ -94,17 +94,27 @@ class Loans:
         for leaf, amount in before.items():
             self.add(leaf, amount)
         limits = borrowing(tree, of, self._shares)
+        self._row = {name: row for name, (row, _) in limits.items()}
         self._most = {name: max(most, self._use[name]) for name, (_, most) in limits.items()}
         self._use = dict.fromkeys(self._shares, 0.0)
 
     def room(self, leaf: str, amount: float) -> bool:
         """Return whether a leaf may use an amount more."""
-        most = self._most
         return all(
-            self._use[name] + more <= most[name] + SLACK * max(1.0, most[name])
-            for name, more in self._flow(leaf, amount)
-            if name in most
+            use + more <= most + SLACK * max(1.0, most)
+            for _, most, use, more in self.met(leaf, amount)
         )
+
+    def met(self, leaf: str, amount: float) -> list[tuple[str, float, float, float]]:
+        """Return each row that an amount more of a leaf meets.
+
+        With the row come its limit, its use, and what the amount adds to the use.
+        """
+        return [
+            (self._row[name], self._most[name], self._use[name], more)
+            for name, more in self._flow(leaf, amount)
+            if name in self._most
+        ]
 
     def add(self, leaf: str, amount: float) -> None:
         """Add an amount to a leaf's use."""

@@ -23,7 +23,7 @@ from ronda.instances.round import Round
 def state_quotas(round: Round, table: OptionTable, values: Floats, sheet: Sheet) -> None:
     """State the rows of the limits of tenants and groups that can bind."""
     counted = cache(lambda count, of: _counted(round, table, count, of))
-    for each in sharers(round):
+    for each in sharers(round.site, (state.job for state in round.jobs)):
         numbered = ByNumber(table, each.number)
         for cap in each.caps:
             amount = counted(cap.counts, cap.of)
@@ -63,7 +63,8 @@ class Quotas:
 
     def __init__(self, round: Round) -> None:
         self._now_s, self._pools = round.now_s, round.cluster.topology.pools
-        self._sharers, self._tree = sharers(round), Tree(round.site)
+        self._sharers = sharers(round.site, (state.job for state in round.jobs))
+        self._tree = Tree(round.site)
         self._known: dict[tuple[int, ...], list[Cap]] = {}
         held_now: dict[str, dict[str, float]] = {of: {} for of in resources(round.site)}
         self._used: dict[Cap, float] = {}

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from ronda.instances.job import Job, JobState
-from ronda.instances.round import Round
+from ronda.instances.job import Job
 from ronda.instances.site import GPUS, LimitGroup, Quota, Site, Tenant
 
 
@@ -141,11 +140,11 @@ def resources(site: Site) -> list[str]:
     return list(dict.fromkeys(quota.of for tenant in site.tenants for quota in tenant.quotas))
 
 
-def sharers(round: Round) -> list[Sharers]:
-    """Return the limits on the tenants of a round, and on each of its groups."""
-    site, tree = round.site, Tree(round.site)
+def sharers(site: Site, jobs: Iterable[Job]) -> list[Sharers]:
+    """Return the limits on the tenants of a site, and on each of its groups, for live jobs."""
+    tree, live = Tree(site), list(jobs)
     found = [Sharers(tree.number, [*_caps_of_tenants(site, tree)])] if site.tenants else []
-    return [*found, *(_of_group(group, tree, round.jobs) for group in site.groups)]
+    return [*found, *(_of_group(group, tree, live) for group in site.groups)]
 
 
 def _caps_of_tenants(site: Site, tree: Tree) -> Iterator[Cap]:
@@ -176,7 +175,7 @@ def _caps(
         yield Cap(f"run[{name},{GPUS}]", Count.TIME, GPUS, gpu_s, *span)
 
 
-def _of_group(group: LimitGroup, tree: Tree, states: Iterable[JobState]) -> Sharers:
+def _of_group(group: LimitGroup, tree: Tree, jobs: Iterable[Job]) -> Sharers:
     """Return the limits of a group on its live jobs, numbered by whoever shares the limits."""
     spans = [tree.span[name] for name in group.tenants]
 
@@ -194,7 +193,7 @@ def _of_group(group: LimitGroup, tree: Tree, states: Iterable[JobState]) -> Shar
         ]
         return who if inside else None
 
-    known = sorted({who for state in states if (who := shares(state.job)) is not None})
+    known = sorted({who for job in jobs if (who := shares(job)) is not None})
     number = {who: k for k, who in enumerate(known)}
     caps = list[Cap]()
     for who, k in number.items():

@@ -1,0 +1,316 @@
+"""The earliest start that any scheduler could give a job without stopping or delaying others."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+
+import numpy as np
+from msgspec.structs import replace
+
+from ronda.formulations.site.order import too_long
+from ronda.instances.base import Floats, Mask
+from ronda.instances.job import Slices
+from ronda.instances.site import LimitGroup
+from ronda.instances.snapshots.snapshot import SeenJob
+from ronda.questions.why.limits import Amounts, Counted, Lent, Limit, Way
+from ronda.questions.why.outlook import Outlook, nodes_needed, pieces_on
+
+NOTHING = frozenset[str]()
+
+FIRST = ("blocked", "after", "eligible")
+"""What holds a job back before nodes are looked at."""
+
+SHAPES = ("slices", "own_nodes", "one_node", "exclusive")
+"""What a job says of the nodes that its pieces share."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A job as it is asked about: in one way, of the nodes that it may use."""
+
+    job: SeenJob
+    way: Way
+    nodes: Mask
+    per: Floats
+    limits: Sequence[Limit | Lent]
+    skip: frozenset[str]
+
+
+class Waiting:
+    """A job that waits, and when it could start.
+
+    Parameters
+    ----------
+    outlook
+        The free room of its cluster.
+    job
+        The job.
+
+    Everything that may hold it back has a name, as in `ronda.questions.why.proof.WORDS`; room for a
+    resource on nodes is ``on:`` and its name, and a limit has the name of its row. A name in `skip`
+    is left out of account.
+    """
+
+    def __init__(self, outlook: Outlook, job: SeenJob) -> None:
+        self.outlook = outlook
+        self.job = job if job.least is None else replace(job, count=job.least)
+        self.now_s = outlook.snapshot.now_s
+        self._starts: dict[frozenset[str], float] = {}
+
+    def ways(self) -> list[Way]:
+        """Return the ways in which the job may run: by partition and by what limits tell apart."""
+        partitions: Sequence[str | None] = self.job.partitions or (None,)
+        flavors: Sequence[str | None] = self.outlook.limits.flavors or (None,)
+        return [Way(partition, flavor) for partition in partitions for flavor in flavors]
+
+    def names(self) -> list[str]:
+        """Return the names of all that may hold the job back."""
+        job = self.job
+        said = {
+            "blocked": job.blocked is not None,
+            "after": bool(job.after),
+            "eligible": job.eligible_s is not None and job.eligible_s > self.now_s,
+            "slices": job.slices is not None,
+            "own_nodes": job.own_nodes and job.count > 1,
+            "one_node": job.one_node and job.count > 1,
+            "exclusive": job.exclusive,
+            "out": any(node.out is not None for node in self.outlook.snapshot.nodes),
+            "leaves": any(node.leaves_s is not None for node in self.outlook.snapshot.nodes),
+            "nodes": bool(job.nodes or job.not_nodes),
+            "features": bool(job.features),
+            "gpu_types": bool(job.gpu_types),
+            "partition": bool(job.partitions),
+            "longest": any(g.max_limit_s is not None for g in self.outlook.snapshot.groups),
+        }
+        found = [name for name, held in said.items() if held]
+        found += [f"on:{resource}" for resource, amount in job.per.items() if amount > 0]
+        rows = (count.row for way in self.ways() for count in self.counts(way, self.now_s))
+        return [*found, *dict.fromkeys(rows)]
+
+    def start(self, skip: Iterable[str] = ()) -> float:
+        """Return the earliest start, infinite if there is none by what is known.
+
+        Running jobs end at their time limits, no other job starts, and what is in `skip` is left
+        out of account.
+        """
+        key = frozenset(skip)
+        if key not in self._starts:
+            self._starts[key] = min(map(self._start_of, self.asked(key)), default=inf)
+        return self._starts[key]
+
+    def asked(self, skip: frozenset[str] = NOTHING) -> Iterator[Asked]:
+        """Yield what is asked, in each way that the job may run."""
+        for way in self.ways():
+            if "longest" not in skip and self.too_long(way) is not None:
+                continue
+            nodes = self.outlook.may_use(self.job, way.partition, skip)
+            if way.flavor is not None:
+                nodes = nodes & self._flavored(way.flavor)
+            if nodes.any():
+                per = dict(self.job.per)
+                for resource in [r for r in per if f"on:{r}" in skip]:
+                    del per[resource]
+                limits = [
+                    limit
+                    for limit in self._limits(way, nodes, skip)
+                    if isinstance(limit, Lent) or limit.row not in skip
+                ]
+                yield Asked(self.job, way, nodes, self.outlook.vector(per), limits, skip)
+
+    def too_long(self, way: Way) -> LimitGroup | None:
+        """Return the group whose longest time limit the job exceeds if it runs in a way."""
+        limits = self.outlook.limits
+        return too_long(limits.site, limits.as_job(self.job, way))
+
+    def _flavored(self, flavor: str) -> Mask:
+        nodes = self.outlook.snapshot.nodes
+        return np.array([flavor in (n.gpu_type, *n.features) for n in nodes], dtype=bool)
+
+    def counts(self, way: Way, at_s: float) -> list[Counted]:
+        """Return the limits that the job meets in a way at a time."""
+        nodes = self.outlook.may_use(self.job, way.partition, NOTHING)
+        if way.flavor is not None:
+            nodes = nodes & self._flavored(way.flavor)
+        limits = self._limits(way, nodes, NOTHING)
+        return [count for limit in limits for count in counted(limit, at_s, self.outlook.ends)]
+
+    def _limits(self, way: Way, nodes: Mask, skip: frozenset[str]) -> list[Limit | Lent]:
+        charged = self.charged(nodes, skip)
+        return list(self.outlook.limits.met_by(self.job, way, charged))
+
+    def usable(self) -> Mask:
+        """Return the nodes that the job may use in some way, whatever is free, shape (N,)."""
+        ways = (self.outlook.may_use(self.job, way.partition, NOTHING) for way in self.ways())
+        return np.asarray(np.logical_or.reduce(list(ways)), dtype=bool)
+
+    def fits_empty(self) -> bool:
+        """Return whether the nodes that the job may use could hold it if they were empty."""
+        fits = pieces_on(self.outlook.has, self.outlook.vector(self.job.per))
+        room = np.minimum(fits, 1.0) if self.job.own_nodes else fits
+        return bool(np.where(self.usable(), room, 0.0).sum() >= self.job.count)
+
+    def charged(self, nodes: Mask, skip: frozenset[str] = NOTHING) -> Amounts:
+        """Return what the job is charged by resource if it runs on some of the nodes (N,).
+
+        A job with its nodes to itself is charged for the smallest nodes that can hold its pieces.
+        """
+        job, outlook = self.job, self.outlook
+        asked = {resource: amount * job.count for resource, amount in job.per.items()}
+        if not job.exclusive or "exclusive" in skip or not nodes.any():
+            return asked
+        fits = pieces_on(outlook.has, outlook.vector(job.per))
+        able = nodes & (fits >= 1) if (nodes & (fits >= 1)).any() else nodes
+        many = nodes_needed(job, float(fits[able].max(initial=1.0)))
+        least = outlook.has[able].min(axis=0)
+        return {
+            resource: max(asked.get(resource, 0.0), many * float(amount))
+            for resource, amount in zip(outlook.resources, least, strict=True)
+        }
+
+    def _start_of(self, asked: Asked) -> float:
+        begin_s = self._ready(asked.skip)
+        if begin_s == inf:
+            return inf
+        limit_s = inf if self.job.limit_s is None else self.job.limit_s
+        turns = self.outlook.turns(limit_s) if "leaves" not in asked.skip else np.zeros(0)
+        times = np.unique(np.append(self.outlook.times, begin_s))
+        times = times[times >= begin_s]
+        edges = np.unique(np.append(turns[turns > begin_s], [begin_s, inf]))
+        for first, end in pairwise(edges.tolist()):
+            after = times > first if first > begin_s else times >= first
+            own = times[after & (times <= end)]
+            found = _first(own, lambda at_s: self.fits(asked, at_s))
+            if found is not None:
+                return found
+        return inf
+
+    def _ready(self, skip: frozenset[str]) -> float:
+        """Return the time from which the job may start for all that nodes and limits say."""
+        job, ready_s = self.job, self.now_s
+        if job.blocked is not None and "blocked" not in skip:
+            return inf
+        if job.eligible_s is not None and "eligible" not in skip:
+            ready_s = max(ready_s, job.eligible_s)
+        if job.after and "after" not in skip:
+            ready_s = max(ready_s, self._others_end())
+        return ready_s
+
+    def _others_end(self) -> float:
+        """Return when the jobs that must come first will have ended or started by what is known."""
+        ends = dict(zip((j.id for j in self.outlook.running), self.outlook.ends, strict=True))
+        waiting = {job.id for job in self.outlook.snapshot.jobs if job.start_s is None}
+        done = []
+        for each in self.job.after:
+            if each.job in waiting:
+                done.append(inf)
+            elif each.when == "start" or each.job not in ends:
+                done.append(self.now_s + each.delay_s)
+            else:
+                done.append(float(ends[each.job]) + each.delay_s)
+        return max(done) if self.job.after_all else min(done)
+
+    def fits(self, asked: Asked, at_s: float) -> bool:
+        """Return whether the job could start at a time."""
+        for limit in asked.limits:
+            for count in counted(limit, at_s, self.outlook.ends):
+                if count.row not in asked.skip and not count.fits:
+                    return False
+        return enough(asked.job, self.room(asked, at_s), self.outlook, asked.skip)
+
+    def room(self, asked: Asked, at_s: float) -> Floats:
+        """Return how many of the job's pieces each node could take at a time, shape (N,)."""
+        job, skip, outlook = asked.job, asked.skip, self.outlook
+        limit_s = inf if job.limit_s is None else job.limit_s
+        nodes = asked.nodes & outlook.open(
+            at_s, limit_s, out="out" not in skip, leaving="leaves" not in skip
+        )
+        used, jobs = outlook.used(at_s)
+        room = pieces_on(outlook.has - used, asked.per)
+        if job.exclusive and "exclusive" not in skip:
+            room = np.where(jobs == 0, room, 0.0)
+        if job.own_nodes and "own_nodes" not in skip:
+            room = np.minimum(room, 1.0)
+        return np.where(nodes, np.minimum(room, job.count), 0.0)
+
+
+def counted(limit: Limit | Lent, at_s: float, ends: Floats) -> list[Counted]:
+    """Return what a limit counts at a time: one amount, or one for each level of tenants."""
+    if isinstance(limit, Limit):
+        return [limit.at(at_s, ends)]
+    return limit.at(at_s, ends)
+
+
+def enough(job: SeenJob, room: Floats, outlook: Outlook, skip: frozenset[str]) -> bool:
+    """Return whether nodes that could take so many pieces each (N,) have room for the job."""
+    if job.slices is not None and "slices" not in skip:
+        return _in_slices(job, job.slices, room >= 1, outlook)
+    if job.one_node and "one_node" not in skip:
+        return bool(room.max(initial=0.0) >= job.count)
+    return bool(room.sum() >= job.count)
+
+
+def _in_slices(job: SeenJob, slices: Slices, nodes: Mask, outlook: Outlook) -> bool:
+    """Return whether a job's slices of nodes fit racks that have `nodes` (N,) for it."""
+    within = outlook.racks(slices.within)
+    above: Sequence[str | None] = [None] * len(within)
+    if slices.together is not None:
+        above = outlook.racks(slices.together)
+    free: dict[str | None, dict[str, int]] = {}
+    for n in np.flatnonzero(nodes).tolist():
+        rack = within[n]
+        if rack is not None and (slices.together is None or above[n] is not None):
+            own = free.setdefault(above[n], {})
+            own[rack] = own.get(rack, 0) + 1
+    return any(_packs(job.count, slices, sorted(own.values())) for own in free.values())
+
+
+def _packs(count: int, slices: Slices, racks: list[int]) -> bool:
+    """Return whether slices fit racks with so many nodes each, ascending."""
+    if slices.balanced:
+        return any(_balanced(count, racks[-k:]) for k in range(1, len(racks) + 1))
+    size = slices.nodes or 1
+    sizes = sorted(slices.listed or [size] * -(-count // size), reverse=True)
+    if slices.nodes and count % size:
+        sizes[-1] = count % size
+    if slices.spread:
+        largest = racks[::-1][: len(sizes)]
+        return len(largest) == len(sizes) and all(
+            rack >= one for rack, one in zip(largest, sizes, strict=True)
+        )
+    if len(set(sizes)) == 1:
+        return sum(rack // sizes[0] for rack in racks) >= len(sizes)
+    return _all_placed(sizes, racks)
+
+
+def _balanced(count: int, racks: list[int]) -> bool:
+    least, more = divmod(count, len(racks))
+    wanted = [least] * (len(racks) - more) + [least + 1] * more
+    return least > 0 and all(rack >= one for rack, one in zip(racks, wanted, strict=True))
+
+
+def _all_placed(sizes: list[int], racks: list[int]) -> bool:
+    """Return whether unequal slices, descending, fit racks; exact, by trying unlike racks."""
+    if not sizes:
+        return True
+    first, rest = sizes[0], sizes[1:]
+    for room in sorted({rack for rack in racks if rack >= first}):
+        left = list(racks)
+        left.remove(room)
+        if _all_placed(rest, [*left, room - first]):
+            return True
+    return False
+
+
+def _first(times: Floats, fits: Callable[[float], bool]) -> float | None:
+    """Return the first of ascending times from which on `fits` holds, or None."""
+    if not len(times) or not fits(float(times[-1])):
+        return None
+    low, high = -1, len(times) - 1  # fits at high, not at low
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(float(times[middle])):
+            high = middle
+        else:
+            low = middle
+    return float(times[high])

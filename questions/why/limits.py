@@ -1,0 +1,201 @@
+"""The limits on what jobs hold together, over time: quotas, groups, licences, job arrays."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ronda.formulations.tenants.lending import SLACK, Loans
+from ronda.formulations.tenants.sharers import Cap, Count, Tree, resources, sharers
+from ronda.instances.base import Floats, Mask
+from ronda.instances.job import Job
+from ronda.instances.site import GPUS, Site
+from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
+
+FLAVOR = "@"
+"""Between a resource and the label of the nodes on which a limit counts it, as in ``cpu@spot``."""
+
+Amounts = dict[str, float]
+
+
+class Way(NamedTuple):
+    """One of the ways in which a job may run: in a partition, on nodes of a model or label.
+
+    None stands for any.
+    """
+
+    partition: str | None = None
+    flavor: str | None = None
+
+
+class Counted(NamedTuple):
+    """A limit at one moment: its row, the resource, what it allows, holds, and is asked for."""
+
+    row: str
+    of: str
+    most: float
+    held: float
+    asks: float
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is room for what is asked."""
+        return not self.asks or self.held + self.asks <= self.most + SLACK * max(1.0, self.most)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit that a job meets.
+
+    `amounts` (J,) are what the running jobs count in it. What jobs with time limits may still hold
+    is `timed`.
+    """
+
+    row: str
+    of: str
+    most: float
+    amounts: Floats
+    asks: float
+    timed: bool = False
+
+    def at(self, at_s: float, ends: Floats) -> Counted:
+        """Return the limit at a time; `ends` (J,) say when the running jobs end."""
+        going = ends > at_s
+        held = self.amounts[going]
+        if self.timed:
+            held = held * (ends[going] - at_s)
+        return Counted(self.row, self.of, self.most, float(held.sum()), self.asks)
+
+
+@dataclass(frozen=True)
+class Lent:
+    """The quota of a resource that a job's tenant and those above it lend and borrow."""
+
+    tree: Tree
+    of: str
+    leaf: str
+    holders: Sequence[tuple[int, str, float]]
+    asks: float
+
+    def at(self, at_s: float, ends: Floats) -> list[Counted]:
+        """Return the limit of each level at a time."""
+        loans = Loans(self.tree, self.of, {})
+        for k, leaf, amount in self.holders:
+            if ends[k] > at_s:
+                loans.add(leaf, amount)
+        met = loans.met(self.leaf, self.asks)
+        return [Counted(row, self.of, most, use, more) for row, most, use, more in met]
+
+
+class Limits:
+    """All limits of a snapshot.
+
+    Parameters
+    ----------
+    running
+        The jobs that run, J of them.
+    """
+
+    def __init__(self, snapshot: Snapshot, running: Sequence[SeenJob]) -> None:
+        self.site = Site(tenants=snapshot.tenants, groups=snapshot.groups, classes=snapshot.classes)
+        self._snapshot, self._running, self._tree = snapshot, running, Tree(self.site)
+        self._node = {node.name: node for node in snapshot.nodes}
+        ways = [Way(job.partitions[0] if job.partitions else None) for job in running]
+        self._jobs = [self.as_job(*pair) for pair in zip(running, ways, strict=True)]
+        self._held: dict[str, Floats] = {}
+
+    @property
+    def flavors(self) -> list[str]:
+        """The labels and models of GPUs that limits tell apart."""
+        named = set(resources(self.site)) | {of for g in self.site.groups for of in g.most}
+        labels = {node.gpu_type for node in self._snapshot.nodes}
+        labels |= {label for node in self._snapshot.nodes for label in node.features}
+        found = {of.rpartition(FLAVOR)[2] for of in named}
+        return sorted(found & {label for label in labels if label is not None})
+
+    def met_by(self, job: SeenJob, way: Way, charged: Amounts) -> Iterator[Limit | Lent]:
+        """Yield the limits that a waiting job meets, if it is `charged` that in all."""
+        asked, found = self.as_job(job, way), list[Limit | Lent]()
+        for each in sharers(self.site, [*self._jobs, asked]):
+            number = each.number(asked)
+            caps = [cap for cap in each.caps if cap.first <= number < cap.end]
+            of_jobs = np.array([each.number(one) for one in self._jobs] if caps else (), dtype=int)
+            for cap in caps:
+                inside = (cap.first <= of_jobs) & (of_jobs < cap.end)
+                found.append(self._capped(cap, job, inside, amount_of(cap.of, charged, way.flavor)))
+        yield from found
+        for of in resources(self.site) if asked.tenant is not None else ():
+            asks = amount_of(of, charged, way.flavor)
+            if asks and asked.tenant is not None:
+                rows = zip(self._jobs, self.held(of).tolist(), strict=True)
+                holders = [
+                    (k, one.tenant, amount)
+                    for k, (one, amount) in enumerate(rows)
+                    if one.tenant is not None and amount
+                ]
+                yield Lent(self._tree, of, asked.tenant, holders, asks)
+        for name, amount in job.licences.items():
+            held = np.array([one.licences.get(name, 0.0) for one in self._running], dtype=float)
+            taken = self._snapshot.licences_taken.get(name, 0.0)
+            most = self._snapshot.licences.get(name, 0.0) - taken
+            yield Limit(f"licence[{name}]", name, most, held, amount)
+        if job.job_array is not None and job.array_most is not None:
+            tasks = np.array([one.job_array == job.job_array for one in self._running], dtype=float)
+            yield Limit(f"array[{job.job_array}]", "tasks", job.array_most, tasks, 1.0)
+
+    def _capped(self, cap: Cap, job: SeenJob, inside: Mask, asks: float) -> Limit:
+        """Return the limit of a tenant or a group, of which the running jobs `inside` (J,) are."""
+        if cap.counts is Count.JOBS:
+            return Limit(cap.name, "jobs", cap.most, inside.astype(float), 1.0)
+        timed, held = cap.counts is Count.TIME, self.held(cap.of) * inside
+        if cap.counts is Count.FIRM:
+            held = held * [not one.preemptible for one in self._running]
+            asks *= not job.preemptible
+        if timed and asks:
+            asks *= np.inf if job.limit_s is None else job.limit_s
+        return Limit(cap.name, cap.of, cap.most, held, asks, timed)
+
+    def held(self, of: str) -> Floats:
+        """Return what each running job holds of a resource, shape (J,)."""
+        if of not in self._held:
+            found = [sum(self._on(job, name, of) for name in job.on) for job in self._running]
+            self._held[of] = np.array(found, dtype=float)
+        return self._held[of]
+
+    def _on(self, job: SeenJob, name: str, of: str) -> float:
+        node, has = self._node[name], held_on(job, name, self._node)
+        return max(amount_of(of, has, label) for label in (node.gpu_type, *node.features))
+
+    def as_job(self, job: SeenJob, way: Way) -> Job:
+        """Return a job with all that limits ask of it."""
+        known = any(tenant.name == job.tenant for tenant in self.site.tenants)
+        return Job(
+            id=job.id,
+            submit_s=0.0,
+            profile="-",
+            partition=way.partition or "default",
+            user=job.user,
+            tenant=job.tenant if known else None,
+            priority=job.priority,
+            limit_s=job.limit_s or None,
+        )
+
+
+def amount_of(of: str, amounts: Mapping[str, float], flavor: str | None) -> float:
+    """Return the amount of a limit's resource in what is held on nodes of a model or label."""
+    resource, at, label = of.partition(FLAVOR)
+    if at:
+        return amounts.get(resource, 0.0) if flavor == label else 0.0
+    if of in amounts:
+        return amounts[of]
+    return amounts.get(GPUS, 0.0) if flavor == of else 0.0
+
+
+def held_on(job: SeenJob, name: str, nodes: Mapping[str, SeenNode]) -> Amounts:
+    """Return what a running job holds on a node: all of it if it has its nodes to itself."""
+    if job.exclusive:
+        return nodes[name].has
+    if name in job.held:
+        return job.held[name]
+    return {resource: amount * job.on[name] for resource, amount in job.per.items()}

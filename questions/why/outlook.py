@@ -1,0 +1,163 @@
+"""The free room of a cluster over time, if jobs only end and no other starts."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from math import ceil, inf
+
+import numpy as np
+
+from ronda.instances.base import Floats, Mask
+from ronda.instances.site import GPUS
+from ronda.instances.snapshots.snapshot import CPU, MEMORY, SeenJob, Snapshot
+from ronda.questions.why.limits import Limits, held_on
+
+EPS = 1e-9
+
+
+class Outlook:
+    """The nodes of a snapshot, what runs on them, and when it ends.
+
+    Attributes
+    ----------
+    resources
+        Names of the R resources, GPUs first.
+    has
+        What each node offers, shape (N, R).
+    running
+        The jobs that run, by the time at which they end.
+    ends
+        When each of them ends, shape (J,): at its time limit, or when it is believed to; infinite
+        if nobody says. A job that should have ended ends now.
+    limits
+        What the jobs may hold together.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.node = {node.name: n for n, node in enumerate(snapshot.nodes)}
+        named = {r for node in snapshot.nodes for r in node.has}
+        named |= {r for job in snapshot.jobs for r in job.per}
+        first = [GPUS, CPU, MEMORY]
+        self.resources = [r for r in first if r in named] + sorted(named - set(first))
+        self._column = {r: k for k, r in enumerate(self.resources)}
+        self.has = np.zeros((len(snapshot.nodes), len(self.resources)))
+        for n, node in enumerate(snapshot.nodes):
+            self.has[n] = self.vector(node.has)
+        going = [job for job in snapshot.jobs if job.start_s is not None]
+        self.running = sorted(going, key=lambda job: (self._end(job), job.id))
+        self.ends = np.array([self._end(job) for job in self.running], dtype=float)
+        self.limits = Limits(snapshot, self.running)
+        of, on, amounts, alone = list[int](), list[int](), list[Floats](), list[bool]()
+        by_name = {node.name: node for node in snapshot.nodes}
+        for j, job in enumerate(self.running):
+            for name in job.on:
+                of.append(j)
+                on.append(self.node[name])
+                amounts.append(self.vector(held_on(job, name, by_name)))
+                alone.append(job.exclusive)
+        self._of, self._on = np.array(of, dtype=int), np.array(on, dtype=int)
+        self._held = np.array(amounts).reshape(len(of), len(self.resources))
+        self._closed = self._closures()
+
+    def vector(self, amounts: Mapping[str, float]) -> Floats:
+        """Return amounts by resource as a row, shape (R,)."""
+        row = np.zeros(len(self.resources))
+        for name, amount in amounts.items():
+            row[self._column[name]] = amount
+        return row
+
+    def _end(self, job: SeenJob) -> float:
+        end_s = job.ends_s
+        if end_s is None:
+            end_s = inf if job.limit_s is None else (job.start_s or 0.0) + job.limit_s
+        return max(end_s, self.snapshot.now_s)
+
+    def _closures(self) -> tuple[Mask, Floats, Floats]:
+        """Return which nodes take no jobs now, and from when until when nodes are closed, (N,)."""
+        nodes, now_s = self.snapshot.nodes, self.snapshot.now_s
+        out = np.array([node.out is not None for node in nodes], dtype=bool)
+        since = [inf if node.leaves_s is None else max(now_s, node.leaves_s) for node in nodes]
+        until = np.array([inf if node.back_s is None else node.back_s for node in nodes])
+        return out, np.where(out, -inf, np.array(since)), until
+
+    @cached_property
+    def times(self) -> Floats:
+        """The times at which something becomes free, ascending, from now on, shape (T,)."""
+        *_, until = self._closed
+        found = np.append(self.ends, until)
+        now_s = self.snapshot.now_s
+        return np.unique(np.append(found[(found > now_s) & np.isfinite(found)], now_s))
+
+    def used(self, at_s: float) -> tuple[Floats, Floats]:
+        """Return what jobs hold on each node at a time, (N, R), and how many jobs are there."""
+        going = self.ends[self._of] > at_s if len(self._of) else np.zeros(0, dtype=bool)
+        on, held = self._on[going], self._held[going]
+        nodes = len(self.has)
+        used = np.empty_like(self.has)
+        for r in range(len(self.resources)):
+            used[:, r] = np.bincount(on, held[:, r], nodes)
+        return used, np.bincount(on, minlength=nodes).astype(float)
+
+    def open(self, at_s: float, limit_s: float, *, out: bool = True, leaving: bool = True) -> Mask:
+        """Return the nodes that a job may hold from a time for so long, shape (N,).
+
+        Without `out`, nodes that take no jobs now count as open; without `leaving`, those that
+        leave later do.
+        """
+        closed, since, until = self._closed
+        shut = (since < at_s + limit_s) & (until > at_s)
+        if not out:
+            shut &= ~closed
+        if not leaving:
+            shut &= closed
+        return ~shut
+
+    def turns(self, limit_s: float) -> Floats:
+        """Return the times after which nodes close for a job of a time limit, ascending."""
+        closed, since, _ = self._closed
+        last = since[~closed & np.isfinite(since)] - limit_s
+        return np.unique(last[last >= self.snapshot.now_s])
+
+    def may_use(self, job: SeenJob, partition: str | None, skip: frozenset[str]) -> Mask:
+        """Return the nodes that a job may use whatever is free, shape (N,).
+
+        What a job says of its nodes and is in `skip` does not count: ``partition``, ``gpu_types``,
+        ``features``, ``nodes``.
+        """
+        named, banned = set(job.nodes), set(job.not_nodes)
+        labels, types = set(job.features), set(job.gpu_types)
+        return np.array(
+            [
+                ("partition" in skip or partition is None or _within(partition, node.partitions))
+                and ("gpu_types" in skip or not types or node.gpu_type in types)
+                and ("features" in skip or labels <= set(node.features))
+                and ("nodes" in skip or (not named or node.name in named))
+                and ("nodes" in skip or node.name not in banned)
+                for node in self.snapshot.nodes
+            ],
+            dtype=bool,
+        )
+
+    def racks(self, level: str) -> list[str | None]:
+        """Return the rack of each node on a level, or None."""
+        return [dict(node.racks).get(level) for node in self.snapshot.nodes]
+
+
+def _within(partition: str, partitions: Sequence[str]) -> bool:
+    return not partitions or partition in partitions
+
+
+def pieces_on(free: Floats, per: Floats) -> Floats:
+    """Return how many pieces that need `per` (R,) fit each node with so much free (N, R)."""
+    asked = per > 0
+    if not asked.any():
+        return np.full(len(free), inf)
+    each = np.floor(free[:, asked] / per[asked] + EPS)
+    return np.asarray(np.maximum(each.min(axis=1), 0.0))
+
+
+def nodes_needed(job: SeenJob, most_on_one: float) -> int:
+    """Return the fewest nodes that a job's pieces need, if so many fit one node at most."""
+    if job.own_nodes:
+        return job.count
+    return ceil(job.count / max(1.0, min(job.count, most_on_one)))

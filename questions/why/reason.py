@@ -1,0 +1,111 @@
+"""The one reason that holds a job back most."""
+
+from dataclasses import dataclass
+from math import inf
+
+from ronda.questions.why.earliest import FIRST, SHAPES, Waiting
+from ronda.questions.why.proof import in_order, named, told
+
+CHOICE = frozenset({"nodes", "features", "gpu_types", "partition"})
+"""What a job says of the nodes that it may use."""
+
+KINDS = {
+    **dict.fromkeys(FIRST, "dependency"),
+    **dict.fromkeys(SHAPES, "shape"),
+    **dict.fromkeys(CHOICE, "request"),
+    "out": "machine",
+    "leaves": "outage",
+    "longest": "request",
+}
+"""The kind of reason by the name of what holds a job back; other names are limits or room."""
+
+ORDER = (*FIRST, "longest", *SHAPES, "leaves", "out")
+"""What is more particular first; rows of limits, the choice of nodes and their room follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hindrance:
+    """Something that may hold a job back.
+
+    Attributes
+    ----------
+    name
+        Its name, as in `Waiting`.
+    alone_s
+        Earliest start if nothing else held the job back.
+    without_s
+        Earliest start if this did not.
+    """
+
+    name: str
+    alone_s: float
+    without_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Dominant:
+    """The reason that holds a job back most.
+
+    Attributes
+    ----------
+    kind
+        ``request`` (no node, or no group of jobs, could ever take it as it asks), ``limit`` (what
+        jobs may hold together), ``room`` (free room on nodes), ``shape`` (how its pieces share
+        nodes and racks), ``machine`` (nodes out of service), ``outage`` (nodes that leave),
+        ``dependency`` (other jobs, a hold), or ``order`` (it could start now, but has not been).
+    name
+        What holds it back, as in `Waiting`; empty for ``order``.
+    never
+        Whether waiting does not help by what is known.
+    text
+        The reason in a sentence.
+    proof
+        Sentences that prove it.
+    """
+
+    kind: str
+    name: str
+    never: bool
+    text: str
+    proof: tuple[str, ...]
+
+
+def hindrances(waiting: Waiting) -> list[Hindrance]:
+    """Return all that may hold a job back, the most important first.
+
+    That is what alone would make it wait longest; of several, what would let it start first if it
+    were gone; of several, what is more particular.
+    """
+    names = waiting.names()
+    every = frozenset(names)
+    found = []
+    for name in names:
+        kept = CHOICE | {name} | ({"exclusive"} if "[" in name else set())  # it sets the charge
+        found.append(Hindrance(name, waiting.start(every - kept), waiting.start({name})))
+
+    def key(one: Hindrance) -> tuple[float, float, int]:
+        if one.name in ORDER:
+            return -one.alone_s, one.without_s, ORDER.index(one.name)
+        late = 3 if one.name == "on:gpus" else 2 * one.name.startswith("on:")
+        return -one.alone_s, one.without_s, len(ORDER) + late + (one.name in CHOICE)
+
+    return sorted(found, key=key)
+
+
+def dominant(waiting: Waiting) -> Dominant:
+    """Return the reason that holds a job back most, with its proof."""
+    start_s, now_s = waiting.start(), waiting.now_s
+    every = hindrances(waiting) if start_s > now_s else []
+    found = [one for one in every if one.alone_s > now_s or one.without_s < start_s]
+    if not found:
+        text, proof = in_order(waiting)
+        return Dominant("order", "", never=False, text=text, proof=tuple(proof))
+    first = found[0]
+    kind = KINDS.get(first.name, "room" if first.name.startswith("on:") else "limit")
+    if kind == "room" and not waiting.fits_empty():
+        kind = "request"
+    text, proof = told(waiting, first.name)
+    others = [named(one.name) for one in found[1:] if one.alone_s > now_s]
+    if others:
+        proof = [*proof, f"Also short: {', '.join(others[:3])}."]
+    return Dominant(kind, first.name, start_s == inf, text, tuple(proof))

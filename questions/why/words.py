@@ -1,0 +1,66 @@
+"""Amounts, times and rows in an operator's words."""
+
+import re
+from collections.abc import Mapping
+from math import inf
+
+UNITS = {"gpus": "GPU", "cpu": "CPU", "jobs": "job", "tasks": "task", "pods": "pod"}
+
+
+def many(count: float, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is one."""
+    return f"{count:g} {noun}" + ("" if count == 1 else "s")
+
+
+def amount(resource: str, value: float) -> str:
+    """Return an amount of a resource, such as ``8 GPUs`` or ``64 GiB of memory``."""
+    value = round(value, 6)
+    if resource == "memory_gib":
+        return f"{value:g} GiB of memory"
+    if resource in UNITS:
+        return many(value, UNITS[resource])
+    return f"{value:g} {resource}"
+
+
+def share(resource: str, value: float) -> str:
+    """Return an amount of what a limit counts."""
+    return "no end of it" if value == inf else amount(resource, value)
+
+
+def amounts(given: Mapping[str, float]) -> str:
+    """Return amounts of several resources."""
+    return ", ".join(amount(resource, value) for resource, value in given.items() if value)
+
+
+def hours(seconds: float) -> str:
+    """Return a length of time, such as ``2 h 30 min``."""
+    if seconds == inf:
+        return "an unknown time"
+    if seconds < 60:
+        return f"{max(0.0, seconds):.3g} s"
+    days, rest = divmod(round(seconds / 60), 1440)
+    whole, minutes = divmod(rest, 60)
+    parts = [(days, "d"), (whole, "h"), (minutes, "min")]
+    return " ".join(f"{count} {unit}" for count, unit in parts if count)
+
+
+ROWS = {
+    "limit": "the limit of {who}",
+    "jobs": "the limit on running jobs of {who}",
+    "run": "the limit of {who} on GPU time until time limits",
+    "firm": "the guarantee of {who} for jobs that may not be stopped",
+    "tree": "the quota of {who} and all below it",
+    "borrow": "the borrowing limit of {who}",
+    "licence": "the number of {who}",
+    "array": "the limit of job array {who}",
+}
+
+
+def of_row(row: str, of: str) -> str:
+    """Return the words for a limit by the name of its row, at the beginning of a sentence."""
+    found = re.fullmatch(r"(\w+)\[(.*)\]", row)
+    if found is None or found[1] not in ROWS:
+        return row
+    who = found[2].removesuffix(f",{of}")
+    words = ROWS[found[1]].format(who=who)
+    return words[0].upper() + words[1:]
