@@ -9,6 +9,9 @@ from ronda.instances.plan import SolutionStatus, StopReason
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+RECORDED = "recorded"
+"""The policy of a schedule that a log tells of: nobody decided it by the rules of the instance."""
+
 
 class Segment(Record, frozen=True, kw_only=True, array_like=True):
     """A period in which a job held one allocation.
@@ -249,9 +252,9 @@ class Schedule(Record, frozen=True, kw_only=True):
     fingerprint
         Fingerprint of the instance.
     policy
-        Name of the policy that made the decisions.
+        Name of the policy that made the decisions, or "recorded" if a log tells of them.
     config
-        Parameters of the policy and of the driver.
+        Parameters of the policy and of the driver; of a record, the ``notes`` of how it was read.
     seed
         Seed of all random numbers.
     jobs

@@ -102,10 +102,13 @@ from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.instances.schedule import Schedule
+from ronda.instances.schedule import RECORDED, Schedule
 from ronda.instances.violation import Violation
 
 __all__ = ["Ledger", "Violation", "check"]
+
+SHAPELESS = {"pool", "gang", "node", "duplicate-node", "array", "part", "parts", "times", "overlap"}
+"""The rules without which the jobs of a schedule cannot be added up."""
 
 
 @overload
@@ -145,7 +148,8 @@ def check(subject: Round | Instance, answer: Plan | Schedule) -> list[Violation]
 def check_schedule(instance: Instance, schedule: Schedule) -> list[Violation]:
     """Return every violation of a rule by a schedule; see `ronda.instances.check.checker.check`.
 
-    The rules for all jobs together are checked only if every job is valid on its own.
+    The rules for all jobs together are checked only if every job is valid on its own. In a record
+    of a log, which was not made by these rules, they are checked if the jobs can be added up.
     """
     found = _heading(instance, schedule)
     roster = _roster(instance, schedule)
@@ -157,8 +161,9 @@ def check_schedule(instance: Instance, schedule: Schedule) -> list[Violation]:
         own += histories.check(job, outcome)
     own += histories.unmatched()
     own += schedule_violations(instance, schedule)
-    own = own or site_schedule_violations(instance, schedule)
-    return found + (own or timeline_violations(instance, schedule))
+    all_rules = schedule.policy == RECORDED and not any(each.code in SHAPELESS for each in own)
+    own += site_schedule_violations(instance, schedule) if all_rules or not own else []
+    return found + own + (timeline_violations(instance, schedule) if all_rules or not own else [])
 
 
 def _heading(instance: Instance, schedule: Schedule) -> list[Violation]:

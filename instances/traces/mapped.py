@@ -37,6 +37,7 @@ from ronda.instances.traces.columns import (
     dialect_of,
     zone_of,
 )
+from ronda.instances.traces.recorded import Recorded, RecordedRun
 from ronda.instances.traces.rigid import RESTARTS, Machine, rigid_instance
 from ronda.instances.traces.table import (
     ROUNDED,
@@ -79,7 +80,8 @@ class Converted:
 
     `runs` is the number of jobs that are repeated runs under one id. `tasks` is the number of jobs
     that are additional tasks of an array with one row. `unread` lists the columns that the mapping
-    does not name. `notes` state the source of the sizes and the assumptions.
+    does not name. `notes` state the source of the sizes and the assumptions. `recorded` has the
+    runs of the jobs whose starts are told.
     """
 
     instance: Instance
@@ -88,6 +90,7 @@ class Converted:
     runs: int
     unread: tuple[str, ...]
     notes: tuple[str, ...]
+    recorded: Recorded
     tasks: int = 0
 
     @property
@@ -201,8 +204,9 @@ def read_mapped(
     frame = tasks_apart(frame, table.path)
     runs = tell_runs_apart(frame)
     notes = (sizes(frame, table), _machines(frame, machine), RESTARTS, *waiting(frame))
+    jobs = clean_jobs(path, frame)
     instance = rigid_instance(
-        clean_jobs(path, frame),
+        jobs,
         path=path,
         name=name,
         machine=machine,
@@ -211,7 +215,8 @@ def read_mapped(
         made={"notes": [*notes]},
     )
     used = asked_s(frame) / (span_s(frame) * instance.cluster.gpus)
-    return Converted(instance, dropped, used, runs, table.unread, notes, tasks_beyond_rows(frame))
+    more = tasks_beyond_rows(frame)
+    return Converted(instance, dropped, used, runs, table.unread, notes, recorded_in(jobs), more)
 
 
 def table_of(
@@ -465,6 +470,22 @@ def _too_large(frame: pd.DataFrame, nodes: int | Mapping[str, int], gpus: int) -
     if isinstance(nodes, int):
         return {f"more than {nodes * gpus:,} GPUs": frame.num_gpus > nodes * gpus}
     return {"more GPUs than its cluster has": frame.num_gpus > frame.vc.map(nodes) * gpus}
+
+
+def recorded_in(jobs: pd.DataFrame) -> Recorded:
+    """Return the runs of jobs whose start is told, from canonical rows with times from the start.
+
+    A run without an end lasts for its run time.
+    """
+    told = jobs[jobs.start_s.notna()]
+    ends_s = told.end_s.fillna(told.start_s + told.duration_s)
+    runs = {
+        job: (RecordedRun(start_s, None if np.isnan(end_s) else end_s, {}, state),)
+        for job, start_s, end_s, state in zip(
+            told.job_id, told.start_s.tolist(), ends_s.tolist(), told.status, strict=True
+        )
+    }
+    return Recorded(runs, float(np.nanmax([0.0, *told.start_s, *ends_s])))
 
 
 def refuse_empty(frame: pd.DataFrame, dropped: Dropped, path: str) -> None:

@@ -32,6 +32,7 @@ from ronda.instances.traces.mapped import (
     ReadTable,
     odd_cells,
     own_rows,
+    recorded_in,
     refuse_empty,
     sizes,
     span_s,
@@ -169,7 +170,8 @@ def read_own(
     frame = tasks_apart(frame.sort_values("submit_s", kind="stable"), table.path)
     runs = tell_runs_apart(frame) if log else 0
     own = _Own(table, cluster, rates)
-    made = own.jobs(from_start(frame, filters))
+    frame = from_start(frame, filters)
+    made = own.jobs(frame)
     problems += own.problems.values() if not log else ()
     if problems:
         raise as_error(table.path, problems)
@@ -191,7 +193,8 @@ def read_own(
         made={"notes": [*notes]},
     )
     load = float(sum(used)) / (span_s(frame) * cluster.gpus)
-    return Converted(instance, dropped, load, runs, table.unread, notes, tasks_beyond_rows(frame))
+    more, told = tasks_beyond_rows(frame), recorded_in(frame)
+    return Converted(instance, dropped, load, runs, table.unread, notes, told, more)
 
 
 def as_round(instance: Instance) -> Round:

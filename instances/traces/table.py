@@ -155,7 +155,7 @@ def from_start(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
     """Return ordered rows with times since the filters' start or else the first submission."""
     first_s = frame.submit_s.iloc[0] if len(frame) else 0.0
     start_s = first_s if filters.start_s is None else filters.start_s
-    times = frame.columns.intersection(["submit_s", "due_s"])
+    times = frame.columns.intersection(["submit_s", "due_s", "start_s", "end_s"])
     return frame.assign(**{column: frame[column] - start_s for column in times})
 
 

@@ -1,5 +1,9 @@
 """``ronda instances check``: a check of a file, or of an answer against every rule."""
 
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
 import click
 
 from ronda.cli.command import taught
@@ -14,7 +18,11 @@ from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
-from ronda.instances.tables.table import Report
+from ronda.instances.tables.table import Report, Table
+from ronda.instances.violation import Violation
+
+MANY = 20
+"""The most violations that are listed one by one."""
 
 
 @taught(
@@ -29,33 +37,53 @@ from ronda.instances.tables.table import Report
 def command(source: str, answer: str | None, as_json: bool) -> int:
     """Check FILE, or an ANSWER to it: a schedule for an instance, or a plan for a round.
 
-    The checker shares no arithmetic with the solvers. The exit code is 1 if a rule is broken.
+    The checker shares no arithmetic with the solvers. The exit code is 1 if a rule is broken. Of
+    more than twenty violations, each rule is shown with their number and the first of them; --json
+    has all.
+
+    A record of a log (--schedule of ronda instances convert) is an answer, too. The rules that it
+    breaks are those that the site did not have, or that the instance does not know as they were.
     """
     if answer is None:
         known = source in {entry.name for entry in entries()}
         found = question(source) if known else read(source)
-        violations: list[str] = []
+        broken: list[Violation] = []
         said = f"{source}: {kind_of(found)}, in order"
     else:
         found = subject(source)
-        violations = [str(violation) for violation in _check(found, source, answer)]
+        broken = _check(found, source, answer)
         said = f"{answer}: keeps every rule of {source}"
+    counts = Counter(each.code for each in broken)
     fields = {
         "file": source,
         "kind": type(found).__name__.lower(),
         "fingerprint": fingerprint(found),
         "answer": answer,
-        "violations": violations,
+        "violations": [*map(str, broken)],
+        "counts": counts,
     }
-    words = [*violations, f"{len(violations)} violations" if violations else said]
-    return show(Report(fields, words, code=1 if violations else 0), as_json=as_json)
+    parts: list[Any] = [_by_rule(broken, counts)] if len(broken) > MANY else [*map(str, broken)]
+    rules = f" of {len(counts)} rules" if len(counts) > 1 else ""
+    parts.append(f"{len(broken):,} violations{rules}" if broken else said)
+    return show(Report(fields, parts, code=1 if broken else 0), as_json=as_json)
 
 
-def _check(found: object, source: str, answer: str) -> list[object]:
+def _by_rule(broken: Sequence[Violation], counts: Counter[str]) -> Table:
+    """Return a table with the number of violations of each rule, and the first of them."""
+    first = {each.code: each for each in reversed(broken)}
+    rows = (
+        {"rule": code, "violations": f"{n:,}", "the first": f"{one.where}: {one.message}"}
+        for code, n in counts.most_common()
+        for one in [first[code]]
+    )
+    return Table.of("", rows, left=(0, 2))
+
+
+def _check(found: object, source: str, answer: str) -> list[Violation]:
     given = read(answer)
     if isinstance(found, Round) and isinstance(given, Plan):
-        return list(check(found, given))
+        return check(found, given)
     if isinstance(found, Instance) and isinstance(given, Schedule):
-        return list(check(found, given))
+        return check(found, given)
     wanted = "a schedule" if isinstance(found, Instance) else "a plan"
     raise InputError(answer, kind_of(given), f"{wanted}: {source} is {kind_of(found)}")

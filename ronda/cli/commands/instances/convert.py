@@ -11,6 +11,7 @@ import msgspec
 from ronda.cli.command import OpenGroup, Taught
 from ronda.cli.load import written
 from ronda.cli.options import (
+    DOCUMENT,
     NODES,
     SECONDS,
     TARGET,
@@ -23,8 +24,11 @@ from ronda.cli.output import display, note
 from ronda.cli.records import named, options_of
 from ronda.instances.arguments import described, summary
 from ronda.instances.errors import InputError, need
+from ronda.instances.files.json import write
 from ronda.instances.files.storage import write_bytes
+from ronda.instances.instance import Instance
 from ronda.instances.traces.columns import NAMED, Columns, Dropped, Filters, columns_of
+from ronda.instances.traces.recorded import Recorded
 from ronda.instances.traces.rigid import MACHINES, read_machine
 from ronda.solvers.plugins import Plugin
 
@@ -70,6 +74,12 @@ _row_options = options_of(
     max_gpu_hours=SECONDS,
     max_gpus=click.IntRange(1),
 )
+schedule_option = click.option(
+    "--schedule",
+    type=DOCUMENT,
+    metavar="FILE",
+    help="Write the starts, ends and nodes of the log, too, as a schedule of the instance.",
+)
 _name_option = click.option("--name", help="Name of the instance; otherwise that of the trace.")
 
 
@@ -77,6 +87,27 @@ def _rows(given: dict[str, Any], usual: Filters) -> Filters:
     """Return the default filters with the given ones, which are removed from `given`."""
     asked = {name: value for name in _ROWS if (value := given.pop(name)) is not None}
     return replace(usual, **asked)
+
+
+def keep_schedule(
+    instance: Instance, recorded: Recorded, path: Path | None, *, as_json: bool
+) -> dict[str, Any]:
+    """Write the schedule that a log tells of to `path`, if any; return fields for programs."""
+    if path is None:
+        return {}
+    from ronda.instances.traces.happened import recorded_schedule
+
+    if not recorded.runs:
+        raise InputError(
+            "--schedule", "no job with a start", "start=COLUMN and end=COLUMN in --map"
+        )
+    made = recorded_schedule(instance, recorded)
+    write(made, path)
+    if not as_json:
+        for line in made.config["notes"]:
+            note(line)
+        note(f"{path}: the schedule of the log")
+    return {"schedule": str(path), "recorded": made.config["notes"]}
 
 
 def _reading(trace: str, found: Plugin) -> click.Command:
@@ -183,6 +214,7 @@ GPU = Parsed("gpu", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", read_machine)
 )
 @_row_options
 @click.option("--picture", type=TARGET, metavar="FILE", help="Draw the load: .png or .svg.")
+@schedule_option
 @_name_option
 @write_options
 def table(
@@ -193,6 +225,7 @@ def table(
     rates: Path | None,
     one_round: bool,
     picture: Path | None,
+    schedule: Path | None,
     out: Path,
     as_json: bool,
     **given: Any,
@@ -208,6 +241,8 @@ def table(
     """
     if picture is not None:
         need("--picture", "matplotlib")
+    if one_round and schedule is not None:
+        raise InputError("--schedule", "--round as well", "an instance, whose jobs have run")
     columns, filters = columns_of(mapping), _rows(given, Filters())
     name = given.pop("name") or source.name.split(".")[0]
     if cluster is None:
@@ -239,5 +274,6 @@ def table(
         display(done.dropped.table())
         for line in done.words:
             note(line)
+    more = keep_schedule(done.instance, done.recorded, schedule, as_json=as_json)
     made = as_round(done.instance) if one_round else done.instance
-    written(made, out, as_json=as_json, **done.fields)
+    written(made, out, as_json=as_json, **done.fields, **more)
