@@ -10,7 +10,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.files import storage
 from ronda.instances.rules.problem import one_of, show, too_many
 from ronda.instances.site import GPUS
-from ronda.instances.snapshots.snapshot import SeenJob, Snapshot
+from ronda.instances.snapshots.snapshot import Snapshot
 
 SYSTEMS: dict[str, str] = {}
 """The reader of each scheduler's files, as ``module:function``; loaded when it is asked for."""
@@ -85,20 +85,16 @@ def _refuse_contradictions(seen: Snapshot) -> None:
     has = {node.name: node.has for node in seen.nodes}
     held: dict[str, Counter[str]] = {name: Counter() for name in has}
     for job in seen.jobs:
+        if max(job.submit_s, job.start_s or 0.0) > seen.now_s:
+            found = f"job {show(job.id)}, submitted or started after now ({seen.now_s:.0f} s)"
+            raise InputError(seen.source, found, "the time at which the files were written")
         for node in job.on:
             if node not in has:
                 found = f"running job {show(job.id)} on node {show(node)}, which no file lists"
                 raise InputError(seen.source, found, "the nodes of the whole cluster")
-            held[node].update(holding(job, node))
+            held[node].update(job.holds(node))
     for node, amounts in held.items():
         _look_over(seen, node, has[node], amounts)
-
-
-def holding(job: SeenJob, node: str) -> Mapping[str, float]:
-    """Return what a running job holds on one of its nodes, by resource."""
-    if node in job.held:
-        return job.held[node]
-    return {of: amount * job.on[node] for of, amount in job.per.items()}
 
 
 def _look_over(seen: Snapshot, node: str, has: Mapping[str, float], held: Counter[str]) -> None:

@@ -7,11 +7,12 @@ Times are seconds since the Unix epoch, or since any other moment that all of th
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ronda.instances.base import Record
 from ronda.instances.cluster import Parts
 from ronda.instances.job import After, Slices
-from ronda.instances.site import LimitGroup, PriorityClass, Tenant
+from ronda.instances.site import GPUS, LimitGroup, PriorityClass, Tenant
 
 CPU, MEMORY = "cpu", "memory_gib"
 """The resources of nodes beside ``gpus`` that every reader knows: cores, and GiB of memory."""
@@ -42,6 +43,9 @@ class SeenNode(Record, frozen=True, kw_only=True):
     leaves_s, back_s
         When it stops to take jobs and all on it must have ended, and when it is back; None if that
         is not known. A node that is `out` has only a `back_s`.
+    reserved
+        The reservation for which it leaves, whose jobs (`SeenJob.reservation`) use it meanwhile;
+        None if it leaves for all jobs.
     parts
         The ways to cut its GPUs.
     cut
@@ -62,9 +66,10 @@ class SeenNode(Record, frozen=True, kw_only=True):
     out: str | None = None
     leaves_s: float | None = None
     back_s: float | None = None
+    reserved: str | None = None
     parts: Parts | None = None
     cut: tuple[str, ...] = ()
-    recut: str = "never"
+    recut: Literal["never", "empty", "free"] = "never"
     shared: bool = False
 
 
@@ -108,6 +113,8 @@ class SeenJob(Record, frozen=True, kw_only=True):
         Names of the nodes that it may use (empty for all), and of those that it may not.
     one_node
         Whether all pieces must be on one node.
+    reservation
+        The reservation that it is submitted to, or None.
     after, after_all
         Jobs that must come first, and whether all of them or one.
     blocked
@@ -154,6 +161,7 @@ class SeenJob(Record, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
     not_nodes: tuple[str, ...] = ()
     one_node: bool = False
+    reservation: str | None = None
     after: tuple[After, ...] = ()
     after_all: bool = True
     blocked: str | None = None
@@ -168,6 +176,17 @@ class SeenJob(Record, frozen=True, kw_only=True):
     restarts: int = 0
     on: dict[str, int] = {}
     held: dict[str, dict[str, float]] = {}
+
+    def holds(self, node: str) -> Mapping[str, float]:
+        """Return what the job holds on a node, by resource; nothing if it does not run there."""
+        if node in self.held:
+            return self.held[node]
+        return {of: amount * self.on[node] for of, amount in self.per.items() if node in self.on}
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether it asks for GPUs, or for parts of them."""
+        return self.per.get(GPUS, 0.0) > 0 or self.part is not None or self.share is not None
 
 
 @dataclass
