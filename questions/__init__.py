@@ -9,6 +9,10 @@ COMMANDS = {
         "ronda.cli.commands.consolidate:command",
         "Move running jobs so that nodes become empty.",
     ),
+    "queues": (
+        "ronda.cli.commands.queues:command",
+        "Say who holds, borrows and waits for GPUs.",
+    ),
 }
 ANSWERS = {
     "explain": "ronda.questions.explained:Explainer",

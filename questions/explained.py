@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
+from ronda.instances.site import GPUS
 from ronda.instances.tables.table import Report, Table
 from ronda.questions.explain import Explanation, Weighed, explain_jobs, refuse_unknown
 from ronda.solvers.contract import Capability, Policy
@@ -13,6 +14,13 @@ from ronda.solvers.rules import rules_of
 
 WORTH = {"rank": "seconds of all jobs' completion times saved per second"}
 """The unit of worth of each objective for which a few words can name it."""
+
+
+def unit_of_worth(objective: str) -> str:
+    """Return the objective with its unit in words, if a few can name it."""
+    unit = WORTH.get(objective)
+    return f"objective {objective}" + (f", {unit}" if unit else "")
+
 
 REASONS = {
     "must_run": "It may not be stopped or changed, so it keeps what it has.",
@@ -79,9 +87,10 @@ def _has_prices(policy: type) -> bool:
 
 def sentences(found: Explanation) -> list[str]:
     """Return sentences that say why a job got its option."""
-    unit = WORTH.get(found.objective)
-    measured = f"objective {found.objective}" + (f", {unit}" if unit else "")
-    lines = [f"{found.job}: {_lot(found)} ({measured})", f"  {_prices(found)}"]
+    lines = [
+        f"{found.job}: {_lot(found)} ({unit_of_worth(found.objective)})",
+        f"  {_prices(found)}",
+    ]
     if found.options:
         lines.append(f"  {_comparison(found)}")
     lines.append(f"  {REASONS[found.reason]}")
@@ -118,34 +127,7 @@ def _prices(found: Explanation) -> str:
     free = []
     parts = []
     for price in found.prices:
-        family, _, rest = price.name.partition("[")
-        inside = rest.rstrip("]")
-        until_s = f"{float(inside):.4g}" if family == "energy_by" else ""
-        what = {
-            "gpus": f"a GPU of {inside}",
-            "ready_gpus": "one that is awake already, besides,",
-            "whole_nodes": f"a whole node of {inside.partition(',')[0]}",
-            "buddy": "a free block of {1} GPUs of {0}".format(*inside.rpartition(",")[::2]),
-            "stopped": f"a GPU that stops, moves or restarts{f' in {inside}' * bool(inside)}",
-            "stopped_jobs": f"a job that stops, moves or restarts{f' in {inside}' * bool(inside)}",
-            "class": f"a unit of worth of class {inside}",
-            "host": "a unit of {1} on hosts of {0}".format(*inside.rpartition(",")[::2]),
-            "host_nodes": "the {1} of a whole host of {0}".format(*f"{inside},".split(",", 2)),
-            "licence": f"a licence {inside}",
-            "slices": "room in a rack for a slice of {1} nodes of {0}".format(
-                *inside.rpartition(",")[::2]
-            ),
-            "slice_nodes": "a node for slices of {1} or more nodes of {0}".format(
-                *inside.rpartition(",")[::2]
-            ),
-            "named_nodes": f"a GPU of nodes that jobs name in {inside.rpartition(',')[0]}",
-            "power_cap": "a kilowatt under the power cap",
-            "energy_window": "a kilowatt throughout the energy window",
-            "energy_by": f"a kilowatt for the next {until_s} s",
-            "rack_share": f"a kilowatt in the racks of {inside}",
-            "array": f"one more task of job array {inside}",
-            "staying": "a GPU of {} that stays beyond {} s".format(*inside.rpartition(",")[::2]),
-        }.get(family, f"a unit of {price.name}")
+        what = unit_of(price.name)
         cost = price.each if price.kilowatt is None else price.kilowatt
         if cost > 0:
             parts.append(f"{what} costs {cost:.4g}")
@@ -155,6 +137,49 @@ def _prices(found: Explanation) -> str:
         parts.append(f"{' and '.join(free)} cost{'s' if len(free) == 1 else ''} nothing")
     said = "; ".join(parts) or "nothing that it could use is scarce"
     return said[0].upper() + said[1:] + "."
+
+
+def unit_of(row: str) -> str:
+    """Return in words the unit of a row that has a price; for power and energy, a kilowatt."""
+    family, _, rest = row.partition("[")
+    inside = rest.rstrip("]")
+    until_s = f"{float(inside):.4g}" if family == "energy_by" else ""
+    tenant, _, of = inside.rpartition(",")
+    one = "a GPU" if of == GPUS else f"a unit of {of}"
+    return {
+        "gpus": f"a GPU of {inside}",
+        "limit": f"{one} under the limit of {tenant}",
+        "borrow": f"{one} that {tenant} may borrow",
+        "tree": f"{one} of all that is guaranteed in {tenant}",
+        "lent": f"{one} that {tenant} keeps at home",
+        "firm": f"{one} for jobs of {tenant} that may not be stopped",
+        "owed": f"{one} that is owed to {tenant}",
+        "fair": f"{one} of the fair share of {tenant}",
+        "jobs": f"a job more of {inside}",
+        "run": f"a GPU-second until the time limits of jobs of {tenant}",
+        "ready_gpus": "one that is awake already, besides,",
+        "whole_nodes": f"a whole node of {inside.partition(',')[0]}",
+        "buddy": "a free block of {1} GPUs of {0}".format(*inside.rpartition(",")[::2]),
+        "stopped": f"a GPU that stops, moves or restarts{f' in {inside}' * bool(inside)}",
+        "stopped_jobs": f"a job that stops, moves or restarts{f' in {inside}' * bool(inside)}",
+        "class": f"a unit of worth of class {inside}",
+        "host": "a unit of {1} on hosts of {0}".format(*inside.rpartition(",")[::2]),
+        "host_nodes": "the {1} of a whole host of {0}".format(*f"{inside},".split(",", 2)),
+        "licence": f"a licence {inside}",
+        "slices": "room in a rack for a slice of {1} nodes of {0}".format(
+            *inside.rpartition(",")[::2]
+        ),
+        "slice_nodes": "a node for slices of {1} or more nodes of {0}".format(
+            *inside.rpartition(",")[::2]
+        ),
+        "named_nodes": f"a GPU of nodes that jobs name in {inside.rpartition(',')[0]}",
+        "power_cap": "a kilowatt under the power cap",
+        "energy_window": "a kilowatt throughout the energy window",
+        "energy_by": f"a kilowatt for the next {until_s} s",
+        "rack_share": f"a kilowatt in the racks of {inside}",
+        "array": f"one more task of job array {inside}",
+        "staying": "a GPU of {} that stays beyond {} s".format(*inside.rpartition(",")[::2]),
+    }.get(family, f"a unit of {row}")
 
 
 def _comparison(found: Explanation) -> str:
