@@ -169,7 +169,7 @@ class Waiting:
         }
 
     def _start_of(self, asked: Asked) -> float:
-        begin_s = self._ready(asked.skip)
+        begin_s = self.ready(asked.skip)
         if begin_s == inf:
             return inf
         limit_s = inf if self.job.limit_s is None else self.job.limit_s
@@ -185,7 +185,7 @@ class Waiting:
                 return found
         return inf
 
-    def _ready(self, skip: frozenset[str]) -> float:
+    def ready(self, skip: frozenset[str] = NOTHING) -> float:
         """Return the time from which the job may start for all that nodes and limits say."""
         job, ready_s = self.job, self.now_s
         if job.blocked is not None and "blocked" not in skip:
@@ -212,11 +212,23 @@ class Waiting:
 
     def fits(self, asked: Asked, at_s: float) -> bool:
         """Return whether the job could start at a time."""
-        for limit in asked.limits:
-            for count in counted(limit, at_s, self.outlook.ends):
-                if count.row not in asked.skip and not count.fits:
-                    return False
+        if not self.allowed(asked, at_s):
+            return False
         return enough(asked.job, self.room(asked, at_s), self.outlook, asked.skip)
+
+    def allowed(self, asked: Asked, at_s: float) -> bool:
+        """Return whether all limits would let the job start at a time."""
+        return all(
+            count.fits or count.row in asked.skip
+            for limit in asked.limits
+            for count in counted(limit, at_s, self.outlook.ends)
+        )
+
+    def allowed_from(self, asked: Asked, from_s: float) -> float:
+        """Return the first time at or after another from which all limits let the job start."""
+        times = np.append(from_s, self.outlook.times[self.outlook.times > from_s])
+        found = _first(times, lambda at_s: self.allowed(asked, at_s))
+        return inf if found is None else found
 
     def room(self, asked: Asked, at_s: float) -> Floats:
         """Return how many of the job's pieces each node could take at a time, shape (N,)."""

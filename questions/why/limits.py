@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ronda.formulations.tenants.lending import SLACK, Loans
-from ronda.formulations.tenants.sharers import Cap, Count, Tree, resources, sharers
-from ronda.instances.base import Floats, Mask
+from ronda.formulations.tenants.sharers import Cap, Count, Sharers, Tree, resources, sharers
+from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.job import Job
 from ronda.instances.site import GPUS, Site
 from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
@@ -70,20 +70,24 @@ class Limit:
 
 @dataclass(frozen=True)
 class Lent:
-    """The quota of a resource that a job's tenant and those above it lend and borrow."""
+    """The quota of a resource that a job's tenant, `leaf`, and those above it lend and borrow.
+
+    `held` (J, tenants) is what each running job holds, in the column of its tenant in `leaves`.
+    """
 
     tree: Tree
     of: str
     leaf: str
-    holders: Sequence[tuple[int, str, float]]
+    leaves: Sequence[str]
+    held: Floats
     asks: float
 
     def at(self, at_s: float, ends: Floats) -> list[Counted]:
         """Return the limit of each level at a time."""
         loans = Loans(self.tree, self.of, {})
-        for k, leaf, amount in self.holders:
-            if ends[k] > at_s:
-                loans.add(leaf, amount)
+        for leaf, amount in zip(self.leaves, self.held[ends > at_s].sum(axis=0), strict=True):
+            if amount:
+                loans.add(leaf, float(amount))
         met = loans.met(self.leaf, self.asks)
         return [Counted(row, self.of, most, use, more) for row, most, use, more in met]
 
@@ -101,8 +105,13 @@ class Limits:
         self.site = Site(tenants=snapshot.tenants, groups=snapshot.groups, classes=snapshot.classes)
         self._snapshot, self._running, self._tree = snapshot, running, Tree(self.site)
         self._node = {node.name: node for node in snapshot.nodes}
-        ways = [Way(job.partitions[0] if job.partitions else None) for job in running]
-        self._jobs = [self.as_job(*pair) for pair in zip(running, ways, strict=True)]
+        self._known = {tenant.name for tenant in snapshot.tenants}
+        self._jobs = [self.as_job(job, _first_way(job)) for job in running]
+        waiting = [self.as_job(job, _first_way(job)) for job in snapshot.jobs if not job.on]
+        self._sharers = self._numbered([*self._jobs, *waiting])
+        self._seen = {_labels(job) for job in waiting}
+        leaf = np.array([self._tree.number(job) for job in self._jobs], dtype=np.int64)
+        self._members = leaf[:, None] == np.arange(len(self._tree.leaf))
         self._held: dict[str, Floats] = {}
 
     @property
@@ -116,25 +125,18 @@ class Limits:
 
     def met_by(self, job: SeenJob, way: Way, charged: Amounts) -> Iterator[Limit | Lent]:
         """Yield the limits that a waiting job meets, if it is `charged` that in all."""
-        asked, found = self.as_job(job, way), list[Limit | Lent]()
-        for each in sharers(self.site, [*self._jobs, asked]):
+        asked = self.as_job(job, way)
+        for each, numbers in self._shared(asked):
             number = each.number(asked)
-            caps = [cap for cap in each.caps if cap.first <= number < cap.end]
-            of_jobs = np.array([each.number(one) for one in self._jobs] if caps else (), dtype=int)
-            for cap in caps:
-                inside = (cap.first <= of_jobs) & (of_jobs < cap.end)
-                found.append(self._capped(cap, job, inside, amount_of(cap.of, charged, way.flavor)))
-        yield from found
+            for cap in each.caps:
+                if cap.first <= number < cap.end:
+                    inside = (cap.first <= numbers) & (numbers < cap.end)
+                    yield self._capped(cap, job, inside, amount_of(cap.of, charged, way.flavor))
         for of in resources(self.site) if asked.tenant is not None else ():
             asks = amount_of(of, charged, way.flavor)
             if asks and asked.tenant is not None:
-                rows = zip(self._jobs, self.held(of).tolist(), strict=True)
-                holders = [
-                    (k, one.tenant, amount)
-                    for k, (one, amount) in enumerate(rows)
-                    if one.tenant is not None and amount
-                ]
-                yield Lent(self._tree, of, asked.tenant, holders, asks)
+                held = self.held(of)[:, None] * self._members
+                yield Lent(self._tree, of, asked.tenant, list(self._tree.leaf), held, asks)
         for name, amount in job.licences.items():
             held = np.array([one.licences.get(name, 0.0) for one in self._running], dtype=float)
             taken = self._snapshot.licences_taken.get(name, 0.0)
@@ -143,6 +145,18 @@ class Limits:
         if job.job_array is not None and job.array_most is not None:
             tasks = np.array([one.job_array == job.job_array for one in self._running], dtype=float)
             yield Limit(f"array[{job.job_array}]", "tasks", job.array_most, tasks, 1.0)
+
+    def _numbered(self, jobs: Sequence[Job]) -> list[tuple[Sharers, Rows]]:
+        """Return all limits on some jobs, with the numbers of those that run, shape (J,)."""
+        return [
+            (each, np.array([each.number(job) for job in self._jobs], dtype=np.int64))
+            for each in sharers(self.site, jobs)
+        ]
+
+    def _shared(self, asked: Job) -> list[tuple[Sharers, Rows]]:
+        """Return all limits, with those of a job that is not in the snapshot as it is asked of."""
+        known = _labels(asked) in self._seen
+        return self._sharers if known else self._numbered([*self._jobs, asked])
 
     def _capped(self, cap: Cap, job: SeenJob, inside: Mask, asks: float) -> Limit:
         """Return the limit of a tenant or a group, of which the running jobs `inside` (J,) are."""
@@ -169,17 +183,24 @@ class Limits:
 
     def as_job(self, job: SeenJob, way: Way) -> Job:
         """Return a job with all that limits ask of it."""
-        known = any(tenant.name == job.tenant for tenant in self.site.tenants)
         return Job(
             id=job.id,
             submit_s=0.0,
             profile="-",
             partition=way.partition or "default",
             user=job.user,
-            tenant=job.tenant if known else None,
+            tenant=job.tenant if job.tenant in self._known else None,
             priority=job.priority,
             limit_s=job.limit_s or None,
         )
+
+
+def _labels(job: Job) -> tuple[str | None, ...]:
+    return job.id, job.user, job.tenant, job.partition, job.priority
+
+
+def _first_way(job: SeenJob) -> Way:
+    return Way(job.partitions[0] if job.partitions else None)
 
 
 def amount_of(of: str, amounts: Mapping[str, float], flavor: str | None) -> float:

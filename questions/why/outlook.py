@@ -1,6 +1,6 @@
 """The free room of a cluster over time, if jobs only end and no other starts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from math import ceil, inf
 
@@ -58,6 +58,7 @@ class Outlook:
         self._of, self._on = np.array(of, dtype=int), np.array(on, dtype=int)
         self._held = np.array(amounts).reshape(len(of), len(self.resources))
         self._closed = self._closures()
+        self._usable: dict[tuple[object, ...], Mask] = {}
 
     def vector(self, amounts: Mapping[str, float]) -> Floats:
         """Return amounts by resource as a row, shape (R,)."""
@@ -124,27 +125,30 @@ class Outlook:
         What a job says of its nodes and is in `skip` does not count: ``partition``, ``gpu_types``,
         ``features``, ``nodes``.
         """
-        named, banned = set(job.nodes), set(job.not_nodes)
-        labels, types = set(job.features), set(job.gpu_types)
-        return np.array(
-            [
-                ("partition" in skip or partition is None or _within(partition, node.partitions))
-                and ("gpu_types" in skip or not types or node.gpu_type in types)
-                and ("features" in skip or labels <= set(node.features))
-                and ("nodes" in skip or (not named or node.name in named))
-                and ("nodes" in skip or node.name not in banned)
-                for node in self.snapshot.nodes
-            ],
-            dtype=bool,
+        key = (
+            None if "partition" in skip else partition,
+            () if "gpu_types" in skip else job.gpu_types,
+            () if "features" in skip else job.features,
+            ((), ()) if "nodes" in skip else (job.nodes, job.not_nodes),
         )
+        if key not in self._usable:
+            within, types, labels, (named, banned) = key
+            self._usable[key] = np.array(
+                [
+                    (within is None or not node.partitions or within in node.partitions)
+                    and (not types or node.gpu_type in types)
+                    and set(labels) <= set(node.features)
+                    and (not named or node.name in named)
+                    and node.name not in banned
+                    for node in self.snapshot.nodes
+                ],
+                dtype=bool,
+            )
+        return self._usable[key]
 
     def racks(self, level: str) -> list[str | None]:
         """Return the rack of each node on a level, or None."""
         return [dict(node.racks).get(level) for node in self.snapshot.nodes]
-
-
-def _within(partition: str, partitions: Sequence[str]) -> bool:
-    return not partitions or partition in partitions
 
 
 def pieces_on(free: Floats, per: Floats) -> Floats:

@@ -1,0 +1,248 @@
+"""The start that the site's own rule gives a waiting job, if jobs run until their time limits."""
+
+import heapq
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
+
+import numpy as np
+from msgspec.structs import replace as structs_replace
+
+from ronda.instances.base import Floats
+from ronda.instances.snapshots.snapshot import SeenJob, Snapshot
+from ronda.questions.why.earliest import Asked, Waiting, enough
+from ronda.questions.why.outlook import Outlook, pieces_on
+from ronda.questions.why.queue import ahead
+
+RESERVING = {"slurm", "ronda"}
+"""The systems that reserve nodes for jobs in order of priority, and backfill (conservative); in the
+others any job of the queue that fits starts (Kueue's BestEffortFIFO)."""
+
+
+MOST_TIMES = 500
+"""The number of times up to which each end of a reservation is one; beyond, it lasts until the next
+time that is known (Slurm rounds ends up to bf_resolution)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A waiting job, when the site's rule starts it, and on how many pieces of which nodes."""
+
+    job: SeenJob
+    start_s: float
+    on: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def end_s(self) -> float:
+        """The time at which its time limit ends it."""
+        return inf if self.job.limit_s is None else self.start_s + self.job.limit_s
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The start of a job by the site's own rule.
+
+    Attributes
+    ----------
+    rule
+        ``conservative backfill`` or ``best effort``.
+    start_s
+        Its start; infinite if there is none by what is known.
+    planned
+        The jobs that start before it or reserve nodes before it, in the order of the queue.
+    ahead
+        The number of jobs before it in the queue.
+    skipped
+        How many of them were not looked at, because time was up; its true start may be later.
+    """
+
+    rule: str
+    start_s: float
+    planned: tuple[Planned, ...]
+    ahead: int
+    skipped: int = 0
+
+
+def replay(outlook: Outlook, job: SeenJob, seconds: float = 1.0) -> Replay:
+    """Return the start that the site's own rule gives a job, looking at others for `seconds`.
+
+    Jobs run until their time limits, and none is stopped. Jobs that come later are not known.
+    """
+    until = time.perf_counter() + seconds
+    if outlook.snapshot.system in RESERVING:
+        return _reserving(outlook, job, until)
+    return _best_effort(outlook, job, until)
+
+
+class Reservations:
+    """What is held on the nodes of an outlook over time, with the reservations of waiting jobs.
+
+    Parameters
+    ----------
+    outlook
+        The free room without them.
+    """
+
+    def __init__(self, outlook: Outlook) -> None:
+        self._outlook = outlook
+        self._times = list(outlook.times.tolist())
+        self._used = np.array([outlook.used(at_s)[0] for at_s in self._times])
+        self._jobs = np.array([outlook.used(at_s)[1] for at_s in self._times])
+
+    def first(self, waiting: Waiting, asked: Asked, from_s: float) -> tuple[float, Floats] | None:
+        """Return the first time from which a job has room until its time limit, with its room.
+
+        The room is how many of its pieces each node can take, shape (N,).
+        """
+        limit_s = inf if waiting.job.limit_s is None else waiting.job.limit_s
+        times = np.array(self._times)
+        for k in range(int(np.searchsorted(times, from_s, side="right")) - 1, len(times)):
+            at_s = max(from_s, float(times[k]))
+            if not _enough(waiting, asked, at_s, self._used[k], self._jobs[k]):
+                continue
+            end = int(np.searchsorted(times, at_s + limit_s, side="left"))
+            used, jobs = self._used[k:end].max(axis=0), self._jobs[k:end].max(axis=0)
+            room = _room(waiting, asked, at_s, used, jobs)
+            if enough(waiting.job, room, self._outlook, asked.skip):
+                return at_s, room
+        return None
+
+    def take(self, job: SeenJob, asked: Asked, start_s: float, room: Floats) -> Planned:
+        """Reserve the fullest nodes that have room for a job until its time limit."""
+        end_s = inf if job.limit_s is None else start_s + job.limit_s
+        first, last = self._at(start_s), len(self._times) if end_s == inf else self._at(end_s)
+        on = _fullest(job, room)
+        for n, pieces in on.items():
+            held = self._outlook.has[n] if job.exclusive else asked.per * pieces
+            self._used[first:last, n] += held
+            self._jobs[first:last, n] += 1
+        return _planned(self._outlook, job, start_s, on)
+
+    def _at(self, at_s: float) -> int:
+        """Return the place of a time among those at which something changes; add it if new."""
+        k = int(np.searchsorted(self._times, at_s))
+        if k == len(self._times) or (self._times[k] != at_s and len(self._times) < MOST_TIMES):
+            self._times.insert(k, at_s)
+            self._used = np.insert(self._used, k, self._used[k - 1], axis=0)
+            self._jobs = np.insert(self._jobs, k, self._jobs[k - 1], axis=0)
+        return k
+
+
+def _fullest(job: SeenJob, room: Floats) -> dict[int, int]:
+    """Return on how many nodes with room (N,) the pieces of a job go, most on one first."""
+    left, on = job.count, dict[int, int]()
+    for n in np.argsort(-room, kind="stable").tolist():
+        if left == 0:
+            break
+        on[n] = int(min(left, room[n]))
+        left -= on[n]
+    return on
+
+
+def _planned(outlook: Outlook, job: SeenJob, start_s: float, on: Mapping[int, int]) -> Planned:
+    """Return a job's start with the names of its nodes."""
+    nodes = outlook.snapshot.nodes
+    return Planned(job, start_s, {nodes[n].name: pieces for n, pieces in on.items()})
+
+
+def _room(waiting: Waiting, asked: Asked, at_s: float, used: Floats, jobs: Floats) -> Floats:
+    """Return how many of a job's pieces each node can take beside what is used, shape (N,)."""
+    job, outlook = waiting.job, waiting.outlook
+    limit_s = inf if job.limit_s is None else job.limit_s
+    room = pieces_on(outlook.has - used, asked.per)
+    if job.exclusive:
+        room = np.where(jobs == 0, room, 0.0)
+    if job.own_nodes:
+        room = np.minimum(room, 1.0)
+    return np.where(asked.nodes & outlook.open(at_s, limit_s), np.minimum(room, job.count), 0.0)
+
+
+def _enough(waiting: Waiting, asked: Asked, at_s: float, used: Floats, jobs: Floats) -> bool:
+    room = _room(waiting, asked, at_s, used, jobs)
+    return enough(waiting.job, room, waiting.outlook, asked.skip)
+
+
+def _reserving(outlook: Outlook, job: SeenJob, until: float) -> Replay:
+    """Reserve nodes for the jobs before a job, in order of priority, and then for the job.
+
+    As in Slurm, a job that a limit holds back now reserves nothing.
+    """
+    book, planned, now_s = Reservations(outlook), list[Planned](), outlook.snapshot.now_s
+    first, skipped = ahead(outlook.snapshot, job), 0
+    for one in first:
+        if time.perf_counter() > until:
+            skipped += 1
+            continue
+        waiting = Waiting(outlook, one)
+        found = None if waiting.ready() > now_s else _best(book, waiting, now_s, now=True)
+        if found is not None:
+            planned.append(book.take(waiting.job, *found))
+    waiting = Waiting(outlook, job)
+    found = _best(book, waiting, waiting.ready(), now=False)
+    start_s = inf if found is None else found[1]
+    return Replay("conservative backfill", start_s, tuple(planned), len(first), skipped)
+
+
+def _best(
+    book: Reservations, waiting: Waiting, from_s: float, *, now: bool
+) -> tuple[Asked, float, Floats] | None:
+    """Return the way of a job with the first start, with its start and room; None for no start.
+
+    Its limits must have room at its start, or already `now`.
+    """
+    best = None
+    for asked in waiting.asked():
+        begin_s = from_s if waiting.allowed(asked, from_s) else inf
+        if begin_s == inf and not now:
+            begin_s = waiting.allowed_from(asked, from_s)
+        if begin_s == inf:
+            continue
+        found = book.first(waiting, asked, begin_s)
+        if found is not None and (best is None or found[0] < best[1]):
+            best = asked, *found
+    return best
+
+
+def _best_effort(outlook: Outlook, job: SeenJob, until: float) -> Replay:
+    """Start every job of the queue that fits, whenever something ends, until the job starts.
+
+    As one more job that runs can only delay others, a start found earlier is a bound.
+    """
+    first, planned = ahead(outlook.snapshot, job), list[Planned]()
+    known = [(Waiting(outlook, job).start(), len(first), job)]
+    for k, one in enumerate(first):
+        if time.perf_counter() < until:
+            known.append((Waiting(outlook, one).start(), k, one))
+    skipped = len(first) + 1 - len(known)
+    heapq.heapify(known)
+    while known[0][0] < inf:
+        bound_s, k, one = heapq.heappop(known)
+        waiting = Waiting(outlook, one)
+        start_s = max(bound_s, waiting.start())
+        if start_s > bound_s:
+            heapq.heappush(known, (start_s, k, one))
+        elif one is job:
+            return Replay("best effort", start_s, tuple(planned), len(first), skipped)
+        else:
+            planned.append(_begun(waiting, start_s))
+            outlook = _with(outlook.snapshot, planned[-1])
+        if time.perf_counter() > until:
+            start_s = min(start for start, _, one in known if one is job)
+            left = skipped + len(known) - 1
+            return Replay("best effort", start_s, tuple(planned), len(first), left)
+    return Replay("best effort", inf, tuple(planned), len(first), skipped)
+
+
+def _begun(waiting: Waiting, start_s: float) -> Planned:
+    """Return a job's start at a time at which it fits."""
+    asked = next(each for each in waiting.asked() if waiting.fits(each, start_s))
+    on = _fullest(waiting.job, waiting.room(asked, start_s))
+    return _planned(waiting.outlook, waiting.job, start_s, on)
+
+
+def _with(snapshot: Snapshot, begun: Planned) -> Outlook:
+    """Return the outlook after the start of a job."""
+    runs = structs_replace(begun.job, start_s=begun.start_s, on=begun.on)
+    jobs = tuple(runs if one.id == runs.id else one for one in snapshot.jobs)
+    return Outlook(replace(snapshot, jobs=jobs))
