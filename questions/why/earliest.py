@@ -13,8 +13,8 @@ from ronda.instances.base import Floats, Mask
 from ronda.instances.job import Slices
 from ronda.instances.site import LimitGroup
 from ronda.instances.snapshots.snapshot import SeenJob
-from ronda.questions.why.limits import Amounts, Counted, Lent, Limit, Way
-from ronda.questions.why.outlook import Outlook, nodes_needed, pieces_on
+from ronda.questions.why.limits import Amounts, JointLimit, Lent, Route, Tally
+from ronda.questions.why.outlook import FreeRoom, nodes_needed, pieces_on
 
 NOTHING = frozenset[str]()
 
@@ -26,18 +26,18 @@ SHAPES = ("slices", "own_nodes", "one_node", "exclusive")
 
 
 @dataclass(frozen=True)
-class Asked:
+class RouteAsked:
     """A job as it is asked about: in one way, of the nodes that it may use."""
 
     job: SeenJob
-    way: Way
+    way: Route
     nodes: Mask
     per: Floats
-    limits: Sequence[Limit | Lent]
+    limits: Sequence[JointLimit | Lent]
     skip: frozenset[str]
 
 
-class Waiting:
+class WaitingJob:
     """A job that waits, and when it could start.
 
     Parameters
@@ -52,17 +52,17 @@ class Waiting:
     is left out of account.
     """
 
-    def __init__(self, outlook: Outlook, job: SeenJob) -> None:
+    def __init__(self, outlook: FreeRoom, job: SeenJob) -> None:
         self.outlook = outlook
         self.job = job if job.least is None else replace(job, count=job.least)
         self.now_s = outlook.snapshot.now_s
         self._starts: dict[frozenset[str], float] = {}
 
-    def ways(self) -> list[Way]:
+    def ways(self) -> list[Route]:
         """Return the ways in which the job may run: by partition and by what limits tell apart."""
         partitions: Sequence[str | None] = self.job.partitions or (None,)
         flavors: Sequence[str | None] = self.outlook.limits.flavors or (None,)
-        return [Way(partition, flavor) for partition in partitions for flavor in flavors]
+        return [Route(partition, flavor) for partition in partitions for flavor in flavors]
 
     def names(self) -> list[str]:
         """Return the names of all that may hold the job back."""
@@ -99,7 +99,7 @@ class Waiting:
             self._starts[key] = min(map(self._start_of, self.asked(key)), default=inf)
         return self._starts[key]
 
-    def asked(self, skip: frozenset[str] = NOTHING) -> Iterator[Asked]:
+    def asked(self, skip: frozenset[str] = NOTHING) -> Iterator[RouteAsked]:
         """Yield what is asked, in each way that the job may run."""
         for way in self.ways():
             if "longest" not in skip and self.too_long(way) is not None:
@@ -116,9 +116,9 @@ class Waiting:
                     for limit in self._limits(way, nodes, skip)
                     if isinstance(limit, Lent) or limit.row not in skip
                 ]
-                yield Asked(self.job, way, nodes, self.outlook.vector(per), limits, skip)
+                yield RouteAsked(self.job, way, nodes, self.outlook.vector(per), limits, skip)
 
-    def too_long(self, way: Way) -> LimitGroup | None:
+    def too_long(self, way: Route) -> LimitGroup | None:
         """Return the group whose longest time limit the job exceeds if it runs in a way."""
         limits = self.outlook.limits
         return too_long(limits.site, limits.as_job(self.job, way))
@@ -127,7 +127,7 @@ class Waiting:
         nodes = self.outlook.snapshot.nodes
         return np.array([flavor in (n.gpu_type, *n.features) for n in nodes], dtype=bool)
 
-    def counts(self, way: Way, at_s: float) -> list[Counted]:
+    def counts(self, way: Route, at_s: float) -> list[Tally]:
         """Return the limits that the job meets in a way at a time."""
         nodes = self.outlook.may_use(self.job, way.partition, NOTHING)
         if way.flavor is not None:
@@ -135,7 +135,7 @@ class Waiting:
         limits = self._limits(way, nodes, NOTHING)
         return [count for limit in limits for count in counted(limit, at_s, self.outlook.ends)]
 
-    def _limits(self, way: Way, nodes: Mask, skip: frozenset[str]) -> list[Limit | Lent]:
+    def _limits(self, way: Route, nodes: Mask, skip: frozenset[str]) -> list[JointLimit | Lent]:
         charged = self.charged(nodes, skip)
         return list(self.outlook.limits.met_by(self.job, way, charged))
 
@@ -168,7 +168,7 @@ class Waiting:
             for resource, amount in zip(outlook.resources, least, strict=True)
         }
 
-    def _start_of(self, asked: Asked) -> float:
+    def _start_of(self, asked: RouteAsked) -> float:
         begin_s = self.ready(asked.skip)
         if begin_s == inf:
             return inf
@@ -210,13 +210,13 @@ class Waiting:
                 done.append(float(ends[each.job]) + each.delay_s)
         return max(done) if self.job.after_all else min(done)
 
-    def fits(self, asked: Asked, at_s: float) -> bool:
+    def fits(self, asked: RouteAsked, at_s: float) -> bool:
         """Return whether the job could start at a time."""
         if not self.allowed(asked, at_s):
             return False
         return enough(asked.job, self.room(asked, at_s), self.outlook, asked.skip)
 
-    def allowed(self, asked: Asked, at_s: float) -> bool:
+    def allowed(self, asked: RouteAsked, at_s: float) -> bool:
         """Return whether all limits would let the job start at a time."""
         return all(
             count.fits or count.row in asked.skip
@@ -224,13 +224,13 @@ class Waiting:
             for count in counted(limit, at_s, self.outlook.ends)
         )
 
-    def allowed_from(self, asked: Asked, from_s: float) -> float:
+    def allowed_from(self, asked: RouteAsked, from_s: float) -> float:
         """Return the first time at or after another from which all limits let the job start."""
         times = np.append(from_s, self.outlook.times[self.outlook.times > from_s])
         found = _first(times, lambda at_s: self.allowed(asked, at_s))
         return inf if found is None else found
 
-    def room(self, asked: Asked, at_s: float) -> Floats:
+    def room(self, asked: RouteAsked, at_s: float) -> Floats:
         """Return how many of the job's pieces each node could take at a time, shape (N,)."""
         job, skip, outlook = asked.job, asked.skip, self.outlook
         limit_s = inf if job.limit_s is None else job.limit_s
@@ -246,14 +246,14 @@ class Waiting:
         return np.where(nodes, np.minimum(room, job.count), 0.0)
 
 
-def counted(limit: Limit | Lent, at_s: float, ends: Floats) -> list[Counted]:
+def counted(limit: JointLimit | Lent, at_s: float, ends: Floats) -> list[Tally]:
     """Return what a limit counts at a time: one amount, or one for each level of tenants."""
-    if isinstance(limit, Limit):
+    if isinstance(limit, JointLimit):
         return [limit.at(at_s, ends)]
     return limit.at(at_s, ends)
 
 
-def enough(job: SeenJob, room: Floats, outlook: Outlook, skip: frozenset[str]) -> bool:
+def enough(job: SeenJob, room: Floats, outlook: FreeRoom, skip: frozenset[str]) -> bool:
     """Return whether nodes that could take so many pieces each (N,) have room for the job."""
     if job.slices is not None and "slices" not in skip:
         return _in_slices(job, job.slices, room >= 1, outlook)
@@ -262,7 +262,7 @@ def enough(job: SeenJob, room: Floats, outlook: Outlook, skip: frozenset[str]) -
     return bool(room.sum() >= job.count)
 
 
-def _in_slices(job: SeenJob, slices: Slices, nodes: Mask, outlook: Outlook) -> bool:
+def _in_slices(job: SeenJob, slices: Slices, nodes: Mask, outlook: FreeRoom) -> bool:
     """Return whether a job's slices of nodes fit racks that have `nodes` (N,) for it."""
     within = outlook.racks(slices.within)
     above: Sequence[str | None] = [None] * len(within)

@@ -19,7 +19,7 @@ FLAVOR = "@"
 Amounts = dict[str, float]
 
 
-class Way(NamedTuple):
+class Route(NamedTuple):
     """One of the ways in which a job may run: in a partition, on nodes of a model or label.
 
     None stands for any.
@@ -29,7 +29,7 @@ class Way(NamedTuple):
     flavor: str | None = None
 
 
-class Counted(NamedTuple):
+class Tally(NamedTuple):
     """A limit at one moment: its row, the resource, what it allows, holds, and is asked for."""
 
     row: str
@@ -45,7 +45,7 @@ class Counted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Limit:
+class JointLimit:
     """A limit that a job meets.
 
     `amounts` (J,) are what the running jobs count in it. What jobs with time limits may still hold
@@ -59,13 +59,13 @@ class Limit:
     asks: float
     timed: bool = False
 
-    def at(self, at_s: float, ends: Floats) -> Counted:
+    def at(self, at_s: float, ends: Floats) -> Tally:
         """Return the limit at a time; `ends` (J,) say when the running jobs end."""
         going = ends > at_s
         held = self.amounts[going]
         if self.timed:
             held = held * (ends[going] - at_s)
-        return Counted(self.row, self.of, self.most, float(held.sum()), self.asks)
+        return Tally(self.row, self.of, self.most, float(held.sum()), self.asks)
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,14 @@ class Lent:
     held: Floats
     asks: float
 
-    def at(self, at_s: float, ends: Floats) -> list[Counted]:
+    def at(self, at_s: float, ends: Floats) -> list[Tally]:
         """Return the limit of each level at a time."""
         loans = Loans(self.tree, self.of, {})
         for leaf, amount in zip(self.leaves, self.held[ends > at_s].sum(axis=0), strict=True):
             if amount:
                 loans.add(leaf, float(amount))
         met = loans.met(self.leaf, self.asks)
-        return [Counted(row, self.of, most, use, more) for row, most, use, more in met]
+        return [Tally(row, self.of, most, use, more) for row, most, use, more in met]
 
 
 class Limits:
@@ -123,7 +123,7 @@ class Limits:
         found = {of.rpartition(FLAVOR)[2] for of in named}
         return sorted(found & {label for label in labels if label is not None})
 
-    def met_by(self, job: SeenJob, way: Way, charged: Amounts) -> Iterator[Limit | Lent]:
+    def met_by(self, job: SeenJob, way: Route, charged: Amounts) -> Iterator[JointLimit | Lent]:
         """Yield the limits that a waiting job meets, if it is `charged` that in all."""
         asked = self.as_job(job, way)
         for each, numbers in self._shared(asked):
@@ -141,10 +141,10 @@ class Limits:
             held = np.array([one.licences.get(name, 0.0) for one in self._running], dtype=float)
             taken = self._snapshot.licences_taken.get(name, 0.0)
             most = self._snapshot.licences.get(name, 0.0) - taken
-            yield Limit(f"licence[{name}]", name, most, held, amount)
+            yield JointLimit(f"licence[{name}]", name, most, held, amount)
         if job.job_array is not None and job.array_most is not None:
             tasks = np.array([one.job_array == job.job_array for one in self._running], dtype=float)
-            yield Limit(f"array[{job.job_array}]", "tasks", job.array_most, tasks, 1.0)
+            yield JointLimit(f"array[{job.job_array}]", "tasks", job.array_most, tasks, 1.0)
 
     def _numbered(self, jobs: Sequence[Job]) -> list[tuple[Sharers, Rows]]:
         """Return all limits on some jobs, with the numbers of those that run, shape (J,)."""
@@ -158,17 +158,17 @@ class Limits:
         known = _labels(asked) in self._seen
         return self._sharers if known else self._numbered([*self._jobs, asked])
 
-    def _capped(self, cap: Cap, job: SeenJob, inside: Mask, asks: float) -> Limit:
+    def _capped(self, cap: Cap, job: SeenJob, inside: Mask, asks: float) -> JointLimit:
         """Return the limit of a tenant or a group, of which the running jobs `inside` (J,) are."""
         if cap.counts is Count.JOBS:
-            return Limit(cap.name, "jobs", cap.most, inside.astype(float), 1.0)
+            return JointLimit(cap.name, "jobs", cap.most, inside.astype(float), 1.0)
         timed, held = cap.counts is Count.TIME, self.held(cap.of) * inside
         if cap.counts is Count.FIRM:
             held = held * [not one.preemptible for one in self._running]
             asks *= not job.preemptible
         if timed and asks:
             asks *= np.inf if job.limit_s is None else job.limit_s
-        return Limit(cap.name, cap.of, cap.most, held, asks, timed)
+        return JointLimit(cap.name, cap.of, cap.most, held, asks, timed)
 
     def held(self, of: str) -> Floats:
         """Return what each running job holds of a resource, shape (J,)."""
@@ -181,7 +181,7 @@ class Limits:
         node, has = self._node[name], held_on(job, name, self._node)
         return max(amount_of(of, has, label) for label in (node.gpu_type, *node.features))
 
-    def as_job(self, job: SeenJob, way: Way) -> Job:
+    def as_job(self, job: SeenJob, way: Route) -> Job:
         """Return a job with all that limits ask of it."""
         return Job(
             id=job.id,
@@ -199,8 +199,8 @@ def _labels(job: Job) -> tuple[str | None, ...]:
     return job.id, job.user, job.tenant, job.partition, job.priority
 
 
-def _first_way(job: SeenJob) -> Way:
-    return Way(job.partitions[0] if job.partitions else None)
+def _first_way(job: SeenJob) -> Route:
+    return Route(job.partitions[0] if job.partitions else None)
 
 
 def amount_of(of: str, amounts: Mapping[str, float], flavor: str | None) -> float:

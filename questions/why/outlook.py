@@ -14,7 +14,7 @@ from ronda.questions.why.limits import Limits, held_on
 EPS = 1e-9
 
 
-class Outlook:
+class FreeRoom:
     """The nodes of a snapshot, what runs on them, and when it ends.
 
     Attributes

@@ -7,8 +7,8 @@ from math import inf
 import numpy as np
 
 from ronda.instances.base import Floats, Mask
-from ronda.questions.why.earliest import Waiting
-from ronda.questions.why.limits import Limit
+from ronda.questions.why.earliest import WaitingJob
+from ronda.questions.why.limits import JointLimit
 from ronda.questions.why.queue import ahead
 from ronda.questions.why.words import amount, amounts, hours, many, of_row
 
@@ -30,7 +30,7 @@ WORDS = {
 }
 """The words for what holds a job back; rows of limits and room on nodes have their own."""
 
-IN_VAIN = "Waiting does not help."
+IN_VAIN = "WaitingJob does not help."
 
 
 def named(name: str) -> str:
@@ -40,7 +40,7 @@ def named(name: str) -> str:
     return WORDS.get(name) or of_row(name, "")
 
 
-def told(waiting: Waiting, name: str) -> tuple[str, list[str]]:
+def told(waiting: WaitingJob, name: str) -> tuple[str, list[str]]:
     """Return a sentence about what holds a job back, and the sentences that prove it."""
     job, now_s = waiting.job, waiting.now_s
     if name == "blocked":
@@ -62,7 +62,7 @@ def told(waiting: Waiting, name: str) -> tuple[str, list[str]]:
     return _limited(waiting, name)
 
 
-def in_order(waiting: Waiting) -> tuple[str, list[str]]:
+def in_order(waiting: WaitingJob) -> tuple[str, list[str]]:
     """Return a sentence about the order of the queue, for a job that could start now."""
     first, job = ahead(waiting.outlook.snapshot, waiting.job), waiting.job
     if not first:
@@ -78,7 +78,7 @@ def in_order(waiting: Waiting) -> tuple[str, list[str]]:
     return text, [f"Before it: {', '.join(told)}{more}."]
 
 
-def _others_first(waiting: Waiting) -> str:
+def _others_first(waiting: WaitingJob) -> str:
     ends = dict(zip((j.id for j in waiting.outlook.running), waiting.outlook.ends, strict=True))
     told = [
         f"{each.job}, which runs until {hours(float(ends[each.job]) - waiting.now_s)} from now"
@@ -89,14 +89,14 @@ def _others_first(waiting: Waiting) -> str:
     return f"It waits for {'; and for '.join(told[:3])}."
 
 
-def _too_long(waiting: Waiting) -> str:
+def _too_long(waiting: WaitingJob) -> str:
     groups = [group for way in waiting.ways() if (group := waiting.too_long(way)) is not None]
     group = max(groups, key=lambda one: one.max_limit_s or 0.0)
     most, own = hours(group.max_limit_s or 0.0), hours(waiting.job.limit_s or 0.0)
     return f"Its time limit of {own} is above the {most} that {group.name} allows."
 
 
-def _out(waiting: Waiting) -> str:
+def _out(waiting: WaitingJob) -> str:
     mine = waiting.usable()
     nodes = [node for node, own in zip(waiting.outlook.snapshot.nodes, mine, strict=True) if own]
     out = [node for node in nodes if node.out is not None]
@@ -108,7 +108,7 @@ def _out(waiting: Waiting) -> str:
     return f"{text}."
 
 
-def _leaving(waiting: Waiting) -> str:
+def _leaving(waiting: WaitingJob) -> str:
     limit_s, mine = waiting.job.limit_s, waiting.usable()
     nodes = [node for node, own in zip(waiting.outlook.snapshot.nodes, mine, strict=True) if own]
     leaving = sorted(node.leaves_s for node in nodes if node.leaves_s is not None)
@@ -119,7 +119,7 @@ def _leaving(waiting: Waiting) -> str:
     )
 
 
-def _shape(waiting: Waiting, name: str) -> str:
+def _shape(waiting: WaitingJob, name: str) -> str:
     job = waiting.job
     if name == "slices" and job.slices is not None:
         size, free = job.slices.nodes, _by_rack(waiting, job.slices.within)
@@ -138,7 +138,7 @@ def _shape(waiting: Waiting, name: str) -> str:
     return f"Other nodes would have room, but {named(name)} closes them."
 
 
-def _by_rack(waiting: Waiting, level: str) -> dict[str, int]:
+def _by_rack(waiting: WaitingJob, level: str) -> dict[str, int]:
     """Return the number of nodes with room for a piece now by rack."""
     free = Counter({rack: 0 for rack in waiting.outlook.racks(level) if rack is not None})
     asked = next(waiting.asked())
@@ -149,7 +149,7 @@ def _by_rack(waiting: Waiting, level: str) -> dict[str, int]:
     return dict(free)
 
 
-def _on_nodes(waiting: Waiting, resource: str) -> tuple[str, list[str]]:
+def _on_nodes(waiting: WaitingJob, resource: str) -> tuple[str, list[str]]:
     """Tell of a resource of which no node, or too few, have enough."""
     outlook, job, mine = waiting.outlook, waiting.job, waiting.usable()
     need, has = job.per[resource], outlook.has[:, outlook.resources.index(resource)]
@@ -179,7 +179,7 @@ def _pieces(free: Floats, nodes: Mask, need: float) -> int:
     return int(np.floor(np.maximum(free[nodes], 0.0) / need + 1e-9).sum())
 
 
-def _free(waiting: Waiting) -> str:
+def _free(waiting: WaitingJob) -> str:
     """Say what is free now on the nodes that the job may use."""
     outlook, job, mine = waiting.outlook, waiting.job, waiting.usable()
     limit_s = inf if job.limit_s is None else job.limit_s
@@ -195,7 +195,7 @@ def _free(waiting: Waiting) -> str:
     )
 
 
-def _holders(waiting: Waiting, held: Floats, of: str) -> list[str]:
+def _holders(waiting: WaitingJob, held: Floats, of: str) -> list[str]:
     """Say who holds most of a resource, if the host tells users or tenants."""
     by = Counter[str]()
     for job, holds in zip(waiting.outlook.running, held.tolist(), strict=True):
@@ -206,7 +206,7 @@ def _holders(waiting: Waiting, held: Floats, of: str) -> list[str]:
     return [f"Most is held by {', '.join(top)}."] if top else []
 
 
-def _limited(waiting: Waiting, row: str) -> tuple[str, list[str]]:
+def _limited(waiting: WaitingJob, row: str) -> tuple[str, list[str]]:
     """Tell of a limit on what jobs hold together."""
     met = [each for way in waiting.ways() for each in waiting.counts(way, waiting.now_s)]
     count = min((c for c in met if c.row == row), key=lambda c: c.held + c.asks - c.most)
@@ -225,15 +225,15 @@ def _limited(waiting: Waiting, row: str) -> tuple[str, list[str]]:
     return f"{text}.", [*proof, *([] if held is None else _holders(waiting, held, count.of))]
 
 
-def _held_within(waiting: Waiting, row: str) -> Floats | None:
+def _held_within(waiting: WaitingJob, row: str) -> Floats | None:
     """Return what each running job counts in a limit, shape (J,), or None for quotas of trees."""
     for asked in waiting.asked():
         for limit in asked.limits:
-            if isinstance(limit, Limit) and limit.row == row:
+            if isinstance(limit, JointLimit) and limit.row == row:
                 return limit.amounts
     return None
 
 
-def charges(waiting: Waiting) -> Mapping[str, float]:
+def charges(waiting: WaitingJob) -> Mapping[str, float]:
     """Return what the job is charged in all by resource."""
     return waiting.charged(waiting.usable())

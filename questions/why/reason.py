@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import inf
 
-from ronda.questions.why.earliest import FIRST, SHAPES, Waiting
+from ronda.questions.why.earliest import FIRST, SHAPES, WaitingJob
 from ronda.questions.why.proof import in_order, named, told
 
 CHOICE = frozenset({"nodes", "features", "gpu_types", "partition"})
@@ -30,7 +30,7 @@ class Hindrance:
     Attributes
     ----------
     name
-        Its name, as in `Waiting`.
+        Its name, as in `WaitingJob`.
     alone_s
         Earliest start if nothing else held the job back.
     without_s
@@ -54,7 +54,7 @@ class Dominant:
         nodes and racks), ``machine`` (nodes out of service), ``outage`` (nodes that leave),
         ``dependency`` (other jobs, a hold), or ``order`` (it could start now, but has not been).
     name
-        What holds it back, as in `Waiting`; empty for ``order``.
+        What holds it back, as in `WaitingJob`; empty for ``order``.
     never
         Whether waiting does not help by what is known.
     text
@@ -70,7 +70,7 @@ class Dominant:
     proof: tuple[str, ...]
 
 
-def hindrances(waiting: Waiting) -> list[Hindrance]:
+def hindrances(waiting: WaitingJob) -> list[Hindrance]:
     """Return all that may hold a job back, the most important first.
 
     That is what alone would make it wait longest; of several, what would let it start first if it
@@ -92,7 +92,7 @@ def hindrances(waiting: Waiting) -> list[Hindrance]:
     return sorted(found, key=key)
 
 
-def dominant(waiting: Waiting) -> Dominant:
+def dominant(waiting: WaitingJob) -> Dominant:
     """Return the reason that holds a job back most, with its proof."""
     start_s, now_s = waiting.start(), waiting.now_s
     every = hindrances(waiting) if start_s > now_s else []

@@ -11,8 +11,8 @@ from msgspec.structs import replace as structs_replace
 
 from ronda.instances.base import Floats
 from ronda.instances.snapshots.snapshot import SeenJob, Snapshot
-from ronda.questions.why.earliest import Asked, Waiting, enough
-from ronda.questions.why.outlook import Outlook, pieces_on
+from ronda.questions.why.earliest import RouteAsked, WaitingJob, enough
+from ronda.questions.why.outlook import FreeRoom, pieces_on
 from ronda.questions.why.queue import ahead
 
 RESERVING = {"slurm", "ronda"}
@@ -26,7 +26,7 @@ time that is known (Slurm rounds ends up to bf_resolution)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedStart:
     """A waiting job, when the site's rule starts it, and on how many pieces of which nodes."""
 
     job: SeenJob
@@ -59,12 +59,12 @@ class Replay:
 
     rule: str
     start_s: float
-    planned: tuple[Planned, ...]
+    planned: tuple[PlannedStart, ...]
     ahead: int
     skipped: int = 0
 
 
-def replay(outlook: Outlook, job: SeenJob, seconds: float = 1.0) -> Replay:
+def replay(outlook: FreeRoom, job: SeenJob, seconds: float = 1.0) -> Replay:
     """Return the start that the site's own rule gives a job, looking at others for `seconds`.
 
     Jobs run until their time limits, and none is stopped. Jobs that come later are not known.
@@ -84,13 +84,15 @@ class Reservations:
         The free room without them.
     """
 
-    def __init__(self, outlook: Outlook) -> None:
+    def __init__(self, outlook: FreeRoom) -> None:
         self._outlook = outlook
         self._times = list(outlook.times.tolist())
         self._used = np.array([outlook.used(at_s)[0] for at_s in self._times])
         self._jobs = np.array([outlook.used(at_s)[1] for at_s in self._times])
 
-    def first(self, waiting: Waiting, asked: Asked, from_s: float) -> tuple[float, Floats] | None:
+    def first(
+        self, waiting: WaitingJob, asked: RouteAsked, from_s: float
+    ) -> tuple[float, Floats] | None:
         """Return the first time from which a job has room until its time limit, with its room.
 
         The room is how many of its pieces each node can take, shape (N,).
@@ -108,7 +110,7 @@ class Reservations:
                 return at_s, room
         return None
 
-    def take(self, job: SeenJob, asked: Asked, start_s: float, room: Floats) -> Planned:
+    def take(self, job: SeenJob, asked: RouteAsked, start_s: float, room: Floats) -> PlannedStart:
         """Reserve the fullest nodes that have room for a job until its time limit."""
         end_s = inf if job.limit_s is None else start_s + job.limit_s
         first, last = self._at(start_s), len(self._times) if end_s == inf else self._at(end_s)
@@ -140,13 +142,17 @@ def _fullest(job: SeenJob, room: Floats) -> dict[int, int]:
     return on
 
 
-def _planned(outlook: Outlook, job: SeenJob, start_s: float, on: Mapping[int, int]) -> Planned:
+def _planned(
+    outlook: FreeRoom, job: SeenJob, start_s: float, on: Mapping[int, int]
+) -> PlannedStart:
     """Return a job's start with the names of its nodes."""
     nodes = outlook.snapshot.nodes
-    return Planned(job, start_s, {nodes[n].name: pieces for n, pieces in on.items()})
+    return PlannedStart(job, start_s, {nodes[n].name: pieces for n, pieces in on.items()})
 
 
-def _room(waiting: Waiting, asked: Asked, at_s: float, used: Floats, jobs: Floats) -> Floats:
+def _room(
+    waiting: WaitingJob, asked: RouteAsked, at_s: float, used: Floats, jobs: Floats
+) -> Floats:
     """Return how many of a job's pieces each node can take beside what is used, shape (N,)."""
     job, outlook = waiting.job, waiting.outlook
     limit_s = inf if job.limit_s is None else job.limit_s
@@ -158,35 +164,37 @@ def _room(waiting: Waiting, asked: Asked, at_s: float, used: Floats, jobs: Float
     return np.where(asked.nodes & outlook.open(at_s, limit_s), np.minimum(room, job.count), 0.0)
 
 
-def _enough(waiting: Waiting, asked: Asked, at_s: float, used: Floats, jobs: Floats) -> bool:
+def _enough(
+    waiting: WaitingJob, asked: RouteAsked, at_s: float, used: Floats, jobs: Floats
+) -> bool:
     room = _room(waiting, asked, at_s, used, jobs)
     return enough(waiting.job, room, waiting.outlook, asked.skip)
 
 
-def _reserving(outlook: Outlook, job: SeenJob, until: float) -> Replay:
+def _reserving(outlook: FreeRoom, job: SeenJob, until: float) -> Replay:
     """Reserve nodes for the jobs before a job, in order of priority, and then for the job.
 
     As in Slurm, a job that a limit holds back now reserves nothing.
     """
-    book, planned, now_s = Reservations(outlook), list[Planned](), outlook.snapshot.now_s
+    book, planned, now_s = Reservations(outlook), list[PlannedStart](), outlook.snapshot.now_s
     first, skipped = ahead(outlook.snapshot, job), 0
     for one in first:
         if time.perf_counter() > until:
             skipped += 1
             continue
-        waiting = Waiting(outlook, one)
+        waiting = WaitingJob(outlook, one)
         found = None if waiting.ready() > now_s else _best(book, waiting, now_s, now=True)
         if found is not None:
             planned.append(book.take(waiting.job, *found))
-    waiting = Waiting(outlook, job)
+    waiting = WaitingJob(outlook, job)
     found = _best(book, waiting, waiting.ready(), now=False)
     start_s = inf if found is None else found[1]
     return Replay("conservative backfill", start_s, tuple(planned), len(first), skipped)
 
 
 def _best(
-    book: Reservations, waiting: Waiting, from_s: float, *, now: bool
-) -> tuple[Asked, float, Floats] | None:
+    book: Reservations, waiting: WaitingJob, from_s: float, *, now: bool
+) -> tuple[RouteAsked, float, Floats] | None:
     """Return the way of a job with the first start, with its start and room; None for no start.
 
     Its limits must have room at its start, or already `now`.
@@ -204,21 +212,21 @@ def _best(
     return best
 
 
-def _best_effort(outlook: Outlook, job: SeenJob, until: float) -> Replay:
+def _best_effort(outlook: FreeRoom, job: SeenJob, until: float) -> Replay:
     """Start every job of the queue that fits, whenever something ends, until the job starts.
 
     As one more job that runs can only delay others, a start found earlier is a bound.
     """
-    first, planned = ahead(outlook.snapshot, job), list[Planned]()
-    known = [(Waiting(outlook, job).start(), len(first), job)]
+    first, planned = ahead(outlook.snapshot, job), list[PlannedStart]()
+    known = [(WaitingJob(outlook, job).start(), len(first), job)]
     for k, one in enumerate(first):
         if time.perf_counter() < until:
-            known.append((Waiting(outlook, one).start(), k, one))
+            known.append((WaitingJob(outlook, one).start(), k, one))
     skipped = len(first) + 1 - len(known)
     heapq.heapify(known)
     while known[0][0] < inf:
         bound_s, k, one = heapq.heappop(known)
-        waiting = Waiting(outlook, one)
+        waiting = WaitingJob(outlook, one)
         start_s = max(bound_s, waiting.start())
         if start_s > bound_s:
             heapq.heappush(known, (start_s, k, one))
@@ -234,15 +242,15 @@ def _best_effort(outlook: Outlook, job: SeenJob, until: float) -> Replay:
     return Replay("best effort", inf, tuple(planned), len(first), skipped)
 
 
-def _begun(waiting: Waiting, start_s: float) -> Planned:
+def _begun(waiting: WaitingJob, start_s: float) -> PlannedStart:
     """Return a job's start at a time at which it fits."""
     asked = next(each for each in waiting.asked() if waiting.fits(each, start_s))
     on = _fullest(waiting.job, waiting.room(asked, start_s))
     return _planned(waiting.outlook, waiting.job, start_s, on)
 
 
-def _with(snapshot: Snapshot, begun: Planned) -> Outlook:
+def _with(snapshot: Snapshot, begun: PlannedStart) -> FreeRoom:
     """Return the outlook after the start of a job."""
     runs = structs_replace(begun.job, start_s=begun.start_s, on=begun.on)
     jobs = tuple(runs if one.id == runs.id else one for one in snapshot.jobs)
-    return Outlook(replace(snapshot, jobs=jobs))
+    return FreeRoom(replace(snapshot, jobs=jobs))

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from ronda.instances.job import After, Slices
 from ronda.instances.site import LimitGroup, Quota, Tenant
 from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
-from ronda.questions.why.earliest import Waiting
-from ronda.questions.why.outlook import Outlook
+from ronda.questions.why.earliest import WaitingJob
+from ronda.questions.why.outlook import FreeRoom
 from ronda.questions.why.reason import dominant
 
 HOUR = 3600.0
@@ -29,7 +29,7 @@ def _ask(job: SeenJob, *running: SeenJob, nodes: tuple[SeenNode, ...] = TWO, **m
     made = Snapshot(
         source="here", system="slurm", now_s=0.0, nodes=nodes, jobs=(*running, job), **more
     )
-    return Waiting(Outlook(made), job)
+    return WaitingJob(FreeRoom(made), job)
 
 
 BUSY = (_runs("r1", "a", 2, gpus=6, cpu=60), _runs("r2", "b", 5, gpus=7, cpu=8))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ronda.instances.site import LimitGroup, Quota, Tenant
 from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
-from ronda.questions.why.outlook import Outlook
+from ronda.questions.why.outlook import FreeRoom
 from ronda.questions.why.replay import replay
 
 HOUR = 3600.0
@@ -27,7 +27,7 @@ def _start(system: str, job: SeenJob, *others: SeenJob, **more: object) -> float
     made = Snapshot(
         source="here", system=system, now_s=0.0, nodes=NODES, jobs=(*others, job), **more
     )
-    return replay(Outlook(made), job).start_s / HOUR
+    return replay(FreeRoom(made), job).start_s / HOUR
 
 
 @pytest.mark.parametrize(("hours", "slurm", "kueue"), [(2, 0, 0), (3, 26, 0)])
@@ -81,7 +81,7 @@ def test_reservations_do_not_overlap(seed: int) -> None:
     made = Snapshot(
         source="here", system="slurm", now_s=0.0, nodes=NODES, jobs=(*busy, *queue, job)
     )
-    found = replay(Outlook(made), job)
+    found = replay(FreeRoom(made), job)
     assert [each.job.id for each in found.planned] == [each.id for each in queue]
     held = [(0.0, one.limit_s or 0.0, one.on) for one in busy]
     for each in found.planned:
