@@ -72,6 +72,7 @@ MORE = (
     Column("pinned_jobs", "pinned jobs", count),
     Column("fallbacks", "fallbacks", count),
     Column("violations", "violations", count),
+    Column("broken_rules", "broken rules of a record", count),
     Column("sleeping_nodes", "sleeping nodes", count),
     Column("wakeups_per_day", "wake-ups a day", count),
     Column("woken_per_day", "nodes woken a day", count),

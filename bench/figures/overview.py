@@ -17,12 +17,12 @@ def overview(results: Sequence[Result], labels: Sequence[str] = ()) -> Chart:
     A small marker is a policy on a workload (an instance with its changes): the mean over its runs,
     with the same interval as in tables. A large marker is the policy's geometric mean over the
     workloads that all policies completed without a fault, with an interval over instances; each
-    instance counts once. Policies with a failed or invalid run have no large marker. If one of
-    these workloads has no bound, the best policy on each workload replaces the bound. `labels` fix
-    the colours.
+    instance counts once. Policies with a failed or invalid run have no large marker, and records of
+    logs have none at all. If one of these workloads has no bound, the best policy on each workload
+    replaces the bound. `labels` fix the colours.
     """
     groups: dict[str, dict[str, list[Result]]] = {}
-    for run in results:
+    for run in (each for each in results if each.recorded is None):
         groups.setdefault(run.label, {}).setdefault(run.workload, []).append(run)
     well = {
         label: {name: runs for name, runs in own.items() if all(map(_measured, runs))}

@@ -1,6 +1,7 @@
 """One run in this process: it drives a case to its end, and in a folder it resumes after a kill."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan, log, nan
@@ -25,7 +26,8 @@ from ronda.instances.models.configuration import Configuration
 from ronda.instances.models.throughput import samples_per_s
 from ronda.instances.outcome.metrics import summarise
 from ronda.instances.outcome.sweep_results import searched
-from ronda.instances.schedule import Schedule
+from ronda.instances.schedule import RECORDED, Schedule
+from ronda.instances.violation import Violation
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.turns import SHARE
 from ronda.solvers.registry import policy, policy_class
@@ -59,7 +61,8 @@ def measure(
     missing without a bound. Bounds cover all jobs and are 0 if some jobs were given up. Energies
     are NaN if the draw of busy GPUs is unknown. Instances with a site's rules have the figures of
     `tenant_figures` and `idle_by_cause` too. `notes` are those of the instance; `wrong` is the
-    first fault.
+    first fault. What a log tells of has no decisions, and the rules that it breaks, the
+    `broken_rules`, are no fault of it.
     """
     violations = check(instance, schedule)
     metrics: dict[str, Any] = dict(summarise(instance, schedule))
@@ -74,17 +77,36 @@ def measure(
     metrics |= tenant_figures(instance, schedule) | idle_by_cause(instance, schedule)
     if whole and least.mean_jct_s > 0:
         metrics["gap_mean_jct"] = metrics["mean_jct_s"] / least.mean_jct_s - 1.0
-    metrics["violations"] += len(violations)  # in addition to those of refused plans
     if not metered(instance):
         metrics |= dict.fromkeys(metrics.keys() & ENERGIES, nan)
     told = instance.made.get("notes")
     if isinstance(told, list):
         metrics["notes"] = [*map(str, told)]
     metrics["wall_s"] = wall_s
+    if schedule.policy == RECORDED:
+        return RunFigures(_as_recorded(metrics, schedule, violations), [])
+    metrics["violations"] += len(violations)  # in addition to those of refused plans
     refused = _first(schedule, "violations", "faults of plans that were refused")
     gave = _first(schedule, "conflicts", "limits gave way")
     wrong = [*map(str, violations), *refused]
     return RunFigures(metrics | ({"wrong": wrong[0]} if wrong else {}), wrong, gave)
+
+
+DECISIONS = ("rounds", "median_solve_s", "p99_solve_s", "overruns", "fallbacks", "pinned_jobs")
+
+
+def _as_recorded(
+    metrics: dict[str, Any], schedule: Schedule, broken: Sequence[Violation]
+) -> dict[str, Any]:
+    """Return the figures of what a log tells of, without those that only decisions have."""
+    kept = {name: value for name, value in metrics.items() if name not in DECISIONS}
+    told = [f"{RECORDED}: {note}" for note in schedule.config.get("notes", ())]
+    if broken:
+        kept.pop("gap_mean_jct", None)  # the bound holds for what keeps the rules
+        counts = Counter(each.code for each in broken).most_common()
+        words = ", ".join(f"{code} {n:,}" for code, n in counts)
+        told.append(f"{RECORDED}: it breaks rules of the instance: {words}")
+    return kept | {"broken_rules": len(broken), "notes": [*kept.get("notes", ()), *told]}
 
 
 def eaten(shares: Mapping[str, Sequence[float]]) -> list[str]:
@@ -228,8 +250,8 @@ def knowledge(instance: Instance, policy: str, level: Knowledge = DECLARED) -> s
     means experience from jobs that ran, and ``none`` means no sizes, or only the progress of live
     jobs. If energy is limited, all policies use the estimates for how long a job draws its power.
     """
-    if level in LEARNT:
-        return level
+    if level in LEARNT or policy == RECORDED:
+        return "" if policy == RECORDED else level
     able: Capability = policy_class(policy).capabilities  # type: ignore[attr-defined]
     told = level == "oracle" or any(job.estimate is not None for job in instance.jobs)
     if Capability.SIZES not in able or not told:

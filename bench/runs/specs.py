@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,16 @@ import msgspec
 import ronda
 from ronda.bench.runs.variant import UNCHANGED, Variant
 from ronda.instances.base import Record
-from ronda.instances.errors import InputError
+from ronda.instances.check.checker import SHAPELESS, check
+from ronda.instances.errors import InputError, printable
 from ronda.instances.files import fits as predictors
+from ronda.instances.files import json as files
 from ronda.instances.files.storage import file_name
+from ronda.instances.files.storage import label as place_of
 from ronda.instances.instance import DECLARED, Cadence, Instance, Knowledge
 from ronda.instances.models.fits import Predictor
 from ronda.instances.round import Round
+from ronda.instances.schedule import RECORDED, Schedule
 from ronda.solvers.contract import Policy
 from ronda.solvers.registry import config_of, policy, seed_may_matter, split
 
@@ -47,6 +51,56 @@ class PredictorFile(Record, frozen=True, kw_only=True):
         return found
 
 
+class RecordedFile(Record, frozen=True, kw_only=True):
+    """The file of a schedule that a log tells of, and the checksum of its content."""
+
+    path: str
+    checksum: str
+
+    @classmethod
+    def by(cls, path: Path, instances: Iterable[Instance]) -> tuple[Instance, "RecordedFile"]:
+        """Return a file, and the one of some instances that it is a schedule of.
+
+        Raises
+        ------
+        InputError
+            If it is no schedule of any of them, or one that contradicts itself.
+        """
+        found, place = files.read(path), place_of(path)
+        if not isinstance(found, Schedule):
+            raise InputError(place, f"the format {found.format!r}", "a schedule of a log")
+        if found.policy != RECORDED:
+            expected = "a schedule of a log, by ronda instances convert --schedule"
+            raise InputError(place, f"a schedule of the policy {found.policy!r}", expected)
+        own = next((i for i in instances if files.fingerprint(i) == found.fingerprint), None)
+        if own is None:
+            other = f"a schedule of another instance ({printable(found.instance)})"
+            raise InputError(place, other, "one of the instances to compare, as they are")
+        odd = [each for each in check(own, found) if each.code in CONTRADICTIONS]
+        if odd:
+            worst = min(odd, key=lambda each: each.code != "unknown-job")
+            raise InputError(place, str(worst), "runs that can have been")
+        return own, cls(path=str(path.absolute()), checksum=files.fingerprint(found))
+
+    def read(self) -> Schedule:
+        """Return the schedule; raise InputError if the file now holds another one."""
+        found = files.read(self.path)
+        if not isinstance(found, Schedule) or files.fingerprint(found) != self.checksum:
+            raise InputError(self.path, "another schedule by now", "that of when the run began")
+        return found
+
+
+CONTRADICTIONS = SHAPELESS | {
+    "unknown-job",
+    "missing-job",
+    "duplicate-job",
+    "order",
+    "submit",
+    "end",
+}
+"""The rules that no record can break: without them there are no figures of a schedule."""
+
+
 class Spec(Record, frozen=True, kw_only=True):
     """The subject of a run: an instance, a policy with its parameters, and a seed.
 
@@ -54,6 +108,7 @@ class Spec(Record, frozen=True, kw_only=True):
     user wrote it, and `config` has all its effective parameters. `time_limit_s` limits a decision
     (None: no limit), and `period_s` is the time between rounds (None: the instance's own). `level`
     is the policies' knowledge of jobs (`ronda.horizon.beliefs`), and `predictor` predicts sizes.
+    With the policy `RECORDED` nothing is decided: the schedule is that of the file `recorded`.
     """
 
     instance: str
@@ -67,6 +122,7 @@ class Spec(Record, frozen=True, kw_only=True):
     level: Knowledge = DECLARED
     variant: Variant = UNCHANGED
     predictor: PredictorFile | None = None
+    recorded: RecordedFile | None = None
 
     @property
     def workload(self) -> str:
@@ -91,7 +147,7 @@ class RunCase(Spec, frozen=True, kw_only=True):
         what = [ronda.__version__, self.fingerprint, self.policy, self.config, self.seed]
         what += [self.time_limit_s, self.period_s]
         what += [self.level] if self.level != DECLARED else []
-        what += [self.predictor.checksum] if self.predictor is not None else []
+        what += [file.checksum for file in (self.predictor, self.recorded) if file is not None]
         digest = hashlib.sha256(msgspec.json.encode(what, order="deterministic")).hexdigest()
         words = f"{file_name(self.instance)}--{file_name(self.policy)}--s{self.seed}"
         return f"{words}--{digest[:10]}"

@@ -1,6 +1,6 @@
 """The expansion of a suite into cases, each with its values on the suite's axes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from ronda.bench.runs.kept import keep, kept_at
-from ronda.bench.runs.specs import RunCase, cases, parse_seeds, refuse_namesakes
+from ronda.bench.runs.specs import RecordedFile, RunCase, cases, parse_seeds, refuse_namesakes
 from ronda.bench.runs.variant import UNCHANGED, Variant, reference_w
 from ronda.bench.suites.makers import Maker
 from ronda.bench.suites.suite import Suite, SuitePart, converted
@@ -19,6 +19,7 @@ from ronda.instances.files.json import fingerprint
 from ronda.instances.files.packaged import load
 from ronda.instances.instance import Instance
 from ronda.instances.rules.problem import one_of, show
+from ronda.instances.schedule import RECORDED
 from ronda.solvers.contract import Policy
 from ronda.solvers.registry import parse, policy
 
@@ -95,6 +96,7 @@ class Expanded:
         place = f"{self.before}change"
         seeds = parse_seeds(part.seeds, f"{self.before}seeds" if self.before else "--seeds")
         sources, changes = list(self._sources(part)), list(points(part.change, place))
+        self._recorded(part, sources)
         made = {axis for source in sources for axis in source.at}
         changed = {axis for at, _ in changes for axis in at}
         for axis in sorted(made & changed | (made - {FIXED[0]} | changed) & {*FIXED}):
@@ -140,6 +142,26 @@ class Expanded:
                 name = case.label.removesuffix(f" [{level}]")
                 fixed = {"policy": name, "knowledge": level, "seed": str(case.seed)}
                 self.cells.append(Cell(labels | fixed, case))
+
+    def _recorded(self, part: SuitePart, sources: Sequence[InstanceSource]) -> None:
+        """Add a cell for each schedule of a log, which is of one of the part's instances."""
+        if not part.recorded:
+            return
+        loaded = [(source, *source.load(0)) for source in sources if not source.draws]
+        for path in part.recorded:
+            own, file = RecordedFile.by(Path(path), [instance for _, _, instance in loaded])
+            source, word = next((s, word) for s, word, instance in loaded if instance is own)
+            case = RunCase(
+                source=word,
+                instance=own.name,
+                fingerprint=fingerprint(own),
+                label=RECORDED,
+                policy=RECORDED,
+                recorded=file,
+            )
+            fixed = {"policy": RECORDED, "knowledge": part.knowledge[0], "seed": "0"}
+            at = {axis: level.label for axis, level in source.at.items()}
+            self.cells.append(Cell(at | fixed, case))
 
     def _sources(self, part: SuitePart) -> Iterator[InstanceSource]:
         """Yield the instances of a part, one for each combination of a table's parameters."""

@@ -107,11 +107,13 @@ class TableRow:
 
     @property
     def note(self) -> str:
-        """The failures among the row's runs; empty if there are none."""
+        """The failures of the row's runs, or the rules that a record breaks; empty if none."""
         states = [str(run.status) for run in self.runs if not run.ok]
         states += ["with violations"] * sum(bool(run.ok and run.fault) for run in self.runs)
         of = len(self.pairs)
-        return ", ".join(f"{states.count(s)} of {of} {s}" for s in dict.fromkeys(states))
+        words = [f"{states.count(s)} of {of} {s}" for s in dict.fromkeys(states)]
+        broken = sum(run.metrics.get("broken_rules", 0) for run in self.runs)
+        return ", ".join(words + [f"breaks {broken:,} rules"] * bool(broken))
 
     @property
     def runs(self) -> list[Result]:

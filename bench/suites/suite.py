@@ -15,6 +15,7 @@ from ronda.instances.files import storage
 from ronda.instances.instance import DECLARED, Knowledge
 from ronda.instances.rules.diagnose import mismatch, non_finite
 from ronda.instances.rules.problem import show
+from ronda.instances.schedule import RECORDED
 
 PACKAGED = Path(ronda.bench.__file__).parent / "data" / "suites"
 """The folder of packaged suites; a suite's name is the name of its file."""
@@ -31,6 +32,7 @@ class SuitePart(Record, frozen=True, kw_only=True):
     change: dict[str, Any] = {}
     time_limit_s: Positive | None = None
     predictor: str = ""
+    recorded: tuple[Name, ...] = ()  # schedules of logs of the instances
 
 
 class Ratio(Record, frozen=True, kw_only=True):
@@ -89,7 +91,8 @@ class Suite(SuitePart, frozen=True, kw_only=True):
             found = "a suite whose parts have policies of their own"
             raise InputError("--policies", found, "a copy of it with others")
         if "policies" in given and self.ratio is not None and "policy" in self.ratio.to:
-            given["policies"] = tuple(dict.fromkeys((self.ratio.to["policy"], *given["policies"])))
+            base = {self.ratio.to["policy"]} - {RECORDED}
+            given["policies"] = tuple(dict.fromkeys((*base, *given["policies"])))
         plain = {n: getattr(SuitePart(), n) for n in given if n in SuitePart.__struct_fields__}
         return replace(self, runs=tuple(replace(part, **plain) for part in self.runs), **given)
 

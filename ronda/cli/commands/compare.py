@@ -59,6 +59,14 @@ NAMES = {
     help="N workloads like that of each instance, drawn from it in blocks of submissions, for "
     "seeds 0 to N-1 (docs/statistics.md).",
 )
+@click.option(
+    "--recorded",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="Show what a log tells of as a row and a chart of its own: the --schedule of ronda "
+    "instances convert, of one of the INSTANCEs; again for more.",
+)
 @into_option("NAME (of the suite)")
 @click.option("--report", is_flag=True, help="Write report.html, too: see ronda report.")
 def command(
@@ -67,6 +75,7 @@ def command(
     levels: tuple[Knowledge, ...],
     predictor: Path | None,
     resample: int | None,
+    recorded: tuple[Path, ...],
     seeds: str,
     time_limit: float,
     timeout: float,
@@ -101,6 +110,8 @@ def command(
         suite, place = read(path), str(path)
         given = {field: given[field] for option, field in NAMES.items() if was_given(option)}
         out = out if was_given("out") else Path(f"{Path(place).stem}-out")
+    if recorded:
+        given["recorded"] = tuple(map(str, recorded))
     if resample is not None:
         if was_given("seeds"):
             raise InputError("--resample", "--seeds as well", "one: N workloads are seeds 0 to N-1")

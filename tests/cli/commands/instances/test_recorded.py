@@ -10,6 +10,17 @@ from ronda.instances.files import json as files
 LOG = "id,at,begin,end,gpus\n" + "\n".join(f"j{k},{k},{k},{k + 30},2" for k in range(30))
 CONVERT = "instances convert table log.csv --map id=id,submit=at,start=begin,end=end,gpus=gpus"
 
+SUITE = """\
+about = "fifo and the log"
+instances = ["made.json.zst"]
+recorded = ["ran.json.zst"]
+policies = ["srtf"]
+[ratio]
+to = { policy = "recorded" }
+[table]
+columns = ["mean_jct_s", "mean_jct_s/base"]
+"""
+
 
 @pytest.fixture
 def log(folder):
@@ -70,3 +81,85 @@ def test_a_table_without_starts_has_no_schedule(log, ronda):
     done = ronda(*words, "--nodes", 8, "--schedule", "ran.json", "--out", "made.json")
     assert (done.exit_code, (log / "made.json").exists()) == (2, False)
     assert "--schedule: found no job with a start" in done.stderr
+
+
+@pytest.fixture
+def record(log, ronda):
+    """The log as an instance and a schedule."""
+    words = "--nodes 4 --gpus-per-node 2 --schedule ran.json.zst --out made.json.zst"
+    assert ronda(*CONVERT.split(), *words.split()).exit_code == 0
+    return log
+
+
+def test_compare_shows_a_record_beside_policies(record, ronda):
+    """Waits 0 and lasts 30 s, which breaks the capacity; a suite holds policies against it."""
+    words = "compare made.json.zst --recorded ran.json.zst --policies fifo --out out --jobs 1"
+    done = ronda(*words.split(), "--no-figures", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout.splitlines()[-1])
+    (table,) = found["instances"]
+    recorded, fifo = table["policies"]
+    assert (recorded["policy"], recorded["mean_jct_s"], recorded["mean_queue_s"]) == (
+        "recorded",
+        30.0,
+        0.0,
+    )
+    assert recorded["note"] == "breaks 4 rules"
+    assert not {"gap_mean_jct", "rounds", "median_solve_s"} & recorded.keys()
+    assert fifo["mean_queue_s"] > 0
+    (kept,) = (record / "out" / "runs").glob("*--recorded--*/schedule.json.zst")
+    assert files.read(kept) == files.read(record / "ran.json.zst")
+    again = ronda(*words.split(), "--no-figures")
+    assert "2 of 2 runs are in out already" in again.stderr
+    assert "recorded (breaks 4 rules)" in again.stdout
+    assert "recorded: it breaks rules of the instance: capacity 4" in again.stdout
+    (record / "own.toml").write_text(SUITE)
+    suite = "compare own.toml --policies fifo --time-limit 10 --out out --no-figures --json"
+    done = ronda(*suite.split())
+    assert "2 of 2 runs are in out already" in done.stderr
+    rows = {row["policy"]: row for row in json.loads(done.stdout.splitlines()[-1])["rows"]}
+    assert rows["recorded"]["mean_jct_s/base"] == 1.0
+    assert rows["fifo"]["mean_jct_s/base"] == pytest.approx(fifo["mean_jct_s"] / 30)
+
+
+def changed(path, **fields):
+    """Write a schedule with other fields; a job's own stand under `job`."""
+    found = files.read(path)
+    if "job" in fields:
+        fields["jobs"] = (replace(found.jobs[0], **fields.pop("job")), *found.jobs[1:])
+    files.write(replace(found, **fields), path)
+
+
+def twice(path):
+    """Let the first job run twice at once."""
+    (own,) = files.read(path).jobs[0].segments
+    changed(path, job={"segments": (own, own)})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda path: changed(path, fingerprint="0" * 16), "a schedule of another instance (log)"),
+        (lambda path: changed(path, policy="fifo"), "a schedule of the policy 'fifo'"),
+        (lambda path: changed(path, job={"id": "nobody"}), "nobody: the instance has no such job"),
+        (twice, "overlap: job j0: segment 1 starts before the last one ends"),
+        (lambda path: path.write_text("{"), "ran.json.zst"),
+        (lambda path: path.unlink(), "ran.json.zst"),
+    ],
+)
+def test_what_is_no_record_of_the_instance_is_refused(record, ronda, spoil, said):
+    """One line names the file; nothing runs."""
+    spoil(record / "ran.json.zst")
+    words = "compare made.json.zst --recorded ran.json.zst --policies fifo --out out"
+    done = ronda(*words.split())
+    assert (done.exit_code, (record / "out").exists()) == (2, False)
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_instance_is_no_record(record, ronda):
+    """It is refused by its kind."""
+    words = "compare made.json.zst --recorded made.json.zst --policies fifo --out out"
+    done = ronda(*words.split())
+    assert done.exit_code == 2
+    assert "found the format 'ronda/instance/2'; expected a schedule of a log" in done.stderr
