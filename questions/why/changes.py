@@ -1,0 +1,307 @@
+"""What would help the user: the cheapest changes of a request that start its job sooner.
+
+Each change is a question of its own: the earliest start of the job with an edited request. An
+amount is lowered as little as makes the job start now, found by bisection, since whoever asks for
+less never starts later; if no amount does, as little as makes it start earlier than as asked, and
+as makes it start as early as that amount can.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from math import ceil, inf, log, nextafter
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from ronda.instances.site import GPUS
+from ronda.instances.snapshots.snapshot import MEMORY, SeenJob
+from ronda.questions.why.differences import differences, work
+from ronda.questions.why.earliest import Waiting
+from ronda.questions.why.outlook import Outlook
+
+MIB, MILLI, MINUTE = 1 / 1024, 1e-3, 60.0
+"""Steps of memory in GiB, of resources that are asked for in fractions, and of time limits."""
+
+YEAR = 365 * 86400.0
+"""The longest time limit that is tried for a job without one, in seconds."""
+
+SPLITS = 6
+"""The number of splits that are tried together with another change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Easing:
+    """A change of a request that starts its job sooner.
+
+    Attributes
+    ----------
+    kinds
+        Fields that change: ``pieces``, ``gpus``, the name of another resource, ``split``,
+        ``limit``, ``partition`` and others, as in `ronda.questions.why.differences`.
+    text
+        The change in words with numbers.
+    job
+        The job as it would ask.
+    start_s
+        Its earliest start then.
+    cost
+        What the change costs, as in `ronda.questions.why.differences`.
+    less
+        Share of the work (GPUs, or pieces of a job without them) that is given up.
+    """
+
+    kinds: tuple[str, ...]
+    text: str
+    job: SeenJob
+    start_s: float
+    cost: float
+    less: float
+
+
+class Knob(NamedTuple):
+    """A way to ask for less in `size` steps, each of which gives up more than the one before.
+
+    No step starts the job later than the one before.
+    """
+
+    kind: str
+    size: int
+    turn: Callable[[SeenJob, int], SeenJob]
+
+
+def easings(waiting: Waiting, hole_s: float | None = None) -> list[Easing]:
+    """Return the cheapest changes that start a job sooner: those that start it now come first.
+
+    Two changes are combined only if none helps alone. Of each kind there is the least change that
+    starts the job now, or else the least that starts it earlier than as asked, and the least that
+    starts it earliest; what costs no less and starts later than another is left out.
+
+    Parameters
+    ----------
+    waiting
+        The job as it asks.
+    hole_s
+        For how long the jobs before it leave room for it now. If it could start now, a time limit
+        that fits there is what helps.
+    """
+    job = replace(waiting.job, least=None)
+    if waiting.start() <= waiting.now_s:
+        return _in_hole(waiting, job, hole_s)
+    found = [one for knob in knobs(job, waiting.outlook) for one in _least(waiting, job, knob)]
+    if not found:
+        pairs = combinations(knobs(job, waiting.outlook, SPLITS), 2)
+        found = [one for pair in pairs for one in _both(waiting, job, *pair)]
+    return _best(found, waiting.now_s)
+
+
+def _in_hole(waiting: Waiting, job: SeenJob, hole_s: float | None) -> list[Easing]:
+    if hole_s is None or not MINUTE <= hole_s < (job.limit_s or inf):
+        return []
+    return [_easing(waiting, job, replace(job, limit_s=hole_s // MINUTE * MINUTE))]
+
+
+def _best(found: Iterable[Easing], now_s: float) -> list[Easing]:
+    """Return the changes that no other of their kinds, and no earlier one, makes pointless."""
+    kept, least = list[Easing](), dict[tuple[str, ...], float]()
+    unlike = {one.text: one for one in found}.values()
+    for one in sorted(unlike, key=lambda each: (each.start_s, each.cost, each.text)):
+        late = kept and one.start_s > kept[0].start_s and one.cost >= min(least.values())
+        if not late and one.cost <= least.get(one.kinds, inf):
+            least[one.kinds] = one.cost
+            kept.append(one)
+    return sorted(kept, key=lambda each: (each.start_s > now_s, each.cost, each.start_s))
+
+
+def _easing(waiting: Waiting, asked: SeenJob, edited: SeenJob) -> Easing:
+    start_s = Waiting(waiting.outlook, edited).start()
+    found = list(differences(asked, edited, waiting.outlook.snapshot.system))
+    return Easing(
+        kinds=tuple(each.kind for each in found),
+        text="; ".join(each.text for each in found),
+        job=edited,
+        start_s=start_s,
+        cost=sum(each.cost for each in found),
+        less=1 - work(edited) / work(asked),
+    )
+
+
+def _least(waiting: Waiting, job: SeenJob, knob: Knob) -> Iterator[Easing]:
+    """Yield the least turns of a knob that start the job now, or else earlier and earliest."""
+    edited = partial(knob.turn, job)
+    earliest_s = Waiting(waiting.outlook, edited(knob.size - 1)).start()
+    latest_s = {earliest_s} if earliest_s <= waiting.now_s else {earliest_s, _sooner(waiting)}
+    for by_s in latest_s if earliest_s < waiting.start() else ():
+        yield _easing(waiting, job, edited(_step(waiting, edited, knob.size, by_s)))
+
+
+def _sooner(waiting: Waiting) -> float:
+    """Return the last moment before the job's start as it asks."""
+    return nextafter(waiting.start(), -inf)
+
+
+def _step(waiting: Waiting, edited: Callable[[int], SeenJob], size: int, by_s: float) -> int:
+    """Return the first step at which the edited job starts by a time, as it does at the last."""
+    low, high = -1, size - 1  # it does at high, not at low
+    while high - low > 1:
+        middle = (low + high) // 2
+        if Waiting(waiting.outlook, edited(middle)).start() <= by_s:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _both(waiting: Waiting, job: SeenJob, first: Knob, second: Knob) -> Iterator[Easing]:
+    """Yield turns of two knobs that help together: as little as can be of one, then the other."""
+    weakest = second.turn(first.turn(job, first.size - 1), second.size - 1)
+    earliest_s = Waiting(waiting.outlook, weakest).start()
+    if first.kind == second.kind or earliest_s >= waiting.start():
+        return
+    by_s = earliest_s if earliest_s <= waiting.now_s else _sooner(waiting)
+    for one, other in ((first, second), (second, first)):
+        turned = partial(_turned, job, one, other, other.size - 1)
+        left = one.turn(job, _step(waiting, turned, one.size, by_s))
+        rest = partial(other.turn, left)
+        yield _easing(waiting, job, rest(_step(waiting, rest, other.size, by_s)))
+
+
+def _turned(job: SeenJob, one: Knob, other: Knob, n: int, k: int) -> SeenJob:
+    return other.turn(one.turn(job, k), n)
+
+
+def knobs(job: SeenJob, outlook: Outlook, splits: int | None = None) -> list[Knob]:
+    """Return the ways in which a job could ask for less, or otherwise; at most so many splits."""
+    others = [*_splits(job)[:splits], *_slices(job), *_choices(job, outlook)]
+    made = (Knob(kind, 1, partial(_edited, edit)) for kind, edit in others)
+    return [knob for knob in (*_amounts(job), *made) if knob.size > 0]
+
+
+Edit = Callable[[SeenJob], SeenJob]
+
+
+def _edited(edit: Edit, job: SeenJob, _k: int) -> SeenJob:
+    return edit(job)
+
+
+def _amounts(job: SeenJob) -> Iterator[Knob]:
+    """Yield what may be lowered step by step: pieces, resources of each, time, licences."""
+    if job.slices is None or not job.slices.listed:
+        size = job.slices.nodes if job.slices is not None else None
+        step = size if size is not None and job.count % size == 0 else 1
+
+        def fewer(each: SeenJob, k: int) -> SeenJob:
+            return replace(each, count=max(step, each.count - (k + 1) * step))
+
+        yield Knob("pieces", job.count // step - 1, fewer)
+    for of, asked in job.per.items():
+        unit = MIB if of == MEMORY else 1.0 if asked == round(asked) else MILLI
+        steps = ceil(asked / unit - 1e-9)
+
+        def lower(
+            each: SeenJob, k: int, of: str = of, unit: float = unit, n: int = steps
+        ) -> SeenJob:
+            left = min(each.per.get(of, 0.0), (n - 1 - k) * unit)
+            return replace(each, per={**each.per, of: left})
+
+        yield Knob(of, steps - 1, lower)
+    minutes = ceil((job.limit_s or YEAR) / MINUTE)
+
+    def shorter(each: SeenJob, k: int) -> SeenJob:
+        return replace(each, limit_s=(minutes - 1 - k) * MINUTE)
+
+    yield Knob("limit", minutes - 1, shorter)
+    for name, held in job.licences.items():
+
+        def without(each: SeenJob, k: int, name: str = name, held: float = held) -> SeenJob:
+            return replace(each, licences={**each.licences, name: ceil(held) - 1.0 - k})
+
+        yield Knob("licences", ceil(held) - 1, without)
+
+
+def _lower(of: str, steps: int, unit: float, job: SeenJob, k: int) -> SeenJob:
+    return replace(job, per={**job.per, of: min(job.per[of], (steps - 1 - k) * unit)})
+
+
+def _splits(job: SeenJob) -> list[tuple[str, Edit]]:
+    """Return the same work in more or fewer pieces, the most alike first; not of sliced jobs."""
+    gpus = job.per.get(GPUS, 0.0)
+    if gpus < 1 or gpus != round(gpus) or job.slices is not None:
+        return []
+    total = job.count * round(gpus)
+    counts = [k for k in range(1, total + 1) if total % k == 0 and k != job.count]
+
+    def cut(count: int) -> Edit:
+        return lambda each: _split(each, count)
+
+    return [("split", cut(k)) for k in sorted(counts, key=lambda k: abs(log(k / job.count)))]
+
+
+def _split(job: SeenJob, count: int) -> SeenJob:
+    """Return a job with its work in `count` pieces; whole amounts stay whole, and pods pieces."""
+    per = {}
+    for of, asked in job.per.items():
+        if of == "pods":
+            per[of] = asked
+            continue
+        share = asked * job.count / count
+        per[of] = float(ceil(share - 1e-9)) if asked == round(asked) and of != MEMORY else share
+    return replace(job, count=count, per=per)
+
+
+def _slices(job: SeenJob) -> Iterator[tuple[str, Edit]]:
+    """Yield other slices: shorter ones that divide the nodes, as few others as can be."""
+    slices = job.slices
+    if slices is None:
+        return
+    size = slices.nodes or 0
+    found = [replace(slices, nodes=k) for k in range(size - 1, 0, -1) if job.count % k == 0]
+    if slices.spread:
+        found.append(replace(slices, spread=False))
+    if slices.together is not None:
+        found.append(replace(slices, together=None))
+    for other in (*found, None):
+        yield "slices", partial(_with, slices=other)
+
+
+def _with(job: SeenJob, **fields: Any) -> SeenJob:
+    return replace(job, **fields)
+
+
+def _choices(job: SeenJob, outlook: Outlook) -> Iterator[tuple[str, Edit]]:
+    """Yield requests without a condition, or with another partition, model, tenant or class."""
+    seen = outlook.snapshot
+    empty: dict[str, Any] = {
+        "exclusive": False,
+        "own_nodes": False,
+        "one_node": False,
+        "nodes": (),
+        "not_nodes": (),
+        "gpu_types": (),
+    }
+    for field, none in empty.items():
+        if getattr(job, field) != none:
+            yield field, partial(_with, **{field: none})
+    for label in job.features:
+        rest = tuple(other for other in job.features if other != label)
+        yield "features", partial(_with, features=rest)
+    if job.gpu_types:
+        models = {node.gpu_type for node in seen.nodes if node.gpu_type is not None}
+        for model in sorted(models - set(job.gpu_types)):
+            yield "gpu_types", partial(_with, gpu_types=(model,))
+    if job.partitions:
+        parts = {part for node in seen.nodes for part in node.partitions}
+        parts |= {part for group in seen.groups for part in group.partitions}
+        for part in sorted(parts - set(job.partitions)):
+            yield "partition", partial(_with, partitions=(part,))
+    if job.user is not None:
+        own = [other for other in seen.jobs if other.user == job.user]
+        for field in ("tenant", "priority"):
+            others = {getattr(other, field) for other in own} - {getattr(job, field), None}
+            for name in sorted(others):
+                yield field, partial(_with, **{field: name})
+    if any(each.when != "any" for each in job.after):
+        after = tuple(replace(each, when="any") for each in job.after)
+        never = job.blocked is not None and "depend" in job.blocked.lower()
+        yield "after", partial(_with, after=after, blocked=None if never else job.blocked)
