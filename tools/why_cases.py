@@ -17,8 +17,8 @@ from ronda.instances.job import After, Slices
 from ronda.instances.site import LimitGroup
 from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
 from ronda.questions.why.changes import easings
-from ronda.questions.why.earliest import Waiting
-from ronda.questions.why.outlook import Outlook
+from ronda.questions.why.earliest import WaitingJob
+from ronda.questions.why.outlook import FreeRoom
 
 HOUR = 3600.0
 NAMES = {"gpus": "gpus", "cpus": "cpu", "mem_gb": "memory_gib"}
@@ -169,7 +169,7 @@ def _resource(
 def told(case: Mapping[str, Any]) -> Iterator[str]:
     """Yield the cheapest change of a case, and ours."""
     seen = snapshot_of_case(case)
-    waiting = Waiting(Outlook(seen), next(job for job in seen.jobs if job.start_s is None))
+    waiting = WaitingJob(FreeRoom(seen), next(job for job in seen.jobs if job.start_s is None))
     theirs = case["cheapest_change"]
     start_s = waiting.start()
     found = easings(waiting, waiting.job.limit_s)

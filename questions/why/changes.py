@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import MEMORY, SeenJob
 from ronda.questions.why.differences import differences, work
-from ronda.questions.why.earliest import Waiting
-from ronda.questions.why.outlook import Outlook
+from ronda.questions.why.earliest import WaitingJob
+from ronda.questions.why.outlook import FreeRoom
 
 MIB, MILLI, MINUTE = 1 / 1024, 1e-3, 60.0
 """Steps of memory in GiB, of resources that are asked for in fractions, and of time limits."""
@@ -71,7 +71,7 @@ class Knob(NamedTuple):
     turn: Callable[[SeenJob, int], SeenJob]
 
 
-def easings(waiting: Waiting, hole_s: float | None = None) -> list[Easing]:
+def easings(waiting: WaitingJob, hole_s: float | None = None) -> list[Easing]:
     """Return the cheapest changes that start a job sooner: those that start it now come first.
 
     Two changes are combined only if none helps alone. Of each kind there is the least change that
@@ -96,7 +96,7 @@ def easings(waiting: Waiting, hole_s: float | None = None) -> list[Easing]:
     return _best(found, waiting.now_s)
 
 
-def _in_hole(waiting: Waiting, job: SeenJob, hole_s: float | None) -> list[Easing]:
+def _in_hole(waiting: WaitingJob, job: SeenJob, hole_s: float | None) -> list[Easing]:
     if hole_s is None or not MINUTE <= hole_s < (job.limit_s or inf):
         return []
     return [_easing(waiting, job, replace(job, limit_s=hole_s // MINUTE * MINUTE))]
@@ -114,8 +114,8 @@ def _best(found: Iterable[Easing], now_s: float) -> list[Easing]:
     return sorted(kept, key=lambda each: (each.start_s > now_s, each.cost, each.start_s))
 
 
-def _easing(waiting: Waiting, asked: SeenJob, edited: SeenJob) -> Easing:
-    start_s = Waiting(waiting.outlook, edited).start()
+def _easing(waiting: WaitingJob, asked: SeenJob, edited: SeenJob) -> Easing:
+    start_s = WaitingJob(waiting.outlook, edited).start()
     found = list(differences(asked, edited, waiting.outlook.snapshot.system))
     return Easing(
         kinds=tuple(each.kind for each in found),
@@ -127,36 +127,36 @@ def _easing(waiting: Waiting, asked: SeenJob, edited: SeenJob) -> Easing:
     )
 
 
-def _least(waiting: Waiting, job: SeenJob, knob: Knob) -> Iterator[Easing]:
+def _least(waiting: WaitingJob, job: SeenJob, knob: Knob) -> Iterator[Easing]:
     """Yield the least turns of a knob that start the job now, or else earlier and earliest."""
     edited = partial(knob.turn, job)
-    earliest_s = Waiting(waiting.outlook, edited(knob.size - 1)).start()
+    earliest_s = WaitingJob(waiting.outlook, edited(knob.size - 1)).start()
     latest_s = {earliest_s} if earliest_s <= waiting.now_s else {earliest_s, _sooner(waiting)}
     for by_s in latest_s if earliest_s < waiting.start() else ():
         yield _easing(waiting, job, edited(_step(waiting, edited, knob.size, by_s)))
 
 
-def _sooner(waiting: Waiting) -> float:
+def _sooner(waiting: WaitingJob) -> float:
     """Return the last moment before the job's start as it asks."""
     return nextafter(waiting.start(), -inf)
 
 
-def _step(waiting: Waiting, edited: Callable[[int], SeenJob], size: int, by_s: float) -> int:
+def _step(waiting: WaitingJob, edited: Callable[[int], SeenJob], size: int, by_s: float) -> int:
     """Return the first step at which the edited job starts by a time, as it does at the last."""
     low, high = -1, size - 1  # it does at high, not at low
     while high - low > 1:
         middle = (low + high) // 2
-        if Waiting(waiting.outlook, edited(middle)).start() <= by_s:
+        if WaitingJob(waiting.outlook, edited(middle)).start() <= by_s:
             high = middle
         else:
             low = middle
     return high
 
 
-def _both(waiting: Waiting, job: SeenJob, first: Knob, second: Knob) -> Iterator[Easing]:
+def _both(waiting: WaitingJob, job: SeenJob, first: Knob, second: Knob) -> Iterator[Easing]:
     """Yield turns of two knobs that help together: as little as can be of one, then the other."""
     weakest = second.turn(first.turn(job, first.size - 1), second.size - 1)
-    earliest_s = Waiting(waiting.outlook, weakest).start()
+    earliest_s = WaitingJob(waiting.outlook, weakest).start()
     if first.kind == second.kind or earliest_s >= waiting.start():
         return
     by_s = earliest_s if earliest_s <= waiting.now_s else _sooner(waiting)
@@ -171,7 +171,7 @@ def _turned(job: SeenJob, one: Knob, other: Knob, n: int, k: int) -> SeenJob:
     return other.turn(one.turn(job, k), n)
 
 
-def knobs(job: SeenJob, outlook: Outlook, splits: int | None = None) -> list[Knob]:
+def knobs(job: SeenJob, outlook: FreeRoom, splits: int | None = None) -> list[Knob]:
     """Return the ways in which a job could ask for less, or otherwise; at most so many splits."""
     others = [*_splits(job)[:splits], *_slices(job), *_choices(job, outlook)]
     made = (Knob(kind, 1, partial(_edited, edit)) for kind, edit in others)
@@ -269,7 +269,7 @@ def _with(job: SeenJob, **fields: Any) -> SeenJob:
     return replace(job, **fields)
 
 
-def _choices(job: SeenJob, outlook: Outlook) -> Iterator[tuple[str, Edit]]:
+def _choices(job: SeenJob, outlook: FreeRoom) -> Iterator[tuple[str, Edit]]:
     """Yield requests without a condition, or with another partition, model, tenant or class."""
     seen = outlook.snapshot
     empty: dict[str, Any] = {

@@ -5,10 +5,12 @@ from typing import Any
 
 import click
 
+from ronda.cli.load import round_
 from ronda.cli.options import Parsed, stacked
 from ronda.hosts.clusters.read import SYSTEMS, read_snapshot
 from ronda.instances.errors import InputError
 from ronda.instances.snapshots.snapshot import Snapshot
+from ronda.questions.why.of_round import snapshot_of
 
 
 def _moment(text: str) -> float | None:
@@ -52,4 +54,8 @@ def cluster(files: Sequence[str], system: str | None, now_s: float | None) -> Sn
     """
     if system is not None:
         return read_snapshot(system, files, now_s)
-    raise InputError(" ".join(files) or "FILES", "no scheduler", f"--{' or --'.join(SYSTEMS)}")
+    if len(files) != 1:
+        options = ", ".join(f"--{name}" for name in SYSTEMS)
+        found = f"{len(files)} files without an option that says which scheduler's they are"
+        raise InputError("FILES", found, f"a round, or one of {options}" if options else "a round")
+    return snapshot_of(round_(files[0]))
