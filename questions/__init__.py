@@ -1,6 +1,10 @@
 """Questions about a round: why a job got its option, what if, other plans, and moves."""
 
 COMMANDS = {
+    "why": (
+        "ronda.cli.commands.why:command",
+        "Say why a job waits, and when it can start.",
+    ),
     "whatif": (
         "ronda.cli.commands.whatif:command",
         "Say what other machines or jobs would change.",

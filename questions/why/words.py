@@ -44,6 +44,9 @@ def hours(seconds: float) -> str:
     return " ".join(f"{count} {unit}" for count, unit in parts if count)
 
 
+WATTS = "licence[watts]"
+"""The row of the watts that jobs draw beyond an idle cluster."""
+
 ROWS = {
     "limit": "the limit of {who}",
     "jobs": "the limit on running jobs of {who}",
@@ -58,6 +61,8 @@ ROWS = {
 
 def of_row(row: str, of: str) -> str:
     """Return the words for a limit by the name of its row, at the beginning of a sentence."""
+    if row == WATTS:
+        return "The power cap, less an idle cluster,"
     found = re.fullmatch(r"(\w+)\[(.*)\]", row)
     if found is None or found[1] not in ROWS:
         return row

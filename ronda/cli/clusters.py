@@ -1,14 +1,21 @@
 """The cluster in front of a command: a round, or the files that its scheduler's tools write."""
 
+import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from ronda.cli.load import round_
 from ronda.cli.options import Parsed, stacked
 from ronda.hosts.clusters.read import SYSTEMS, read_snapshot
 from ronda.instances.errors import InputError
+from ronda.instances.files.json import KINDS, OLDER, parse
+from ronda.instances.files.storage import read_bytes, unpack
+from ronda.instances.round import Round
+from ronda.instances.rules.validate import consistent, cross_checked
 from ronda.instances.snapshots.snapshot import Snapshot
 from ronda.questions.why.of_round import snapshot_of
 
@@ -58,4 +65,28 @@ def cluster(files: Sequence[str], system: str | None, now_s: float | None) -> Sn
         options = ", ".join(f"--{name}" for name in SYSTEMS)
         found = f"{len(files)} files without an option that says which scheduler's they are"
         raise InputError("FILES", found, f"a round, or one of {options}" if options else "a round")
-    return snapshot_of(round_(files[0]))
+    return snapshot_of(_round(files[0]))
+
+
+_REQUEST = re.compile(
+    r"waiting\[(\d+)\]\.job\.(?:gpus|one_node|nodes|features|gpu_types|needs|slices|licences|part)\b"
+)
+"""The places of a round at which a waiting job asks for what the cluster could never give."""
+
+
+def _round(source: str) -> Round:
+    """Return the round that an argument names, with waiting jobs that can never run.
+
+    Whoever asks why such a job waits is to hear why, and not that the file is refused.
+    """
+    if not Path(source).is_file():
+        return round_(source)
+    found = parse(unpack(read_bytes(Path(source)), source), source, KINDS | OLDER)
+    if not isinstance(found, Round):
+        return round_(source)
+    whole, odd = cross_checked(found)
+    never = {int(match[1]) for one in odd if (match := _REQUEST.match(one.place)) is not None}
+    if not never:
+        return consistent(found, source)
+    kept = tuple(state for k, state in enumerate(found.waiting) if k not in never)
+    return replace(consistent(replace(found, waiting=kept), source), waiting=whole.waiting)

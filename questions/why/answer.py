@@ -1,0 +1,109 @@
+"""The answer to why a job waits: the reason, when it could start, and what would help."""
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ronda.instances.base import Floats
+from ronda.instances.errors import InputError
+from ronda.instances.snapshots.snapshot import SeenJob, Snapshot
+from ronda.questions.why.earliest import WaitingJob, counted
+from ronda.questions.why.limits import Amounts
+from ronda.questions.why.outlook import FreeRoom
+from ronda.questions.why.reason import Dominant, Hindrance, dominant, hindrances
+from ronda.questions.why.replay import Replay, replay
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why a job waits.
+
+    Attributes
+    ----------
+    waiting
+        The job, in the free room of its cluster.
+    charged
+        What it is charged in all, by resource.
+    reason
+        What holds it back most.
+    hindrances
+        All that may hold it back, the most important first.
+    start_s
+        Earliest start that any scheduler could give without stopping or delaying others.
+    replay
+        The start by the site's own rule.
+    """
+
+    waiting: WaitingJob
+    charged: Amounts
+    reason: Dominant
+    hindrances: tuple[Hindrance, ...]
+    start_s: float
+    replay: Replay
+
+
+def why(snapshot: Snapshot, job: str, seconds: float = 1.0) -> Why:
+    """Return why a job of a snapshot waits; the site's rule is replayed for `seconds` at most.
+
+    Raises
+    ------
+    InputError
+        If the job is not in the snapshot, or runs.
+    """
+    asked = waiting_job(snapshot, job)
+    room = FreeRoom(snapshot)
+    waiting = WaitingJob(room, asked)
+    return Why(
+        waiting=waiting,
+        charged=waiting.charged(waiting.usable()),
+        reason=dominant(waiting),
+        hindrances=tuple(hindrances(waiting)),
+        start_s=waiting.start(),
+        replay=replay(room, waiting.job, seconds),
+    )
+
+
+def waiting_job(snapshot: Snapshot, job: str) -> SeenJob:
+    """Return the waiting job with an id.
+
+    Raises
+    ------
+    InputError
+        If there is none, or if it runs.
+    """
+    found = next((one for one in snapshot.jobs if one.id == job), None)
+    waits = [one.id for one in snapshot.jobs if one.start_s is None]
+    if found is None:
+        near = difflib.get_close_matches(job, waits, 3) or waits[:3]
+        expected = f"a job that waits, such as {', '.join(near)}" if near else "a job; none waits"
+        raise InputError(snapshot.source, f"no job {job!r}", expected)
+    if found.start_s is not None:
+        since = found.start_s - snapshot.now_s
+        expected = f"a job that waits; it started {-since:.0f} s ago on {', '.join(found.on)}"
+        raise InputError(snapshot.source, f"job {job!r}, which runs", expected)
+    return found
+
+
+def room_over_time(waiting: WaitingJob) -> Iterator[tuple[str, Floats, Floats]]:
+    """Yield the pieces of the job that nodes, and each limit, have room for over time.
+
+    Each comes as a name, the times in seconds from now (T,), and the number of pieces (T,) if only
+    jobs end. Of several routes it is the one with most room.
+    """
+    times = waiting.outlook.times
+    routes, job = list(waiting.asked()), waiting.job
+    if not routes:
+        return
+    nodes = [[float(waiting.room(asked, t).sum()) for t in times.tolist()] for asked in routes]
+    best = int(np.argmax([sum(each) for each in nodes]))
+    since = times - waiting.now_s
+    yield "nodes", since, np.array(nodes[best])
+    for limit in routes[best].limits:
+        rows = [counted(limit, t, waiting.outlook.ends) for t in times.tolist()]
+        for k, first in enumerate(rows[0]):
+            each = first.asks / job.count
+            if each:
+                left = np.array([row[k].most - row[k].held for row in rows])
+                yield first.row, since, np.floor(np.maximum(left, 0.0) / each + 1e-9)

@@ -1,0 +1,134 @@
+"""The answer to why a job waits, for people and for programs."""
+
+from collections.abc import Iterator, Mapping
+from math import inf
+from typing import Any
+
+from ronda.instances.snapshots.snapshot import Snapshot
+from ronda.instances.tables.table import Report
+from ronda.questions.why.answer import Why
+from ronda.questions.why.proof import named
+from ronda.questions.why.replay import Replay
+from ronda.questions.why.words import amounts, hours, many
+
+
+def why_report(source: str, snapshot: Snapshot, found: Why) -> Report:
+    """Return the report of why a job of a snapshot waits."""
+    return Report(
+        _fields(source, snapshot, found), list(_words(found)), list(snapshot.noted.lines())
+    )
+
+
+def _words(found: Why) -> Iterator[str]:
+    job = found.waiting.job
+    who = ", ".join(filter(None, (job.user, job.tenant, *job.partitions)))
+    yield f"Job {job.id}{f' ({who})' if who else ''}: {asks(found)}."
+    if any(found.charged.get(r, 0.0) > job.count * a + 1e-9 for r, a in job.per.items()):
+        yield f"It is charged {amounts(found.charged)}."
+    printed = f" The scheduler prints {job.reason}." if job.reason else ""
+    yield f"Why: {found.reason.text}{printed}"
+    yield from found.reason.proof
+    yield f"When: {_earliest(found)}"
+    yield _by_rule(found.replay, found.waiting.now_s)
+
+
+def asks(found: Why) -> str:
+    """Return the words for the request of a job."""
+    job = found.waiting.job
+    each = amounts(job.per)
+    text = each if job.count == 1 else f"{job.count} pieces of {each}"
+    if job.count > 1 and dict(job.per) == {"gpus": 1}:
+        text = f"{job.count} GPUs, anywhere"
+    shapes = [
+        words
+        for words, true in (
+            ("each on a node of its own", job.own_nodes and job.count > 1),
+            ("all on one node", job.one_node and job.count > 1),
+            ("with its nodes to itself", job.exclusive),
+            (f"of model {' or '.join(job.gpu_types)}", bool(job.gpu_types)),
+            (f"on nodes with {', '.join(job.features)}", bool(job.features)),
+        )
+        if true
+    ]
+    limit = "no time limit" if job.limit_s is None else f"at most {hours(job.limit_s)}"
+    return ", ".join([text, *shapes, limit])
+
+
+def _earliest(found: Why) -> str:
+    start_s, now_s = found.start_s, found.waiting.now_s
+    if start_s <= now_s:
+        return "it could start now without stopping or delaying anything that runs."
+    if start_s < inf:
+        return (
+            f"in {hours(start_s - now_s)} at the earliest; no scheduler can start it sooner "
+            "without stopping a job or changing the request or the limits."
+        )
+    if found.reason.kind in ("request", "dependency") or found.reason.never:
+        return "never as it stands, by what is known; waiting does not help."
+    return "nobody can say."
+
+
+def _by_rule(replay: Replay, now_s: float) -> str:
+    rule = replay.rule
+    behind = f", behind {many(replay.ahead, 'job')} of the queue" if replay.ahead else ""
+    if replay.start_s == inf:
+        return f"By {rule} on time limits{behind}, it does not start."
+    start = "now" if replay.start_s <= now_s else f"in {hours(replay.start_s - now_s)}"
+    text = f"By {rule} on time limits{behind}, it starts {start}"
+    if replay.skipped:
+        text += f" or later: {many(replay.skipped, 'job')} before it were not looked at in time"
+    return f"{text}."
+
+
+def _fields(source: str, snapshot: Snapshot, found: Why) -> dict[str, Any]:
+    job, now_s = found.waiting.job, found.waiting.now_s
+    return {
+        "source": source,
+        "job": job.id,
+        "user": job.user,
+        "tenant": job.tenant,
+        "partitions": list(job.partitions),
+        "now_s": now_s,
+        "asked": _known({r: a * job.count for r, a in job.per.items()}),
+        "charged": _known(found.charged),
+        "pieces": job.count,
+        "printed": job.reason,
+        "reason": {
+            "kind": found.reason.kind,
+            "name": found.reason.name,
+            "words": named(found.reason.name) if found.reason.name else "the order of the queue",
+            "never": found.reason.never,
+            "text": found.reason.text,
+            "proof": list(found.reason.proof),
+        },
+        "hindrances": [
+            {
+                "name": each.name,
+                "alone_s": _finite(each.alone_s - now_s),
+                "without_s": _finite(each.without_s - now_s),
+            }
+            for each in found.hindrances
+            if each.alone_s > now_s or each.without_s < found.start_s
+        ],
+        "start_in_s": _finite(found.start_s - now_s),
+        "replay": {
+            "rule": found.replay.rule,
+            "start_in_s": _finite(found.replay.start_s - now_s),
+            "ahead": found.replay.ahead,
+            "skipped": found.replay.skipped,
+            "planned": [
+                {"job": p.job.id, "start_in_s": p.start_s - now_s, "nodes": dict(p.on)}
+                for p in found.replay.planned[:20]
+            ],
+        },
+        "noted": dict(snapshot.noted.counts),
+    }
+
+
+def _finite(seconds: float) -> float | None:
+    """Return seconds, or None for a time that nobody knows."""
+    return None if seconds == inf else max(0.0, seconds)
+
+
+def _known(amounts: Mapping[str, float]) -> dict[str, float]:
+    return {resource: amount for resource, amount in amounts.items() if amount}

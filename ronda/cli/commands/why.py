@@ -1,0 +1,55 @@
+"""``ronda why``: why a job waits, when it can start, and what would help."""
+
+from pathlib import Path
+
+import click
+
+from ronda.cli.clusters import cluster, cluster_options
+from ronda.cli.command import taught
+from ronda.cli.options import FIGURE, force_option, json_option
+from ronda.cli.output import show
+
+
+@taught(
+    "why",
+    "ronda why --slurm squeue.json sinfo.json 4711",
+    "ronda why --kueue workloads.yaml queues.yaml nodes.json train-7 --figure why.png",
+    "ronda why round.json j042 --json",
+)
+@click.argument("files", metavar="FILES... JOB", nargs=-1, required=True)
+@cluster_options
+@click.option(
+    "--figure",
+    type=FIGURE,
+    metavar="FILE.png",
+    help="Draw the free room over time against the need of the job; the numbers go to FILE.csv.",
+)
+@force_option
+@json_option
+def command(
+    files: tuple[str, ...],
+    now_s: float | None,
+    figure: Path | None,
+    as_json: bool,
+    system: str | None = None,
+) -> int:
+    """Say why a JOB of a cluster waits, with the proof, and when it could start.
+
+    FILES are a round of ronda, or what the tools of a scheduler write (--slurm, --kueue, --kai;
+    'ronda snapshot --help' says which commands). The earliest start is a bound: no scheduler can
+    start the job sooner without stopping others. The second start is that of the site's own rule,
+    on time limits.
+    """
+    *found_in, job = files
+    seen = cluster(found_in, system, now_s)
+
+    from ronda.questions.why.answer import why
+    from ronda.questions.why.report import why_report
+
+    found = why(seen, job)
+    if figure is not None:
+        from ronda.bench.figures.draw import save_chart
+        from ronda.bench.figures.why import why as shown
+
+        save_chart(shown(found), figure.with_suffix(""))
+    return show(why_report(" ".join(found_in), seen, found), as_json=as_json)

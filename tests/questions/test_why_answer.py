@@ -1,0 +1,84 @@
+"""``ronda why`` on rounds: what it says, its exit codes, and its picture."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import ronda
+from ronda.cli.app import cli
+from ronda.instances.files.json import write
+
+
+def _said(*args: str) -> tuple[int, str]:
+    found = CliRunner().invoke(cli, ["why", *args])
+    return found.exit_code, found.stdout or found.stderr
+
+
+def test_power_holds_a_job_back() -> None:
+    """Watts count as a limit, with the room on nodes beside them; the start is that of an end."""
+    code, text = _said("round-tenants", "j71", "--json")
+    found = json.loads(text.splitlines()[-1])
+    assert code == 0
+    assert found["reason"]["name"] == "licence[watts]"
+    assert "The power cap" in found["reason"]["text"]
+    assert 0 < found["start_in_s"] <= found["replay"]["start_in_s"]
+
+
+def test_picture(tmp_path: Path) -> None:
+    """The picture and its numbers are written."""
+    pytest.importorskip("matplotlib")
+    code, text = _said("round-tenants", "j71", "--figure", str(tmp_path / "why.png"))
+    assert code == 0, text
+    assert (tmp_path / "why.png").stat().st_size > 10_000
+    assert "nodes," in (tmp_path / "why.csv").read_text()
+
+
+def test_a_job_that_can_never_run(tmp_path: Path) -> None:
+    """A round with a request that nothing can give is answered, and not refused."""
+    path = tmp_path / "round.json"
+    write(ronda.load("round-tight-64"), path)
+    made = json.loads(path.read_text())
+    made["waiting"][0]["job"] |= {"gpus": 64, "pieces": {"count": 4}}
+    made["waiting"][0]["job"].pop("max_gpus", None)
+    path.write_text(json.dumps(made))
+    job = made["waiting"][0]["job"]["id"]
+    code, text = _said(str(path), job)
+    assert code == 0, text
+    assert "16 GPUs on one node" in text
+    assert "never as it stands" in text
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("round-tenants", "j1"), "no job 'j1'; expected a job that waits, such as"),
+        (("round-tenants",), "expected one round"),
+        (("one.json", "two.json", "j1"), "2 files without a scheduler"),
+        (("nowhere.json", "j1"), "nowhere.json"),
+        (("pollux-1", "j1"), "expected a round"),
+    ],
+)
+def test_bad_input(args: tuple[str, ...], told: str) -> None:
+    """What cannot be answered is one line and exit code 2."""
+    code, text = _said(*args)
+    assert code == 2
+    assert told in text
+    assert len(text.strip().splitlines()) == 1
+
+
+def test_a_running_job() -> None:
+    """A job that runs does not wait."""
+    round = ronda.load("round-tenants")
+    code, text = _said("round-tenants", round.running[0].job.id)
+    assert code == 2
+    assert "which runs" in text
+
+
+def test_written_round_is_read(tmp_path: Path) -> None:
+    """A round that is written, and one by name, give the same answer."""
+    write(ronda.load("round-tenants"), tmp_path / "r.json")
+    by_file = json.loads(_said(str(tmp_path / "r.json"), "j71", "--json")[1].splitlines()[-1])
+    by_name = json.loads(_said("round-tenants", "j71", "--json")[1].splitlines()[-1])
+    assert {**by_file, "source": ""} == {**by_name, "source": ""}
