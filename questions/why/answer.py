@@ -3,17 +3,19 @@
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
 from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.snapshots.snapshot import SeenJob, Snapshot
+from ronda.questions.why.changes import Easing, easings
 from ronda.questions.why.earliest import WaitingJob, counted
 from ronda.questions.why.limits import Amounts
 from ronda.questions.why.outlook import FreeRoom
 from ronda.questions.why.reason import Dominant, Hindrance, dominant, hindrances
-from ronda.questions.why.replay import Replay, replay
+from ronda.questions.why.replay import Replay, delayed, replay
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,11 @@ class Why:
         Earliest start that any scheduler could give without stopping or delaying others.
     replay
         The start by the site's own rule.
+    easings
+        The changes of its request that start it sooner, those that start it now first.
+    delays
+        For each of them, the jobs before it in the queue that would wait longer, with the seconds;
+        None where that is not known.
     """
 
     waiting: WaitingJob
@@ -42,6 +49,12 @@ class Why:
     hindrances: tuple[Hindrance, ...]
     start_s: float
     replay: Replay
+    easings: tuple[Easing, ...]
+    delays: tuple[list[tuple[str, float]] | None, ...]
+
+
+SHOWN = 5
+"""The number of changes of a request that are told."""
 
 
 def why(snapshot: Snapshot, job: str, seconds: float = 1.0) -> Why:
@@ -55,13 +68,22 @@ def why(snapshot: Snapshot, job: str, seconds: float = 1.0) -> Why:
     asked = waiting_job(snapshot, job)
     room = FreeRoom(snapshot)
     waiting = WaitingJob(room, asked)
+    rule = replay(room, waiting.job, seconds)
+    eased = easings(waiting, rule.hole_s)[:SHOWN]
+    each_s = seconds / (2 * max(1, len(eased)))
+    delays = [
+        delayed(room, one.job, one.start_s, rule, each_s) if one.start_s < inf else None
+        for one in eased
+    ]
     return Why(
         waiting=waiting,
         charged=waiting.charged(waiting.usable()),
         reason=dominant(waiting),
         hindrances=tuple(hindrances(waiting)),
         start_s=waiting.start(),
-        replay=replay(room, waiting.job, seconds),
+        replay=rule,
+        easings=tuple(eased),
+        delays=tuple(delays),
     )
 
 

@@ -30,7 +30,7 @@ WORDS = {
 }
 """The words for what holds a job back; rows of limits and room on nodes have their own."""
 
-IN_VAIN = "WaitingJob does not help."
+IN_VAIN = "Waiting does not help."
 
 
 def named(name: str) -> str:

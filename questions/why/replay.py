@@ -15,6 +15,9 @@ from ronda.questions.why.earliest import RouteAsked, WaitingJob, enough
 from ronda.questions.why.outlook import FreeRoom, pieces_on
 from ronda.questions.why.queue import ahead
 
+CONSERVATIVE = "conservative backfill"
+"""The rule of systems that reserve nodes."""
+
 RESERVING = {"slurm", "ronda"}
 """The systems that reserve nodes for jobs in order of priority, and backfill (conservative); in the
 others any job of the queue that fits starts (Kueue's BestEffortFIFO)."""
@@ -46,7 +49,7 @@ class Replay:
     Attributes
     ----------
     rule
-        ``conservative backfill`` or ``best effort``.
+        `CONSERVATIVE`, or ``best effort``.
     start_s
         Its start; infinite if there is none by what is known.
     planned
@@ -55,6 +58,9 @@ class Replay:
         The number of jobs before it in the queue.
     skipped
         How many of them were not looked at, because time was up; its true start may be later.
+    hole_s
+        With a time limit up to this it would start now, as those before it need its room only
+        later; None if it could not start now, or if there are no reservations.
     """
 
     rule: str
@@ -62,6 +68,7 @@ class Replay:
     planned: tuple[PlannedStart, ...]
     ahead: int
     skipped: int = 0
+    hole_s: float | None = None
 
 
 def replay(outlook: FreeRoom, job: SeenJob, seconds: float = 1.0) -> Replay:
@@ -109,6 +116,15 @@ class Reservations:
             if enough(waiting.job, room, self._outlook, asked.skip):
                 return at_s, room
         return None
+
+    def hole_s(self, waiting: WaitingJob, asked: RouteAsked) -> float:
+        """Return for how long the reservations leave room for a job that could start now."""
+        now_s = self._times[0]
+        for k, at_s in enumerate(self._times):
+            used, jobs = self._used[: k + 1].max(axis=0), self._jobs[: k + 1].max(axis=0)
+            if not _enough(waiting, asked, at_s, used, jobs):
+                return float(at_s - now_s)
+        return inf
 
     def take(self, job: SeenJob, asked: RouteAsked, start_s: float, room: Floats) -> PlannedStart:
         """Reserve the fullest nodes that have room for a job until its time limit."""
@@ -189,7 +205,37 @@ def _reserving(outlook: FreeRoom, job: SeenJob, until: float) -> Replay:
     waiting = WaitingJob(outlook, job)
     found = _best(book, waiting, waiting.ready(), now=False)
     start_s = inf if found is None else found[1]
-    return Replay("conservative backfill", start_s, tuple(planned), len(first), skipped)
+    holes = [book.hole_s(waiting, asked) for asked in waiting.asked() if waiting.fits(asked, now_s)]
+    hole_s = max(holes, default=None) if start_s > now_s else None
+    return Replay(CONSERVATIVE, start_s, tuple(planned), len(first), skipped, hole_s)
+
+
+def delayed(
+    outlook: FreeRoom, job: SeenJob, start_s: float, before: Replay, seconds: float
+) -> list[tuple[str, float]] | None:
+    """Return the jobs before a job in the queue that wait longer if it starts at a time.
+
+    With each comes how many seconds. None if there are no reservations, or if not all could be
+    looked at in so many seconds.
+    """
+    if before.rule != CONSERVATIVE or before.skipped:
+        return None
+    until, book, found = time.perf_counter() + seconds, Reservations(outlook), []
+    waiting = WaitingJob(outlook, job)
+    asked = next(each for each in waiting.asked() if waiting.fits(each, start_s))
+    book.take(waiting.job, asked, start_s, waiting.room(asked, start_s))
+    for one in before.planned:
+        if time.perf_counter() > until:
+            return None
+        other = WaitingJob(outlook, one.job)
+        best = _best(book, other, outlook.snapshot.now_s, now=True)
+        if best is None:
+            found.append((one.job.id, inf))
+            continue
+        book.take(other.job, *best)
+        if best[1] > one.start_s:
+            found.append((one.job.id, best[1] - one.start_s))
+    return found
 
 
 def _best(

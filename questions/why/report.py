@@ -30,6 +30,21 @@ def _words(found: Why) -> Iterator[str]:
     yield from found.reason.proof
     yield f"When: {_earliest(found)}"
     yield _by_rule(found.replay, found.waiting.now_s)
+    for k, (easing, late) in enumerate(zip(found.easings, found.delays, strict=True)):
+        in_s = easing.start_s - found.waiting.now_s
+        start = f"it could start {f'in {hours(in_s)}' if in_s > 0 else 'now'}{_late(late)}."
+        yield f"{'Would help:' if k == 0 else 'Or'} {easing.text}; {start}"
+
+
+def _late(late: list[tuple[str, float]] | None) -> str:
+    """Return the words for the jobs that a change makes wait longer."""
+    if late is None:
+        return ""
+    if not late:
+        return " and delays nobody before it"
+    first = ", ".join(f"{job} by {hours(seconds)}" for job, seconds in late[:3])
+    more = f" and {many(len(late) - 3, 'other')}" if len(late) > 3 else ""
+    return f", and delays {first}{more}"
 
 
 def asks(found: Why) -> str:
@@ -121,6 +136,17 @@ def _fields(source: str, snapshot: Snapshot, found: Why) -> dict[str, Any]:
                 for p in found.replay.planned[:20]
             ],
         },
+        "helps": [
+            {
+                "kinds": list(easing.kinds),
+                "text": easing.text,
+                "start_in_s": _finite(easing.start_s - now_s),
+                "cost": easing.cost,
+                "less": easing.less,
+                "delays": None if late is None else {job: _finite(s) for job, s in late},
+            }
+            for easing, late in zip(found.easings, found.delays, strict=True)
+        ],
         "noted": dict(snapshot.noted.counts),
     }
 

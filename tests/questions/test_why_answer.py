@@ -24,6 +24,7 @@ def test_power_holds_a_job_back() -> None:
     assert found["reason"]["name"] == "licence[watts]"
     assert "The power cap" in found["reason"]["text"]
     assert 0 < found["start_in_s"] <= found["replay"]["start_in_s"]
+    assert all(each["start_in_s"] < found["start_in_s"] for each in found["helps"])
 
 
 def test_picture(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ronda.instances.site import LimitGroup, Quota, Tenant
 from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
 from ronda.questions.why.outlook import FreeRoom
-from ronda.questions.why.replay import replay
+from ronda.questions.why.replay import delayed, replay
 
 HOUR = 3600.0
 NODES = tuple(SeenNode(name=name, has={"gpus": 8, "cpu": 64}) for name in "abcd")
@@ -43,6 +43,25 @@ def test_a_hole_in_front_of_a_large_job(hours: float, slurm: float, kueue: float
     assert _start("kueue", job, big, *busy) == kueue
     first = replace(big, rank=0.5)
     assert _start("slurm", job, first, *busy) == 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "late"), [(2, []), (3, [("big", HOUR)]), (5, [("big", 3 * HOUR)])]
+)
+def test_the_hole_and_whom_a_start_delays(limit: float, late: list[tuple[str, float]]) -> None:
+    """The hole in front of a reservation is known, and by how much a longer job would delay it."""
+    big, busy = _job("big", 24, 4, rank=9.0), (_runs("r1", "a", 2), _runs("r2", "b", 2))
+    job = _job("J", 3, 1, rank=1.0)
+    room = FreeRoom(
+        Snapshot(source="here", system="slurm", now_s=0.0, nodes=NODES, jobs=(big, *busy, job))
+    )
+    found = replay(room, job)
+    assert found.hole_s == 2 * HOUR
+    assert delayed(room, replace(job, limit_s=limit * HOUR), 0.0, found, 9.0) == late
+    kueue = FreeRoom(
+        Snapshot(source="here", system="kueue", now_s=0.0, nodes=NODES, jobs=(big, *busy, job))
+    )
+    assert delayed(kueue, job, 0.0, replay(kueue, job), 9.0) is None
 
 
 def test_jobs_held_back_by_limits_reserve_nothing() -> None:
