@@ -60,7 +60,7 @@ class Easing:
     less: float
 
 
-class Knob(NamedTuple):
+class Dial(NamedTuple):
     """A way to ask for less in `size` steps, each of which gives up more than the one before.
 
     No step starts the job later than the one before.
@@ -89,9 +89,9 @@ def easings(waiting: WaitingJob, hole_s: float | None = None) -> list[Easing]:
     job = replace(waiting.job, least=None)
     if waiting.start() <= waiting.now_s:
         return _in_hole(waiting, job, hole_s)
-    found = [one for knob in knobs(job, waiting.outlook) for one in _least(waiting, job, knob)]
+    found = [one for dial in dials(job, waiting.outlook) for one in _least(waiting, job, dial)]
     if not found:
-        pairs = combinations(knobs(job, waiting.outlook, SPLITS), 2)
+        pairs = combinations(dials(job, waiting.outlook, SPLITS), 2)
         found = [one for pair in pairs for one in _both(waiting, job, *pair)]
     return _best(found, waiting.now_s)
 
@@ -127,13 +127,13 @@ def _easing(waiting: WaitingJob, asked: SeenJob, edited: SeenJob) -> Easing:
     )
 
 
-def _least(waiting: WaitingJob, job: SeenJob, knob: Knob) -> Iterator[Easing]:
-    """Yield the least turns of a knob that start the job now, or else earlier and earliest."""
-    edited = partial(knob.turn, job)
-    earliest_s = WaitingJob(waiting.outlook, edited(knob.size - 1)).start()
+def _least(waiting: WaitingJob, job: SeenJob, dial: Dial) -> Iterator[Easing]:
+    """Yield the least turns of a dial that start the job now, or else earlier and earliest."""
+    edited = partial(dial.turn, job)
+    earliest_s = WaitingJob(waiting.outlook, edited(dial.size - 1)).start()
     latest_s = {earliest_s} if earliest_s <= waiting.now_s else {earliest_s, _sooner(waiting)}
     for by_s in latest_s if earliest_s < waiting.start() else ():
-        yield _easing(waiting, job, edited(_step(waiting, edited, knob.size, by_s)))
+        yield _easing(waiting, job, edited(_step(waiting, edited, dial.size, by_s)))
 
 
 def _sooner(waiting: WaitingJob) -> float:
@@ -153,8 +153,8 @@ def _step(waiting: WaitingJob, edited: Callable[[int], SeenJob], size: int, by_s
     return high
 
 
-def _both(waiting: WaitingJob, job: SeenJob, first: Knob, second: Knob) -> Iterator[Easing]:
-    """Yield turns of two knobs that help together: as little as can be of one, then the other."""
+def _both(waiting: WaitingJob, job: SeenJob, first: Dial, second: Dial) -> Iterator[Easing]:
+    """Yield turns of two dials that help together: as little as can be of one, then the other."""
     weakest = second.turn(first.turn(job, first.size - 1), second.size - 1)
     earliest_s = WaitingJob(waiting.outlook, weakest).start()
     if first.kind == second.kind or earliest_s >= waiting.start():
@@ -167,15 +167,15 @@ def _both(waiting: WaitingJob, job: SeenJob, first: Knob, second: Knob) -> Itera
         yield _easing(waiting, job, rest(_step(waiting, rest, other.size, by_s)))
 
 
-def _turned(job: SeenJob, one: Knob, other: Knob, n: int, k: int) -> SeenJob:
+def _turned(job: SeenJob, one: Dial, other: Dial, n: int, k: int) -> SeenJob:
     return other.turn(one.turn(job, k), n)
 
 
-def knobs(job: SeenJob, outlook: FreeRoom, splits: int | None = None) -> list[Knob]:
+def dials(job: SeenJob, outlook: FreeRoom, splits: int | None = None) -> list[Dial]:
     """Return the ways in which a job could ask for less, or otherwise; at most so many splits."""
     others = [*_splits(job)[:splits], *_slices(job), *_choices(job, outlook)]
-    made = (Knob(kind, 1, partial(_edited, edit)) for kind, edit in others)
-    return [knob for knob in (*_amounts(job), *made) if knob.size > 0]
+    made = (Dial(kind, 1, partial(_edited, edit)) for kind, edit in others)
+    return [dial for dial in (*_amounts(job), *made) if dial.size > 0]
 
 
 Edit = Callable[[SeenJob], SeenJob]
@@ -185,7 +185,7 @@ def _edited(edit: Edit, job: SeenJob, _k: int) -> SeenJob:
     return edit(job)
 
 
-def _amounts(job: SeenJob) -> Iterator[Knob]:
+def _amounts(job: SeenJob) -> Iterator[Dial]:
     """Yield what may be lowered step by step: pieces, resources of each, time, licences."""
     if job.slices is None or not job.slices.listed:
         size = job.slices.nodes if job.slices is not None else None
@@ -194,7 +194,7 @@ def _amounts(job: SeenJob) -> Iterator[Knob]:
         def fewer(each: SeenJob, k: int) -> SeenJob:
             return replace(each, count=max(step, each.count - (k + 1) * step))
 
-        yield Knob("pieces", job.count // step - 1, fewer)
+        yield Dial("pieces", job.count // step - 1, fewer)
     for of, asked in job.per.items():
         unit = MIB if of == MEMORY else 1.0 if asked == round(asked) else MILLI
         steps = ceil(asked / unit - 1e-9)
@@ -205,19 +205,19 @@ def _amounts(job: SeenJob) -> Iterator[Knob]:
             left = min(each.per.get(of, 0.0), (n - 1 - k) * unit)
             return replace(each, per={**each.per, of: left})
 
-        yield Knob(of, steps - 1, lower)
+        yield Dial(of, steps - 1, lower)
     minutes = ceil((job.limit_s or YEAR) / MINUTE)
 
     def shorter(each: SeenJob, k: int) -> SeenJob:
         return replace(each, limit_s=(minutes - 1 - k) * MINUTE)
 
-    yield Knob("limit", minutes - 1, shorter)
+    yield Dial("limit", minutes - 1, shorter)
     for name, held in job.licences.items():
 
         def without(each: SeenJob, k: int, name: str = name, held: float = held) -> SeenJob:
             return replace(each, licences={**each.licences, name: ceil(held) - 1.0 - k})
 
-        yield Knob("licences", ceil(held) - 1, without)
+        yield Dial("licences", ceil(held) - 1, without)
 
 
 def _lower(of: str, steps: int, unit: float, job: SeenJob, k: int) -> SeenJob:

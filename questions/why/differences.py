@@ -40,7 +40,7 @@ That of a split, and of other slices, is for each doubling or halving of the pie
 """
 
 
-class Difference(NamedTuple):
+class Concession(NamedTuple):
     """One difference between two requests: its kind, its cost, and its words."""
 
     kind: str
@@ -53,7 +53,7 @@ def work(job: SeenJob) -> float:
     return job.count * (job.per.get(GPUS) or 1.0)
 
 
-def differences(asked: SeenJob, edited: SeenJob, system: str = "") -> Iterator[Difference]:
+def differences(asked: SeenJob, edited: SeenJob, system: str = "") -> Iterator[Concession]:
     """Yield how a request differs from the one that was asked.
 
     With `system` ``slurm``, the option of sbatch is named where there is exactly one.
@@ -62,11 +62,11 @@ def differences(asked: SeenJob, edited: SeenJob, system: str = "") -> Iterator[D
     left = work(edited) / work(asked)
     if edited.count != asked.count and isclose(left, 1) and GPUS in asked.per:
         cost = KINDS["split"] * abs(log2(edited.count / asked.count))
-        yield Difference("split", cost, f"{_shape(edited)} instead of {_shape(asked)}")
+        yield Concession("split", cost, f"{_shape(edited)} instead of {_shape(asked)}")
     else:
         if edited.count != asked.count:
             option = f"--nodes={edited.count}" if asked.own_nodes else ""
-            yield Difference(
+            yield Concession(
                 "pieces",
                 1 - edited.count / asked.count,
                 f"{many(edited.count, 'piece')} instead of {asked.count}"
@@ -75,7 +75,7 @@ def differences(asked: SeenJob, edited: SeenJob, system: str = "") -> Iterator[D
         gpus, had = edited.per.get(GPUS, 0.0), asked.per.get(GPUS, 0.0)
         if gpus != had:
             share = (1 - gpus / had) * edited.count / asked.count
-            yield Difference("gpus", share, _less(asked, GPUS, gpus))
+            yield Concession("gpus", share, _less(asked, GPUS, gpus))
     yield from _amounts(asked, edited, slurm=slurm)
     yield from _time(asked, edited, slurm=slurm)
     yield from _choices(asked, edited, slurm=slurm)
@@ -99,7 +99,7 @@ def _less(asked: SeenJob, of: str, left: float) -> str:
     return f"{words}{piece} instead of {round(had, 6):g} ({round(had - left, 6):g} less)"
 
 
-def _amounts(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Difference]:
+def _amounts(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Concession]:
     for of, had in asked.per.items():
         left = edited.per.get(of, 0.0)
         share = 1 - (edited.count * left / work(edited)) / (asked.count * had / work(asked))
@@ -108,15 +108,15 @@ def _amounts(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Differ
             if of == MEMORY and (asked.count == 1 or asked.own_nodes):
                 whole = abs(left - round(left)) < 1e-9
                 option = f"--mem={left:.0f}G" if whole else f"--mem={left * 1024:.0f}M"
-            yield Difference(of, HALF * share, f"{_less(asked, of, left)}{_by(slurm, option)}")
+            yield Concession(of, HALF * share, f"{_less(asked, of, left)}{_by(slurm, option)}")
     for name, had in asked.licences.items():
         left = edited.licences.get(name, 0.0)
         if left < had:
             text = f"{left:g} of {name} instead of {had:g}"
-            yield Difference("licences", HALF * (1 - left / had), text)
+            yield Concession("licences", HALF * (1 - left / had), text)
 
 
-def _time(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Difference]:
+def _time(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Concession]:
     if edited.limit_s == asked.limit_s or edited.limit_s is None:
         return
     text = f"a time limit of {hours(edited.limit_s)}"
@@ -126,22 +126,22 @@ def _time(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Differenc
         cost, had = HALF * (1 - edited.limit_s / asked.limit_s), hours(asked.limit_s)
     whole, minutes = divmod(int(edited.limit_s) // 60, 60)
     option = f"--time={whole}:{minutes:02}:00"
-    yield Difference("limit", cost, f"{text} instead of {had}{_by(slurm, option)}")
+    yield Concession("limit", cost, f"{text} instead of {had}{_by(slurm, option)}")
 
 
-def _choices(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Difference]:
+def _choices(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Concession]:
     """Yield differences that give up no amount."""
 
-    def other(field: str, text: str, option: str = "") -> Iterator[Difference]:
+    def other(field: str, text: str, option: str = "") -> Iterator[Concession]:
         if getattr(asked, field) != getattr(edited, field):
-            yield Difference(field, KINDS[field], f"{text}{_by(slurm, option)}")
+            yield Concession(field, KINDS[field], f"{text}{_by(slurm, option)}")
 
     if asked.partitions != edited.partitions:
         own = ", ".join(edited.partitions)
         option = f"--partition={','.join(edited.partitions)}"
         had = ", ".join(asked.partitions)
         text = f"partition {own} instead of {had}{_by(slurm, option)}"
-        yield Difference("partition", KINDS["partition"], text)
+        yield Concession("partition", KINDS["partition"], text)
     models = ", ".join(asked.gpu_types)
     named = " or ".join(edited.gpu_types)
     yield from other("gpu_types", f"{named or 'GPUs of any model'} instead of {models}")
@@ -156,14 +156,14 @@ def _choices(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Differ
     yield from other("features", f"without the label {dropped}")
     if asked.after != edited.after or asked.blocked != edited.blocked:
         text = "after the other jobs have ended, however they end"
-        yield Difference("after", KINDS["after"], f"{text}{_by(slurm, '--dependency=afterany')}")
+        yield Concession("after", KINDS["after"], f"{text}{_by(slurm, '--dependency=afterany')}")
     if asked.slices != edited.slices and asked.slices is not None:
         if edited.slices is None:
-            yield Difference("slices", KINDS["no slices"], "nodes anywhere, not in slices")
+            yield Concession("slices", KINDS["no slices"], "nodes anywhere, not in slices")
         elif edited.slices.nodes != asked.slices.nodes:
             text = f"slices of {edited.slices.nodes} nodes instead of {asked.slices.nodes}"
             option = f"--segment={edited.slices.nodes}"
             cost = KINDS["slices"] * log2((asked.slices.nodes or 1) / (edited.slices.nodes or 1))
-            yield Difference("slices", cost, f"{text}{_by(slurm, option)}")
+            yield Concession("slices", cost, f"{text}{_by(slurm, option)}")
         else:
-            yield Difference("slices", KINDS["slices"], "several slices in one rack allowed")
+            yield Concession("slices", KINDS["slices"], "several slices in one rack allowed")

@@ -174,16 +174,20 @@ class WaitingJob:
             return inf
         limit_s = inf if self.job.limit_s is None else self.job.limit_s
         turns = self.outlook.turns(limit_s) if "leaves" not in asked.skip else np.zeros(0)
-        times = np.unique(np.append(self.outlook.times, begin_s))
-        times = times[times >= begin_s]
-        edges = np.unique(np.append(turns[turns > begin_s], [begin_s, inf]))
-        for first, end in pairwise(edges.tolist()):
-            after = times > first if first > begin_s else times >= first
-            own = times[after & (times <= end)]
+        times = self._times(asked, begin_s)
+        for first, end in pairwise([-inf, *turns[turns >= begin_s].tolist(), inf]):
+            own = times[(times > first) & (times <= end)]
             found = _first(own, lambda at_s: self.fits(asked, at_s))
             if found is not None:
                 return found
         return inf
+
+    def _times(self, asked: RouteAsked, from_s: float) -> Floats:
+        """Return a time, and all later ones from which something is free or allowed, ascending."""
+        limits = (limit for limit in asked.limits if isinstance(limit, JointLimit))
+        allowed = [at_s for limit in limits for at_s in limit.relief(self.outlook.ends)]
+        times = np.unique([from_s, *allowed, *self.outlook.times])
+        return times[times >= from_s]
 
     def ready(self, skip: frozenset[str] = NOTHING) -> float:
         """Return the time from which the job may start for all that nodes and limits say."""
@@ -226,8 +230,7 @@ class WaitingJob:
 
     def allowed_from(self, asked: RouteAsked, from_s: float) -> float:
         """Return the first time at or after another from which all limits let the job start."""
-        times = np.append(from_s, self.outlook.times[self.outlook.times > from_s])
-        found = _first(times, lambda at_s: self.allowed(asked, at_s))
+        found = _first(self._times(asked, from_s), lambda at_s: self.allowed(asked, at_s))
         return inf if found is None else found
 
     def room(self, asked: RouteAsked, at_s: float) -> Floats:

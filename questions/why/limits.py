@@ -67,6 +67,15 @@ class JointLimit:
             held = held * (ends[going] - at_s)
         return Tally(self.row, self.of, self.most, float(held.sum()), self.asks)
 
+    def relief(self, ends: Floats) -> Iterator[float]:
+        """Yield when what running jobs may still hold leaves room, which is before one ends."""
+        holding = self.amounts > 0
+        spare, amounts, until = self.most - self.asks, self.amounts[holding], ends[holding]
+        if self.timed and spare >= 0 and len(until) and np.isfinite(until).all():
+            held = np.array([amounts @ np.maximum(until - end, 0.0) for end in until])
+            k = int(np.argmax(held <= spare))  # `until` ascends, so that it is the first
+            yield float(until[k] - (spare - held[k]) / amounts[k:].sum())
+
 
 @dataclass(frozen=True)
 class Lent:

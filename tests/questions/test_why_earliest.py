@@ -88,7 +88,7 @@ def test_nodes_out_and_leaving() -> None:
         ((LimitGroup(name="q", users=("r1",), most={"gpus": 1}),), 0, ""),
         ((LimitGroup(name="q", per="job", most={"gpus": 1}),), inf, "limit[q/J,gpus]"),
         ((LimitGroup(name="q", max_limit_s=9 * HOUR),), inf, "longest"),
-        ((LimitGroup(name="q", max_gpu_s=57 * HOUR),), 1.0, "run[q,gpus]"),
+        ((LimitGroup(name="q", max_gpu_s=57 * HOUR),), 10 / 13, "run[q,gpus]"),
         ((LimitGroup(name="q", most={"A100": 14}),), 2, "limit[q,A100]"),
     ],
 )
@@ -96,10 +96,7 @@ def test_limits(groups: tuple[LimitGroup, ...], hours: float, row: str) -> None:
     """Limits of groups count what runs and what the job would hold, now and later."""
     job = _waits(gpus=2)
     waiting = _ask(job, *BUSY, groups=groups)
-    if row.startswith("run"):
-        assert waiting.start() == 2 * HOUR  # 7 GPUs for 3 h and 2 for 10 h are below 57
-    else:
-        assert waiting.start() == hours * HOUR
+    assert waiting.start() == pytest.approx(hours * HOUR)  # 12 + 35 + 20 - 13 * 10 / 13 = 57
     assert dominant(waiting).name == row
 
 
