@@ -20,6 +20,7 @@ from ronda.instances.snapshots.snapshot import MEMORY, SeenJob
 from ronda.questions.why.differences import differences, work
 from ronda.questions.why.earliest import WaitingJob
 from ronda.questions.why.outlook import FreeRoom
+from ronda.questions.why.words import WATTS
 
 MIB, MILLI, MINUTE = 1 / 1024, 1e-3, 60.0
 """Steps of memory in GiB, of resources that are asked for in fractions, and of time limits."""
@@ -196,6 +197,8 @@ def _amounts(job: SeenJob) -> Iterator[Dial]:
 
         yield Dial("pieces", job.count // step - 1, fewer)
     for of, asked in job.per.items():
+        if of == WATTS:
+            continue  # nobody asks for them: they follow from the GPUs
         unit = MIB if of == MEMORY else 1.0 if asked == round(asked) else MILLI
         steps = ceil(asked / unit - 1e-9)
 

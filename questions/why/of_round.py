@@ -8,11 +8,9 @@ from ronda.formulations.watts import extra_w, node_w
 from ronda.instances.cluster import Cluster, NodeGroup, Rack
 from ronda.instances.job import Allocation, Job, JobState, Need, Option
 from ronda.instances.round import Round
-from ronda.instances.site import GPUS
+from ronda.instances.site import GPUS, LimitGroup
 from ronda.instances.snapshots.snapshot import Noted, SeenJob, SeenNode, Snapshot
-
-WATTS = "watts"
-"""The name of what jobs draw beyond an idle cluster, which counts as a licence does."""
+from ronda.questions.why.words import POWER_CAP, WATTS
 
 
 def snapshot_of(round: Round) -> Snapshot:
@@ -28,7 +26,7 @@ def snapshot_of(round: Round) -> Snapshot:
     options = Requested(round)
     site = round.site
     rank = {each.name: float(each.rank) for each in site.classes}
-    watts = {} if round.power_cap_w is None else {WATTS: _spare_w(round)}
+    capped = () if round.power_cap_w is None else (_power_cap(round),)
     if round.energy_j is not None:
         noted.add("energy budget that is left out", f"{round.energy_j:g} J")
     jobs = []
@@ -37,7 +35,7 @@ def snapshot_of(round: Round) -> Snapshot:
         if state.allocation is not None:
             option = state.allocation.option
         count, per = _pieces(job, cluster)
-        draws = {WATTS: max(0.0, extra_w(round, option))} if watts and option is not None else {}
+        draws = max(0.0, extra_w(round, option)) if capped and option is not None else 0.0
         jobs.append(
             SeenJob(
                 id=job.id,
@@ -53,7 +51,7 @@ def snapshot_of(round: Round) -> Snapshot:
                 limit_s=_limit_s(round, state, option),
                 ends_s=None if state.allocation is None else _ends_s(round, state),
                 count=count,
-                per=per,
+                per=per | ({WATTS: draws / count} if draws else {}),
                 own_nodes=job.pieces is not None and job.pieces.own_nodes,
                 exclusive=job.exclusive,
                 gpu_types=job.gpu_types,
@@ -65,14 +63,14 @@ def snapshot_of(round: Round) -> Snapshot:
                 blocked=state.blocked,
                 job_array=job.job_array,
                 array_most=round.site.job_arrays.get(job.job_array or ""),
-                licences={**{k: float(v) for k, v in job.licences.items()}, **draws},
+                licences={k: float(v) for k, v in job.licences.items()},
                 slices=job.slices,
                 part=job.part,
                 share=job.share,
                 preemptible=job.preemptible,
                 restarts=state.restarts,
                 on=_on(names, state.allocation),
-                held=_held(names, job, state.allocation),
+                held=_held(names, job, state.allocation, draws),
             )
         )
     return Snapshot(
@@ -82,9 +80,9 @@ def snapshot_of(round: Round) -> Snapshot:
         nodes=tuple(_nodes(round, names)),
         jobs=tuple(jobs),
         tenants=site.tenants,
-        groups=site.groups,
+        groups=(*site.groups, *capped),
         classes=site.classes,
-        licences={k: float(v) for k, v in cluster.licences.items()} | watts,
+        licences={k: float(v) for k, v in cluster.licences.items()},
         licences_taken={k: float(v) for k, v in cluster.licences_taken.items()},
         noted=noted,
     )
@@ -110,6 +108,7 @@ def _nodes(round: Round, names: list[str]) -> list[SeenNode]:
     memory = {each.name: each.memory_gib for each in cluster.gpu_types}
     hosts = {resource for group in cluster.node_groups for resource in group.has}
     free = dict.fromkeys({r for state in round.jobs for r in state.job.needs} - hosts, inf)
+    free |= {} if round.power_cap_w is None else {WATTS: inf}
     found, groups = [], [g for g in cluster.node_groups for _ in range(g.count)]
     for n, (name, group) in enumerate(zip(names, groups, strict=True)):
         gpus = int(cluster.topology.node_gpus[n])
@@ -187,7 +186,9 @@ def _on(names: list[str], held: Allocation | None) -> dict[str, int]:
     return {} if held is None else {names[node]: gpus for node, gpus in held.placement}
 
 
-def _held(names: list[str], job: Job, held: Allocation | None) -> dict[str, dict[str, float]]:
+def _held(
+    names: list[str], job: Job, held: Allocation | None, watts: float
+) -> dict[str, dict[str, float]]:
     """Return what a running job holds on each of its nodes; one of an array, its even share."""
     if held is None:
         return {}
@@ -201,12 +202,13 @@ def _held(names: list[str], job: Job, held: Allocation | None) -> dict[str, dict
         names[node]: {
             GPUS: (gpus if held.option.share is None else held.option.share) / width,
             **{r: amount(need, k, gpus) / width for r, need in job.needs.items()},
+            **({WATTS: watts * gpus / held.option.gpus} if watts else {}),
         }
         for k, (node, gpus) in enumerate(placement)
     }
 
 
-def _spare_w(round: Round) -> float:
-    """Return the watts that jobs may add to a cluster that idles."""
+def _power_cap(round: Round) -> LimitGroup:
+    """Return the watts that jobs may add to a cluster that idles, as a limit on all of them."""
     idle_w = float(node_w(round.cluster.topology, round.asleep).sum())
-    return (round.power_cap_w or 0.0) - idle_w
+    return LimitGroup(name=POWER_CAP, most={WATTS: max(0.0, (round.power_cap_w or 0.0) - idle_w)})

@@ -10,7 +10,7 @@ from ronda.instances.base import Floats, Mask
 from ronda.questions.why.earliest import WaitingJob
 from ronda.questions.why.limits import JointLimit
 from ronda.questions.why.queue import ahead
-from ronda.questions.why.words import WATTS, amount, amounts, hours, many, of_row
+from ronda.questions.why.words import amount, amounts, hours, many, of_row
 
 WORDS = {
     "blocked": "a hold",
@@ -211,7 +211,7 @@ def _limited(waiting: WaitingJob, row: str) -> tuple[str, list[str]]:
     met = [each for way in waiting.ways() for each in waiting.counts(way, waiting.now_s)]
     count = min((c for c in met if c.row == row), key=lambda c: c.held + c.asks - c.most)
     asked = waiting.job.per.get(count.of, 0.0) * waiting.job.count
-    unit = "W" if row == WATTS else "" if row.startswith("licence[") else count.of
+    unit = "" if row.startswith("licence[") else count.of
 
     def said(value: float) -> str:
         return amount(unit, value) if unit else f"{value:g}"

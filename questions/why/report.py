@@ -1,22 +1,33 @@
 """The answer to why a job waits, for people and for programs."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from math import inf
 from typing import Any
 
+from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import Snapshot
 from ronda.instances.tables.table import Report
 from ronda.questions.why.answer import Why
+from ronda.questions.why.price import RowPrice
 from ronda.questions.why.proof import named
 from ronda.questions.why.replay import Replay
-from ronda.questions.why.words import amounts, hours, many
+from ronda.questions.why.words import WATTS, amounts, hours, many
 
 
-def why_report(source: str, snapshot: Snapshot, found: Why) -> Report:
-    """Return the report of why a job of a snapshot waits."""
-    return Report(
-        _fields(source, snapshot, found), list(_words(found)), list(snapshot.noted.lines())
-    )
+def why_report(source: str, snapshot: Snapshot, found: Why, price: RowPrice | None) -> Report:
+    """Return the report of why a job of a snapshot waits, with the price of its reason if known."""
+    fields = _fields(source, snapshot, found)
+    fields |= {"price": None if price is None else asdict(price)}
+    words = list(_words(found))
+    if price is not None and price.each > 0:
+        words.append(
+            f"Price: one more unit of {price.row} is worth {price.each:.3g} in a plan of the whole "
+            f"round (objective {price.objective})."
+        )
+    elif price is not None:
+        words.append(f"Price: none; a best plan of the whole round leaves some of {price.row}.")
+    return Report(fields, words, list(snapshot.noted.lines()))
 
 
 def _words(found: Why) -> Iterator[str]:
@@ -50,9 +61,9 @@ def _late(late: list[tuple[str, float]] | None) -> str:
 def asks(found: Why) -> str:
     """Return the words for the request of a job."""
     job = found.waiting.job
-    each = amounts(job.per)
-    text = each if job.count == 1 else f"{job.count} pieces of {each}"
-    if job.count > 1 and dict(job.per) == {"gpus": 1}:
+    per = {resource: held for resource, held in job.per.items() if resource != WATTS}
+    text = amounts(per) if job.count == 1 else f"{job.count} pieces of {amounts(per)}"
+    if job.count > 1 and per == {GPUS: 1}:
         text = f"{job.count} GPUs, anywhere"
     shapes = [
         words

@@ -15,6 +15,8 @@ def many(count: float, noun: str) -> str:
 def amount(resource: str, value: float) -> str:
     """Return an amount of a resource, such as ``8 GPUs`` or ``64 GiB of memory``."""
     value = round(value, 6)
+    if resource == WATTS:
+        return f"{value:,.0f} W"
     if resource == "memory_gib":
         return f"{value:g} GiB of memory"
     if resource in UNITS:
@@ -44,8 +46,11 @@ def hours(seconds: float) -> str:
     return " ".join(f"{count} {unit}" for count, unit in parts if count)
 
 
-WATTS = "licence[watts]"
-"""The row of the watts that jobs draw beyond an idle cluster."""
+WATTS, POWER_CAP = "watts", "power cap"
+"""The resource of the watts that jobs draw beyond an idle cluster, and the group of its limit."""
+
+POWER_ROW = f"limit[{POWER_CAP},{WATTS}]"
+"""The row of that limit."""
 
 ROWS = {
     "limit": "the limit of {who}",
@@ -61,7 +66,7 @@ ROWS = {
 
 def of_row(row: str, of: str) -> str:
     """Return the words for a limit by the name of its row, at the beginning of a sentence."""
-    if row == WATTS:
+    if row == POWER_ROW:
         return "The power cap, less an idle cluster,"
     found = re.fullmatch(r"(\w+)\[(.*)\]", row)
     if found is None or found[1] not in ROWS:

@@ -16,7 +16,9 @@ from ronda.instances.files.json import KINDS, OLDER, parse
 from ronda.instances.files.storage import read_bytes, unpack
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import consistent, cross_checked
-from ronda.instances.snapshots.snapshot import Snapshot
+from ronda.instances.site import GPUS
+from ronda.instances.snapshots.rounds import round_of
+from ronda.instances.snapshots.snapshot import Noted, Snapshot
 from ronda.questions.why.of_round import snapshot_of
 
 
@@ -68,16 +70,25 @@ def cluster(files: Sequence[str], system: str | None, now_s: float | None) -> Sn
     return snapshot_of(_round(files[0]))
 
 
+def round_in_front(files: Sequence[str], system: str | None, seen: Snapshot) -> Round | None:
+    """Return the round of the cluster that files show; None if it has no GPUs."""
+    if system is None:
+        return _round(files[0], every=False)
+    if not any(node.has.get(GPUS, 0.0) >= 1 for node in seen.nodes):
+        return None
+    return round_of(seen, Noted())
+
+
 _REQUEST = re.compile(
     r"waiting\[(\d+)\]\.job\.(?:gpus|one_node|nodes|features|gpu_types|needs|slices|licences|part)\b"
 )
 """The places of a round at which a waiting job asks for what the cluster could never give."""
 
 
-def _round(source: str) -> Round:
-    """Return the round that an argument names, with waiting jobs that can never run.
+def _round(source: str, *, every: bool = True) -> Round:
+    """Return the round that an argument names, with `every` job that waits or those that can run.
 
-    Whoever asks why such a job waits is to hear why, and not that the file is refused.
+    Whoever asks why a job waits that can never run is to hear why, not that the file is refused.
     """
     if not Path(source).is_file():
         return round_(source)
@@ -89,4 +100,5 @@ def _round(source: str) -> Round:
     if not never:
         return consistent(found, source)
     kept = tuple(state for k, state in enumerate(found.waiting) if k not in never)
-    return replace(consistent(replace(found, waiting=kept), source), waiting=whole.waiting)
+    able = consistent(replace(found, waiting=kept), source)
+    return replace(able, waiting=whole.waiting) if every else able

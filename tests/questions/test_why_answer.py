@@ -21,7 +21,7 @@ def test_power_holds_a_job_back() -> None:
     code, text = _said("round-tenants", "j71", "--json")
     found = json.loads(text.splitlines()[-1])
     assert code == 0
-    assert found["reason"]["name"] == "licence[watts]"
+    assert found["reason"]["name"] == "limit[power cap,watts]"
     assert "The power cap" in found["reason"]["text"]
     assert 0 < found["start_in_s"] <= found["replay"]["start_in_s"]
     assert all(each["start_in_s"] < found["start_in_s"] for each in found["helps"])

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import click
 
-from ronda.cli.clusters import cluster, cluster_options
+from ronda.cli.clusters import cluster, cluster_options, round_in_front
 from ronda.cli.command import taught
 from ronda.cli.options import FIGURE, force_option, json_option
 from ronda.cli.output import show
+
+PRICED_S = 1.0
+"""The seconds for the plan whose prices are told."""
 
 
 @taught(
@@ -44,12 +47,15 @@ def command(
     seen = cluster(found_in, system, now_s)
 
     from ronda.questions.why.answer import why
+    from ronda.questions.why.price import price
     from ronda.questions.why.report import why_report
 
     found = why(seen, job)
+    made = round_in_front(found_in, system, seen)
+    priced = None if made is None else price(made, found.reason.name, PRICED_S)
     if figure is not None:
         from ronda.bench.figures.draw import save_chart
         from ronda.bench.figures.why import why as shown
 
         save_chart(shown(found), figure.with_suffix(""))
-    return show(why_report(" ".join(found_in), seen, found), as_json=as_json)
+    return show(why_report(" ".join(found_in), seen, found, priced), as_json=as_json)
