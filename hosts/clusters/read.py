@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from ronda.instances.errors import InputError
 from ronda.instances.files import storage
-from ronda.instances.rules.problem import one_of, show, too_many
+from ronda.instances.rules.cluster import tree_problems
+from ronda.instances.rules.problem import as_error, one_of, show, too_many
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import Snapshot
 
-SYSTEMS: dict[str, str] = {}
+SYSTEMS = {"slurm": "ronda.hosts.clusters.slurm:slurm_snapshot"}
 """The reader of each scheduler's files, as ``module:function``; loaded when it is asked for."""
 
 _SLACK = 1e-6
@@ -80,6 +81,9 @@ def _refuse_contradictions(seen: Snapshot) -> None:
             raise InputError(
                 seen.source, f"{kind} {show(twice[0])} twice", f"each {kind} once, of one moment"
             )
+    tree = list(tree_problems(seen.tenants, "tenants"))
+    if tree:
+        raise as_error(seen.source, tree)
     if not seen.nodes:
         raise InputError(seen.source, "no nodes", "the output that lists the cluster's nodes")
     has = {node.name: node.has for node in seen.nodes}

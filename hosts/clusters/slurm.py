@@ -1,0 +1,138 @@
+"""Snapshots of Slurm, from any of its commands' outputs that show nodes, jobs and limits."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from ronda.hosts.clusters.hostlists import host_names
+from ronda.hosts.clusters.read import Text
+from ronda.hosts.clusters.slurm_jobs import seen_jobs
+from ronda.hosts.clusters.slurm_json import Fields, Sections, json_sections, moments
+from ronda.hosts.clusters.slurm_limits import classes, groups, tenants
+from ronda.hosts.clusters.slurm_nodes import seen_nodes, with_racks, with_reservations
+from ronda.hosts.clusters.slurm_text import text_sections
+from ronda.hosts.clusters.tres import number, word, words
+from ronda.instances.errors import InputError
+from ronda.instances.snapshots.snapshot import Noted, SeenJob, SeenNode, Snapshot
+
+_OPEN = {"", "ALL", "NONE"}
+_CLOSED = {"DOWN", "INACTIVE"}
+
+
+def slurm_snapshot(files: Sequence[Text], now_s: float | None) -> Snapshot:
+    """Return a cluster of Slurm, as files in any order show it (a `Dialect`).
+
+    Without a time, it is the latest that the files name of what has happened already.
+    """
+    source = ", ".join(file.place for file in files)
+    sections: Sections = {}
+    latest = 0.0
+    for file in files:
+        if file.text.lstrip()[:1] in (b"{", b"["):
+            for kind, records, document in json_sections(file):
+                _add(sections, kind, records, file.place)
+                latest = max(latest, *moments(records, document), 0.0)
+        else:
+            for kind, records in text_sections(file):
+                _add(sections, kind, records, file.place)
+                latest = max([latest, *moments(records, {})])
+    noted = Noted()
+    nodes = list(seen_nodes(sections.get("nodes", ()), noted, source))
+    partitions = sections.get("partitions", [])
+    nodes = _in_partitions(nodes, partitions, source)
+    jobs = seen_jobs(sections.get("jobs", ()), {n.name: n.has for n in nodes}, noted, source)
+    if now_s is None:
+        past = [max(job.submit_s, job.start_s or 0.0) for job in jobs]
+        told = [number(job.get("read_at")) or 0.0 for job in sections.get("jobs", ())]
+        now_s = max([latest, *past, *told])
+        noted.add("time taken to be the latest that the files name", f"{now_s:.0f} s")
+    nodes = with_racks(nodes, sections.get("racks", ()), source)
+    reserved = sections.get("reservations", [])
+    nodes = with_reservations(nodes, reserved, now_s, noted, source)
+    known = {word(row.get("name")): word(row.get("node_list")) for row in reserved}
+    jobs = [_placed(job, known, partitions, noted, source) for job in jobs]
+    licences, taken = _licences(sections.get("licences", ()), jobs)
+    jobs = [_known_licences(job, licences, noted) for job in jobs]
+    return Snapshot(
+        source=source,
+        system="slurm",
+        now_s=now_s,
+        nodes=tuple(nodes),
+        jobs=tuple(jobs),
+        tenants=tenants(sections, noted),
+        groups=tuple(groups(sections, noted)),
+        classes=classes(sections, [job.priority for job in jobs if job.priority]),
+        licences=licences,
+        licences_taken=taken,
+        noted=noted,
+    )
+
+
+def _add(sections: Sections, kind: str, records: list[Fields], place: str) -> None:
+    if sections.get(kind) and records and kind not in ("racks", "shares"):
+        raise InputError(place, f"{kind} once more", f"one file with {kind}")
+    sections.setdefault(kind, []).extend(records)
+
+
+def _in_partitions(
+    nodes: Sequence[SeenNode], partitions: Iterable[Fields], place: str
+) -> list[SeenNode]:
+    """Return nodes with the partitions that list them, if they do not say so themselves."""
+    if any(node.partitions for node in nodes):
+        return list(nodes)
+    of: dict[str, list[str]] = {}
+    for row in partitions:
+        name = word(row.get("name"))
+        for host in host_names(word(row.get("nodes")), f"{place}, partition {name}"):
+            of.setdefault(host, []).append(name)
+    return [replace(node, partitions=tuple(of.get(node.name, ()))) for node in nodes]
+
+
+def _placed(
+    job: SeenJob,
+    reserved: dict[str, str],
+    partitions: Iterable[Fields],
+    noted: Noted,
+    place: str,
+) -> SeenJob:
+    """Return a waiting job as its reservation and its partitions let it start."""
+    if job.on:
+        return job
+    if job.reservation is not None and job.reservation in reserved:
+        listed = host_names(reserved[job.reservation], f"{place}, job {job.id}")
+        nodes = tuple(name for name in listed if not job.nodes or name in job.nodes)
+        job = replace(job, nodes=nodes)
+    elif job.reservation is not None:
+        noted.add("job of a reservation that no file tells", f"job {job.id}")
+    own = [row for row in partitions if word(row.get("name")) in job.partitions]
+    closed = [row for row in own if _CLOSED & {s.upper() for s in words(row.get("state"))}]
+    if closed and len(closed) == len(job.partitions) and job.blocked is None:
+        state = word(closed[0].get("state"))
+        job = replace(job, blocked=f"its partition {job.partitions[0]} is {state}")
+    for row in own:
+        rules = [*row.get("allowed", ()), *row.get("denied", ())]
+        if any(word(rule).upper() not in _OPEN for rule in rules):
+            noted.add("job in a partition for some accounts, groups or QOS", f"job {job.id}")
+    return job
+
+
+def _licences(
+    records: Iterable[Fields], jobs: Iterable[SeenJob]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the licences, and those that are held by others than the running jobs."""
+    total: dict[str, float] = {}
+    taken: dict[str, float] = {}
+    for row in records:
+        name = word(row.get("LicenseName"))
+        total[name] = number(row.get("Total")) or 0.0
+        used = (number(row.get("Used")) or 0.0) + (number(row.get("Reserved")) or 0.0)
+        own = sum(job.licences.get(name, 0.0) for job in jobs if job.on)
+        if used > own:
+            taken[name] = used - own
+    return total, taken
+
+
+def _known_licences(job: SeenJob, licences: dict[str, float], noted: Noted) -> SeenJob:
+    for name in job.licences.keys() - licences.keys():
+        noted.add("job with a licence that no file tells, left out", f"{name} of job {job.id}")
+    return replace(job, licences={k: n for k, n in job.licences.items() if k in licences})

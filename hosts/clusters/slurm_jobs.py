@@ -1,0 +1,412 @@
+"""Jobs of Slurm as jobs of a snapshot."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
+from typing import Literal
+
+from msgspec.structs import replace
+
+from ronda.hosts.clusters.hostlists import host_names, numbers
+from ronda.hosts.clusters.slurm_json import Fields, at
+from ronda.hosts.clusters.tres import gpus_of, gres, number, tres, word, words
+from ronda.instances.errors import InputError
+from ronda.instances.job import After, Slices
+from ronda.instances.rules.problem import show, too_many
+from ronda.instances.site import GPUS
+from ronda.instances.snapshots.snapshot import CPU, MEMORY, Noted, SeenJob
+
+_ENDED = {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"}
+_ENDED |= {"BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "REVOKED"}
+_RUNS = {"RUNNING", "SUSPENDED"}
+_HOLDS_NODES = {"CONFIGURING", "COMPLETING", "STAGE_OUT", "RESIZING", "STOPPED", "SIGNALING"}
+_WAITS = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
+_HOLDS = {
+    "JobHeldUser": "it is held by its user (scontrol release)",
+    "JobHeldAdmin": "it is held by an administrator (scontrol release)",
+}
+_NEVER = {"DependencyNeverSatisfied", "BadConstraints", "InvalidAccount", "InvalidQOS"}
+_WHEN: dict[str, Literal["ok", "notok", "any", "start"]] = {
+    "after": "start",
+    "afterany": "any",
+    "afterok": "ok",
+    "afternotok": "notok",
+    "aftercorr": "ok",
+    "afterburstbuffer": "any",
+}
+_AFTER = re.compile(r"(\w+):([\w+]+?)(?:_(\*|\d+))?(?:\+(\d+))?(?:\((\w+)\))?")
+
+
+def seen_jobs(
+    records: Sequence[Fields], has: Mapping[str, Mapping[str, float]], noted: Noted, place: str
+) -> list[SeenJob]:
+    """Return the live jobs of some records, with a job for each task of an array.
+
+    `has` says what each node has, by name.
+    """
+    jobs: list[SeenJob] = []
+    asked: list[str] = []
+    for record in records:
+        if number(record.get("job_id")) is None:
+            raise InputError(place, f"a job without a job_id: {show(record)}", "its number")
+        maker = _Maker(record, noted)
+        runs = _runs(record, f"{place}, {maker.name}, job_state")
+        if runs is None:
+            noted.add("finished job, left out", maker.name)
+        elif runs:
+            jobs.append(maker.running(has, place))
+        else:
+            jobs += maker.tasks(maker.waiting(), place)
+        asked += [word(record.get("dependency"))] * (len(jobs) - len(asked))
+        for problem in too_many("jobs", "jobs", len(jobs)):
+            raise InputError(place, problem.found, problem.expected)
+    alike: dict[tuple[str | None, str | None], list[SeenJob]] = {}
+    for job in jobs:
+        alike.setdefault((job.user, job.name), []).append(job)
+    arrays: dict[str, list[str]] = {}
+    for job in jobs:
+        arrays.setdefault(job.id.partition("_")[0], []).append(job.id)
+    found = []
+    for job, text in zip(jobs, asked, strict=True):
+        own = alike[job.user, job.name]
+        found.append(_after(job, text, own, arrays, noted) if text and not job.on else job)
+    return found
+
+
+def _runs(record: Fields, place: str) -> bool | None:
+    """Return whether a job runs or waits; None if it has ended."""
+    states = {part.upper() for part in words(record.get("job_state"))}
+    base = states & (_ENDED | _RUNS | {"PENDING"})
+    if len(base) > 1 or not states & (_ENDED | _RUNS | _HOLDS_NODES | _WAITS):
+        found = show(sorted(states))
+        raise InputError(place, found, "one state such as RUNNING or PENDING, and flags of it")
+    if states & (_RUNS | _HOLDS_NODES):
+        return True
+    return None if states & _ENDED else False
+
+
+def _number(record: Fields) -> int:
+    return int(number(record.get("job_id")) or 0)
+
+
+class _Maker:
+    """A maker of a job from its record."""
+
+    def __init__(self, record: Fields, noted: Noted) -> None:
+        self.record, self.noted = record, noted
+        self.name = f"job {_number(record)}"
+
+    def get(self, field: str) -> float | None:
+        """Return a number of the record, None if it is unset or 0."""
+        return number(self.record.get(field)) or None
+
+    def text(self, field: str) -> str:
+        return word(self.record.get(field))
+
+    def note(self, what: str, words: str = "") -> None:
+        self.noted.add(what, f"{self.name} ({words})" if words else self.name)
+
+    def waiting(self) -> SeenJob:
+        """Return a waiting job; its start_time is a forecast."""
+        reason = self.text("state_reason")
+        blocked = _HOLDS.get(reason)
+        if blocked is None and reason in _NEVER:
+            blocked = f"Slurm says {reason}"
+        if blocked is None and (
+            self.record.get("hold") is True or number(self.record.get("priority")) == 0
+        ):
+            blocked = "it is held: its priority is 0"
+        count, per = self._pieces()
+        nodes = self.hosts("required_nodes")
+        if len(nodes) > count:
+            count = len(nodes)  # a node list means all of it
+        elif nodes and len(nodes) < count:
+            self.note("job that needs some nodes by name and others, the names left out")
+            nodes = []
+        most = self.get("max_nodes")
+        least = None
+        if most is not None and self.own_nodes and most > count:
+            least, count = count, int(most)
+        return replace(
+            self._common(),
+            count=count,
+            least=least,
+            per=per,
+            own_nodes=self.own_nodes,
+            nodes=tuple(nodes),
+            blocked=blocked,
+            reason=reason or None,
+        )
+
+    def running(self, has: Mapping[str, Mapping[str, float]], place: str) -> SeenJob:
+        """Return a job that holds nodes, with what it holds on each of them."""
+        nodes = self.hosts("nodes") or [name for name, _ in self._told()]
+        if not nodes:
+            found = f"state {show(words(self.record.get('job_state')))} and no nodes"
+            raise InputError(f"{place}, {self.name}", found, "the nodes that it runs on")
+        job = self._common()
+        held = self._held(nodes, has)
+        first, *others = held.values()
+        alike = all(other == first for other in others)
+        for state in words(self.record.get("job_state")):
+            if state.upper() in ("SUSPENDED", "COMPLETING"):
+                self.note(f"{state.lower()} job, taken to hold what it has")
+        return replace(
+            job,
+            start_s=self.get("start_time"),
+            ends_s=self.get("end_time"),
+            count=len(nodes),
+            per=first if alike else self._pieces_on(len(nodes)),
+            own_nodes=True,
+            on=dict.fromkeys(nodes, 1),
+            held={} if alike else held,
+        )
+
+    def tasks(self, job: SeenJob, place: str) -> Iterator[SeenJob]:
+        """Yield a job for each task that the record of a job array stands for."""
+        tasks, _, most = self.text("array_task_string").partition("%")
+        if not tasks or number(self.record.get("array_task_id")) is not None:
+            yield job
+            return
+        known = tasks
+        if "..." in tasks:  # the last number has lost digits
+            self.note("job array whose list of tasks is cut off (SLURM_BITSTR_LEN=0 prints all)")
+            known = tasks.partition("...")[0].rpartition(",")[0]
+            if not known:
+                yield job
+                return
+        array = f"{self.get('array_job_id') or _number(self.record):.0f}"
+        limit = number(most) or job.array_most
+        listed = f"{place}, {self.name}, array_task_string"
+        for task in numbers(known.strip("[],"), listed, "jobs"):
+            yield replace(
+                job,
+                id=f"{array}_{int(task)}",
+                job_array=array if limit else None,
+                array_most=int(limit) if limit else None,
+            )
+
+    def hosts(self, field: str) -> list[str]:
+        """Return the names in a host list of the record."""
+        return host_names(text, f"{self.name}, {field}") if (text := self.text(field)) else []
+
+    @property
+    def own_nodes(self) -> bool:
+        """Whether pieces are what the job has on each of its nodes."""
+        return self._by_node or self.exclusive
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether the job asks for nodes to itself, or its partition gives only whole ones."""
+        told = [self.record.get("shared"), self.record.get("exclusive")]
+        flags = {
+            str(flag) for each in told for flag in (each if isinstance(each, list) else [each])
+        }
+        return bool(flags & {"none", "true"})
+
+    def _common(self) -> SeenJob:
+        record, array, task = (
+            self.record,
+            self.get("array_job_id"),
+            self.record.get("array_task_id"),
+        )
+        het, name = self.get("het_job_id"), str(_number(record))
+        if array is not None and number(task) is not None:
+            name = f"{array:.0f}_{number(task):.0f}"
+        elif het is not None:
+            name = f"{het:.0f}+{number(record.get('het_job_offset')) or 0:.0f}"
+            self.note("part of a heterogeneous job, taken as a job of its own")
+        features, types = self.text("features"), [kind for kind in self._gpus() if kind]
+        if len(types) > 1:
+            self.note("job with GPUs of several types, taken to be of any of them")
+        simple = re.fullmatch(r"[\w.:/-]+(?:[&,][\w.:/-]+)*", features)
+        if features and not simple:
+            self.note("job with alternatives of features, which are left out", features)
+        if self.get("required_switches"):
+            self.note("job that prefers few switches, which is left out")
+        segment, limit = self.get("segment_size"), self.get("time_limit")
+        array_most = self.get("array_max_tasks")
+        return SeenJob(
+            id=name,
+            name=self.text("name") or None,
+            user=self.text("user_name") or None,
+            tenant=self.text("account") or None,
+            partitions=tuple(words(record.get("partition"))),
+            priority=self.text("qos") or None,
+            rank=number(record.get("priority")),
+            submit_s=self.get("submit_time") or 0.0,
+            eligible_s=self.get("eligible_time"),
+            limit_s=limit * 60 if limit else None,
+            exclusive=self.exclusive,
+            gpu_types=tuple(types),
+            features=tuple(re.split("[&,]", features)) if simple else (),
+            not_nodes=tuple(self.hosts("excluded_nodes")),
+            reservation=self.text("resv_name") or None,
+            job_array=f"{array:.0f}" if array is not None and array_most else None,
+            array_most=int(array_most) if array is not None and array_most else None,
+            licences=self._licences(),
+            slices=Slices(nodes=int(segment), within="block") if segment else None,
+            preemptible=record.get("requeue") not in (False, "0", 0),
+            restarts=int(self.get("restart_cnt") or 0),
+        )
+
+    def _licences(self) -> dict[str, float]:
+        found: dict[str, float] = {}
+        text = self.text("licenses")
+        if re.search(r"[;|]", text):
+            self.note("job with a choice of licences, which is left out", text)
+            return found
+        for entry in words(text):
+            name, _, count = entry.partition(":")
+            found[name] = found.get(name, 0.0) + (number(count) or 1.0)
+        return found
+
+    def _gpus(self) -> dict[str | None, float]:
+        """Return the GPUs that the job asks for by type, in whatever field it says so."""
+        for field in ("tres_per_node", "tres_per_task", "tres_per_socket", "tres_per_job"):
+            found = gpus_of(self.record.get(field))
+            if found:
+                return found
+        return gpus_of(self.record.get("tres_req_str"))
+
+    @property
+    def _by_node(self) -> bool:
+        record = self.record
+        if gpus_of(record.get("tres_per_node")) or gpus_of(record.get("tres_per_socket")):
+            return True
+        count, most = self.get("node_count"), self.get("max_nodes")
+        return bool(count and count > 1 and (most == count or not self._tasks))
+
+    @property
+    def _tasks(self) -> int:
+        """The tasks that may be placed one by one, or 0 if they may not."""
+        tasks = int(self.get("tasks") or 0)
+        if gpus_of(self.record.get("tres_per_node")) or self.get("memory_per_node"):
+            return 0
+        return 0 if self.get("tasks_per_node") else tasks
+
+    def _pieces(self) -> tuple[int, dict[str, float]]:
+        """Return the number of pieces that a waiting job asks for, and what each of them holds."""
+        nodes = int(self.get("node_count") or 1)
+        task, job = gpus_of(self.record.get("tres_per_task")), self.get("tasks")
+        total = sum(gpus_of(self.record.get("tres_per_job")).values())
+        if task and self._tasks:
+            count = self._tasks
+        elif self.own_nodes or self._tasks <= 1:
+            count = nodes
+            per_node = self.get("tasks_per_node")
+            if nodes == 1 and per_node and job and job > per_node:
+                count = ceil(job / per_node)
+        else:
+            count = self._tasks
+        if total and total % count:
+            self.note("job whose GPUs are no equal pieces, taken one by one")
+            count = int(total)
+        return count, self._pieces_on(count)
+
+    def _pieces_on(self, count: int) -> dict[str, float]:
+        """Return what each of a number of equal pieces holds."""
+        record = self.record
+        asks = tres(record.get("tres_req_str"))
+        cores = (self.get("cpus") or asks.get(CPU) or 0.0) / count
+        each = sum(gpus_of(record.get("tres_per_node")).values())
+        socket = sum(gpus_of(record.get("tres_per_socket")).values())
+        task = sum(gpus_of(record.get("tres_per_task")).values())
+        total = sum(gpus_of(record.get("tres_per_job")).values())
+        if socket and not each:
+            each = socket * (self.get("sockets_per_node") or 1.0)
+        if task and not each:
+            each = task * ((self.get("tasks") or 1.0) / count)
+        if not each:
+            each = (total or asks.get(GPUS, 0.0)) / count
+        for name, _, number_ in gres(record.get("cpus_per_tres")):
+            if name == "gpu":
+                cores = max(cores, number_ * each)
+        memory = self.get("memory_per_node") or 0.0
+        memory = memory or (self.get("memory_per_cpu") or 0.0) * max(1.0, cores)
+        for name, _, mib in gres(record.get("memory_per_tres")):
+            if name == "gpu":
+                memory = max(memory, mib * each)
+        per = {GPUS: each, CPU: cores, MEMORY: memory / 1024}
+        per |= {
+            name: count_
+            for name, _, count_ in gres(record.get("tres_per_node"))
+            if name not in ("gpu", "cpu", "mem")
+        }
+        return {of: amount for of, amount in per.items() if amount > 0}
+
+    def _told(self) -> list[tuple[str, dict[str, float]]]:
+        """Return what the record says that the job holds on each node."""
+        found: list[tuple[str, dict[str, float]]] = []
+        for hosts, cpus, memory, devices in self.record.get("on") or ():
+            cores = len(list(numbers(cpus, self.name)))
+            amounts = {CPU: float(cores), MEMORY: float(memory) / 1024}
+            amounts[GPUS] = sum(gpus_of(devices).values())
+            found += [(name, dict(amounts)) for name in host_names(hosts, self.name)]
+        entries = at(self.record, "job_resources/nodes/allocation")
+        older = at(self.record, "job_resources/allocated_nodes")
+        for entry in entries if isinstance(entries, list) else older or ():
+            if isinstance(entry, dict):
+                cpus_, memory_ = number(at(entry, "cpus/count")), at(entry, "memory/allocated")
+                mib = number(entry.get("memory_allocated", memory_))
+                own = {} if cpus_ is None else {CPU: cpus_}
+                own |= {} if mib is None else {MEMORY: mib / 1024}
+                found.append((word(entry.get("name") or entry.get("nodename")), own))
+        return found
+
+    def _held(
+        self, nodes: Sequence[str], has: Mapping[str, Mapping[str, float]]
+    ) -> dict[str, dict[str, float]]:
+        """Return what the job holds on each node: as told, or its share of what it has in all."""
+        if self.exclusive:
+            return {name: dict(has.get(name, {})) for name in nodes}
+        total = tres(self.record.get("tres_alloc_str")) or tres(self.record.get("tres_req_str"))
+        asks = self._pieces_on(len(nodes))
+        whole = {of: total.get(of, asks.get(of, 0.0) * len(nodes)) for of in (GPUS, CPU, MEMORY)}
+        held = {name: {of: n / len(nodes) for of, n in whole.items()} for name in nodes}
+        detail = self.record.get("gres_detail")
+        if isinstance(detail, list) and len(detail) == len(nodes):
+            for name, text in zip(nodes, detail, strict=True):
+                held[name][GPUS] = sum(gpus_of(text).values())
+                held[name] |= {of: n for of, _, n in gres(text) if of != "gpu"}
+        elif whole[GPUS] % len(nodes):
+            self.note("running job whose GPUs on each node are not told, shared out")
+            for k, name in enumerate(nodes):
+                held[name][GPUS] = (whole[GPUS] + k) // len(nodes)
+        for name, amounts in self._told():
+            if name in held:
+                held[name] |= amounts
+        return {name: {of: n for of, n in own.items() if n > 0} for name, own in held.items()}
+
+
+def _after(
+    job: SeenJob,
+    text: str,
+    alike: Sequence[SeenJob],
+    arrays: Mapping[str, Sequence[str]],
+    noted: Noted,
+) -> SeenJob:
+    """Return a waiting job with the jobs that it waits for, which must not have come yet."""
+    after: list[After] = []
+    blocked = job.blocked
+    for part in re.split("[,?]", text):
+        found = _AFTER.fullmatch(part.strip())
+        if part.startswith("singleton"):
+            before = [other.id for other in alike if other.on or _before(other, job)]
+            after += [After(job=other, when="any") for other in before]
+        elif found is None or found[1] not in _WHEN:
+            noted.add("job with a dependency that is not read", f"job {job.id} ({part.strip()})")
+        elif found[5] == "failed":
+            blocked = blocked or f"it waits for a job that has ended otherwise: {part.strip()}"
+        elif found[5] != "fulfilled":
+            kind, array, task, delay = found.groups()[:4]
+            own = job.id.partition("_")[2] if kind == "aftercorr" else (task or "*")
+            names = arrays.get(array, [array]) if own in ("*", "") else [f"{array}_{own}"]
+            when, wait_s = _WHEN[kind], 60.0 * float(delay or 0)
+            after += [After(job=name, when=when, delay_s=wait_s) for name in names]
+    unique = tuple(dict.fromkeys(each for each in after if each.job != job.id))
+    return replace(job, after=unique, after_all="?" not in text, blocked=blocked)
+
+
+def _before(other: SeenJob, job: SeenJob) -> bool:
+    return (other.submit_s, other.id) < (job.submit_s, job.id)

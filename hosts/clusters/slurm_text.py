@@ -1,0 +1,264 @@
+"""Slurm's text: what ``scontrol show``, ``sacctmgr -P`` and ``sshare -P`` print, in sections.
+
+Times of text have no zone: they are read in that of the machine.
+"""
+
+import re
+from collections.abc import Iterator
+
+from ronda.hosts.clusters.read import Text
+from ronda.hosts.clusters.slurm_json import Fields
+from ronda.hosts.clusters.tres import minutes, moment, number, tres, word, words
+from ronda.instances.errors import InputError
+from ronda.instances.rules.problem import show
+
+_HEADS = {
+    "JobId": "jobs",
+    "NodeName": "nodes",
+    "PartitionName": "partitions",
+    "ReservationName": "reservations",
+    "LicenseName": "licences",
+    "SwitchName": "racks",
+    "BlockName": "racks",
+}
+_JOB = {
+    "job_id": "JobId",
+    "array_job_id": "ArrayJobId",
+    "array_max_tasks": "ArrayTaskThrottle",
+    "het_job_id": "HetJobId",
+    "het_job_offset": "HetJobOffset",
+    "name": "JobName",
+    "account": "Account",
+    "partition": "Partition",
+    "qos": "QOS",
+    "priority": "Priority",
+    "job_state": "JobState",
+    "state_reason": "Reason",
+    "dependency": "Dependency",
+    "requeue": "Requeue",
+    "restart_cnt": "Restarts",
+    "cpus": "NumCPUs",
+    "tasks": "NumTasks",
+    "cpus_per_task": "CPUs/Task",
+    "nodes": "NodeList",
+    "required_nodes": "ReqNodeList",
+    "excluded_nodes": "ExcNodeList",
+    "features": "Features",
+    "licenses": "Licenses",
+    "resv_name": "Reservation",
+    "segment_size": "SegmentSize",
+    "cpus_per_tres": "CpusPerTres",
+    "memory_per_tres": "MemPerTres",
+    "tres_per_job": "TresPerJob",
+    "tres_per_node": "TresPerNode",
+    "tres_per_socket": "TresPerSocket",
+    "tres_per_task": "TresPerTask",
+}
+_TIMES = {
+    "submit_time": "SubmitTime",
+    "eligible_time": "EligibleTime",
+    "start_time": "StartTime",
+    "end_time": "EndTime",
+    "last_sched_evaluation": "LastSchedEval",
+}
+
+
+def text_sections(file: Text) -> Iterator[tuple[str, list[Fields]]]:
+    """Yield the sections of a text.
+
+    Raises
+    ------
+    InputError
+        If it is none of the texts that are known.
+    """
+    try:
+        text = file.text.decode()
+    except UnicodeDecodeError:
+        raise InputError(file.place, "no text in UTF-8", "the output of a Slurm command") from None
+    lines = [line for line in text.splitlines() if line.strip()]
+    head = lines[0].strip() if lines else ""
+    if head.startswith("Current Association Manager state"):
+        yield from _association_manager(lines)
+    elif "|" in head:
+        yield _table(lines, file.place)
+    elif re.match(r"No (jobs|nodes|reservations|licenses|partitions|topology)", head):
+        yield "jobs", []
+    elif (key := head.partition("=")[0]) in _HEADS:
+        kind = _HEADS[key]
+        makers = {"jobs": _job, "nodes": _node, "partitions": _partition}
+        make = makers.get(kind, _reservation if kind == "reservations" else _plain)
+        yield kind, [make(record) for record in _records(lines, tuple(_HEADS), file.place)]
+    else:
+        found = f"text that begins with {show(head, 40)}" if head else "an empty file"
+        raise InputError(file.place, found, "a Slurm command's JSON, -o or -P output (see --help)")
+
+
+def _records(lines: list[str], heads: tuple[str, ...], place: str) -> Iterator[str]:
+    """Yield each record as one line; without -o, its further lines are indented."""
+    record = ""
+    for line in lines:
+        if line.startswith(tuple(f"{head}=" for head in heads)):
+            if record:
+                yield record
+            record = line
+        elif line[0].isspace():
+            record += " " + line.strip()
+        else:
+            raise InputError(place, show(line, 40), "a record such as those before it")
+    yield record
+
+
+def _fields(record: str) -> Fields:
+    """Return the fields of a record; of a key that comes twice, the first one."""
+    found: Fields = {}
+    parts = re.split(r"(?:^|\s+)([A-Za-z][\w:/.-]*)=", record)
+    for key, value in zip(parts[1::2], parts[2::2], strict=True):
+        found.setdefault(key, value.strip())
+    return found
+
+
+def _plain(record: str) -> Fields:
+    return _fields(record)
+
+
+def _job(record: str) -> Fields:
+    read = _fields(record)
+    job: Fields = {field: word(read.get(key)) for field, key in _JOB.items()}
+    job |= {field: moment(read.get(key, "")) for field, key in _TIMES.items()}
+    least, _, most = read.get("NumNodes", "").partition("-")
+    task = read.get("ArrayTaskId", "")
+    alone = task.isdigit()
+    limit = read.get("TimeLimit", "")
+    memory = {key: read.get(f"MinMemory{key}", "") for key in ("CPU", "Node")}
+    ran = minutes(read.get("RunTime", ""))
+    job |= {
+        "user_name": re.sub(r"\(.*", "", read.get("UserId", "")),
+        "node_count": least,
+        "max_nodes": most,
+        "array_task_id": task if alone else None,
+        "array_task_string": None if alone else task,
+        "time_limit": minutes(limit) if word(limit) else None,
+        "tasks_per_node": read.get("NtasksPerN:B:S:C", "").partition(":")[0],
+        "tres_req_str": read.get("ReqTRES") or read.get("TRES"),
+        "tres_alloc_str": read.get("AllocTRES") or read.get("TRES"),
+        "shared": "none" if read.get("OverSubscribe") == "NO" else "",
+        "required_switches": read.get("Switches", "").partition("@")[0],
+        "memory_per_cpu": _mib(memory["CPU"]),
+        "memory_per_node": _mib(memory["Node"]),
+        "on": re.findall(r"\sNodes=(\S+) CPU_IDs=(\S+) Mem=(\d+) GRES=(\S*)", record),
+    }
+    if ran and job["start_time"] is not None:  # else it is a forecast
+        job["read_at"] = job["start_time"] + ran * 60
+    return job
+
+
+def _mib(text: str) -> float | None:
+    found = tres(f"mem={text}").get("memory_gib")
+    return None if found is None else found * 1024
+
+
+def _node(record: str) -> Fields:
+    read = _fields(record)
+    return {
+        "name": read.get("NodeName"),
+        "state": read.get("State", "").split("+"),
+        "reason": re.sub(r"\s*\[[^\[]*\]$", "", read.get("Reason", "")),
+        "cpus": read.get("CPUEfctv") or read.get("CPUTot"),
+        "real_memory": read.get("RealMemory"),
+        "specialized_memory": read.get("MemSpecLimit"),
+        "gres": word(read.get("Gres")),
+        "features": words(read.get("ActiveFeatures") or read.get("AvailableFeatures")),
+        "partitions": words(read.get("Partitions")),
+        "resume_after": moment(read.get("ResumeAfterTime", "")),
+        "last_busy": moment(read.get("LastBusyTime", "")),
+    }
+
+
+def _partition(record: str) -> Fields:
+    read = _fields(record)
+    return {
+        "name": read.get("PartitionName"),
+        "nodes": read.get("Nodes"),
+        "max_time": minutes(read.get("MaxTime", "")),
+        "max_nodes": number(read.get("MaxNodes")),
+        "qos": word(read.get("QoS")),
+        "state": read.get("State"),
+        "allowed": [read.get(f"Allow{of}") for of in ("Accounts", "Groups", "Qos")],
+        "denied": [read.get(f"Deny{of}") for of in ("Accounts", "Qos")],
+    }
+
+
+def _reservation(record: str) -> Fields:
+    read = _fields(record)
+    return {
+        "name": read.get("ReservationName"),
+        "start_time": moment(read.get("StartTime", "")),
+        "end_time": moment(read.get("EndTime", "")),
+        "node_list": word(read.get("Nodes")),
+        "licenses": word(read.get("Licenses")),
+        "flags": words(read.get("Flags")),
+    }
+
+
+def _table(lines: list[str], place: str) -> tuple[str, list[Fields]]:
+    """Return the rows of a table with bars, each with its depth in the tree of accounts."""
+    head = [name.strip() for name in lines[0].split("|")]
+    if "RawShares" in head:
+        kind = "shares"
+    elif "Account" in head and "User" in head:
+        kind = "associations"
+    elif "Name" in head and "Priority" in head:
+        kind = "qos"
+    else:
+        found = f"a table of {show(lines[0], 60)}"
+        raise InputError(place, found, "that of sacctmgr show assoc or qos -P, or sshare -P -l")
+    rows = []
+    for number_, line in enumerate(lines[1:], start=2):
+        cells = line.split("|")
+        if len(cells) not in (len(head), len(head) - 1):
+            found = f"{len(cells)} cells"
+            raise InputError(f"{place}, row {number_}", found, f"{len(head)}, as the header has")
+        read = dict(zip(head, cells, strict=False))
+        rows.append(_row(read))
+    return kind, rows
+
+
+def _row(read: dict[str, str]) -> Fields:
+    names = ("Account", "User", "Partition", "ParentName", "Name", "Share", "RawShares", "Priority")
+    account = read.get("Account", "")
+    row: Fields = {name: read[name].strip() for name in names if name in read}
+    row["depth"] = len(account) - len(account.lstrip())
+    for column, cell in read.items():
+        if "TRES" in column:
+            row[column] = tres(cell)
+        elif "Jobs" in column:
+            row[column] = number(cell)
+        elif "Wall" in column:
+            row[column] = minutes(cell)
+    return row
+
+
+def _association_manager(lines: list[str]) -> Iterator[tuple[str, list[Fields]]]:
+    """Yield the associations and QOS; a limit such as ``8(2)`` has what is used in brackets."""
+    kinds: dict[str, list[Fields]] = {"associations": [], "qos": []}
+    row: Fields = {}
+    for line in lines:
+        read = {key: re.sub(r"\(.*?\)", "", value) for key, value in _fields(line).items()}
+        if line.startswith("ClusterName="):
+            named = {"User": read.get("UserName", ""), "Partition": read.get("Partition", "")}
+            row = {"Account": read.get("Account", ""), **named}
+            kinds["associations"].append(row)
+        elif line.startswith("QOS="):
+            row = {"Name": read["QOS"]}
+            kinds["qos"].append(row)
+        for key, value in read.items() if row else ():
+            column = key.removesuffix("PJ") if key != "MaxTRESPN" else "MaxTRESPerNode"
+            if "TRES" in key:
+                row.setdefault(column, tres(value))
+            elif key in ("GrpJobs", "MaxJobs", "MaxWallPJ", "MaxJobsPU", "MaxJobsPA"):
+                row.setdefault(column, number(value))
+            elif key in ("Priority", "ParentAccount"):
+                row.setdefault({"ParentAccount": "ParentName"}.get(key, key), value)
+            elif key.startswith("SharesRaw"):
+                row["Share"] = value.partition("/")[0]
+    yield from kinds.items()
