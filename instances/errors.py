@@ -80,6 +80,7 @@ EXTRAS = MappingProxyType(
         "pyarrow": "parquet",
         "pyscipopt": "solvers",
         "uvicorn": "serve",
+        "yaml": "kubernetes",
     }
 )
 """The extra by which each package is installed."""

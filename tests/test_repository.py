@@ -153,6 +153,7 @@ def test_every_extra_brings_what_errors_say(config):
         for extra, texts in extras.items()
     }
     has["dask"].add("dask")  # what distributed is made of
+    has["kubernetes"].add("yaml")  # what pyyaml installs
     assert [p for p, extra in EXTRAS.items() if canonicalize_name(p) not in has[extra]] == []
     (every,) = map(Requirement, extras["all"])
     assert every.extras == set(EXTRAS.values())

@@ -13,7 +13,14 @@ from ronda.instances.rules.problem import as_error, one_of, show, too_many
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import Snapshot
 
-SYSTEMS = {"slurm": "ronda.hosts.clusters.slurm:slurm_snapshot"}
+_KUBERNETES = "ronda.hosts.clusters.kubernetes"
+
+SYSTEMS = {
+    "slurm": "ronda.hosts.clusters.slurm:slurm_snapshot",
+    "kueue": f"{_KUBERNETES}.kueue:read_kueue",
+    "kai": f"{_KUBERNETES}.kai:read_kai",
+    "kubernetes": f"{_KUBERNETES}.podgroups:read_kubernetes",
+}
 """The reader of each scheduler's files, as ``module:function``; loaded when it is asked for."""
 
 _SLACK = 1e-6

@@ -216,7 +216,9 @@ class Snapshot:
     source
         Where it was read, for messages.
     system
-        The scheduler: ``slurm``, ``kueue``, ``kai`` or ``ronda``.
+        The scheduler: ``slurm``, ``kueue``, ``kai``, ``kubernetes`` or ``ronda``.
+    policy
+        The policy that decides nearest to the scheduler's own rules, as ``--policy`` takes it.
     now_s
         When it was read.
     nodes, jobs
@@ -242,6 +244,7 @@ class Snapshot:
     groups: tuple[LimitGroup, ...] = ()
     classes: tuple[PriorityClass, ...] = ()
     rules: Mapping[str, object] = field(default_factory=dict)
+    policy: str | None = None
     licences: Mapping[str, float] = field(default_factory=dict)
     licences_taken: Mapping[str, float] = field(default_factory=dict)
     noted: Noted = field(default_factory=Noted)
