@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -53,6 +53,9 @@ class Why:
     delays: tuple[list[tuple[str, float]] | None, ...]
 
 
+NEXT = "Nothing holds it back; by the site's own rule it starts when the queue is next looked at."
+"""The reason of a job that starts now, whoever stands before it."""
+
 SHOWN = 5
 """The number of changes of a request that are told."""
 
@@ -75,10 +78,13 @@ def why(snapshot: Snapshot, job: str, seconds: float = 1.0) -> Why:
         delayed(room, one.job, one.start_s, rule, each_s) if one.start_s < inf else None
         for one in eased
     ]
+    reason = dominant(waiting)
+    if reason.kind == "order" and rule.start_s <= snapshot.now_s and not rule.skipped:
+        reason = replace(reason, text=NEXT)
     return Why(
         waiting=waiting,
         charged=waiting.charged(waiting.usable()),
-        reason=dominant(waiting),
+        reason=reason,
         hindrances=tuple(hindrances(waiting)),
         start_s=waiting.start(),
         replay=rule,

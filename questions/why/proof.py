@@ -70,7 +70,7 @@ def in_order(waiting: WaitingJob) -> tuple[str, list[str]]:
         return f"It could start now, and no job is before it; the scheduler waits{said}.", []
     told = []
     for one in first[:3]:
-        rank = "" if one.rank is None else f", priority {one.rank:g}"
+        rank = "" if one.rank is None else f", priority {one.rank:.10g}"
         told.append(f"{one.id} ({amounts({r: a * one.count for r, a in one.per.items()})}{rank})")
     more = f" and {many(len(first) - 3, 'other')}" if len(first) > 3 else ""
     stand = "job stands" if len(first) == 1 else "jobs stand"
@@ -132,7 +132,10 @@ def _shape(waiting: WaitingJob, name: str) -> str:
         idle = int(((waiting.outlook.used(waiting.now_s)[1] == 0) & waiting.usable()).sum())
         return f"It has its nodes to itself, and {idle} of those that it may use are empty."
     if name == "own_nodes":
-        return f"Each of its {job.count} pieces needs a node of its own."
+        asked = next(waiting.asked())
+        able = int((waiting.room(asked, waiting.now_s) >= 1).sum())
+        have = "node has" if able == 1 else "nodes have"
+        return f"Each of its {job.count} pieces needs a node of its own, and {able} {have} room."
     if name == "one_node":
         return f"All its {job.count} pieces must be on one node."
     return f"Other nodes would have room, but {named(name)} closes them."

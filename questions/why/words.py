@@ -17,6 +17,8 @@ def amount(resource: str, value: float) -> str:
     value = round(value, 6)
     if resource == WATTS:
         return f"{value:,.0f} W"
+    if resource == "memory_gib" and 0 < value < 1:
+        return f"{value * 1024:.6g} MiB of memory"
     if resource == "memory_gib":
         return f"{value:g} GiB of memory"
     if resource in UNITS:
