@@ -156,27 +156,29 @@ def _step(waiting: WaitingJob, edited: Callable[[int], SeenJob], size: int, by_s
 
 def _both(waiting: WaitingJob, job: SeenJob, first: Dial, second: Dial) -> Iterator[Easing]:
     """Yield turns of two dials that help together: as little as can be of one, then the other."""
-    weakest = second.turn(first.turn(job, first.size - 1), second.size - 1)
-    earliest_s = WaitingJob(waiting.outlook, weakest).start()
+
+    def turned(i: int, j: int) -> SeenJob:
+        return second.turn(first.turn(job, i), j)
+
+    def by_second(j: int, i: int) -> SeenJob:
+        return turned(i, j)
+
+    last = first.size - 1, second.size - 1
+    earliest_s = WaitingJob(waiting.outlook, turned(*last)).start()
     if first.kind == second.kind or earliest_s >= waiting.start():
         return
     by_s = earliest_s if earliest_s <= waiting.now_s else _sooner(waiting)
-    for one, other in ((first, second), (second, first)):
-        turned = partial(_turned, job, one, other, other.size - 1)
-        left = one.turn(job, _step(waiting, turned, one.size, by_s))
-        rest = partial(other.turn, left)
-        yield _easing(waiting, job, rest(_step(waiting, rest, other.size, by_s)))
-
-
-def _turned(job: SeenJob, one: Dial, other: Dial, n: int, k: int) -> SeenJob:
-    return other.turn(one.turn(job, k), n)
+    i = _step(waiting, partial(by_second, last[1]), first.size, by_s)
+    yield _easing(waiting, job, turned(i, _step(waiting, partial(turned, i), second.size, by_s)))
+    j = _step(waiting, partial(turned, last[0]), second.size, by_s)
+    yield _easing(waiting, job, turned(_step(waiting, partial(by_second, j), first.size, by_s), j))
 
 
 def dials(job: SeenJob, outlook: FreeRoom, splits: int | None = None) -> list[Dial]:
     """Return the ways in which a job could ask for less, or otherwise; at most so many splits."""
     others = [*_splits(job)[:splits], *_slices(job), *_choices(job, outlook)]
     made = (Dial(kind, 1, partial(_edited, edit)) for kind, edit in others)
-    return [dial for dial in (*_amounts(job), *made) if dial.size > 0]
+    return [dial for dial in (*made, *_amounts(job)) if dial.size > 0]
 
 
 Edit = Callable[[SeenJob], SeenJob]

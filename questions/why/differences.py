@@ -100,15 +100,18 @@ def _less(asked: SeenJob, of: str, left: float) -> str:
 
 
 def _amounts(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Concession]:
+    split = edited.count != asked.count and isclose(work(edited), work(asked))
     for of, had in asked.per.items():
         left = edited.per.get(of, 0.0)
         share = 1 - (edited.count * left / work(edited)) / (asked.count * had / work(asked))
-        if of != GPUS and left < had and share > 1e-9:
+        if of != GPUS and left < had and not (split and share < 1e-9):
             option = ""
             if of == MEMORY and (asked.count == 1 or asked.own_nodes):
                 whole = abs(left - round(left)) < 1e-9
                 option = f"--mem={left:.0f}G" if whole else f"--mem={left * 1024:.0f}M"
-            yield Concession(of, HALF * share, f"{_less(asked, of, left)}{_by(slurm, option)}")
+            yield Concession(
+                of, HALF * max(0.0, share), f"{_less(asked, of, left)}{_by(slurm, option)}"
+            )
     for name, had in asked.licences.items():
         left = edited.licences.get(name, 0.0)
         if left < had:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as with_fields
 from itertools import pairwise
 from math import inf
 
@@ -162,9 +163,9 @@ class WaitingJob:
         fits = pieces_on(outlook.has, outlook.vector(job.per))
         able = nodes & (fits >= 1) if (nodes & (fits >= 1)).any() else nodes
         many = nodes_needed(job, float(fits[able].max(initial=1.0)))
-        least = outlook.has[able].min(axis=0)
+        least = np.sort(outlook.has[able], axis=0)[:many].sum(axis=0)
         return {
-            resource: max(asked.get(resource, 0.0), many * float(amount))
+            resource: max(asked.get(resource, 0.0), float(amount))
             for resource, amount in zip(outlook.resources, least, strict=True)
         }
 
@@ -218,7 +219,13 @@ class WaitingJob:
         """Return whether the job could start at a time."""
         if not self.allowed(asked, at_s):
             return False
-        return enough(asked.job, self.room(asked, at_s), self.outlook, asked.skip)
+        room = self.room(asked, at_s)
+        if not enough(asked.job, room, self.outlook, asked.skip):
+            return False
+        if not self.job.exclusive or "exclusive" in asked.skip:
+            return True
+        there = self._limits(asked.way, room >= 1, asked.skip)  # its nodes are those with room
+        return self.allowed(with_fields(asked, limits=there), at_s)
 
     def allowed(self, asked: RouteAsked, at_s: float) -> bool:
         """Return whether all limits would let the job start at a time."""

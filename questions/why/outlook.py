@@ -162,6 +162,6 @@ def pieces_on(free: Floats, per: Floats) -> Floats:
 
 def nodes_needed(job: SeenJob, most_on_one: float) -> int:
     """Return the fewest nodes that a job's pieces need, if so many fit one node at most."""
-    if job.own_nodes:
+    if job.own_nodes or job.slices is not None:
         return job.count
     return ceil(job.count / max(1.0, min(job.count, most_on_one)))

@@ -209,7 +209,7 @@ def tiny_cluster(seed):
     for n in range(chance.randint(2, 4)):
         node = SeenNode(
             name=f"n{n}",
-            has=dict(whole),
+            has=whole | {"gpus": chance.choice([2.0, 4.0, 4.0])},
             gpu_type=chance.choice(["A", "A", "A", "B"]),
             partitions=chance.choice([(), ("p",), ("p", "q")]),
             racks=(("rack", f"r{n % 2}"),),
