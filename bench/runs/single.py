@@ -74,7 +74,9 @@ def measure(
     metrics |= believed(schedule)
     if instance.sweeps:
         metrics["mean_charged_gpu_s"] = charged(instance, schedule)
-    metrics |= tenant_figures(instance, schedule) | idle_by_cause(instance, schedule)
+    metrics |= tenant_figures(instance, schedule)
+    if schedule.policy != RECORDED:  # nodes may hold more there than they have
+        metrics |= idle_by_cause(instance, schedule)
     if whole and least.mean_jct_s > 0:
         metrics["gap_mean_jct"] = metrics["mean_jct_s"] / least.mean_jct_s - 1.0
     if not metered(instance):

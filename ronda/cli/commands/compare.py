@@ -11,6 +11,12 @@ from ronda.bench.figures.overview import overview
 from ronda.bench.figures.ranks import ranks
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import MAX_SEEDS, RunCase, split_policies
+from ronda.bench.suites.calibration import (
+    Replayed,
+    distance_table,
+    replayed,
+    starts_off_s,
+)
 from ronda.bench.suites.cells import expand
 from ronda.bench.suites.suite import Suite, locate, read
 from ronda.bench.suites.summary import Summary, comparison_report
@@ -25,6 +31,7 @@ from ronda.cli.runs import How, horizon_options
 from ronda.instances.errors import InputError, need
 from ronda.instances.files.packaged import load
 from ronda.instances.instance import Instance, Knowledge
+from ronda.instances.schedule import RECORDED
 
 SUITE = ".toml"
 
@@ -128,6 +135,8 @@ def command(
         expanded.keep()
         results = {result.key: result for result in run(expanded.cases)}
         told, together = comparison_report(table if suite.table else None, expanded, results)
+        records = [*replayed(expanded.cases, results, runs.layout)]
+        told = told._replace(parts=[*told.parts, *map(distance_table, records)])
         write_tables(told.tables, out)
         keep_tables(told.tables, out)
         text = "\n".join([*(each.markdown() for each in told.tables), _made_by(results)])
@@ -140,9 +149,22 @@ def command(
             save_chart(points(table, axes, results), out / "figures" / "points")
         elif figures and not suite.table:
             _draw(expanded.cases, [*results.values()], runs, together)
+        if figures and records:
+            _draw_records(records, out)
         if report:
             note(f"report: {written(out)}")
     return runs.tell([*results.values()], told, as_json=as_json)
+
+
+def _draw_records(records: Sequence[Replayed], out: Path) -> None:
+    from ronda.bench.figures.calibration import calibration
+    from ronda.bench.figures.draw import save_chart
+
+    found = [
+        (name, own, {k: starts_off_s(own[RECORDED], other) for k, other in own.items()})
+        for name, own, _ in records
+    ]
+    save_chart(calibration(found), out / "figures" / "calibration")
 
 
 def _made_by(results: Mapping[str, Result]) -> str:
