@@ -1,10 +1,11 @@
 """A record beside its replays: jobs that wait over time, and how far starts are off."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, time_axis
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, thinner, time_axis
 from ronda.bench.figures.distribution import within
 from ronda.instances.base import Floats
 from ronda.instances.outcome.usage import queue_of
@@ -31,16 +32,17 @@ def calibration(
             if label == RECORDED:
                 queues.append(Marks("area", time_s, jobs, RECORDED, "grey", alpha=0.45))
                 continue
-            queues.append(Marks("step", time_s, jobs, label, k - 1, width=1.6))
+            width = thinner(k, len(schedules))
+            queues.append(Marks("step", time_s, jobs, label, k - 1, width=width))
             off = np.sort(np.maximum(np.abs(off_s[label]), LEAST_S))
-            lines.append(within(label, k - 1, off, len(off)))
+            lines.append(replace(within(label, k - 1, off, len(off)), width=width))
             rows += [(name, label, second) for second in off.tolist()]
-        wait = Axis("jobs that wait", ends=(0.0, None))
+        wait = Axis("jobs", ends=(0.0, None))
         panels.append(Panel(queues, time_axis(end_s), wait, f"{name}: jobs that wait"))
         ticks = {1.0: "≤ 1 s", 60.0: "1 min", 3600.0: "1 h", 86_400.0: "1 d", 864_000.0: "10 d"}
-        apart = Axis("start off by at most", "log", ends=(LEAST_S, None), ticks=ticks)
+        apart = Axis("a start is off by at most", "log", ends=(LEAST_S, None), ticks=ticks)
         share = Axis("share of jobs", ends=(0.0, 1.02), percent=True)
-        panels.append(Panel(lines, apart, share, f"{name}: starts beside the record's"))
+        panels.append(Panel(lines, apart, share, f"{name}: starts against the record"))
     return Chart(
         "What a log tells of, and the same jobs under a rule",
         panels,

@@ -10,7 +10,7 @@ too few are free for any job that waits.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 from msgspec.structs import replace
@@ -28,6 +28,9 @@ from ronda.instances.violation import SECOND
 from ronda.solvers.as_one import AsOne
 from ronda.solvers.greedy.room import Room
 
+MOST_LOOKS = 1_000_000
+"""How often a job that waits is looked at, at most: a minute's work."""
+
 CAUSES = ("quota", "host", "parts", "rack", "order")
 
 
@@ -35,15 +38,20 @@ def idle_by_cause(instance: Instance, schedule: Schedule) -> dict[str, float]:
     """Return the GPU time that is free while jobs wait, as shares of all GPU time, by cause.
 
     No more GPUs count than jobs wait for. There is nothing for instances without a site's rules and
-    needs.
+    needs. Where more than `MOST_LOOKS` times a job waits at a moment, every n-th moment stands for
+    n of them.
     """
     jobs = instance.jobs
     plain = not any(job.needs or job.licences or job.part or job.share for job in jobs)
     if (instance.site == NO_SITE and plain) or not schedule.end_s > 0:
         return {}
     lost = np.zeros(len(CAUSES))
-    for round, lasts_s in _moments(instance, schedule):
+    lasting = [(len(round.waiting), lasts_s) for round, lasts_s in _moments(instance, schedule)]
+    every = -(-sum(looks for looks, _ in lasting) // MOST_LOOKS) or 1
+    seen_s = sum(lasts_s for _, lasts_s in lasting[::every])
+    for round, lasts_s in islice(_moments(instance, schedule), 0, None, every):
         lost += lasts_s * _lost(AsOne(round).round)
+    lost *= sum(lasts_s for _, lasts_s in lasting) / seen_s if every > 1 else 1.0
     whole = instance.cluster.gpus * schedule.end_s
     return {f"idle_{cause}": float(x) / whole for cause, x in zip(CAUSES, lost, strict=True)}
 

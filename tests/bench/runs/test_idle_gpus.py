@@ -3,7 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from ronda.bench.runs.idle_gpus import CAUSES, _lost
+from ronda.bench.runs import idle_gpus
+from ronda.bench.runs.idle_gpus import CAUSES, _lost, idle_by_cause
 from ronda.bench.runs.single import measure
 from ronda.horizon.driver import run
 from ronda.instances.job import Need
@@ -88,3 +89,18 @@ def test_time_that_gpus_are_free_for_quota_is_a_share_of_all_gpu_time(make_insta
     found = measure(instance, run(instance, "fifo"), wall_s=0.0).metrics
     assert found["idle_quota"] == pytest.approx(0.25)
     assert found["violations"] == 0
+
+
+def test_of_many_moments_every_nth_stands_for_n(make_instance, monkeypatch):
+    """Ten jobs of 3 of 4 GPUs for 10 s each: one GPU is free and wanted for 90 of 100 s."""
+    made = make_instance([(f"a{k}", 0.0, 3, 10.0) for k in range(10)])
+    jobs = tuple(replace(each, tenant="A") for each in made.jobs)
+    instance = replace(made, jobs=jobs, site=Site(tenants=(Tenant(name="A"),)))
+    schedule = run(instance, "fifo")
+    whole = idle_by_cause(instance, schedule)
+    assert whole["idle_order"] == pytest.approx(0.9 / 4)
+    looked = []
+    monkeypatch.setattr(idle_gpus, "MOST_LOOKS", 20)
+    monkeypatch.setattr(idle_gpus, "_lost", lambda round: looked.append(round) or _lost(round))
+    assert idle_by_cause(instance, schedule) == pytest.approx(whole)
+    assert len(looked) == 3  # jobs wait 45 times at 9 moments: every third
