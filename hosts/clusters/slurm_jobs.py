@@ -151,9 +151,13 @@ class _Maker:
         for state in words(self.record.get("job_state")):
             if state.upper() in ("SUSPENDED", "COMPLETING"):
                 self.note(f"{state.lower()} job, taken to hold what it has")
+        start_s = self.get("start_time")
+        if start_s is None:
+            self.note("running job without a start, taken to have run since it was submitted")
+            start_s = job.submit_s
         return replace(
             job,
-            start_s=self.get("start_time"),
+            start_s=start_s,
             ends_s=self.get("end_time"),
             count=len(nodes),
             per=first if alike else self._pieces_on(len(nodes)),

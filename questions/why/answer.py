@@ -14,6 +14,7 @@ from ronda.questions.why.changes import Easing, easings
 from ronda.questions.why.earliest import WaitingJob, counted
 from ronda.questions.why.limits import Amounts
 from ronda.questions.why.outlook import FreeRoom
+from ronda.questions.why.printed import meaning
 from ronda.questions.why.reason import Dominant, Hindrance, dominant, hindrances
 from ronda.questions.why.replay import Replay, delayed, replay
 
@@ -79,7 +80,12 @@ def why(snapshot: Snapshot, job: str, seconds: float = 1.0) -> Why:
         for one in eased
     ]
     reason = dominant(waiting)
-    if reason.kind == "order" and rule.start_s <= snapshot.now_s and not rule.skipped:
+    said = meaning(asked.reason)
+    if reason.kind == "order" and said is not None:
+        text = f"The scheduler says {asked.reason}: {said.words}, which the files do not show."
+        proof = f"By all that they show it could start now; add the output of {said.command}."
+        reason = Dominant(said.kind, "printed", never=False, text=text, proof=(proof,))
+    elif reason.kind == "order" and rule.start_s <= snapshot.now_s and not rule.skipped:
         reason = replace(reason, text=NEXT)
     return Why(
         waiting=waiting,

@@ -13,6 +13,7 @@ from ronda.questions.why.queue import ahead
 from ronda.questions.why.words import amount, amounts, hours, many, of_row
 
 WORDS = {
+    "printed": "a limit that the files do not show",
     "blocked": "a hold",
     "after": "a job that must come first",
     "eligible": "its earliest time",

@@ -1,14 +1,18 @@
 """``ronda why`` on rounds: what it says, its exit codes, and its picture."""
 
 import json
+from dataclasses import replace as replace_
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 import ronda
 from ronda.cli.app import cli
 from ronda.instances.files.json import write
+from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
+from ronda.questions.why.answer import why
 
 
 def _said(*args: str) -> tuple[int, str]:
@@ -83,3 +87,21 @@ def test_written_round_is_read(tmp_path: Path) -> None:
     by_file = json.loads(_said(str(tmp_path / "r.json"), "j71", "--json")[1].splitlines()[-1])
     by_name = json.loads(_said("round-tenants", "j71", "--json")[1].splitlines()[-1])
     assert {**by_file, "source": ""} == {**by_name, "source": ""}
+
+
+@pytest.mark.parametrize(
+    ("printed", "kind"),
+    [("QOSGrpGRES", "limit"), ("PartitionTimeLimit", "request"), ("ReqNodeNotAvail", "machine")],
+)
+def test_limits_that_are_not_shown(printed: str, kind: str) -> None:
+    """Where files show room, the scheduler's own word counts, with the command that shows why."""
+    node = SeenNode(name="a", has={"gpus": 8})
+    job = SeenJob(id="J", per={"gpus": 1}, reason=printed)
+    seen = Snapshot(source="here", system="slurm", now_s=0.0, nodes=(node,), jobs=(job,))
+    found = why(seen, "J").reason
+    assert found.kind == kind
+    assert printed in found.text
+    assert "add the output of s" in found.proof[0]
+    nothing = replace(job, reason="Priority")
+    other = replace_(seen, jobs=(nothing,))
+    assert why(other, "J").reason.text.startswith("Nothing holds it back")
