@@ -14,7 +14,7 @@ from ronda.instances.base import Floats, Mask
 from ronda.instances.job import Slices
 from ronda.instances.site import LimitGroup
 from ronda.instances.snapshots.snapshot import SeenJob
-from ronda.questions.why.limits import Amounts, JointLimit, Lent, Route, Tally
+from ronda.questions.why.limits import Amounts, JointLimit, Lent, Route, LimitCount
 from ronda.questions.why.outlook import FreeRoom, nodes_needed, pieces_on
 
 NOTHING = frozenset[str]()
@@ -128,7 +128,7 @@ class WaitingJob:
         nodes = self.outlook.snapshot.nodes
         return np.array([flavor in (n.gpu_type, *n.features) for n in nodes], dtype=bool)
 
-    def counts(self, way: Route, at_s: float) -> list[Tally]:
+    def counts(self, way: Route, at_s: float) -> list[LimitCount]:
         """Return the limits that the job meets in a way at a time."""
         nodes = self.outlook.may_use(self.job, way.partition, NOTHING)
         if way.flavor is not None:
@@ -256,7 +256,7 @@ class WaitingJob:
         return np.where(nodes, np.minimum(room, job.count), 0.0)
 
 
-def counted(limit: JointLimit | Lent, at_s: float, ends: Floats) -> list[Tally]:
+def counted(limit: JointLimit | Lent, at_s: float, ends: Floats) -> list[LimitCount]:
     """Return what a limit counts at a time: one amount, or one for each level of tenants."""
     if isinstance(limit, JointLimit):
         return [limit.at(at_s, ends)]

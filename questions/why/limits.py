@@ -29,7 +29,7 @@ class Route(NamedTuple):
     flavor: str | None = None
 
 
-class Tally(NamedTuple):
+class LimitCount(NamedTuple):
     """A limit at one moment: its row, the resource, what it allows, holds, and is asked for."""
 
     row: str
@@ -59,13 +59,13 @@ class JointLimit:
     asks: float
     timed: bool = False
 
-    def at(self, at_s: float, ends: Floats) -> Tally:
+    def at(self, at_s: float, ends: Floats) -> LimitCount:
         """Return the limit at a time; `ends` (J,) say when the running jobs end."""
         going = ends > at_s
         held = self.amounts[going]
         if self.timed:
             held = held * (ends[going] - at_s)
-        return Tally(self.row, self.of, self.most, float(held.sum()), self.asks)
+        return LimitCount(self.row, self.of, self.most, float(held.sum()), self.asks)
 
     def relief(self, ends: Floats) -> Iterator[float]:
         """Yield when what running jobs may still hold leaves room, which is before one ends."""
@@ -91,14 +91,14 @@ class Lent:
     held: Floats
     asks: float
 
-    def at(self, at_s: float, ends: Floats) -> list[Tally]:
+    def at(self, at_s: float, ends: Floats) -> list[LimitCount]:
         """Return the limit of each level at a time."""
         loans = Loans(self.tree, self.of, {})
         for leaf, amount in zip(self.leaves, self.held[ends > at_s].sum(axis=0), strict=True):
             if amount:
                 loans.add(leaf, float(amount))
         met = loans.met(self.leaf, self.asks)
-        return [Tally(row, self.of, most, use, more) for row, most, use, more in met]
+        return [LimitCount(row, self.of, most, use, more) for row, most, use, more in met]
 
 
 class Limits:
