@@ -14,7 +14,7 @@ from ronda.instances.base import Floats, Mask
 from ronda.instances.job import Slices
 from ronda.instances.site import LimitGroup
 from ronda.instances.snapshots.snapshot import SeenJob
-from ronda.questions.why.limits import Amounts, JointLimit, Lent, Route, LimitCount
+from ronda.questions.why.limits import Amounts, JointLimit, Lent, LimitCount, Route
 from ronda.questions.why.outlook import FreeRoom, nodes_needed, pieces_on
 
 NOTHING = frozenset[str]()
