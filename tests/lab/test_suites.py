@@ -28,7 +28,7 @@ from ronda.solvers.registry import policy
 SUITES = Path(__file__).parents[2] / "lab" / "suites"
 PATHS = {path.stem: path for folder in (SUITES, PACKAGED) for path in folder.glob("*.toml")}
 NAMES = sorted(PATHS)
-DATA = {"qssf-philly", "qssf-crowded", "qssf-venus", "sleep-queues"}
+DATA = {"qssf-philly", "qssf-crowded", "qssf-venus", "sleep-queues", "calibration"}
 """Of traces that must be converted first."""
 
 
@@ -51,11 +51,11 @@ def test_a_suite_of_traces_runs_on_what_stands_for_them(name, tmp_path, monkeypa
     for nodes in (94, 75):
         write(generate.demand(2, nodes, 0), tmp_path / f"needed-{nodes}.json")
     suite = read(SUITES / f"{name}.toml")
-    given = {"instances": ("venus-vcvly",), "predictor": "", "knowledge": ()}
+    given = {"instances": ("venus-vcvly",), "predictor": "", "knowledge": (), "recorded": ()}
     expanded = expand(suite.asked(**given), tmp_path)
     arrange(suite, expanded)
     for each in suite.parts():
-        assert all(instance.endswith(".json.zst") for instance in each.instances)
+        assert all(name.endswith(".json.zst") for name in (*each.instances, *each.recorded))
 
 
 def test_every_suite_is_shown_in_the_docs():
