@@ -204,7 +204,7 @@ class _Maker:
 
     def _job(self, job: SeenJob, gpus: int) -> Job:
         partition, labels = self.floor.home(job.partitions)
-        each, limit_s = job.per.get(GPUS, 0.0), job.limit_s
+        each, limit_s = 1.0 if job.share else job.per.get(GPUS, 0.0), job.limit_s
         if limit_s is None and job.ends_s is not None and job.start_s is not None:
             limit_s = job.ends_s - job.start_s
         asks = {of: amount for of, amount in job.per.items() if of != GPUS and amount > 0}

@@ -13,8 +13,8 @@ class Classes:
         Priority of the jobs that name no class: that of the global default, if there is one.
     """
 
-    def __init__(self, objects: Objects, *kinds: str) -> None:
-        listed = [each for kind in kinds for each in objects.of(kind)]
+    def __init__(self, objects: Objects) -> None:
+        listed = [*objects.of("WorkloadPriorityClass"), *objects.of("PriorityClass")]
         self.values = {each.name: each.whole("value") or 0 for each in reversed(listed)}
         default = (each.whole("value") for each in listed if each.flag("globalDefault"))
         self.standard = next(default, None)

@@ -5,58 +5,65 @@ ResourceSlices and ResourceClaims of ``resource.k8s.io`` v1, v1beta2 and v1beta1
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 
-from ronda.hosts.clusters.kubernetes.floor import MIG, Devices
 from ronda.hosts.clusters.kubernetes.objects import Doc, Objects
+from ronda.hosts.clusters.kubernetes.quantities import MIG
 from ronda.instances.cluster import PartProfile, Parts
 
 _DEVICES = "resource.k8s.io"
 _PROFILE = re.compile(r"""profile\s*==\s*["']([^"']+)["']""")
-_SLICE = re.compile(r"memory-slice-?(\d+)")
+_SLICE = re.compile(r"memory-slice-?(\d{1,3})")
 
 
-def devices_of(objects: Objects) -> Mapping[str, Devices]:
+@dataclass(frozen=True)
+class Devices:
+    """The GPUs of a node that its driver publishes, whole ones and the parts of each."""
+
+    gpus: int = 0
+    model: str | None = None
+    memory_gib: float | None = None
+    parts: Parts | None = None
+
+
+def devices_of(objects: Objects) -> dict[str, Devices]:
     """Return the GPUs of each node.
 
     A pool counts if all of its slices are there, of its latest generation (as for the scheduler).
     """
-    pools = defaultdict[tuple[str, str], list[Doc]](list)
+    pools = defaultdict[tuple[str, str], dict[int, list[Doc]]](dict)
     for each in objects.of("ResourceSlice", _DEVICES):
-        pools[each.text("spec", "driver") or "", each.text("spec", "pool", "name") or ""].append(
-            each
-        )
-    found: dict[str, list[Doc]] = defaultdict(list)
-    for (driver, pool), slices in pools.items():
-        newest = max(each.whole("spec", "pool", "generation") or 0 for each in slices)
-        slices = [e for e in slices if (e.whole("spec", "pool", "generation") or 0) == newest]
-        count = slices[0].whole("spec", "pool", "resourceSliceCount") or len(slices)
+        pool = each.doc("spec", "pool")
+        key = (each.text("spec", "driver") or "", pool.text("name") or "")
+        pools[key].setdefault(pool.whole("generation") or 0, []).append(each)
+    found = defaultdict[str, list[Doc]](list)
+    for (driver, name), generations in pools.items():
+        slices = generations[max(generations)]
+        count = slices[0].whole("spec", "pool", "resourceSliceCount") or 0
         if len(slices) < count:
-            words = f"pool {pool} of {driver}: {len(slices)} of {count} slices"
+            words = f"pool {name} of {driver}: {len(slices)} of {count} slices"
             objects.noted.add("incomplete pool of devices, ignored as the scheduler does", words)
-            continue
-        if "gpu" not in driver:
+        elif "gpu" not in driver:
             objects.noted.add("driver of devices that are no GPUs, not read", driver)
-            continue
-        for each in slices:
-            for device in each.docs("spec", "devices"):
-                node = each.text("spec", "nodeName") or device.text("nodeName")
-                if node is None:
-                    objects.noted.add("device on no node of its own, not read", device.place)
-                else:
-                    found[node].append(device.doc("basic") if device.get("basic") else device)
+        else:
+            for each in slices:
+                for device in each.docs("spec", "devices"):
+                    node = each.text("spec", "nodeName") or device.text("nodeName")
+                    own = device.doc("basic") if device.get("basic") else device  # v1beta1
+                    found[node or ""].append(own)
+    for device in found.pop("", ()):
+        objects.noted.add("device on no node of its own, not read", device.place)
     return {node: _devices(devices) for node, devices in found.items()}
 
 
 def _devices(devices: list[Doc]) -> Devices:
-    whole = [each for each in devices if each.text("attributes", "type", "string") != "mig"]
     cut = [each for each in devices if each.text("attributes", "type", "string") == "mig"]
-    first = whole[0] if whole else cut[0]
-    memory = first.amount("capacity", "memory", "value") if whole else None
+    whole = [each for each in devices if each not in cut]
+    memory = whole[0].amount("capacity", "memory", "value") if whole else None
     return Devices(
         gpus=len(whole),
-        model=first.text("attributes", "productName", "string"),
+        model=devices[0].text("attributes", "productName", "string"),
         memory_gib=float(memory / 2**30) if memory else None,
         parts=_parts(cut),
     )
@@ -67,13 +74,11 @@ def _parts(cut: list[Doc]) -> Parts | None:
     starts, sizes = defaultdict[str, set[int]](set), dict[str, int]()
     for device in cut:
         name = device.text("attributes", "profile", "string") or ""
-        taken = [
-            int(match[1])
-            for each in device.docs("consumesCounters")
-            for counter in each.doc("counters").value
-            if (match := _SLICE.fullmatch(str(counter)))
+        counters = [
+            str(c) for e in device.docs("consumesCounters") for c in e.doc("counters").value
         ]
-        if taken and name[:1].isdecimal() and int(name[0]):
+        taken = [int(match[1]) for c in counters if (match := _SLICE.fullmatch(c))]
+        if taken and re.match("[1-9]g", name):
             starts[name].add(min(taken))
             sizes[name] = len(taken)
     if not sizes:
@@ -97,41 +102,32 @@ class DeviceClaims:
 
     def __init__(self, objects: Objects) -> None:
         self.noted = objects.noted
-        self._specs = {
-            (e.namespace, e.name): e.doc("spec") for e in objects.of("ResourceClaim", _DEVICES)
-        }
-        self._templates = {
-            (e.namespace, e.name): e.doc("spec", "spec")
-            for e in objects.of("ResourceClaimTemplate", _DEVICES)
-        }
+        claims, templates = objects.of("ResourceClaim"), objects.of("ResourceClaimTemplate")
+        self._specs = {(False, each.id): each.doc("spec") for each in claims}
+        self._specs |= {(True, each.id): each.doc("spec", "spec") for each in templates}
 
-    def asks(
-        self, spec: Doc, namespace: str | None, status: Doc | None = None
-    ) -> dict[str, Fraction]:
+    def asks(self, spec: Doc, namespace: str | None, status: Doc | None) -> dict[str, Fraction]:
         """Return the GPUs and parts that a pod's claims ask for, as resources of Kubernetes."""
-        made = {}
-        if status is not None:
-            for each in status.docs("resourceClaimStatuses"):
-                made[each.text("name")] = each.text("resourceClaimName")
-        total: dict[str, Fraction] = {}
+        made = [] if status is None else status.docs("resourceClaimStatuses")
+        names = {each.text("name"): each.text("resourceClaimName") for each in made}
+        total = defaultdict[str, Fraction](Fraction)
         for each in spec.docs("resourceClaims"):
+            name = each.text("resourceClaimName") or names.get(each.text("name"))
             template = each.text("resourceClaimTemplateName")
-            name = each.text("resourceClaimName") or made.get(each.text("name"))
-            claim = self._specs.get((namespace, name or "")) or self._templates.get(
-                (namespace, template or "")
-            )
+            keys = [(False, name), (True, template)]
+            ids = [(kind, f"{namespace}/{n}" if namespace else n) for kind, n in keys if n]
+            claim = next((self._specs[id] for id in ids if id in self._specs), None)
             if claim is None:
-                self.noted.add(
-                    "claim of devices that no file has, taken to ask for nothing", each.place
-                )
+                self.noted.add("claim that no file has, taken to ask for nothing", each.place)
                 continue
             for request in claim.docs("devices", "requests"):
                 resource, count = self._request(request)
-                if resource is not None:
-                    total[resource] = total.get(resource, Fraction(0)) + count
-        return total
+                total[resource] += count
+        total.pop("", None)
+        return dict(total)
 
-    def _request(self, request: Doc) -> tuple[str | None, int]:
+    def _request(self, request: Doc) -> tuple[str, int]:
+        """Return the resource that a request asks for, "" for none, and how many."""
         ways = request.docs("firstAvailable")
         if ways:
             self.noted.add("claim with alternatives, of which the first is read", request.place)
@@ -144,10 +140,9 @@ class DeviceClaims:
         if profile is not None:
             return MIG + profile[1], count
         if "gpu" not in kind:
-            self.noted.add(
-                "claim of devices that are no GPUs, not read", f"{kind} ({request.place})"
-            )
-            return None, 0
+            words = f"{kind} ({request.place})"
+            self.noted.add("claim of devices that are no GPUs, not read", words)
+            return "", 0
         if rules:
             self.noted.add("condition of a claim on its devices, not read", request.place)
         return "nvidia.com/gpu", count

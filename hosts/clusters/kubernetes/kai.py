@@ -14,14 +14,11 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from ronda.hosts.clusters.kubernetes.classes import Classes
-from ronda.hosts.clusters.kubernetes.devices import devices_of
-from ronda.hosts.clusters.kubernetes.floor import Lots
 from ronda.hosts.clusters.kubernetes.objects import Doc, Objects
-from ronda.hosts.clusters.kubernetes.podgroups import jobs_of, parents_first, snapshot
+from ronda.hosts.clusters.kubernetes.podgroups import gang_fields, jobs_of, parents_first, snapshot
 from ronda.hosts.clusters.kubernetes.pods import Pods
 from ronda.hosts.clusters.read import Text
 from ronda.instances.errors import InputError
-from ronda.instances.job import Slices
 from ronda.instances.rules.problem import limits, show
 from ronda.instances.site import GPUS, Quota, Tenant
 from ronda.instances.snapshots.snapshot import CPU, MEMORY, Noted, SeenJob, Snapshot
@@ -62,29 +59,20 @@ def read_kai(files: Sequence[Text], now_s: float | None) -> Snapshot:
     objects = _Raw([_unzipped(file) for file in files], Noted())
     if not objects.of("Queue", _RUN):
         raise InputError(objects.source, "no queue", "a snapshot of KAI (curl …/get-snapshot)")
-    pods, classes = Pods(objects), Classes(objects, "PriorityClass")
-    lots = Lots(devices=devices_of(objects), shared=True)
-    levels = {
-        each.name: [level.text("nodeLabel") or "" for level in each.docs("spec", "levels")]
+    pods, classes = Pods(objects), Classes(objects)
+    levels = [
+        [level.text("nodeLabel") or "" for level in each.docs("spec", "levels")]
         for each in objects.of("Topology", "kai.scheduler")
-    }
-    lots.levels = lambda name: next(iter(levels.values()), [])
+    ]
     if len(levels) > 1:
-        objects.noted.add("topology beside the first, not read", [*levels][1], len(levels) - 1)
-    reader = _Jobs(objects, pods, classes)
-    more, _ = jobs_of(objects, pods, reader.others, lots, own=False)
+        words = f"{len(levels)} topologies"
+        objects.noted.add("topology beside the first, not read", words, len(levels) - 1)
+    reader = _PodGroups(objects, pods, classes)
+    jobs = [*reader.jobs(), *jobs_of(objects, pods, reader.others, own=False)]
+    pods.floor.levels = lambda name: levels[0] if levels else []
+    pods.floor.shared = True
     rules = {"firm_within_guarantee": True, "fair_shares": True}
-    seen = snapshot(
-        objects,
-        "kai",
-        now_s,
-        pods,
-        lots,
-        [*reader.jobs(), *more],
-        classes,
-        rules=rules,
-        policy="kai-like",
-    )
+    seen = snapshot(objects, "kai", now_s, pods, jobs, classes, rules=rules, policy="kai-like")
     total = {of: sum(node.has.get(of, 0.0) for node in seen.nodes) for _, of, _ in _UNITS}
     return replace(seen, tenants=_tenants(objects, total))
 
@@ -173,7 +161,7 @@ def _seconds(text: str, queue: Doc) -> float:
     return sum(float(number) * _SPANS[unit] for number, unit in parts)
 
 
-class _Jobs:
+class _PodGroups:
     """The pod groups of a snapshot, and the pods of none."""
 
     def __init__(self, objects: Objects, pods: Pods, classes: Classes) -> None:
@@ -234,22 +222,14 @@ class _Jobs:
             least = None
         elif least is None:
             least = 1
-        few = None
-        if queue not in self._queues:
-            few = f"its queue {queue} does not exist"
-        elif least is not None and len(members) < least:
-            few = f"it has {len(members)} of the {least} pods that it starts with"
         level = group.text("spec", "topologyConstraint", "requiredTopologyLevel")
-        slices = None
-        if level is not None and len(members) > 1:
-            slices = Slices(nodes=len(members), within=level)
-            self.noted.add("gang within one domain, taken to have a node for each pod", group.id)
+        fields = gang_fields(self.pods, group.id, members, least, level)
+        if queue not in self._queues:
+            fields["blocked"] = f"its queue {queue} does not exist"
         pieces = {pod.id: piece for pod in members if (piece := self._shared(pod)) is not None}
         yield from self.pods.jobs(
             group.id,
             members,
-            least=max(least, 1) if least is not None else None,
-            blocked=few,
             pieces=pieces,
             placed=self._bound,
             name=group.name,
@@ -257,7 +237,7 @@ class _Jobs:
             priority=name,
             rank=rank,
             preemptible=firm != "non-preemptible",
-            slices=slices,
+            **fields,
         )
 
     def _shared(self, pod: Doc) -> dict[str, Any] | None:
@@ -279,12 +259,11 @@ class _Jobs:
                 share = mib / largest
         devices = _number(notes.get("gpu-fraction-num-devices")) or 1.0
         piece = self.pods.piece(pod.doc("spec"), pod.namespace, pod.doc("status"))
-        per = {of: amount for of, amount in piece["per"].items() if of != GPUS}
         if devices > 1:
             self.noted.add("pod with fractions of several GPUs, taken as whole ones", pod.id)
         if devices > 1 or share == 1:
-            return piece | {"per": per | {GPUS: devices}}
-        return piece | {"per": per, "share": share}
+            return piece | {"per": piece["per"] | {GPUS: devices}}
+        return piece | {"per": piece["per"] | {GPUS: share}, "share": share}
 
 
 def _number(text: str | None) -> float | None:

@@ -1,18 +1,16 @@
 """Kueue's workloads as jobs: v1beta1 and v1beta2 of ``kueue.x-k8s.io``, as of Kueue 0.19."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from math import ceil
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import Any
 
 from ronda.hosts.clusters.kubernetes.classes import Classes
-from ronda.hosts.clusters.kubernetes.devices import devices_of
-from ronda.hosts.clusters.kubernetes.floor import HOST, Lots
+from ronda.hosts.clusters.kubernetes.floor import HOST
 from ronda.hosts.clusters.kubernetes.objects import KUEUE, Doc, Objects
 from ronda.hosts.clusters.kubernetes.podgroups import jobs_of, snapshot
-from ronda.hosts.clusters.kubernetes.pods import Pods, reason_of
+from ronda.hosts.clusters.kubernetes.pods import Members, Pods, jobs_of_members, reason_of
 from ronda.hosts.clusters.kubernetes.quotas import KueueQuotas
 from ronda.hosts.clusters.read import Text
 from ronda.instances.errors import InputError
@@ -37,28 +35,18 @@ def read_kueue(files: Sequence[Text], now_s: float | None) -> Snapshot:
     workloads = objects.of("Workload", KUEUE)
     if not workloads and not objects.of("ClusterQueue", KUEUE):
         raise InputError(objects.source, "no Workload and no ClusterQueue", "Kueue's objects")
-    pods, lots = Pods(objects), Lots(devices=devices_of(objects))
-    quotas, classes = (
-        KueueQuotas(objects, pods.floor),
-        Classes(objects, "WorkloadPriorityClass", "PriorityClass"),
-    )
+    pods = Pods(objects)
+    quotas, jobs = KueueQuotas(objects, pods.floor), list[SeenJob]()
     own, others = _shared_out(workloads, pods)
-    jobs: list[SeenJob] = []
     for workload in workloads:
-        jobs += _Reader(workload, pods, quotas, own[workload.id]).jobs()
-    more, _ = jobs_of(objects, pods, others, lots, own=False)
-    quotas.fill(lots, pods.floor)
-    return snapshot(
-        objects,
-        "kueue",
-        now_s,
-        pods,
-        lots,
-        [*jobs, *more],
-        classes,
-        tenants=quotas.tenants,
-        policy=quotas.policy,
-    )
+        if workload.holds("Finished"):
+            pods.noted.add("finished workload, left out", workload.id)
+        else:
+            jobs += _Reader(workload, pods, quotas, own[workload.id]).jobs()
+    jobs += jobs_of(objects, pods, others, own=False)
+    tenants, policy = quotas.tenants, quotas.policy
+    classes = Classes(objects)
+    return snapshot(objects, "kueue", now_s, pods, jobs, classes, tenants=tenants, policy=policy)
 
 
 def _shared_out(workloads: Sequence[Doc], pods: Pods) -> tuple[dict[str, list[Doc]], list[Doc]]:
@@ -89,190 +77,112 @@ def _shared_out(workloads: Sequence[Doc], pods: Pods) -> tuple[dict[str, list[Do
     return own, others
 
 
-class _Members(NamedTuple):
-    """How many pieces a pod set has, the fewest, and how many are on each node."""
-
-    pieces: int
-    least: int | None
-    on: Counter[str]
-
-
 class _Reader:
     """A workload, its queue, and its pods."""
 
     def __init__(self, workload: Doc, pods: Pods, quotas: KueueQuotas, own: list[Doc]) -> None:
-        self.doc, self.pods, self.own, self.noted = workload, pods, own, pods.noted
-        self.admission = {
-            e.text("name"): e for e in workload.docs("status", "admission", "podSetAssignments")
-        }
-        self.admitted = workload.holds("QuotaReserved") or bool(self.admission)
-        self.quotas = quotas
+        self.doc, self.pods, self.quotas, self.own = workload, pods, quotas, own
+        self.sets = workload.docs("spec", "podSets")
+        if not self.sets:
+            raise InputError(workload.place, "no spec.podSets", "at least one")
+        given = workload.docs("status", "admission", "podSetAssignments")
+        self.given = {each.text("name"): each for each in given}
+        self.admitted = workload.holds("QuotaReserved") or bool(given)
+        self.specs = [each.doc("template", "spec") for each in self.sets]
+        asks = [of for spec in self.specs for of in pods.asks(spec, workload.namespace)]
+        self.home = quotas.home(workload, asks)
 
     def jobs(self) -> Iterator[SeenJob]:
         """Yield the jobs of the workload: one for each shape of its pods, on nodes or waiting."""
-        if self.doc.holds("Finished"):
-            self.noted.add("finished workload, left out", self.doc.id)
-            return
-        shapes: dict[bytes, tuple[dict[str, Any], list[_Members]]] = {}
-        common, pod_sets = self._common(), self.doc.docs("spec", "podSets")
-        if not pod_sets:
-            raise InputError(self.doc.place, "no spec.podSets", "at least one")
-        for pod_set in pod_sets:
-            fields, members = self._pod_set(pod_set)
-            shapes.setdefault(msgspec.json.encode(fields), (fields, []))[1].append(members)
-        found = sorted(
-            shapes.values(), key=lambda s: -s[0]["per"].get(GPUS, 0) * sum(m.pieces for m in s[1])
-        )
-        if len(found) > 1:
-            words = "workload of pod sets of different shapes, of which each is a job of its own"
-            self.noted.add(words, self.doc.id)
-        for k, (fields, sets) in enumerate(found):
-            id = self.doc.id if k == 0 else f"{self.doc.id}#{k}"
-            on = sum((each.on for each in sets), Counter[str]())
-            count, placed = sum(each.pieces for each in sets), on.total()
-            least = sum(m.pieces if m.least is None else m.least for m in sets)
-            if placed:
-                yield SeenJob(id=id, count=placed, on=dict(on), **common | fields)
-            if placed < count:
-                if self.admitted:
-                    words = "admitted workload whose pods wait for nodes, and hold their quota"
-                    self.noted.add(words, self.doc.id)
-                yield SeenJob(
-                    id=f"{id}#waiting" if placed else id,
-                    count=count - placed,
-                    least=max(1, least - placed) if least < count else None,
-                    blocked=self.blocked,
-                    reason=self._reason(),
-                    **common | fields | {"start_s": None, "ends_s": None},
-                )
-
-    def _common(self) -> dict[str, Any]:
-        spec, status = self.doc.doc("spec"), self.doc.doc("status")
+        spec, status, noted = self.doc.doc("spec"), self.doc.doc("status"), self.pods.noted
         boost = self.doc.text("metadata", "annotations", f"{KUEUE}/priority-boost") or "0"
-        if not boost.lstrip("+-").isdecimal():
-            raise self.doc.wrong(
-                "metadata", "annotations", expected="a whole number as priority boost"
-            )
-        rank = (spec.whole("priority") or 0) + int(boost)
-        asks = [
-            r
-            for e in spec.docs("podSets")
-            for r in self.pods.asks(e.doc("template", "spec"), self.doc.namespace)
-        ]
-        tenant, self.blocked, self.flavors = self.quotas.home(self.doc, asks)
-        if spec.flag("active") is False:
-            self.blocked = "inactive (spec.active is false)"
-        start_s = self.doc.condition(
-            "Admitted" if self.doc.holds("Admitted") else "QuotaReserved"
-        ).time_s("lastTransitionTime")
+        if not re.fullmatch(r"[+-]?\d{1,10}", boost):
+            raise self.doc.wrong("metadata", "annotations", expected="a whole priority-boost")
+        begun = self.doc.condition("Admitted" if self.doc.holds("Admitted") else "QuotaReserved")
+        start_s = begun.time_s("lastTransitionTime") if self.admitted else None
         limit_s = spec.whole("maximumExecutionTimeSeconds")
         past = ("accumulatedPastExecutionTimeSeconds", "accumulatedPastExexcutionTimeSeconds")
-        ran_s = next((s for s in map(status.whole, past) if s is not None), 0)
+        ran_s = sum(s for s in map(status.whole, past) if s)  # one of them, by version
         owners = self.doc.docs("metadata", "ownerReferences")
         evictions = status.docs("schedulingStats", "evictions")
-        return {
+        common = {
             "name": owners[0].text("name") if owners else self.doc.name,
-            "tenant": tenant,
+            "tenant": self.home.queue,
             "priority": spec.text("priorityClassRef", "name") or spec.text("priorityClassName"),
-            "rank": rank,
+            "rank": (spec.whole("priority") or 0) + int(boost),
             "submit_s": self.doc.time_s("metadata", "creationTimestamp") or 0.0,
             "eligible_s": status.time_s("requeueState", "requeueAt"),
             "start_s": start_s,
             "limit_s": limit_s,
-            "ends_s": None if not limit_s or start_s is None else start_s + limit_s - ran_s,
+            "ends_s": start_s + limit_s - ran_s if limit_s and start_s is not None else None,
             "restarts": sum(each.whole("count") or 0 for each in evictions),
         }
+        inactive = spec.flag("active") is False
+        waits = {
+            "blocked": "inactive (spec.active is false)" if inactive else self.home.blocked,
+            "reason": reason_of(self.doc.condition("QuotaReserved"), "False")
+            or reason_of(self.doc.condition("Admitted"), "False"),
+        }
+        members = [self._members(each, waits) for each in zip(self.sets, self.specs, strict=True)]
+        if self.admitted and any(each.on.total() < each.pieces for each in members):
+            noted.add("admitted workload whose pods wait, and hold their quota", self.doc.id)
+        yield from jobs_of_members(self.doc.id, members, common, noted)
 
-    def _pod_set(self, pod_set: Doc) -> tuple[dict[str, Any], _Members]:
-        """Return the fields that each piece of a pod set determines, and its members."""
-        name, count = pod_set.text("name"), pod_set.whole("count")
-        count = 1 if count is None else count
-        assigned = self.admission.get(name)
-        flavors = self.flavors
-        if assigned is not None:
-            flavors = tuple(dict.fromkeys(assigned.labels("flavors").values())) or flavors
-            admitted = assigned.whole("count")
-            count = count if admitted is None else admitted
-        free = (
-            e.whole("count") or 0
-            for e in self.doc.docs("status", "reclaimablePods")
-            if e.text("name") == name
-        )
-        count -= sum(free)
-        spec = pod_set.doc("template", "spec")
-        fields = self.pods.piece(spec, self.doc.namespace, more=self.quotas.tolerations(flavors))
-        fields["partitions"] = self.quotas.partitions(flavors)
-        fields |= self._topology(pod_set, fields, count)
-        on = self._nodes(name, assigned)
-        size = round(fields.pop("size", 1))
-        return fields, _Members(
-            max(0, count) // size,
-            pod_set.whole("minCount"),
-            Counter({node: n // size for node, n in on.items() if n >= size}),
-        )
+    def _members(self, pair: tuple[Doc, Doc], waits: dict[str, Any]) -> Members:
+        pod_set, spec = pair
+        name, given = pod_set.text("name"), self.given.get(pod_set.text("name"), Doc({}, ""))
+        flavors = tuple(dict.fromkeys(given.labels("flavors").values())) or self.home.flavors
+        counts = (given.whole("count"), pod_set.whole("count"))
+        count = next((n for n in counts if n is not None), 1)
+        for each in self.doc.docs("status", "reclaimablePods"):
+            count -= (each.whole("count") or 0) * (each.text("name") == name)
+        piece = self.pods.piece(spec, self.doc.namespace, more=self.quotas.tolerations(flavors))
+        piece["partitions"] = self.quotas.partitions(flavors)
+        size = self._topology(pod_set, piece, count)
+        on = Counter({node: n // size for node, n in self._nodes(name, given).items() if n >= size})
+        count, least = max(0, count) // size, pod_set.whole("minCount")
+        return Members(piece, count, count if least is None else least // size, on, waits)
 
-    def _nodes(self, pod_set: str | None, assigned: Doc | None) -> Counter[str]:
+    def _nodes(self, pod_set: str | None, given: Doc) -> Counter[str]:
         """Return the number of pods on each node: of pods that are there, else as assigned."""
-        label, several = f"{KUEUE}/podset", len(self.doc.docs("spec", "podSets")) > 1
-        mine = [
-            p
-            for p in self.own
-            if not several or p.text("metadata", "labels", label) in (pod_set, None)
-        ]
+        labels = [pod.text("metadata", "labels", f"{KUEUE}/podset") for pod in self.own]
+        if len(self.sets) > 1 and None in labels:
+            pod = self.own[labels.index(None)]
+            expected = "the pod set of each pod of a workload with several"
+            raise InputError(pod.place, f"no label {KUEUE}/podset", expected)
         if self.own:
-            if several and mine and mine[0].text("metadata", "labels", label) is None:
-                raise InputError(
-                    mine[0].place,
-                    f"no label {label}",
-                    "the pod set of each pod of a workload with several",
-                )
+            pairs = zip(self.own, labels, strict=True)
+            mine = [pod for pod, label in pairs if label == pod_set or len(self.sets) == 1]
             return Counter(node for pod in mine if (node := self.pods.node(pod)) is not None)
-        told = assigned is not None and assigned.get("topologyAssignment") is not None
-        if assigned is not None and told:
-            return _assigned(assigned.doc("topologyAssignment"), self.noted)
+        if given.get("topologyAssignment") is not None:
+            return _assigned(given.doc("topologyAssignment"), self.pods.noted)
         if self.admitted and not self.pods.live:
             expected = "the pods as well (kubectl get pods -A -o json), which say where it runs"
             raise InputError(self.doc.place, "an admitted workload, and no pods", expected)
         return Counter()
 
-    def _topology(self, pod_set: Doc, fields: dict[str, Any], count: int) -> dict[str, Any]:
-        """Return the fields that say in which racks the pods are, and how many are one piece."""
-        asked = pod_set.doc("topologyRequest")
-        level, layer, size = (
-            asked.text("required"),
-            asked.text("podSetSliceRequiredTopology"),
-            asked.whole("podSetSliceSize"),
-        )
+    def _topology(self, pod_set: Doc, piece: dict[str, Any], count: int) -> int:
+        """Say of a piece in which racks the pods are, and return how many pods it is."""
+        asked, noted = pod_set.doc("topologyRequest"), self.pods.noted
+        level, layer = asked.text("required"), asked.text("podSetSliceRequiredTopology")
+        size = asked.whole("podSetSliceSize") or 0
         for key in ("preferred", "podsetSliceRequiredTopologyConstraints"):
             if asked.get(key):
-                self.noted.add(f"topology request ({key}), not read", self.doc.id)
+                noted.add(f"topology request ({key}), not read", self.doc.id)
+        if layer == HOST and size > 0 and count % size == 0:
+            piece["per"] = {of: n * size for of, n in piece["per"].items()}
+            return size
         if level == HOST:
-            return {"one_node": True}
-        if layer == HOST and size and count % size == 0:
-            return {
-                "per": {of: n * size for of, n in fields["per"].items()},
-                "part": None,
-                "size": size,
-            }
-        if layer is None and level is None:
-            return {}
-        each, largest = fields["per"].get(GPUS, 0), self.pods.floor.largest(GPUS)
-        if not each or each > largest:
-            self.noted.add("topology request of pods without GPUs, not read", self.doc.id)
-            return {}
-        nodes = ceil((size if layer and size else count) / (largest // each))
-        return {
-            "slices": Slices(
-                nodes=nodes, within=layer or level or "", together=level if layer else None
-            )
-        }
-
-    def _reason(self) -> str | None:
-        for kind in ("QuotaReserved", "Admitted", "Evicted"):
-            condition = self.doc.condition(kind)
-            if condition.text("status") == ("True" if kind == "Evicted" else "False"):
-                return reason_of(condition)
-        return None
+            piece["one_node"] = True
+        elif level or layer:
+            each, most = piece["per"].get(GPUS, 0), self.pods.floor.most_gpus
+            if not 0 < each <= most:
+                noted.add("topology request of pods without GPUs, not read", self.doc.id)
+            else:
+                nodes = ceil((size or count) / (most // each))
+                within, together = (layer, level) if layer else (level, None)
+                piece["slices"] = Slices(nodes=nodes, within=within or "", together=together)
+        return 1
 
 
 def _assigned(topology: Doc, noted: Noted) -> Counter[str]:
@@ -289,13 +199,11 @@ def _assigned(topology: Doc, noted: Noted) -> Counter[str]:
         begin, end = (values.text("individual", key) or "" for key in ("prefix", "suffix"))
         roots, whole = values.texts("individual", "roots"), values.text("universal")
         names = [begin + root + end for root in roots] if whole is None else [whole]
-        counts = part.get("podCounts", "individual") or [
-            part.whole("podCounts", "universal") or 0
-        ] * len(names)
-        if len(counts) != len(names) or not all(type(n) is int for n in counts):
-            raise part.wrong(
-                "podCounts", expected=f"a number of pods for each of {len(names)} nodes"
-            )
+        each = part.whole("podCounts", "universal")
+        counts = part.get("podCounts", "individual") if each is None else [each] * len(names)
+        if not isinstance(counts, list) or [type(n) for n in counts] != [int] * len(names):
+            expected = f"a number of pods for each of {len(names)} nodes"
+            raise part.wrong("podCounts", expected=expected)
         for name, count in zip(names, counts, strict=True):
             found[name] += count
     return found

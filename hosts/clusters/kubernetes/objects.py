@@ -1,6 +1,7 @@
 """Kubernetes objects in JSON or YAML, as ``kubectl get`` prints them, read field by field."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -18,9 +19,10 @@ YAML_MIB = 32
 
 KUEUE = "kueue.x-k8s.io"
 
+_BLANKS = re.compile(r"\s*")
 _DEEPEST = 200
 _FORM = "YAML as kubectl prints it, without aliases"
-_WORDS = {str: "a string", bool: "true or false", list: "a list", Mapping: "an object"}
+_WORDS = {str: "a string", bool: "true or false", list: "a list"}
 
 
 class Doc:
@@ -94,7 +96,7 @@ class Doc:
     def amounts(self, *path: str) -> dict[str, Fraction]:
         """Return quantities of resources, none negative."""
         found = {}
-        for name in self._typed(Mapping, path) or {}:
+        for name in self.doc(*path).value:
             amount = self.amount(*path, str(name))
             if amount is not None and amount < 0:
                 raise self.wrong(*path, str(name), expected="a quantity of at least 0")
@@ -114,12 +116,8 @@ class Doc:
 
     def labels(self, *path: str) -> dict[str, str]:
         """Return texts by name."""
-        found = self._typed(Mapping, path) or {}
-        return {
-            str(key): text
-            for key in found
-            if (text := self._typed(str, (*path, str(key)))) is not None
-        }
+        told = ((str(key), self._typed(str, (*path, str(key)))) for key in self.doc(*path).value)
+        return {key: text for key, text in told if text is not None}
 
     def texts(self, *path: str) -> list[str]:
         """Return a list of texts."""
@@ -210,60 +208,46 @@ class Objects:
     def of(self, kind: str, *groups: str) -> list[Doc]:
         """Return all objects of a kind, in the given API groups (by default, in any)."""
         self._asked.add(kind)
-        known = self._known.items()
-        return [
-            doc
-            for (k, g), docs in known
-            if k == kind and (not groups or g in groups)
-            for doc in docs.values()
-        ]
+        known = ((k, g, docs) for (k, g), docs in self._known.items())
+        return [d for k, g, ds in known if k == kind and g in (groups or (g,)) for d in ds.values()]
 
     def note_rest(self) -> None:
         """Count the objects of kinds that nobody has asked for."""
         for (kind, _), docs in self._known.items():
             if kind not in self._asked:
-                self.noted.add(
-                    "object of a kind that is not read", f"{kind} {next(iter(docs))}", len(docs)
-                )
+                first = f"{kind} {next(iter(docs))}"
+                self.noted.add("object of a kind that is not read", first, len(docs))
 
     def latest_s(self) -> float | None:
         """Return the latest time that any object tells."""
-        paths = (("metadata", "creationTimestamp"), ("status", "startTime"))
-        found = []
-        for docs in self._known.values():
-            for doc in docs.values():
-                found += [doc.time_s(*path) for path in paths]
-                for condition in doc.docs("status", "conditions"):
-                    found += [
-                        condition.time_s(key) for key in ("lastTransitionTime", "lastHeartbeatTime")
-                    ]
+        every = [doc for docs in self._known.values() for doc in docs.values()]
+        found = [doc.time_s("metadata", "creationTimestamp") for doc in every]
+        found += [doc.time_s("status", "startTime") for doc in every]
+        for key in ("lastTransitionTime", "lastHeartbeatTime"):
+            found += [c.time_s(key) for doc in every for c in doc.docs("status", "conditions")]
         return max((time for time in found if time is not None), default=None)
 
 
 def _documents(file: Text) -> Iterator[Doc]:
     """Yield the documents of a file, which may hold several in a row."""
-    text = file.text.lstrip()
-    if text[:1] in (b"{", b"["):
-        yield from _json_documents(file)
-        return
-    values = _yaml_values(file)
+    read = _json_values if file.text.lstrip()[:1] in (b"{", b"[") else _yaml_values
+    values = read(file)
     for k, value in enumerate(values):
         yield Doc(value, file.place if len(values) == 1 else f"{file.place}, document {k + 1}")
 
 
-def _json_documents(file: Text) -> Iterator[Doc]:
+def _json_values(file: Text) -> list[Any]:
     def number(word: str) -> float:
         raise ValueError(f"{word} is no number of JSON")
 
-    decoder, at, k = json.JSONDecoder(parse_constant=number), 0, 0
+    decoder, found = json.JSONDecoder(parse_constant=number), []
     try:
-        text = file.text.decode().strip()
+        text, at = file.text.decode().strip(), 0
         while at < len(text):
             value, end = decoder.raw_decode(text, at)
-            k += 1
-            several = k > 1 or bool(text[end:].strip())
-            yield Doc(value, f"{file.place}, document {k}" if several else file.place)
-            at = end + len(text[end:]) - len(text[end:].lstrip())
+            found.append(value)
+            at = _BLANKS.match(text, end).end()  # type: ignore[union-attr]
+        return found
     except RecursionError:
         expected = "at most some hundred levels"
         raise InputError(file.place, "brackets nested too deeply", expected) from None
@@ -276,21 +260,16 @@ def _yaml_values(file: Text) -> list[Any]:
     import yaml
 
     if len(file.text) > YAML_MIB << 20:
-        found = f"YAML of {len(file.text) >> 20} MiB"
-        raise InputError(
-            file.place, found, f"at most {YAML_MIB} MiB, or JSON (kubectl get -o json)"
-        )
+        expected = f"at most {YAML_MIB} MiB, or JSON (kubectl get -o json)"
+        raise InputError(file.place, f"YAML of {len(file.text) >> 20} MiB", expected)
 
     class Plain(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         """A loader that leaves times as texts."""
 
-        yaml_implicit_resolvers = {
-            first: [
-                (tag, form) for tag, form in pairs if not tag.endswith((":timestamp", ":merge"))
-            ]
-            for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
-        }
-
+    Plain.yaml_implicit_resolvers = {
+        first: [pair for pair in pairs if not pair[0].endswith((":timestamp", ":merge"))]
+        for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
     try:
         depth = 0
         for event in yaml.parse(file.text, Loader=Plain):

@@ -6,13 +6,11 @@ scheduler-plugins and of Volcano. Looked up in kubernetes/enhancements (KEP-4671
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from ronda.hosts.clusters.kubernetes.classes import Classes
-from ronda.hosts.clusters.kubernetes.devices import devices_of
-from ronda.hosts.clusters.kubernetes.floor import Lots
 from ronda.hosts.clusters.kubernetes.objects import Doc, Objects
 from ronda.hosts.clusters.kubernetes.pods import Pods
 from ronda.hosts.clusters.read import Text
@@ -37,12 +35,9 @@ class _Gang(NamedTuple):
 def read_kubernetes(files: Sequence[Text], now_s: float | None) -> Snapshot:
     """Return a cluster from its nodes, pods and pod groups (``kubectl get … -A -o json``)."""
     objects = Objects(files, Noted())
-    pods, lots = Pods(objects), Lots(devices=devices_of(objects))
-    jobs, levels = jobs_of(objects, pods, pods.live, lots, own=True)
-    lots.levels = lots.levels if not levels else lambda name: levels
-    return snapshot(
-        objects, "kubernetes", now_s, pods, lots, jobs, Classes(objects, "PriorityClass")
-    )
+    pods = Pods(objects)
+    jobs = jobs_of(objects, pods, pods.live, own=True)
+    return snapshot(objects, "kubernetes", now_s, pods, jobs, Classes(objects))
 
 
 def snapshot(
@@ -50,10 +45,9 @@ def snapshot(
     system: str,
     now_s: float | None,
     pods: Pods,
-    lots: Lots,
     jobs: Sequence[SeenJob],
     classes: Classes,
-    **fields: object,
+    **fields: Any,
 ) -> Snapshot:
     """Return the snapshot of jobs, whose classes are named by their priorities."""
     if now_s is None:
@@ -65,11 +59,11 @@ def snapshot(
         source=objects.source,
         system=system,
         now_s=now_s,
-        nodes=pods.floor.seen(lots),
+        nodes=pods.floor.seen(),
         jobs=tuple(jobs),
         classes=classes.all,
         noted=objects.noted,
-        **fields,  # type: ignore[arg-type]
+        **fields,
     )
 
 
@@ -89,10 +83,8 @@ def parents_first(source: str, above: Mapping[str, str | None], what: str) -> li
     return [*order]
 
 
-def jobs_of(
-    objects: Objects, pods: Pods, some: Sequence[Doc], lots: Lots, *, own: bool
-) -> tuple[list[SeenJob], list[str]]:
-    """Return the jobs that some pods are, and the levels of racks that their gangs name.
+def jobs_of(objects: Objects, pods: Pods, some: Sequence[Doc], *, own: bool) -> list[SeenJob]:
+    """Return the jobs that some pods are.
 
     Pods of DaemonSets and of nodes are no jobs: what they hold, their nodes do not offer.
     Beside a queue that is not Kubernetes' `own`, the same holds for running pods without GPUs, and
@@ -105,16 +97,15 @@ def jobs_of(
         if gang is not None:
             gangs[pod.namespace, gang].append(pod)
         else:
-            jobs += _alone(pods, pod, lots, own)
+            jobs += _alone(pods, pod, own)
     levels: dict[str, None] = {}
     for (namespace, gang), members in gangs.items():
-        found = [
-            e
-            for e in objects.of(gang.kind, *gang.groups)
-            if (e.namespace, e.name) == (namespace, gang.name)
-        ]
-        jobs += _together(pods, gang, found[0] if found else None, members, levels)
-    return jobs, [*levels]
+        known = objects.of(gang.kind, *gang.groups)
+        stated = [e for e in known if (e.namespace, e.name) == (namespace, gang.name)]
+        jobs += _together(pods, gang, stated[0] if stated else None, members, levels)
+    if levels:
+        pods.floor.levels = lambda name: [*levels]
+    return jobs
 
 
 def _gang(pod: Doc) -> _Gang | None:
@@ -132,49 +123,45 @@ def _gang(pod: Doc) -> _Gang | None:
     return None if name is None else _Gang("PodGroup", (_VOLCANO,), name)
 
 
-def _alone(pods: Pods, pod: Doc, lots: Lots, own: bool) -> Iterator[SeenJob]:
+def _alone(pods: Pods, pod: Doc, own: bool) -> Iterator[SeenJob]:
     """Yield a pod as a job of one piece, or count what it holds."""
     owners = {owner.text("kind") for owner in pod.docs("metadata", "ownerReferences")}
-    jobs = list(pods.jobs(pod.id, [pod], preemptible=own))
-    node = pods.node(pod)
+    jobs, node = list(pods.jobs(pod.id, [pod], preemptible=own)), pods.node(pod)
     if not owners & {"DaemonSet", "Node"} and (node is None or own or jobs[0].has_gpus):
         yield from jobs
     elif node is not None:
-        pods.noted.add(
-            "running pod that is no job, whose node does not offer what it holds", pod.id
-        )
-        lots.hold(node, pods.asks(pod.doc("spec"), pod.namespace, pod.doc("status")))
+        pods.noted.add("running pod that is no job, and whose room its node does not offer", pod.id)
+        pods.floor.hold(node, pods.asks(pod.doc("spec"), pod.namespace, pod.doc("status")))
 
 
 def _together(
     pods: Pods, gang: _Gang, stated: Doc | None, members: list[Doc], levels: dict[str, None]
 ) -> Iterator[SeenJob]:
-    name = members[0].id.removesuffix(members[0].name) + "/".join(
-        filter(None, (gang.name, gang.inner))
-    )
+    space = f"{members[0].namespace}/" if members[0].namespace else ""
+    name = space + "/".join(filter(None, (gang.name, gang.inner)))
     if stated is None:
         yield from pods.jobs(name, members, blocked=f"its {gang.kind} {gang.name} does not exist")
         return
-    least = stated.whole("spec", "minMember")
-    policy = stated.doc("spec", "schedulingPolicy")
-    if gang.kind == "Workload":
-        groups = [e for e in stated.docs("spec", "podGroups") if e.text("name") == gang.inner]
-        policy = groups[0].doc("policy") if groups else policy
-    least = least or policy.whole("gang", "minCount")
+    inner = [e for e in stated.docs("spec", "podGroups") if e.text("name") == gang.inner]
+    policy = inner[0].doc("policy") if inner else stated.doc("spec", "schedulingPolicy")
+    least = stated.whole("spec", "minMember") or policy.whole("gang", "minCount")
     if least is None:  # the policy "basic": its pods start one by one
         for pod in members:
             yield from pods.jobs(pod.id, [pod])
         return
-    keys = [
-        key.text("key") or "" for key in stated.docs("spec", "schedulingConstraints", "topology")
-    ]
-    levels |= dict.fromkeys(keys)
-    slices = Slices(nodes=len(members), within=keys[0]) if keys and len(members) > 1 else None
+    keys = [key.text("key") for key in stated.docs("spec", "schedulingConstraints", "topology")]
+    levels |= dict.fromkeys(key for key in keys if key)
+    level = keys[0] if keys else None
+    yield from pods.jobs(name, members, **gang_fields(pods, name, members, least, level))
+
+
+def gang_fields(
+    pods: Pods, name: str, members: Sequence[Doc], least: int | None, level: str | None
+) -> dict[str, Any]:
+    """Return what holds for a gang that starts with some pods, in one domain of a level."""
+    few = least is not None and len(members) < least
+    words = f"it has {len(members)} of the {least} pods that it starts with" if few else None
+    slices = Slices(nodes=len(members), within=level) if level and len(members) > 1 else None
     if slices is not None:
         pods.noted.add("gang within one domain, taken to have a node for each pod", f"job {name}")
-    few = (
-        f"it has {len(members)} of the {least} pods that it starts with"
-        if len(members) < least
-        else None
-    )
-    yield from pods.jobs(name, members, least=least, blocked=few, slices=slices)
+    return {"least": least, "blocked": words, "slices": slices}

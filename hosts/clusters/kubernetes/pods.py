@@ -1,22 +1,81 @@
 """Pods: what they ask for, where they run, and the jobs that they are."""
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ronda.hosts.clusters.kubernetes.devices import DeviceClaims
-from ronda.hosts.clusters.kubernetes.floor import MIG, NodeFloor, part_of
+from ronda.hosts.clusters.kubernetes.floor import NodeFloor
 from ronda.hosts.clusters.kubernetes.objects import Doc, Objects
-from ronda.hosts.clusters.kubernetes.quantities import own_units
+from ronda.hosts.clusters.kubernetes.quantities import MIG, own_units, part_of
 from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import show
 from ronda.instances.site import GPUS
-from ronda.instances.snapshots.snapshot import SeenJob
+from ronda.instances.snapshots.snapshot import Noted, SeenJob
 
 _SHARERS = ("nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores")
+
+Amounts = dict[str, Fraction]
+
+
+class Members(NamedTuple):
+    """Some equal pieces of a job.
+
+    Attributes
+    ----------
+    piece
+        The fields of a `SeenJob` that each piece determines.
+    pieces, least
+        How many they are, and how many of them the job needs to start.
+    on
+        How many are on each node.
+    waits
+        The fields of those that are on none.
+    """
+
+    piece: dict[str, Any]
+    pieces: int
+    least: int
+    on: Counter[str]
+    waits: dict[str, Any]
+
+
+def jobs_of_members(
+    id: str, members: Sequence[Members], common: dict[str, Any], noted: Noted
+) -> Iterator[SeenJob]:
+    """Yield the jobs of one id: one for each shape of its pieces, on nodes or waiting.
+
+    The shape with most GPUs keeps the id, and the ids of others add to it; so does that of what
+    waits beside pieces on nodes.
+    """
+    shapes: dict[bytes, list[Members]] = {}
+    for each in members:
+        shapes.setdefault(msgspec.json.encode(each.piece), []).append(each)
+    if len(shapes) > 1:
+        noted.add("job of pieces of different shapes, each told as a job of its own", f"job {id}")
+    order = sorted(
+        shapes.values(), key=lambda own: -sum(m.piece["per"].get(GPUS, 0) * m.pieces for m in own)
+    )
+    for k, own in enumerate(order):
+        name, fields = f"{id}#{k}" if k else id, common | own[0].piece
+        on = sum((each.on for each in own), Counter[str]())
+        placed, count = on.total(), sum(each.pieces for each in own)
+        if placed:
+            yield SeenJob(id=name, count=placed, on=dict(on), **fields)
+        if placed < count:
+            if placed:
+                noted.add("job some of whose pieces wait, told as a job of their own", f"job {id}")
+            least = max(1, sum(each.least for each in own) - placed)
+            waits = next(each.waits for each in own if each.on.total() < each.pieces)
+            yield SeenJob(
+                id=f"{name}#waiting" if placed else name,
+                count=count - placed,
+                least=least if least < count - placed else None,
+                **fields | waits | {"start_s": None, "ends_s": None},
+            )
 
 
 class Pods:
@@ -33,177 +92,130 @@ class Pods:
     def __init__(self, objects: Objects) -> None:
         self.noted = objects.noted
         self.floor, self._claims = NodeFloor(objects), DeviceClaims(objects)
-        listed = objects.of("Pod", "")
-        self.live = [
-            pod for pod in listed if pod.text("status", "phase") not in ("Succeeded", "Failed")
-        ]
-        if len(listed) > len(self.live):
-            over = next(pod for pod in listed if pod not in self.live)
-            self.noted.add("pod that is over, left out", over.id, len(listed) - len(self.live))
+        self.live: list[Doc] = []
+        for pod in objects.of("Pod", ""):
+            if pod.text("status", "phase") in ("Succeeded", "Failed"):
+                self.noted.add("pod that is over, left out", pod.id)
+            else:
+                self.live.append(pod)
 
     def node(self, pod: Doc) -> str | None:
         """Return the node that a pod is on, which must be listed."""
         node = pod.text("spec", "nodeName")
         if node is not None and node not in self.floor.labels:
-            raise InputError(
-                pod.place,
-                f"on node {show(node)}, which no file lists",
-                "the nodes of the whole cluster",
-            )
+            found = f"on node {show(node)}, which no file lists"
+            raise InputError(pod.place, found, "the nodes of the whole cluster")
         return node
 
-    def asks(
-        self, spec: Doc, namespace: str | None, status: Doc | None = None
-    ) -> dict[str, Fraction]:
+    def asks(self, spec: Doc, namespace: str | None, status: Doc | None = None) -> Amounts:
         """Return what a pod asks for, by Kubernetes' resources.
 
         All containers together, or an init container beside the sidecars before it if that is more,
         or what the pod states itself, and its overhead (as in ``k8s.io/component-helpers``).
         """
-        total, beside, peak = dict[str, Fraction](), dict[str, Fraction](), dict[str, Fraction]()
+        total, beside, peak = Amounts(), Amounts(), Amounts()
         for each in spec.docs("containers"):
-            _add(total, _requests(each))
+            total = _sum(total, _requests(each))
         for each in spec.docs("initContainers"):
-            own = _requests(each)
+            own = _sum(beside, _requests(each))
             if each.text("restartPolicy") == "Always":
-                _add(beside, own)
+                beside = own
             else:
-                _add(own, beside)
-                peak |= {r: max(amount, peak.get(r, amount)) for r, amount in own.items()}
-        _add(total, beside)
-        total |= {r: max(amount, total.get(r, amount)) for r, amount in peak.items()}
-        total |= _requests(spec)
-        _add(total, spec.amounts("overhead"))
-        _add(total, self._claims.asks(spec, namespace, status))
-        for resource in _SHARERS:
-            if total.pop(resource, None) is not None:
-                self.noted.add(f"request for {resource}, which no node lists, not read", spec.place)
+                peak |= {of: max(n, peak.get(of, n)) for of, n in own.items()}
+        total = _sum(total, beside)
+        total |= {of: max(n, total.get(of, n)) for of, n in peak.items()} | _requests(spec)
+        total = _sum(total, spec.amounts("overhead"))
+        total = _sum(total, self._claims.asks(spec, namespace, status))
+        for of in _SHARERS:
+            if total.pop(of, None) is not None:
+                self.noted.add(f"request for {of}, which no node lists, not read", spec.place)
         return total | {"pods": Fraction(1)}
 
     def piece(
         self, spec: Doc, namespace: str | None, status: Doc | None = None, more: Sequence[Doc] = ()
     ) -> dict[str, Any]:
-        """Return the fields of a job that each of its pods determines."""
+        """Return the fields of a job that each of its pods determines.
+
+        The pod is tolerated as its own tolerations and `more` say.
+        """
         asks = self.asks(spec, namespace, status)
-        cut = {r: n for r, n in asks.items() if r.startswith(MIG) and n}
-        per = own_units(asks)
-        part = (
-            part_of(next(iter(cut)))
-            if len(cut) == 1 and sum(cut.values()) == 1 and not per.get(GPUS)
-            else None
-        )
-        return {"per": {of: n for of, n in per.items() if n}, "part": part} | self.floor.rules(
-            spec, more
-        )
+        per = {of: n for of, n in own_units(asks).items() if n}
+        cut = [of for of, n in asks.items() if of.startswith(MIG) for _ in range(min(int(n), 2))]
+        part = part_of(cut[0]) if len(cut) == 1 and GPUS not in per else None
+        return {"per": per, "part": part} | self.floor.rules(spec, more)
 
     def jobs(
         self,
         id: str,
         pods: Sequence[Doc],
-        *,
         least: int | None = None,
         blocked: str | None = None,
-        pieces: Mapping[str, dict[str, Any]] | None = None,
         placed: Mapping[str, str] | None = None,
+        pieces: Mapping[str, dict[str, Any]] | None = None,
         **fields: Any,
     ) -> Iterator[SeenJob]:
-        """Yield the jobs that some pods are: one for each shape, on nodes or waiting.
+        """Yield the jobs that some pods are.
 
         Parameters
         ----------
         id
-            Id of the job with most GPUs; the others add to it.
+            Id of the job.
         pods
             The pods.
         least
             Fewest of them with which they start, or None for all.
         blocked
             Why they may not start.
-        pieces, placed
-            The `piece`, and the node, of pods by id, where they are not those of the pod itself.
+        placed, pieces
+            The node, and the `piece`, of pods by id, where they are not those of the pod itself.
         **fields
             More fields of the jobs.
         """
-        shapes = defaultdict[bytes, list[Doc]](list)
-        found = {pod.id: (pieces or {}).get(pod.id) or self._own_piece(pod) for pod in pods}
-        for pod in pods:
-            shapes[msgspec.json.encode(found[pod.id])].append(pod)
-        order = sorted(
-            shapes.values(), key=lambda own: -found[own[0].id]["per"].get(GPUS, 0) * len(own)
-        )
-        if len(order) > 1:
-            self.noted.add(
-                "job of pods of different shapes, of which each is a job of its own", f"job {id}"
+        members = []
+        for k, pod in enumerate(pods):
+            spec, node = pod.doc("spec"), (placed or {}).get(pod.id) or self.node(pod)
+            piece = (pieces or {}).get(pod.id)
+            gates = ", ".join(gate.text("name") or "" for gate in spec.docs("schedulingGates"))
+            waits = {
+                "blocked": blocked or (f"scheduling gates: {gates}" if gates else None),
+                "reason": reason_of(pod.condition("PodScheduled"), "False"),
+            }
+            members.append(
+                Members(
+                    piece or self.piece(spec, pod.namespace, pod.doc("status")),
+                    pieces=1,
+                    least=int(least is None or k < least),
+                    on=Counter([] if node is None else [node]),
+                    waits=waits,
+                )
             )
-            least = None
-        for k, own in enumerate(order):
-            name = id if k == 0 else f"{id}#{own[0].name}"
-            on: dict[str, int] = {}
-            waiting = []
-            for pod in own:
-                node = (placed or {}).get(pod.id) or self.node(pod)
-                if node is None:
-                    waiting.append(pod)
-                else:
-                    on[node] = on.get(node, 0) + 1
-            common = {**self._common(own), **found[own[0].id], **fields}
-            if on:
-                starts = [pod.time_s("status", "startTime") for pod in own]
-                begun = min((time for time in starts if time is not None), default=None)
-                yield SeenJob(id=name, count=sum(on.values()), on=on, **{"start_s": begun} | common)
-            if waiting:
-                left = (
-                    None if least is None else max(1, min(least - sum(on.values()), len(waiting)))
-                )
-                if on:
-                    self.noted.add(
-                        "job some of whose pods wait, which are a job of their own", f"job {id}"
-                    )
-                yield SeenJob(
-                    id=f"{name}#waiting" if on else name,
-                    count=len(waiting),
-                    least=left if left != len(waiting) else None,
-                    blocked=blocked or _gated(waiting[0]),
-                    reason=_reason(waiting),
-                    **common,
-                )
-
-    def _own_piece(self, pod: Doc) -> dict[str, Any]:
-        return self.piece(pod.doc("spec"), pod.namespace, pod.doc("status"))
-
-    def _common(self, pods: Sequence[Doc]) -> dict[str, Any]:
-        first = pods[0]
-        times = [pod.time_s("metadata", "creationTimestamp") for pod in pods]
-        return {
-            "name": first.name,
-            "submit_s": min((time for time in times if time is not None), default=0.0),
-            "limit_s": first.whole("spec", "activeDeadlineSeconds"),
-            "rank": first.whole("spec", "priority"),
-            "priority": first.text("spec", "priorityClassName"),
+        first, times = (
+            pods[0].doc("spec"),
+            (("metadata", "creationTimestamp"), ("status", "startTime")),
+        )
+        told = [[t for pod in pods if (t := pod.time_s(*path)) is not None] for path in times]
+        common = {
+            "name": pods[0].name,
+            "submit_s": min(told[0], default=0.0),
+            "start_s": min(told[1], default=None),
+            "limit_s": first.whole("activeDeadlineSeconds"),
+            "rank": first.whole("priority"),
+            "priority": first.text("priorityClassName"),
         }
+        yield from jobs_of_members(id, members, common | fields, self.noted)
 
 
-def _requests(container: Doc) -> dict[str, Fraction]:
+def _requests(container: Doc) -> Amounts:
     """Return the requests; a limit without a request is one (as the API server sets them)."""
     return container.amounts("resources", "limits") | container.amounts("resources", "requests")
 
 
-def _add(total: dict[str, Fraction], more: Mapping[str, Fraction]) -> None:
-    for resource, amount in more.items():
-        total[resource] = total.get(resource, Fraction(0)) + amount
+def _sum(total: Amounts, more: Amounts) -> Amounts:
+    return total | {of: total.get(of, Fraction(0)) + n for of, n in more.items()}
 
 
-def _gated(pod: Doc) -> str | None:
-    gates = [gate.text("name") or "" for gate in pod.docs("spec", "schedulingGates")]
-    return f"scheduling gates: {', '.join(gates)}" if gates else None
-
-
-def _reason(pods: Sequence[Doc]) -> str | None:
-    told = (pod.condition("PodScheduled") for pod in pods)
-    return next((reason_of(each) for each in told if each.text("status") == "False"), None)
-
-
-def reason_of(condition: Doc) -> str | None:
-    """Return reason and message of a condition, in the host's words."""
+def reason_of(condition: Doc, status: str) -> str | None:
+    """Return reason and message of a condition in the host's words, if it has the status."""
     words = (condition.text("reason"), condition.text("message"))
-    return ": ".join(word for word in words if word) or None
+    told = ": ".join(word for word in words if word)
+    return told if told and condition.text("status") == status else None

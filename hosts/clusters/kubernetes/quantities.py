@@ -17,6 +17,9 @@ _FORM = re.compile(
 _BINARY = {f"{prefix}i": Fraction(1024**k) for k, prefix in enumerate("KMGTPE", 1)}
 _DECIMAL = dict(zip("numkMGTPE", (-9, -6, -3, 3, 6, 9, 12, 15, 18), strict=True))
 
+MIG = "nvidia.com/mig-"
+"""How the resources begin that are parts of NVIDIA's GPUs."""
+
 _GPU_NAMES = {"gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi", "google.com/tpu"}
 
 
@@ -65,3 +68,8 @@ def own_units(amounts: Mapping[str, Fraction]) -> dict[str, float]:
         name, unit = own_unit(resource)
         sums[name] = sums.get(name, Fraction(0)) + amount / unit
     return {name: float(amount) for name, amount in sums.items()}
+
+
+def part_of(resource: str) -> str:
+    """Return the name of a part of a GPU from that of its resource."""
+    return resource.removeprefix(MIG).replace(".me", "+me")

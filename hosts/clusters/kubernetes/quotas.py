@@ -1,20 +1,18 @@
 """Kueue's queues, cohorts and flavors as tenants, partitions and GPU types."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from ronda.hosts.clusters.kubernetes.floor import Lots, NodeFloor
+from ronda.hosts.clusters.kubernetes.floor import NodeFloor
 from ronda.hosts.clusters.kubernetes.objects import KUEUE, Doc, Objects
 from ronda.hosts.clusters.kubernetes.podgroups import parents_first
 from ronda.hosts.clusters.kubernetes.pods import reason_of
 from ronda.hosts.clusters.kubernetes.quantities import own_unit
-from ronda.instances.rules.problem import show
 from ronda.instances.site import GPUS, Quota, Tenant
 
 _POLICIES = {
-    None: "never",
     "Never": "never",
     "LowerPriority": "lower",
     "LowerOrNewerEqualPriority": "lower-or-newer",
@@ -23,10 +21,12 @@ _POLICIES = {
 _NO_FLAVOR = "no flavor"
 
 
-class _Row(NamedTuple):
-    nominal: Fraction
-    borrow: Fraction | None
-    lend: Fraction | None
+class Home(NamedTuple):
+    """The ClusterQueue of a workload, why it may not start there, and the flavors there."""
+
+    queue: str | None = None
+    blocked: str | None = None
+    flavors: tuple[str, ...] = ()
 
 
 class KueueQuotas:
@@ -43,163 +43,134 @@ class KueueQuotas:
         self._cohorts = {each.name: each for each in objects.of("Cohort", KUEUE)}
         self._local = {(e.namespace, e.name): e for e in objects.of("LocalQueue", KUEUE)}
         self._flavors = {each.name: each for each in objects.of("ResourceFlavor", KUEUE)}
-        topologies = {each.name: each for each in objects.of("Topology", KUEUE)}
         self._levels = {
-            name: [level.text("nodeLabel") or "" for level in each.docs("spec", "levels")]
-            for name, each in topologies.items()
+            each.name: [level.text("nodeLabel") or "" for level in each.docs("spec", "levels")]
+            for each in objects.of("Topology", KUEUE)
         }
-        stated = [
-            r
-            for each in (*self._queues.values(), *self._cohorts.values())
-            for r in _resources(each)
-        ]
+        self._all = [*self._queues.values(), *self._cohorts.values()]
+        stated = [pair for each in self._all for pair in _resources(each)]
         self._names = list(dict.fromkeys(flavor for flavor, _ in stated))
         gpus = [flavor for flavor, each in stated if own_unit(each.text("name") or "")[0] == GPUS]
         self._types = list(dict.fromkeys(gpus))
         self._on = {flavor: self._nodes(flavor, floor) for flavor in self._names}
         self._narrow = any(len(nodes) < len(floor.labels) for nodes in self._on.values())
+        self._fill(floor)
 
     def _nodes(self, flavor: str, floor: NodeFloor) -> frozenset[str]:
         if flavor not in self._flavors:
             self.noted.add("flavor that no file describes, taken to be all nodes", flavor)
-            return frozenset(floor.labels)
-        wanted = self._flavors[flavor].labels("spec", "nodeLabels").items()
+        wanted = self._labels(flavor).items()
         found = frozenset(name for name, labels in floor.labels.items() if wanted <= labels.items())
         if not found:
             self.noted.add("flavor with quota that no node has", flavor)
         return found
 
-    def fill(self, lots: Lots, floor: NodeFloor) -> None:
+    def _labels(self, flavor: str) -> dict[str, str]:
+        return self._flavors[flavor].labels("spec", "nodeLabels") if flavor in self._flavors else {}
+
+    def _fill(self, floor: NodeFloor) -> None:
         """Say of each node its partitions, its GPU type, and the levels of its racks."""
-        topology = {}
+        levels: dict[str, list[str]] = {}
         for name in floor.labels:
             own = [flavor for flavor in self._names if name in self._on[flavor]]
             if self._narrow:
-                lots.partitions[name] = tuple(own) or (_NO_FLAVOR,)
+                floor.partitions[name] = tuple(own) or (_NO_FLAVOR,)
             typed = [flavor for flavor in own if flavor in self._types]
             if len(self._types) > 1 and typed:
-                lots.types[name] = max(typed, key=lambda f: len(self._labels(f)))
+                floor.types[name] = max(typed, key=lambda f: len(self._labels(f)))
                 if len(typed) > 1:
                     self.noted.add("node with several flavors of GPUs, told as the narrowest", name)
-            named = (
-                self._flavors[f].text("spec", "topologyName") for f in own if f in self._flavors
-            )
-            topology[name] = next((self._levels[t] for t in named if t in self._levels), [])
-        lots.levels = topology.__getitem__
-
-    def _labels(self, flavor: str) -> dict[str, str]:
-        return self._flavors[flavor].labels("spec", "nodeLabels") if flavor in self._flavors else {}
+            docs = [self._flavors[flavor] for flavor in own if flavor in self._flavors]
+            named = (doc.text("spec", "topologyName") or "" for doc in docs)
+            levels[name] = next((self._levels[t] for t in named if t in self._levels), [])
+        floor.levels = levels.__getitem__
 
     @property
     def tenants(self) -> tuple[Tenant, ...]:
         """All cohorts and queues, each after its parent."""
         above = {name: self._parent(name) for name in self._cohorts}
         above |= {c: self._parent(c) for each in self._queues.values() if (c := _cohort(each))}
-        done: dict[str, Tenant] = {}
+        found: list[tuple[str, Doc | None, str | None]] = []
         for name in parents_first(self._source, above, "cohorts"):
-            doc, parent = self._cohorts.get(name), self._parent(name)
-            if doc is None:
+            if name not in self._cohorts:
                 self.noted.add("cohort without an object, taken as one without quota", name)
-            quotas = () if doc is None else self._quotas(doc, parent is not None)
-            own = self._called(name)
-            done[own] = Tenant(
-                name=own,
-                parent=parent and self._called(parent),
-                quotas=quotas,
-                weight=1.0 if doc is None else _weight(doc),
-            )
-        for name, doc in self._queues.items():
-            parent = _cohort(doc)
-            done[name] = Tenant(
+            found.append((self._called(name), self._cohorts.get(name), self._parent(name)))
+        found += [(name, doc, _cohort(doc)) for name, doc in self._queues.items()]
+        return tuple(
+            Tenant(
                 name=name,
                 parent=parent and self._called(parent),
-                quotas=self._quotas(doc, parent is not None),
-                weight=_weight(doc),
+                quotas=() if doc is None else self._quotas(doc, parent is not None),
+                weight=1.0 if doc is None else _weight(doc),
             )
-        return tuple(done.values())
+            for name, doc, parent in found
+        )
 
     def _parent(self, cohort: str) -> str | None:
-        doc = self._cohorts.get(cohort)
-        if doc is None:
-            return None
+        doc = self._cohorts.get(cohort, Doc({}, cohort))
         return doc.text("spec", "parentName") or doc.text("spec", "parent")
 
     def _called(self, cohort: str) -> str:
         return f"cohort/{cohort}" if cohort in self._queues else cohort
 
     def _quotas(self, doc: Doc, has_parent: bool) -> tuple[Quota, ...]:
-        sums: dict[str, list[_Row]] = {}
+        stated: dict[str, list[tuple[Fraction, Fraction | None, Fraction | None]]] = {}
         for flavor, each in _resources(doc):
             name, unit = own_unit(each.text("name") or "")
             if name == GPUS and len(self._types) > 1:
                 name = flavor
-            stated = (
-                each.amount(key) for key in ("nominalQuota", "borrowingLimit", "lendingLimit")
-            )
-            nominal, borrow, lend = (None if a is None else a / unit for a in stated)
-            sums.setdefault(name, []).append(_Row(nominal or Fraction(0), borrow, lend))
+            keys = ("nominalQuota", "borrowingLimit", "lendingLimit")
+            nominal, borrow, lend = (n and n / unit for n in map(each.amount, keys))
+            stated.setdefault(name, []).append((nominal or Fraction(0), borrow, lend))
         found = []
-        for name, rows in sums.items():
+        for name, rows in stated.items():
             if len(rows) > 1:
                 words = f"{name} of {doc.id}: {len(rows)} flavors"
                 self.noted.add("quota summed over flavors, though a pod set has one", words)
-            borrows = [row.borrow for row in rows if row.borrow is not None]
-            lends = [row.nominal if row.lend is None else row.lend for row in rows]
-            bounded = has_parent and len(borrows) == len(rows)
-            keeps = has_parent and any(row.lend is not None for row in rows)
+            borrows = [borrow for _, borrow, _ in rows if borrow is not None]
+            lends = [nominal if lend is None else lend for nominal, _, lend in rows]
+            keeps = any(lend is not None for *_, lend in rows)
             found.append(
                 Quota(
                     of=name,
-                    guaranteed=float(sum(row.nominal for row in rows)),
-                    borrow=float(sum(borrows)) if bounded else None,
-                    lend=float(sum(lends)) if keeps else None,
+                    guaranteed=float(sum(nominal for nominal, *_ in rows)),
+                    borrow=float(sum(borrows))
+                    if has_parent and len(borrows) == len(rows)
+                    else None,
+                    lend=float(sum(lends)) if has_parent and keeps else None,
                 )
             )
         return tuple(found)
 
-    def home(
-        self, workload: Doc, asks: Sequence[str]
-    ) -> tuple[str | None, str | None, tuple[str, ...]]:
-        """Return the queue of a workload, why it may not start there, and its flavors.
-
-        Parameters
-        ----------
-        workload
-            The workload.
-        asks
-            The resources that it asks for, by Kubernetes' names.
-        """
-        local = self._local.get((workload.namespace, workload.text("spec", "queueName") or ""))
+    def home(self, workload: Doc, asks: Iterable[str]) -> Home:
+        """Return the queue of a workload that asks for some resources of Kubernetes."""
+        wanted = workload.text("spec", "queueName")
+        local = self._local.get((workload.namespace, wanted or ""))
         name = workload.text("status", "admission", "clusterQueue")
         if name is None and local is not None:
             name = local.text("spec", "clusterQueue")
+        if name is None and self._local and wanted:
+            return Home(blocked=f"its LocalQueue {wanted} does not exist")
         if name is None:
-            wanted = workload.text("spec", "queueName")
-            if self._local and wanted:
-                return None, f"its LocalQueue {wanted} does not exist", ()
-            self.noted.add(
-                "workload whose LocalQueue no file has, told without a tenant", workload.id
-            )
-            return None, None, ()
+            self.noted.add("workload whose LocalQueue no file has, without a tenant", workload.id)
+            return Home()
         queue = self._queues.get(name)
         if queue is None:
-            return None, f"its ClusterQueue {name} does not exist", ()
+            return Home(blocked=f"its ClusterQueue {name} does not exist")
         flavors: tuple[str, ...] = ()
         for group in queue.docs("spec", "resourceGroups"):
             covered = {*group.texts("coveredResources")} & {*asks}
             if covered and (not flavors or any(own_unit(r)[0] == GPUS for r in covered)):
                 flavors = tuple(each.text("name") or "" for each in group.docs("flavors"))
-        return name, self._stopped(queue, local), flavors
+        return Home(name, self._stopped(queue, local), flavors)
 
     def _stopped(self, queue: Doc, local: Doc | None) -> str | None:
         for kind, doc in (("ClusterQueue", queue), ("LocalQueue", local)):
             policy = doc and doc.text("spec", "stopPolicy")
             if doc and policy not in (None, "None"):
                 return f"its {kind} {doc.name} is stopped ({policy})"
-        active = queue.condition("Active")
-        if active.text("status") == "False":
-            return f"its ClusterQueue {queue.name} is not active ({reason_of(active)})"
-        return None
+        inactive = reason_of(queue.condition("Active"), "False")
+        return inactive and f"its ClusterQueue {queue.name} is not active ({inactive})"
 
     def partitions(self, flavors: Sequence[str]) -> tuple[str, ...]:
         """Return the partitions of a job that may have some flavors."""
@@ -207,68 +178,51 @@ class KueueQuotas:
 
     def tolerations(self, flavors: Sequence[str]) -> list[Doc]:
         """Return the tolerations that flavors give to their pods."""
-        return [
-            t
-            for f in flavors
-            if f in self._flavors
-            for t in self._flavors[f].docs("spec", "tolerations")
-        ]
+        docs = [self._flavors[flavor] for flavor in flavors if flavor in self._flavors]
+        return [each for doc in docs for each in doc.docs("spec", "tolerations")]
 
     @property
     def policy(self) -> str:
         """The `kueue-like` policy with the rules of most queues."""
-        found = Counter(map(self._rules, self._queues.values()))
-        if not found:
-            return "kueue-like"
-        rules = found.most_common(1)[0][0]
-        for name, queue in self._queues.items():
-            if self._rules(queue) != rules:
+        found = {name: _rules(queue) for name, queue in self._queues.items()}
+        rules = dict(Counter(found.values()).most_common(1)[0][0]) if found else {}
+        for name, own in found.items():
+            if dict(own) != rules:
                 self.noted.add("queue with other rules of preemption than most", name)
-        fair = any(
-            e.get("status", "fairSharing")
-            for e in (*self._queues.values(), *self._cohorts.values())
-        )
-        words = dict(rules)
-        if fair:
-            words = {"fair": "true"} | {k: v for k, v in words.items() if k != "borrow_within"}
-        if not any(f.text("spec", "topologyName") for f in self._flavors.values()):
-            words["tas"] = "false"
-        return (
-            f"kueue-like({','.join(f'{k}={v}' for k, v in words.items())})"
-            if words
-            else "kueue-like"
-        )
+        if any(each.get("status", "fairSharing") for each in self._all):
+            rules.pop("borrow_within", None)
+            rules["fair"] = "true"
+        if not any(each.text("spec", "topologyName") for each in self._flavors.values()):
+            rules["tas"] = "false"
+        words = ",".join(f"{key}={value}" for key, value in rules.items())
+        return f"kueue-like({words})" if words else "kueue-like"
 
-    def _rules(self, queue: Doc) -> tuple[tuple[str, str], ...]:
-        rules = (
-            {"strategy": "strict"} if queue.text("spec", "queueingStrategy") == "StrictFIFO" else {}
-        )
-        own = queue.doc("spec", "preemption")
-        keys = (
-            ("reclaim", ("reclaimWithinCohort",)),
-            ("within", ("withinClusterQueue",)),
-            ("borrow_within", ("borrowWithinCohort", "policy")),
-        )
-        for name, path in keys:
-            policy = own.text(*path)
-            if policy not in _POLICIES:
-                raise own.wrong(*path, expected=", ".join(p for p in _POLICIES if p))
-            rules[name] = _POLICIES[policy]
-        most = own.whole("borrowWithinCohort", "maxPriorityThreshold")
-        if most is not None and rules["borrow_within"] == "lower":
-            rules["borrow_within"] = f"lower:{most}"
-        return tuple((key, value) for key, value in rules.items() if value != "never")
+
+def _rules(queue: Doc) -> tuple[tuple[str, str], ...]:
+    """Return the parameters of `kueue-like` in which a queue differs from the defaults."""
+    own, rules = queue.doc("spec", "preemption"), {}
+    if queue.text("spec", "queueingStrategy") == "StrictFIFO":
+        rules["strategy"] = "strict"
+    for name, *path in (
+        ("reclaim", "reclaimWithinCohort"),
+        ("within", "withinClusterQueue"),
+        ("borrow_within", "borrowWithinCohort", "policy"),
+    ):
+        policy = own.text(*path) or "Never"
+        if policy not in _POLICIES:
+            raise own.wrong(*path, expected=", ".join(_POLICIES))
+        rules[name] = _POLICIES[policy]
+    most = own.whole("borrowWithinCohort", "maxPriorityThreshold")
+    if most is not None and rules["borrow_within"] == "lower":
+        rules["borrow_within"] = f"lower:{most}"
+    return tuple((key, value) for key, value in rules.items() if value != "never")
 
 
 def _resources(doc: Doc) -> list[tuple[str, Doc]]:
     """Return the flavor and the quota of each resource of a queue or cohort."""
     groups = doc.docs("spec", "resourceGroups")
     flavors = [flavor for group in groups for flavor in group.docs("flavors")]
-    return [
-        (flavor.text("name") or show(None), each)
-        for flavor in flavors
-        for each in flavor.docs("resources")
-    ]
+    return [(flavor.text("name") or "", e) for flavor in flavors for e in flavor.docs("resources")]
 
 
 def _cohort(queue: Doc) -> str | None:

@@ -62,7 +62,11 @@ def test_jobs_and_what_is_in_flight(seen, kai_json):
     assert big.start_s - big.submit_s == 10
     assert (wait.on, wait.preemptible, wait.rank) == ({}, True, 50)
     assert wait.reason == "Unschedulable: Node-Group(s) not enough resources: GPUs"
-    assert (half.share, half.per, half.preemptible) == (0.5, {"cpu": 1, "pods": 1}, False)
+    assert (half.share, half.per, half.preemptible) == (
+        0.5,
+        {"cpu": 1, "pods": 1, "gpus": 0.5},
+        False,
+    )
     # 24 pods of 2,000 MiB are more than 46,068 (KAI issue 416 rounds them to 0.04, and fits 24)
     assert 23 * memo.share < 1 < 24 * memo.share
     assert memo.blocked == "its queue gone does not exist"
@@ -88,7 +92,10 @@ def test_failed_bindings_place_nothing(seen, whole):
 @pytest.mark.parametrize("policy", ["kai-like", "kueue-like", "milp"])
 def test_its_round_is_solved(seen, kai_json, policy):
     """The queue whose limit is 0 runs nothing, though a whole node is free; half a GPU is given."""
-    plan = ronda.solve(round_of(seen("kai", kai_json)), policy)
+    made = round_of(seen("kai", kai_json))
+    half = next(state.job for state in made.waiting if state.job.share == 0.5)
+    assert (half.gpus, half.needs["cpu"].per_gpu) == (1, 1)
+    plan = ronda.solve(made, policy)
     assert plan.allocations["x/pg-big"].placement == ((0, 8),)
     assert "y/pg-wait" not in plan.allocations
 
@@ -112,7 +119,7 @@ def test_gangs(seen, whole):
     found = seen("kai", whole)
     assert [(job.id, job.least, job.per["gpus"]) for job in found.jobs[:2]] == [
         ("x/pg-big", None, 4),
-        ("x/pg-big#big-1", None, 1),
+        ("x/pg-big#1", None, 1),
     ]
 
 

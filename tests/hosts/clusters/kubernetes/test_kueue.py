@@ -160,7 +160,7 @@ def test_an_admitted_workload_needs_its_pods(seen):
         seen("kueue", listed(*objects))
     found = seen("kueue", listed(*objects, pod("x", on="n1", gpus=1)))
     assert by_id(found)["a/w"].on == {}
-    assert "admitted workload whose pods wait for nodes" in noted(found)
+    assert "admitted workload whose pods wait, and hold" in noted(found)
 
 
 def test_queues_that_do_not_admit(seen):

@@ -214,7 +214,7 @@ def test_devices_and_claims(seen):
     jobs = {job.name: job for job in found.jobs}
     assert [jobs[n].per.get("gpus", 0) for n in links] == [2, 1, 0, 0]
     assert (jobs["p-part"].part, jobs["p-two"].part) == ("3g.20gb", None)
-    assert "1 × claim of devices that no file has, taken to ask for nothing" in noted(found)
+    assert "1 × claim that no file has, taken to ask for nothing" in noted(found)
 
 
 def test_incomplete_pools_are_ignored(seen):
