@@ -1,3 +1,6 @@
 """Ways to let ronda decide for other programs: a façade, adapters to simulators, and a server."""
 
-COMMANDS = {"serve": ("ronda.cli.commands.serve:command", "Decide rounds over HTTP.")}
+COMMANDS = {
+    "serve": ("ronda.cli.commands.serve:command", "Decide rounds over HTTP."),
+    "snapshot": ("ronda.cli.commands.clusters.snapshot:command", "Read a cluster as it is now."),
+}

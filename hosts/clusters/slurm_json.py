@@ -5,13 +5,13 @@ Sections are ``jobs``, ``nodes``, ``partitions``, ``reservations``, ``licences``
 ``sacctmgr`` for limits, whatever they were read from.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ronda.hosts.clusters.hostlists import host_names
 from ronda.hosts.clusters.read import Text
 from ronda.hosts.clusters.tres import number, tres, word
-from ronda.instances.errors import InputError
+from ronda.instances.errors import InputError, short
 from ronda.instances.files.json import parse
 from ronda.instances.rules.problem import show
 
@@ -21,7 +21,6 @@ Fields = dict[str, Any]
 Sections = dict[str, list[Fields]]
 """Records of one kind, by kind."""
 
-_KINDS = ("jobs", "nodes", "partitions", "reservations", "associations", "qos", "licenses", "sinfo")
 _MOMENTS = ("last_sched_evaluation", "last_busy", "slurmd_start_time", "reason_changed_at")
 
 
@@ -37,33 +36,22 @@ def json_sections(file: Text) -> Iterator[tuple[str, list[Fields], Fields]]:
     if isinstance(found, list):  # the records alone
         first = found[0] if found and isinstance(found[0], dict) else {}
         found = {"jobs" if "job_id" in first else "nodes": found}
-    document: Fields = found if isinstance(found, dict) else {}
-    document = {**document, "qos": document.get("qos", document.get("QOS"))}
+    document: Fields = dict(found) if isinstance(found, dict) else {}
+    document["shares"] = at(document, "shares/shares")
     known = [kind for kind in _KINDS if isinstance(document.get(kind), list)]
-    shares = document.get("shares")
-    if isinstance(shares, dict):
-        accounts = _records(shares.get("shares"), file.place, "shares")
-        yield (
-            "shares",
-            [_share(row) for row in accounts if "USER" not in str(row.get("type"))],
-            document,
-        )
-    topology = document.get("topology")
-    if isinstance(topology, list):
-        lines = (dict(p.partition("=")[::2] for p in str(t).split()) for t in topology)
-        yield "racks", list(lines), document
-    if not known and not isinstance(topology, list) and not isinstance(shares, dict):
-        raise InputError(file.place, f"JSON with {_keys(found)}", _expected())
+    if not known:
+        fields = f"fields {', '.join(map(str, found))}" if isinstance(found, dict) else show(found)
+        expected = f"the output of a Slurm command with a list {', '.join(_KINDS)}"
+        raise InputError(file.place, f"JSON with {short(fields, 200)}", expected)
     for kind in known:
-        records = _records(document[kind], file.place, kind)
-        make = {
-            "sinfo": ("nodes", _sinfo),
-            "associations": ("associations", _association),
-            "qos": ("qos", _qos),
-            "partitions": ("partitions", _partition),
-            "licenses": ("licences", _same),
-        }.get(kind, (kind, _same))
-        yield make[0], [made for record in records for made in make[1](record)], document
+        section, make = _KINDS[kind]
+        entries = document[kind]
+        if kind == "topology":  # the lines of scontrol show topology
+            entries = [dict(part.partition("=")[::2] for part in str(e).split()) for e in entries]
+        for k, entry in enumerate(entries):
+            if not isinstance(entry, dict):
+                raise InputError(f"{file.place}, {kind}[{k}]", show(entry), "an object")
+        yield section, [made for entry in entries for made in make(entry)], document
 
 
 def moments(records: list[Fields], document: Fields) -> Iterator[float]:
@@ -81,22 +69,6 @@ def at(record: Fields, path: str) -> Any:
     for key in path.split("/"):
         value = value.get(key) if isinstance(value, dict) else None
     return value
-
-
-def _records(found: object, place: str, kind: str) -> list[Fields]:
-    entries = found if isinstance(found, list) else []
-    for k, entry in enumerate(entries):
-        if not isinstance(entry, dict):
-            raise InputError(f"{place}, {kind}[{k}]", show(entry), "an object")
-    return entries
-
-
-def _keys(found: object) -> str:
-    return f"fields {', '.join(map(str, found))}" if isinstance(found, dict) else show(found)
-
-
-def _expected() -> str:
-    return f"the output of a Slurm command with a list {', '.join(_KINDS)}"
 
 
 def _same(record: Fields) -> Iterator[Fields]:
@@ -186,3 +158,19 @@ def _qos(record: Fields) -> Iterator[Fields]:
         "Priority": "priority",
     }
     yield {"Name": word(record.get("name")), **_limits(record, paths)}
+
+
+_KINDS: dict[str, tuple[str, Callable[[Fields], Iterator[Fields]]]] = {
+    "jobs": ("jobs", _same),
+    "nodes": ("nodes", _same),
+    "sinfo": ("nodes", _sinfo),
+    "partitions": ("partitions", _partition),
+    "reservations": ("reservations", _same),
+    "associations": ("associations", _association),
+    "qos": ("qos", _qos),
+    "QOS": ("qos", _qos),
+    "shares": ("shares", _share),
+    "licenses": ("licences", _same),
+    "topology": ("racks", _same),
+}
+"""The section of each list of a document, and what makes its records."""
