@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ronda.instances.job import After, Slices
 from ronda.instances.site import LimitGroup
 from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
+from ronda.questions.why.actions import remedies
 from ronda.questions.why.changes import easings
 from ronda.questions.why.earliest import WaitingJob
 from ronda.questions.why.outlook import FreeRoom
@@ -151,6 +152,8 @@ def _resource(
 ) -> tuple[str, float] | None:
     """Return the resource that a counter counts, and in which unit, if it counts one."""
     job, name = jobs[first], counter["name"].lower()
+    if "job" in name:
+        return None
     held = {one.id: Counter[str]() for one in jobs}
     for one in jobs:
         for amounts in one.held.values():
@@ -176,7 +179,9 @@ def told(case: Mapping[str, Any]) -> Iterator[str]:
     yield f"{case['id']}: start {_h(start_s)} (theirs {case['earliest_start']})"
     yield f"    theirs: {theirs['new_start']} h: {theirs['change']}"
     for one in found[:5]:
-        yield f"    ours: {_h(one.start_s)} h, cost {one.cost:.3g}: {one.text}"
+        yield f"    user: {_h(one.start_s)} h, cost {one.cost:.3g}: {one.text}"
+    for act in remedies(waiting):
+        yield f"    operator: {_h(act.start_s)} h: {act.text}"
 
 
 def _h(start_s: float) -> str:

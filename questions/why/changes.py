@@ -203,14 +203,7 @@ def _amounts(job: SeenJob) -> Iterator[Dial]:
             continue  # nobody asks for them: they follow from the GPUs
         unit = MIB if of == MEMORY else 1.0 if asked == round(asked) else MILLI
         steps = ceil(asked / unit - 1e-9)
-
-        def lower(
-            each: SeenJob, k: int, of: str = of, unit: float = unit, n: int = steps
-        ) -> SeenJob:
-            left = min(each.per.get(of, 0.0), (n - 1 - k) * unit)
-            return replace(each, per={**each.per, of: left})
-
-        yield Dial(of, steps - 1, lower)
+        yield Dial(of, steps - 1, partial(_lower, of, steps, unit))
     minutes = ceil((job.limit_s or YEAR) / MINUTE)
 
     def shorter(each: SeenJob, k: int) -> SeenJob:
@@ -226,7 +219,9 @@ def _amounts(job: SeenJob) -> Iterator[Dial]:
 
 
 def _lower(of: str, steps: int, unit: float, job: SeenJob, k: int) -> SeenJob:
-    return replace(job, per={**job.per, of: min(job.per[of], (steps - 1 - k) * unit)})
+    left = min(job.per[of], (steps - 1 - k) * unit)
+    watts = {WATTS: job.per[WATTS] * left / job.per[of]} if of == GPUS and WATTS in job.per else {}
+    return replace(job, per=job.per | {of: left} | watts)
 
 
 def _splits(job: SeenJob) -> list[tuple[str, Edit]]:

@@ -222,10 +222,13 @@ class WaitingJob:
         room = self.room(asked, at_s)
         if not enough(asked.job, room, self.outlook, asked.skip):
             return False
-        if not self.job.exclusive or "exclusive" in asked.skip:
-            return True
-        there = self._limits(asked.way, room >= 1, asked.skip)  # its nodes are those with room
-        return self.allowed(with_fields(asked, limits=there), at_s)
+        return not asked.job.exclusive or self.allowed(self.with_room(asked, room), at_s)
+
+    def with_room(self, asked: RouteAsked, room: Floats) -> RouteAsked:
+        """Return a route of a job that is charged for whole nodes: of those with room (N,)."""
+        if not asked.job.exclusive:
+            return asked
+        return with_fields(asked, limits=self._limits(asked.way, room >= 1, asked.skip))
 
     def allowed(self, asked: RouteAsked, at_s: float) -> bool:
         """Return whether all limits would let the job start at a time."""

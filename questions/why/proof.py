@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -10,7 +11,7 @@ from ronda.instances.base import Floats, Mask
 from ronda.questions.why.earliest import WaitingJob
 from ronda.questions.why.limits import JointLimit
 from ronda.questions.why.queue import ahead
-from ronda.questions.why.words import amount, amounts, hours, many, of_row
+from ronda.questions.why.words import amount, amounts, hours, in_row, many, of_row
 
 WORDS = {
     "printed": "a limit that the files do not show",
@@ -215,10 +216,7 @@ def _limited(waiting: WaitingJob, row: str) -> tuple[str, list[str]]:
     met = [each for way in waiting.ways() for each in waiting.counts(way, waiting.now_s)]
     count = min((c for c in met if c.row == row), key=lambda c: c.held + c.asks - c.most)
     asked = waiting.job.per.get(count.of, 0.0) * waiting.job.count
-    unit = "" if row.startswith("licence[") else count.of
-
-    def said(value: float) -> str:
-        return amount(unit, value) if unit else f"{value:g}"
+    said = partial(in_row, row, count.of)
 
     text = f"{of_row(row, count.of)} is {said(count.most)}; {said(count.held)} are held, "
     text += f"and it is charged {said(count.asks)}"

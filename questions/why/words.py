@@ -54,6 +54,14 @@ WATTS, POWER_CAP = "watts", "power cap"
 POWER_ROW = f"limit[{POWER_CAP},{WATTS}]"
 """The row of that limit."""
 
+
+def in_row(row: str, of: str, value: float) -> str:
+    """Return an amount as a limit counts it: licences by number, GPU time in hours."""
+    if row.startswith("licence["):
+        return f"{round(value, 6):g}"
+    return many(round(value / 3600, 3), "GPU-hour") if row.startswith("run[") else amount(of, value)
+
+
 ROWS = {
     "limit": "the limit of {who}",
     "jobs": "the limit on running jobs of {who}",

@@ -26,8 +26,8 @@ def ends(job, now_s=0.0):
     return max(end, now_s)
 
 
-def brute_start(seen, job, raised=None):
-    """Return the earliest start of a job; `raised` adds to the limits of groups by (name, of)."""
+def brute_start(seen, job):
+    """Return the earliest start of a job."""
     running = [other for other in seen.jobs if other.start_s is not None]
     times = {seen.now_s, job.eligible_s or seen.now_s}
     times |= {ends(other) for other in running}
@@ -35,7 +35,7 @@ def brute_start(seen, job, raised=None):
     times |= {ends(other) + each.delay_s for other in running for each in job.after}
     times |= {time for group in seen.groups for time in _crossings(seen, running, job, group)}
     for at_s in sorted(time for time in times if seen.now_s <= time < inf):
-        if _may_start(seen, running, job, at_s, raised or {}):
+        if _may_start(seen, running, job, at_s):
             return at_s
     return inf
 
@@ -53,7 +53,7 @@ def _crossings(seen, running, job, group):
         rate = sum(_held(seen, other, "gpus") for other in inside if ends(other) > last)
         here = sum(_held(seen, o, "gpus") * (ends(o) - last) for o in inside if ends(o) > last)
         above = [here + each * job.limit_s - group.max_gpu_s for each in asks]
-        found += [last + more / rate + 1e-6 for more in above if 0 < more <= (end - last) * rate]
+        found += [last + more / rate for more in above if 0 < more <= (end - last) * rate]
         last = end
     return found
 
@@ -89,7 +89,7 @@ def _shares(group, other, job):
     )
 
 
-def _may_start(seen, running, job, at_s, raised):
+def _may_start(seen, running, job, at_s):
     if job.blocked is not None or (job.eligible_s or 0.0) > at_s:
         return False
     by_id = {other.id: other for other in running}
@@ -99,8 +99,7 @@ def _may_start(seen, running, job, at_s, raised):
     for partition in job.partitions or (None,):
         for on in placements(seen, running, job, at_s, partition):
             if all(
-                _within(seen, running, job, at_s, partition, on, group, raised)
-                for group in seen.groups
+                _within(seen, running, job, at_s, partition, on, group) for group in seen.groups
             ) and _licensed(seen, running, job, at_s):
                 return True
     return False
@@ -114,7 +113,7 @@ def _licensed(seen, running, job, at_s):
     return True
 
 
-def _within(seen, running, job, at_s, partition, on, group, raised):
+def _within(seen, running, job, at_s, partition, on, group):
     """Return whether a job that starts on some nodes keeps the limits of a group."""
     if group.users and job.user not in group.users:
         return True
@@ -131,12 +130,12 @@ def _within(seen, running, job, at_s, partition, on, group, raised):
         charged = {of: sum(has.get(of, 0.0) for has in whole) for of in whole[0]}
     for of, most in group.most.items():
         asks, held = charged.get(of, 0.0), sum(_held(seen, other, of) for other in going)
-        if asks and held + asks > most + raised.get((group.name, of), 0.0) + 1e-9:
+        if asks and held + asks > most + 1e-9:
             return False
     if group.max_gpu_s is not None and charged.get("gpus"):
         limit_s = inf if job.limit_s is None else job.limit_s
         held = sum(_held(seen, other, "gpus") * (ends(other) - at_s) for other in going)
-        return held + charged["gpus"] * limit_s <= group.max_gpu_s + 1e-6
+        return held + charged["gpus"] * limit_s <= group.max_gpu_s + 1e-3
     return True
 
 
