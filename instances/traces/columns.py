@@ -125,8 +125,6 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
         Column separator: a character, ``tab``, or ``blanks`` for any blanks without a header.
     header
         ``none`` if there is no header. Columns are named 1, 2, 3 ... in that case.
-    dialect
-        ``sacct`` for a table without quotes, where ids with a dot are steps of jobs.
     """
 
     submit: Name
@@ -165,7 +163,6 @@ class Columns(Record, frozen=True, kw_only=True, dict=True):
     since: date = date(1970, 1, 1)
     separator: Name = ","
     header: Literal["first", "none"] = "first"
-    dialect: Literal["csv", "sacct"] = "csv"
 
     @cached_property
     def named(self) -> Mapping[str, str]:
@@ -280,40 +277,6 @@ _HELIOS = Columns(
 
 NAMED = MappingProxyType(
     {
-        "sacct": Columns(
-            submit="Submit",
-            gpus="AllocTRES",
-            requested="ReqTRES",
-            duration="Elapsed",
-            start="Start",
-            end="End",
-            limit="Timelimit",
-            limit_unit="min",
-            id="JobID",
-            user="User",
-            vc="Partition",
-            state="State",
-            states=(  # of jobs, or of runs of jobs, that held GPUs until their end
-                *("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL"),
-                *("BOOT_FAIL", "PREEMPTED", "REQUEUED", "DEADLINE", "REVOKED"),
-            ),
-            optional=("requested", "duration", "limit", "vc"),
-            separator="|",
-            dialect="sacct",
-        ),
-        "swf": Columns(
-            submit="2",
-            gpus="5",
-            requested="8",
-            duration="4",
-            limit="9",
-            id="1",
-            user="12",
-            state="11",
-            states=("", "0", "1", "5"),  # 2, 3 and 4 are parts of a job that has a line of its own
-            unknown=("-1",),
-            separator=BLANKS,
-        ),
         "openb": Columns(
             submit="creation_time",
             gpus="num_gpu",
@@ -349,13 +312,13 @@ NAMED = MappingProxyType(
         ),
     }
 )
-"""Mappings by name; SWF counts processors, which are read as GPUs."""
+"""Mappings by name."""
 
 
 def columns_of(text: str) -> Columns:
     """Return a mapping from a ``.json`` file, from ``submit=...,gpus=...``, or by name.
 
-    A name may be followed by changes, as in ``sacct,zone=Europe/Berlin``. ``limit=`` removes a
+    A name may be followed by changes, as in ``philly,zone=Europe/Berlin``. ``user=`` removes a
     column from the mapping.
     """
     if text.endswith(".json"):
@@ -466,4 +429,4 @@ def dialect_of(columns: Columns) -> Dialect:
     if separator is None:
         return Dialect(separator=None, quotes=False, header=False, comment=";")
     named = columns.header == "first"
-    return Dialect(separator=separator, quotes=columns.dialect != "sacct", header=named)
+    return Dialect(separator=separator, header=named)

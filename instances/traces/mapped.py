@@ -1,9 +1,8 @@
 """Read any table with one job per row as an instance, and explain why other rows are no jobs.
 
 The table may be CSV (or have another separator) or Parquet (if pandas finds an engine). Mappings
-exist by name for the output of Slurm's ``sacct --parsable2``, the Standard Workload Format (Chapin
-et al., JSSPP 1999) and the pods of Alibaba's GPU trace of 2023 (see
-`ronda.instances.traces.columns`).
+exist by name for public traces (see `ronda.instances.traces.columns`). What schedulers log has
+readers of its own in `ronda.instances.traces.logs`.
 """
 
 import io
@@ -12,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -39,26 +37,15 @@ from ronda.instances.traces.columns import (
 )
 from ronda.instances.traces.recorded import Recorded, RecordedRun
 from ronda.instances.traces.rigid import RESTARTS, Machine, rigid_instance
+from ronda.instances.traces.slurm_cells import settled, tres
 from ronda.instances.traces.table import (
-    ROUNDED,
-    ROUNDED_S,
     Reasons,
     clean_jobs,
     faults,
     filtered,
     passing,
 )
-from ronda.instances.traces.text import (
-    Cells,
-    dates,
-    number,
-    numbers,
-    only,
-    passed,
-    read_cells,
-    tasks,
-    tres,
-)
+from ronda.instances.traces.text import dates, number, numbers, only, passed, read_cells
 
 UNREADABLE = 0.01
 """The share of rows with unreadable cells above which a table is refused."""
@@ -78,10 +65,9 @@ PRODUCT = " * "
 class Converted:
     """An instance with an account of its table's rows, which became jobs or were `dropped`.
 
-    `runs` is the number of jobs that are repeated runs under one id. `tasks` is the number of jobs
-    that are additional tasks of an array with one row. `unread` lists the columns that the mapping
-    does not name. `notes` state the source of the sizes and the assumptions. `recorded` has the
-    runs of the jobs whose starts are told.
+    `runs` is the number of jobs that are repeated runs under one id. `unread` lists the columns
+    that the mapping does not name. `notes` state the source of the sizes and the assumptions.
+    `recorded` has the runs of the jobs whose starts are told.
     """
 
     instance: Instance
@@ -91,17 +77,16 @@ class Converted:
     unread: tuple[str, ...]
     notes: tuple[str, ...]
     recorded: Recorded
-    tasks: int = 0
 
     @property
     def rows(self) -> int:
         """The number of rows in the table."""
-        return len(self.instance.jobs) - self.tasks + self.dropped.total()
+        return len(self.instance.jobs) + self.dropped.total()
 
     @property
     def fields(self) -> dict[str, Any]:
         """The outcome of the conversion as fields for programs."""
-        fields = {name: getattr(self, name) for name in ("rows", "runs", "tasks")}
+        fields = {name: getattr(self, name) for name in ("rows", "runs")}
         fields |= {"load": round(self.load, 4), "dropped": self.dropped}
         return fields | {
             "examples": self.dropped.examples,
@@ -123,15 +108,11 @@ class Converted:
 
 @dataclass(frozen=True)
 class ReadTable:
-    """The rows of a table as text, by line, with the mapping of its columns.
-
-    `broken` lists the lines that are not rows.
-    """
+    """The rows of a table as text, by line, with the mapping of its columns."""
 
     path: str
     raw: pd.DataFrame
     columns: Columns
-    broken: tuple[int, ...] = ()
 
     def parts(self, field: str) -> list[str]:
         """Return the columns of a field: several if GPUs are their product."""
@@ -201,9 +182,8 @@ def read_mapped(
     frame, large = passing(frame, _too_large(frame, nodes, machine.gpus))
     dropped.add(large)
     refuse_empty(frame, dropped, table.path)
-    frame = tasks_apart(frame, table.path)
     runs = tell_runs_apart(frame)
-    notes = (sizes(frame, table), _machines(frame, machine), RESTARTS, *waiting(frame))
+    notes = (sizes(frame, table), _machines(frame, machine), RESTARTS)
     jobs = clean_jobs(path, frame)
     instance = rigid_instance(
         jobs,
@@ -215,8 +195,7 @@ def read_mapped(
         made={"notes": [*notes]},
     )
     used = asked_s(frame) / (span_s(frame) * instance.cluster.gpus)
-    more = tasks_beyond_rows(frame)
-    return Converted(instance, dropped, used, runs, table.unread, notes, recorded_in(jobs), more)
+    return Converted(instance, dropped, used, runs, table.unread, notes, recorded_in(jobs))
 
 
 def table_of(
@@ -238,24 +217,24 @@ def table_of(
             frame = pd.read_parquet(io.BytesIO(read_bytes(path))).astype(str)
         except (ValueError, ImportError, OSError) as error:
             raise InputError(str(path), str(error).splitlines()[0], "a table of jobs") from error
-        found = Cells(frame.set_axis(range(1, len(frame) + 1)))
+        found = frame.set_axis(range(1, len(frame) + 1))
     else:
         found = read_cells(path, dialect_of(columns))
     table = mapped_onto(found, str(path), columns)
     there(table.columns)
     for name, whole in SHARES.items():
-        if table.columns.share is None and name in found.frame.columns:
+        if table.columns.share is None and name in found.columns:
             told_of = f"a column {name!r} of shares of a GPU, which the mapping does not read"
             raise InputError(f"{path}, header", told_of, f"share={name},whole={whole} in --map")
     return table
 
 
-def mapped_onto(found: Cells, path: str, columns: Columns) -> ReadTable:
+def mapped_onto(found: pd.DataFrame, path: str, columns: Columns) -> ReadTable:
     """Return a table mapped by its header, or raise an InputError that names a missing column."""
-    headers = found.frame.columns
+    headers = found.columns
     columns = columns.within(headers)
     columns = columns.without(f for f, name in columns.named.items() if name not in headers)
-    table = ReadTable(path, found.frame, columns, found.broken)
+    table = ReadTable(path, found, columns)
     needed = (part for field in columns.named for part in table.parts(field))
     if missing := [" or ".join(map(repr, n.split("/"))) for n in needed if n not in headers]:
         expected = ", ".join(f"a column {each}" for each in missing)
@@ -271,9 +250,7 @@ def own_rows(table: ReadTable) -> tuple[pd.DataFrame, Dropped]:
     NaN. ``odd`` names the first column with a cell that is not empty but unreadable.
     """
     frame = canonical(table)
-    frame, dropped = passing(frame, _no_jobs(frame, table))
-    dropped.count(f"other cells than the {table.raw.shape[1]} of the header", table.broken)
-    return frame, dropped
+    return passing(frame, _no_jobs(frame, table))
 
 
 def canonical(table: ReadTable) -> pd.DataFrame:
@@ -325,9 +302,8 @@ def _lasting(table: ReadTable, field: str) -> pd.Series:
     if field not in table.told:
         return pd.Series(np.nan, index=table.raw.index)
     text = table.told[field]
-    slurm = field == "limit" or table.columns.dialect == "sacct"
     found = table.columns.seconds(field, numbers(text))
-    return found if found.notna().all() else found.fillna(passed(text, slurm=slurm))
+    return found if found.notna().all() else found.fillna(passed(text, slurm=field == "limit"))
 
 
 def times(table: ReadTable, field: str, *, later: bool = False) -> pd.Series:
@@ -364,14 +340,8 @@ def _settled(table: ReadTable, ran_s: pd.Series) -> dict[str, pd.Series]:
     second = {field: times(table, field, later=True) for field in fields}
     twice = pd.concat([first[f].notna() & (first[f] != second[f]) for f in first], axis=1)
     for row in twice.index[twice.any(axis=1)]:
-
-        def contradicts(way: tuple[float, ...], ran_s: float = ran_s[row]) -> tuple[bool, bool]:
-            submit_s, start_s, end_s = way
-            missed_s = abs(end_s - start_s - ran_s)
-            back = start_s < submit_s - ROUNDED_S or end_s < max(start_s, submit_s - ROUNDED_S)
-            return missed_s > max(ROUNDED_S, ROUNDED * ran_s), back
-
-        best = min(product(*((first[f][row], second[f][row]) for f in first)), key=contradicts)
+        ways = tuple((first[f][row], second[f][row]) for f in first)
+        best = settled(ways, ran_s[row])
         for field, value in zip(first, best, strict=True):
             first[field].at[row] = value
     return first
@@ -387,7 +357,7 @@ def _gpus(table: ReadTable) -> tuple[dict[str, pd.Series], pd.Series]:
     for field in ("gpus", *({"requested"} & table.told.keys())):
         text = told if field == "gpus" else table.told[field].where(told == "", "")
         parsed = [
-            [tres(part) if "=" in part else (number(part), ()) for part in cell.split(PRODUCT)]
+            [tres(part)[:2] if "=" in part else (number(part), ()) for part in cell.split(PRODUCT)]
             for cell in text
         ]
         found[field] = pd.Series([prod(n for n, _ in each) for each in parsed], index, dtype=float)
@@ -403,8 +373,6 @@ def _no_jobs(frame: pd.DataFrame, table: ReadTable) -> Reasons:
     words = (printable(short(word, 20)) or "none" for word in sorted(set(state[other]))[:5])
     return {
         "the same row once more": table.raw.duplicated() & (columns.id is not None),
-        "a step of a job": frame.job_id.str.contains(".", regex=False)
-        & (columns.dialect == "sacct"),
         "no id": frame.job_id == "",
         f"another state: {', '.join(words)}": other,
     }
@@ -501,40 +469,6 @@ def tell_runs_apart(frame: pd.DataFrame) -> int:
     run = frame.groupby("job_id").cumcount() + 1
     frame["job_id"] += ("#" + run.astype(str)).where(run > 1, "")
     return int((run > 1).sum())
-
-
-def tasks_apart(frame: pd.DataFrame, path: str) -> pd.DataFrame:
-    """Return a row for each task of a waiting array, with its limit of tasks in ``at_once``.
-
-    An InputError that names the row of the largest array is raised if there are too many tasks.
-    """
-    told = [tasks(job_id) or (job_id, None, None) for job_id in frame.job_id]
-    count = [1 if parts is None else sum(map(len, parts)) for _, parts, _ in told]
-    if sum(count) > limits().jobs:
-        row, most = frame.row.iloc[int(np.argmax(count))], max(count)
-        raise InputError(f"{path}, row {row}", f"{most:,} tasks", limits().at_most("jobs"))
-    ids = [
-        job_id
-        for begin, parts, _ in told
-        for job_id in ([begin] if parts is None else [f"{begin}{k}" for p in parts for k in p])
-    ]
-    frame = frame.assign(at_once=[most or 0 for _, _, most in told])
-    apart = frame.iloc[np.repeat(np.arange(len(frame)), count)].reset_index(drop=True)
-    return apart.assign(job_id=ids)
-
-
-def tasks_beyond_rows(frame: pd.DataFrame) -> int:
-    """Return the excess of jobs over rows, as a waiting array has a single row."""
-    return len(frame) - int(frame.row.nunique())
-
-
-def waiting(frame: pd.DataFrame) -> Iterator[str]:
-    """Describe how many tasks of arrays wait in one row, and which of their limits is ignored."""
-    if more := tasks_beyond_rows(frame):
-        yield f"waiting arrays: {more:,} more jobs than rows, one for each task"
-    capped = frame.loc[frame.at_once > 0, ["row", "at_once"]].drop_duplicates()
-    for row, most in capped.itertuples(index=False):
-        yield f"tasks of row {row}: at most {most} at once, which is not kept"
 
 
 def sizes(frame: pd.DataFrame, table: ReadTable) -> str:

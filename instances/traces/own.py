@@ -37,11 +37,8 @@ from ronda.instances.traces.mapped import (
     sizes,
     span_s,
     table_of,
-    tasks_apart,
-    tasks_beyond_rows,
     tell_runs_apart,
     unreadable,
-    waiting,
 )
 from ronda.instances.traces.rigid import HELIOS_COSTS, RESTARTS, job_of
 from ronda.instances.traces.table import (
@@ -167,7 +164,7 @@ def read_own(
     dropped.add(filtered_out)
     if not problems:
         refuse_empty(frame, dropped, table.path)
-    frame = tasks_apart(frame.sort_values("submit_s", kind="stable"), table.path)
+    frame = frame.sort_values("submit_s", kind="stable", ignore_index=True)
     runs = tell_runs_apart(frame) if log else 0
     own = _Own(table, cluster, rates)
     frame = from_start(frame, filters)
@@ -181,7 +178,7 @@ def read_own(
     frame, jobs = frame[kept], [job for job in made if job is not None]
     refuse_empty(frame, dropped, table.path)
     used = [job.gpus * s for job, s in zip(made, own.seconds, strict=True) if job is not None]
-    notes = (sizes(frame, table), *own.types(frame), RESTARTS, BUSY, *waiting(frame))
+    notes = (sizes(frame, table), *own.types(frame), RESTARTS, BUSY)
     instance = Instance(
         name=name,
         cluster=cluster,
@@ -193,8 +190,8 @@ def read_own(
         made={"notes": [*notes]},
     )
     load = float(sum(used)) / (span_s(frame) * cluster.gpus)
-    more, told = tasks_beyond_rows(frame), recorded_in(frame)
-    return Converted(instance, dropped, load, runs, table.unread, notes, told, more)
+    told = recorded_in(frame)
+    return Converted(instance, dropped, load, runs, table.unread, notes, told)
 
 
 def as_round(instance: Instance) -> Round:

@@ -207,7 +207,7 @@ def trace_rows(
     See `ronda.instances.traces.table.clean_jobs` for the other arguments.
     """
     found, columns = read_cells(path), NAMED[trace]
-    headers = {*found.frame.columns}
+    headers = {*found.columns}
     if trace == "helios" and "tenant" in headers and not {"submit_s", "vc"} & headers:
         columns = NAMED["helios-slice"]
     table = mapped_onto(found, str(path), columns)

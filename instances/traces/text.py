@@ -1,15 +1,12 @@
 """Text files as rows of cells, and cells as numbers and times, for all tables.
 
-A row is a line. In a file without quotes, such as the output of Slurm's ``sacct``, a cell may
-contain the separator or a line break. Lines that are not rows for this reason are set aside. In any
-other file, a row with more or fewer cells than the header is refused, as its cells cannot be
+A row is a line. A row with more or fewer cells than the header is refused, as its cells cannot be
 matched to column names.
 """
 
 import csv
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -31,23 +28,12 @@ _MINUTES = r"^([0-9]{1,7}):([0-5][0-9](?:\.[0-9]+)?)$"
 _PASSED = r"^(?:([0-9]{1,5})-)?([0-9]{1,7}):([0-5][0-9]):([0-5][0-9](?:\.[0-9]+)?)$"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Cells:
-    """The rows of a file as text, by the lines on which they begin.
-
-    `broken` lists the lines of a file without quotes that are not rows.
-    """
-
-    frame: pd.DataFrame
-    broken: tuple[int, ...] = ()
-
-
-def read_cells(path: str | Path, dialect: Dialect = CSV) -> Cells:
+def read_cells(path: str | Path, dialect: Dialect = CSV) -> pd.DataFrame:
     """Read a plain or compressed text file; raise an InputError if its lines are not table rows."""
     return cells(read_bytes(Path(path)), label(path), dialect)
 
 
-def cells(data: bytes, place: str, dialect: Dialect = CSV) -> Cells:
+def cells(data: bytes, place: str, dialect: Dialect = CSV) -> pd.DataFrame:
     """Return the rows in a file's bytes; `place` names the file in errors."""
     rows = _rows(data, place, dialect)
     _, first = next(rows, (0, []))
@@ -56,14 +42,10 @@ def cells(data: bytes, place: str, dialect: Dialect = CSV) -> Cells:
     names = first if dialect.header else [str(k) for k in range(1, len(first) + 1)]
     if not dialect.header:
         rows = _rows(data, place, dialect)
-    broken: list[int] = []
-    if dialect.quotes or not dialect.header:
-        as_in = "header" if dialect.header else "first row"
-        whole = list(_as_wide(rows, len(first), place, as_in))
-    else:
-        whole = list(_unbroken(rows, len(first), broken))
+    as_in = "header" if dialect.header else "first row"
+    whole = list(_as_wide(rows, len(first), place, as_in))
     frame = pd.DataFrame([row for _, row in whole], columns=names, dtype=str)
-    return Cells(frame.set_axis([n for n, _ in whole]), tuple(broken))
+    return frame.set_axis([n for n, _ in whole])
 
 
 def only(frame: pd.DataFrame, name: str, place: str) -> pd.Series:
@@ -110,29 +92,6 @@ def _as_wide(rows: Iterable[Row], width: int, place: str, as_in: str) -> Iterato
             expected = f"{width}, as in the {as_in}"
             raise InputError(f"{place}, row {number}", f"{len(row)} cells{last}", expected)
         yield number, row
-
-
-def _unbroken(rows: Iterable[Row], width: int, broken: list[int]) -> Iterator[Row]:
-    """Yield rows with `width` cells, including rows with cells that span several lines.
-
-    Lines outside of such rows are added to `broken`.
-    """
-    begun: list[str] = []
-    lines: list[int] = []
-    for number, row in rows:
-        joined = [*begun[:-1], f"{begun[-1]}\n{row[0]}", *row[1:]] if begun else row
-        if begun and len(row) < width and len(joined) <= width:
-            row, lines = joined, [*lines, number]
-        else:
-            broken += lines
-            lines = [number]
-        begun = []
-        if len(row) == width:
-            yield lines[0], row
-            lines = []
-        elif len(row) < width:
-            begun = row
-    broken += lines
 
 
 def numbers(text: pd.Series) -> pd.Series:
@@ -183,52 +142,3 @@ def dates(text: pd.Series, zone: ZoneInfo, *, later: bool = False) -> pd.Series:
     utc_s = (local - pd.Timestamp(0)).dt.total_seconds() - ahead_s
     there_s = (there - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
     return utc_s.where(told, there_s)
-
-
-_GENERIC = re.compile(r"gres/(gpu|shard|mps)(?::(.+))?")
-_SLICE = re.compile(r"\d+g\.\d+gb")
-
-
-def tres(text: str) -> tuple[float, tuple[str, ...]]:
-    """Return the GPUs and their types in Slurm's TRES, such as ``cpu=8,gres/gpu:a100=2``.
-
-    The number is the total ``gres/gpu`` if there is one, else the sum over types. Slices of a GPU
-    (MIG, shards, MPS) count together as half a GPU. The number is NaN if the entries contradict
-    each other.
-    """
-    count: dict[tuple[str, str | None], int] = {}
-    for part in text.split(","):
-        key, _, number = part.strip().partition("=")
-        found = _GENERIC.fullmatch(key)
-        if found is None:
-            continue
-        if not re.fullmatch("[0-9]{1,9}", number) or found.groups() in count:
-            return np.nan, ()
-        count[found[1], found[2]] = int(number)
-    by_type = {kind: n for (what, kind), n in count.items() if what == "gpu" and kind is not None}
-    gpus = count.get(("gpu", None), sum(by_type.values()))
-    slices = sum(n for kind, n in by_type.items() if _SLICE.search(kind))
-    shared = slices + sum(n for (what, _), n in count.items() if what != "gpu")
-    if gpus < sum(by_type.values()):
-        return np.nan, ()
-    return gpus - slices + (0.5 if shared else 0.0), tuple(by_type)
-
-
-_ARRAY = re.compile(r"([0-9]+_)\[([0-9,:-]+)(?:%([0-9]+))?\]")
-_TASKS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([1-9][0-9]{0,8}))?)?")
-
-
-def tasks(job_id: str) -> tuple[str, list[range], int | None] | None:
-    """Return the tasks in a Slurm id of waiting tasks, such as ``900_[1,3,7-9%2]``, or None.
-
-    The result is the prefix of the tasks' ids, their numbers, and how many may run at once. An
-    array with a truncated list (``900_[1,2,...``) has no numbers. Any other id gives None.
-    """
-    if "_[" not in job_id:
-        return None
-    found = _ARRAY.fullmatch(job_id)
-    parts = [_TASKS.fullmatch(part) for part in found[2].split(",")] if found else [None]
-    numbers = [range(int(p[1]), int(p[2] or p[1]) + 1, int(p[3] or 1)) for p in parts if p]
-    if found is None or len(numbers) < len(parts):
-        return job_id, [], None
-    return found[1], numbers, int(found[3]) if found[3] else None

@@ -1,7 +1,7 @@
 """The instance that a log's runs make, with a record of what ran when and where."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf, isnan
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Estimate, Job, Need, Pieces, Truth
 from ronda.instances.profile import Profile, Rigid
 from ronda.instances.rules.hosts import need_problems
-from ronda.instances.rules.jobs import job_problems
+from ronda.instances.rules.jobs import LAST_S, job_problems
 from ronda.instances.rules.problem import Problem, limits
 from ronda.instances.site import PriorityClass, Site, Tenant
 from ronda.instances.traces.columns import Dropped
@@ -89,7 +89,7 @@ def log_instance(
     name: str,
     source: str,
     cluster: Cluster | None = None,
-    seen: SeenCluster | None = None,
+    seen_cluster: Callable[[], SeenCluster | None] | None = None,
     described: Sequence[Machine] = (),
     start_s: float | None = None,
     notes: Sequence[str] = (),
@@ -107,8 +107,9 @@ def log_instance(
         The runs of a reader and its account, to which jobs that are left out are added.
     place
         The file, for errors.
-    cluster, seen
-        The cluster: given, or with the names that the log has for it; inferred without both.
+    cluster, seen_cluster
+        The cluster; or a function, called when all runs are read, that returns the cluster with the
+        names that the log has for it. Without both, or if that returns None, it is inferred.
     described
         GPU types that ronda does not know.
 
@@ -122,10 +123,10 @@ def log_instance(
     until_s = account.until_s
     parts = (part for job in jobs for run in job.runs for part in run)
     started = [part for part in parts if not _ended_at(part, until_s) <= part.start_s]
-    if cluster is not None and seen is None:
+    seen = None if seen_cluster is None else seen_cluster()
+    if cluster is not None:
         seen = given_cluster(cluster, started)
-    if seen is None:
-        seen = inferred_cluster(started, until_s, described)
+    seen = seen or inferred_cluster(started, until_s, described)
     jobs.sort(key=lambda job: (job.submit_s, natural(job.id)))
     base_s = start_s if start_s is not None else jobs[0].submit_s if jobs else 0.0
     maker = _Maker(seen, base_s, until_s, at_once)
@@ -249,8 +250,18 @@ def _ordered(runs: list[LogRun], account: RowAccount) -> list[LogRun]:
             account.drop("the same run once more", (before if keep is run else run).place)
             run = keep
         found[key] = run
-    ordered = sorted(found.values(), key=lambda run: (run.submit_s, not run.started))
-    return sorted(ordered, key=lambda run: run.start_s if run.started else run.submit_s)
+    ordered = list[LogRun]()
+    for run in sorted(found.values(), key=lambda r: r.start_s if r.started else r.submit_s):
+        if ordered and run.started and ordered[-1].started:
+            before = ordered[-1]
+            if isnan(before.end_s):
+                account.drop("a run without an end before another of its job", before.place)
+                ordered.pop()
+            elif run.start_s < before.end_s:
+                account.drop("a run that begins before the one before it ends", run.place)
+                continue
+        ordered.append(run)
+    return ordered
 
 
 class _Maker:
@@ -283,13 +294,14 @@ class _Maker:
     def job(self, logged: _LoggedJob) -> Job | None:
         """Return the job, or None if it did not run for any time."""
         parts, run = logged.runs[-1], logged.last
-        work = max(self.worked_s(part) for part in parts)
+        work = max(part.total_s or self.worked_s(part) for part in parts)
         if not work > 0:
             return None
         partition, features = self.seen.home.get(
             run.partition or "default", (run.partition or "default", ())
         )
-        gpus = int(sum(part.gpus for part in parts))
+        widths = (sum(part.gpus for part in each) for each in logged.runs)
+        gpus = int(max(widths) if run.total_s else sum(part.gpus for part in parts))
         limit_s = run.limit_s if 0 < run.limit_s < inf else None
         if limit_s is not None and run.state != TIMED_OUT:
             limit_s = max(limit_s, work)
@@ -349,7 +361,7 @@ class _Maker:
         )
         if longer:
             yield f"jobs longer than their limits, which are as long as these: {longer:,}"
-        more = [job for job in jobs if len(job.runs) > 1]
+        more = [job for job in jobs if len(job.runs) > 1 and not job.last.total_s]
         if more:
             lost = sum(
                 self.held_s(p) * p.gpus for job in more for run in job.runs[:-1] for p in run
@@ -372,7 +384,8 @@ class _Maker:
 
     def recorded(self, jobs: Sequence[_LoggedJob]) -> Recorded:
         """Return the record of all runs on the instance's clock."""
-        runs = {job.id: tuple(self._run(parts) for parts in job.runs) for job in jobs}
+        told = [job for job in jobs if not job.last.supposed]
+        runs = {job.id: tuple(self._run(parts) for parts in job.runs) for job in told}
         names = {k: name for name, k in self.seen.index.items()}
         return Recorded(runs, self.until_s - self.base_s, names)
 
@@ -401,6 +414,8 @@ def _sound(
     for logged in jobs:
         if (job := maker.job(logged)) is None:
             _drop(logged, "no run time", account)
+        elif not (0 <= job.submit_s <= LAST_S and maker.worked_s(logged.last) <= LAST_S):
+            _drop(logged, f"times more than {LAST_S:g} s apart", account)
         else:
             pairs.append((logged, job))
     if len(pairs) > limits().jobs:

@@ -51,6 +51,11 @@ class LogRun(msgspec.Struct, kw_only=True, gc=False):
         Labels that its nodes must have.
     after
         A job that had to come first.
+    supposed
+        Whether the log does not tell its start, which is taken for the submission.
+    total_s
+        Seconds of progress of all runs of the job, if each went on where the one before had
+        stopped; 0 if the last run began anew.
     """
 
     place: str
@@ -81,6 +86,8 @@ class LogRun(msgspec.Struct, kw_only=True, gc=False):
     count: int = 0
     features: tuple[str, ...] = ()
     after: After | None = None
+    supposed: bool = False
+    total_s: float = 0.0
 
     @property
     def started(self) -> bool:

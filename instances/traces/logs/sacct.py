@@ -5,23 +5,18 @@ if `LogFormat.columns` names them, without a header. Names of jobs may hold the 
 breaks, as nothing is quoted.
 """
 
-import gzip
-import io
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from math import isnan, nan
+from math import inf, isnan, nan
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
-import zstandard
 
 from ronda.instances.errors import InputError, printable, short
-from ronda.instances.files.storage import label, read_bytes, unpack
+from ronda.instances.files.storage import label, unpack
 from ronda.instances.traces.logs.runs import (
     EVERY,
     STEPS,
@@ -30,6 +25,7 @@ from ronda.instances.traces.logs.runs import (
     RowAccount,
     refuse_unreadable,
 )
+from ronda.instances.traces.logs.stream import opened
 from ronda.instances.traces.slurm_cells import (
     SILENT,
     LocalClock,
@@ -92,37 +88,12 @@ def sacct_runs(
     for path in paths:
         place = "standard input" if str(path) == "-" else label(path)
         prefix = f"{place}, " if len(paths) > 1 else ""
-        with _opened(path, place) as file:
-            if file.peek(64).lstrip()[:1] == b"{":  # type: ignore[attr-defined]
+        with opened(path) as file:
+            if file.peek(64).lstrip()[:1] == b"{":
                 yield from reader.objects(file.read(), place, prefix)
             else:
                 yield from reader.lines(file, place, prefix)
         refuse_unreadable(account, place, UNREADABLE_ROWS)
-
-
-@contextmanager
-def _opened(path: Path, place: str) -> Iterator[IO[bytes]]:
-    """Open a plain or compressed file, or standard input, as a stream of bytes."""
-    if str(path) == "-":
-        yield sys.stdin.buffer
-        return
-    if not path.is_file():
-        read_bytes(path)  # says what is wrong with it
-    with path.open("rb") as file:
-        head = file.read(4)
-        file.seek(0)
-        if head.startswith(b"\x1f\x8b"):
-            stream: Any = gzip.GzipFile(fileobj=file)
-        elif head == b"\x28\xb5\x2f\xfd":
-            stream = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-        else:
-            yield file
-            return
-        try:
-            yield io.BufferedReader(stream, 1 << 20)
-        except (EOFError, gzip.BadGzipFile, zstandard.ZstdError) as error:
-            expected = "a whole file: it is cut off or damaged; get it again"
-            raise InputError(place, f"damaged compressed data ({error})", expected) from None
 
 
 class _Reader:
@@ -220,6 +191,8 @@ class _Reader:
             limit_s = _limit_s(cells)
             if raw := cells.get("elapsedraw"):
                 lasts["elapsed"] = float(raw)
+            if inf in lasts.values():
+                raise ValueError("UNLIMITED")
         except (ValueError, OverflowError) as error:
             account.drop("a cell that cannot be read", f"{place}: {_shown(str(error))}")
             return

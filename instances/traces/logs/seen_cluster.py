@@ -188,7 +188,7 @@ def inferred_cluster(
                 partition=partition,
                 features=tuple(p for p in parts if home[p][1]),
                 has=has | ({"memory_gib": gib} if gib else {}),
-                host_idle_w=_machine(kind, described).host_idle_w,
+                host_idle_w=machine_of(kind, described).host_idle_w,
             )
         )
         index |= {name: len(index) + k for k, name in enumerate(names)}
@@ -224,7 +224,7 @@ def _without_names(
                 gpus_per_node=each,
                 gpu_type=kind,
                 partition=partition,
-                host_idle_w=_machine(kind, described).host_idle_w,
+                host_idle_w=machine_of(kind, described).host_idle_w,
             )
         )
     home = _homes({partition: {partition} for partition, _ in uses})
@@ -262,7 +262,7 @@ def _homes(nodes: Mapping[str, set[str]]) -> dict[str, tuple[str, tuple[str, ...
     return home
 
 
-def _machine(kind: str, described: Sequence[Machine]) -> Machine:
+def machine_of(kind: str, described: Sequence[Machine]) -> Machine:
     """Return the description of a GPU type: one that was given, or of ronda's own."""
     for machine in (*described, *MACHINES.values()):
         if machine.gpu.name.lower() == kind.lower():
@@ -281,7 +281,7 @@ def _seen(
 ) -> SeenCluster:
     types, machines = [], {}
     for kind in dict.fromkeys(group.gpu_type for group in groups):
-        machine = _machine(kind, described)
+        machine = machine_of(kind, described)
         watts = machine.gpu
         types.append(GpuType(name=kind, memory_gib=watts.memory_gib, idle_w=watts.idle_w))
         if machine.busy_w:

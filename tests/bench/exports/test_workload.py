@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 from ronda.bench.exports.workload import standard_workload
 from ronda.instances.outcome.metrics import job_figures
-from ronda.instances.traces.columns import columns_of
-from ronda.instances.traces.mapped import read_mapped
-from ronda.instances.traces.rigid import V100_NODE
+from ronda.instances.traces.logs.instance import log_instance
+from ronda.instances.traces.logs.runs import RowAccount
+from ronda.instances.traces.logs.swf import SwfLog
 
 
 def told(instance, schedule):
@@ -18,6 +18,13 @@ def told(instance, schedule):
     records = [[float(word) for word in line.split()] for line in lines[len(head) :]]
     assert {len(record) for record in records} == {18}
     return [tuple(line[2:].split(": ", 1)) for line in head], records
+
+
+def read_back(path):
+    """Return what ronda's reader makes of a log."""
+    log = SwfLog(path, account := RowAccount())
+    told = {"place": "x", "name": "x", "source": "x"}
+    return log_instance(log.runs(), account, seen_cluster=lambda: log.cluster(()), **told)
 
 
 def test_by_hand(two_nodes, by_hand):
@@ -83,7 +90,7 @@ def test_ronda_reads_it_back(loads, tmp_path):
     instance, schedule = loads
     path = tmp_path / "log.swf"
     path.write_text(standard_workload(instance, schedule))
-    found = read_mapped(path, columns_of("swf"), machine=V100_NODE, nodes=8)
+    found = read_back(path)
     assert len(found.instance.jobs) == 122
     first_s = instance.jobs[0].submit_s
     for job, outcome, again in zip(instance.jobs, schedule.jobs, found.instance.jobs, strict=True):

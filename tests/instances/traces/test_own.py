@@ -220,80 +220,40 @@ def test_all_odd_cells_are_refused_at_once(tmp_path):
 
 
 LOG = """\
-JobID|User|Partition|Submit|Start|End|State|AllocTRES|ReqTRES
-7|a|default|2024-05-01T08:00|2024-05-01T09:00|2024-05-01T10:00|NODE_FAIL|gres/gpu:red=8|
-7.batch|||2024-05-01T09:00|2024-05-01T09:00|2024-05-01T10:00|COMPLETED|gres/gpu:red=8|
-7|a|default|2024-05-01T08:00|2024-05-01T11:00|2024-05-01T12:00|COMPLETED|gres/gpu:red=8|
-8+0|a|default|2024-05-01T08:01|2024-05-01T09:00|2024-05-01T10:00|TIMEOUT|gres/gpu:blue=4|
-9_3|a|default|2024-05-01T08:02|2024-05-01T09:00|2024-05-01T10:00|FAILED|gres/gpu:pink=2|
-10|a|default|2024-05-01T08:03|Unknown|2024-05-01T10:00|CANCELLED by 1000||gres/gpu=4
-11|a|default|2024-05-01T08:03|None|None|CANCELLED||
-12|a|gold|2024-05-01T08:04|2024-05-01T09:00|2024-05-01T10:00|COMPLETED|gres/gpu=2|
-13|a|lead|2024-05-01T08:04|2024-05-01T09:00|2024-05-01T10:00|COMPLETED|gres/gpu=2|
-14|a|gold|2024-05-01T08:05|2024-05-01T09:00|2024-05-01T10:00|COMPLETED|gres/gpu=4|
-15|a|default|2024-05-01T08:06|Unknown|Unknown|PENDING||gres/gpu=4
+id|part|t|b|e|s|n
+7|default|0|60|120|NODE_FAIL|gres/gpu:red=8
+7|default|0|180|240|COMPLETED|gres/gpu:red=8
+9|default|2|60|120|FAILED|gres/gpu:pink=2
+10|default|3||60|CANCELLED|gres/gpu=4
+11|default|3|||CANCELLED|
+12|gold|4|60|120|COMPLETED|gres/gpu=2
+13|lead|4|60|120|COMPLETED|gres/gpu=2
+14|gold|5|60|120|COMPLETED|gres/gpu=4
+15|default|6|||PENDING|gres/gpu=4
 """
 
 
 def test_of_a_log_what_cannot_be_a_job_is_counted(tmp_path):
     """What says how jobs ended is a log: of a row that never ran, or fits nowhere, one is shown."""
-    found = own(tmp_path, LOG, "sacct")
+    mapping = "id=id,submit=t,start=b,end=e,gpus=n,vc=part,separator=|"
+    found = own(tmp_path, LOG, f"{mapping},state=s,states=COMPLETED/FAILED/NODE_FAIL/CANCELLED")
     assert [(j.id, j.partition, j.gpu_types, j.gpus) for j in found.instance.jobs] == [
         ("7", "default", ("red",), 8),
         ("7#2", "default", ("red",), 8),
-        ("8+0", "default", ("blue",), 4),
-        ("9_3", "default", (), 2),
+        ("9", "default", (), 2),
         ("12", "gold", (), 2),
     ]
     assert found.dropped == {
-        "a step of a job": 1,
         "another state: PENDING": 1,
-        "no number of GPUs in AllocTRES": 1,
+        "no number of GPUs in n": 1,
         "no run time": 1,
-        'Partition is not one of "default", "gold"': 1,
-        'AllocTRES is not at most 2, its largest pool in partition "gold"': 1,
+        'part is not one of "default", "gold"': 1,
+        'n is not at most 2, its largest pool in partition "gold"': 1,
     }
-    assert found.dropped.examples["no run time"] == "row 7"
-    assert found.rows == 11
+    assert found.dropped.examples["no run time"] == "row 5"
+    assert found.rows == 9
     assert found.notes[1] == "jobs by GPU types that the cluster does not have: pink 1"
     validate(found.instance)
-
-
-@pytest.mark.parametrize(
-    ("job_id", "numbers"),
-    [
-        ("900_[3-100%2]", range(3, 101)),
-        ("900_[1,3,7-9]", (1, 3, 7, 8, 9)),
-        ("900_[0-10:2%4]", range(0, 11, 2)),
-        ("900_[5]", (5,)),
-    ],
-)
-def test_an_array_that_waits_is_a_job_for_each_task(tmp_path, job_id, numbers):
-    """Slurm tells it in one row; how many may run at once is said, since nothing keeps it."""
-    head = "JobID|User|State|Submit|Start|End|AllocTRES|ReqTRES|Timelimit\n"
-    rest = "|2026-03-02T09:00:00|Unknown|Unknown||billing=8,gres/gpu=1|01:00:00\n"
-    text = f"{head}899|u|COMPLETED{rest}{job_id}|u|PENDING{rest}901|u|PENDING{rest}"
-    found = own(tmp_path, text, "sacct,states=PENDING", sized=False)
-    round_ = as_round(found.instance)
-    waiting = [(s.job.id, s.job.estimate.work) for s in round_.waiting]
-    assert waiting == [*((f"900_{k}", 3600.0) for k in numbers), ("901", 3600.0)]
-    assert (found.rows, found.tasks) == (3, len(numbers) - 1)
-    limit = f"tasks of row 3: at most {job_id[-2]} at once, which is not kept"
-    assert ("%" in job_id) == (limit in found.notes)
-    validate(round_)
-
-
-def test_an_array_whose_list_is_cut_off_is_not_guessed(tmp_path):
-    """It is counted in a log, and refused in a list."""
-    text = "id;t;n;d\n900_[1,2,...];1;1;60\n901_[9-3];1;1;60\n5;1;1;60\n"
-    with pytest.raises(InputError, match=r"2 problems: row 2: found a list of tasks that is cut"):
-        own(tmp_path, text, f"{MAP},separator=;")
-    text = text.replace("\n", ";x\n").replace("d;x", "d;s")
-    found = own(tmp_path, text, f"{MAP},separator=;,state=s,states=x")
-    assert found.dropped == {"a list of tasks that is cut off (SLURM_BITSTR_LEN)": 2}
-    text = text.replace("901_[9-3]", "902_[0-99999999]")
-    with pytest.raises(InputError, match="row 3: found 100,000,000 tasks; expected at most"):
-        own(tmp_path, text, f"{MAP},separator=;,state=s,states=x")
 
 
 def test_partitions_are_those_of_node_groups_where_none_are_listed(tmp_path):

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from ronda.instances.errors import InputError
 from ronda.instances.traces.text import CSV, Dialect, cells, dates, numbers, passed
 
-PIPES = Dialect(separator="|", quotes=False)
 BLANKS = Dialect(separator=None, quotes=False, header=False, comment=";")
 
 
 def rows(data, dialect=CSV):
-    """Return the rows by their lines, and the broken lines."""
+    """Return the rows by their lines."""
     found = cells(data, "x", dialect)
-    return dict(zip(found.frame.index, found.frame.to_numpy().tolist(), strict=True)), found.broken
+    return dict(zip(found.index, found.to_numpy().tolist(), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -31,8 +30,8 @@ def rows(data, dialect=CSV):
 )
 def test_comments_blank_lines_and_ends_of_lines_say_nothing(data):
     """Rows keep the numbers of their lines; a mark of the encoding is no part of a name."""
-    assert rows(data) == ({4: ["1", "2"], 6: ["3", "4"]}, ())
-    assert list(cells(data, "x").frame.columns) == ["a", "b"]
+    assert rows(data) == {4: ["1", "2"], 6: ["3", "4"]}
+    assert list(cells(data, "x").columns) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -57,28 +56,15 @@ def test_what_is_no_row_is_refused_with_its_line(data, said):
 
 def test_a_quoted_cell_may_hold_the_separator():
     """As RFC 4180 has it; a quote within a cell is a quote."""
-    assert rows(b'a,b\n"1,5","say ""x"""\n5" disk,2\n')[0] == {
+    assert rows(b'a,b\n"1,5","say ""x"""\n5" disk,2\n') == {
         2: ["1,5", 'say "x"'],
         3: ['5" disk', "2"],
     }
 
 
-def test_without_quotes_rows_over_several_lines_are_joined_and_broken_ones_counted():
-    """Line 3 goes on in 4 and 5; lines 6 and 8 are no rows, and take no other with them."""
-    data = b'a|b|c\n1|"x|2\n2|t\nw\no|3\n3|p|q|4\n4|y|5\n5|z\n6|"v|7\n'
-    found, broken = rows(data, PIPES)
-    assert found == {
-        2: ["1", '"x', "2"],
-        3: ["2", "t\nw\no", "3"],
-        7: ["4", "y", "5"],
-        9: ["6", '"v', "7"],
-    }
-    assert broken == (6, 8)
-
-
 def test_blanks_separate_columns_without_names():
     """Comments may stand anywhere; all rows are as wide as the first."""
-    assert rows(b"; c\n 1  2\n; d\n3\t4\n", BLANKS) == ({2: ["1", "2"], 4: ["3", "4"]}, ())
+    assert rows(b"; c\n 1  2\n; d\n3\t4\n", BLANKS) == {2: ["1", "2"], 4: ["3", "4"]}
     with pytest.raises(InputError, match="row 2: found 3 cells; expected 2, as in the first row"):
         cells(b"1 2\n3 4 5\n", "x", BLANKS)
 
@@ -92,7 +78,7 @@ def test_blanks_separate_columns_without_names():
 def test_what_is_written_is_read(written):
     """Whatever stands in cells, as long as it is on one line and some of it is seen."""
     frame = pd.DataFrame([("x" + a, b) for a, b in written], columns=["a", "b"], dtype=str)
-    found = cells(frame.to_csv(index=False).encode(), "x").frame
+    found = cells(frame.to_csv(index=False).encode(), "x")
     assert found.to_numpy().tolist() == frame.to_numpy().tolist()
 
 

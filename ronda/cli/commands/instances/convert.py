@@ -43,13 +43,22 @@ OWN = {
 }
 """The core's readers of published traces."""
 
+LOGS = {
+    name: Plugin(f"ronda.cli.commands.instances.logs:{name}", about)
+    for name, about in (
+        ("sacct", "Read the accounting of Slurm, or count it."),
+        ("swf", "Read a log in the Standard Workload Format, or count it."),
+    )
+}
+"""The commands that read what schedulers logged."""
+
 
 @click.group(
     name="convert",
     cls=OpenGroup,
     kind="traces",
     make=lambda name, found: _reading(name, found),
-    own=OWN,
+    own=LOGS | OWN,
     examples=(
         "ronda instances convert helios cluster_log.csv --nodes vcvGl=20 --out vcvgl.json.zst",
         "ronda instances convert philly jobs.csv.gz --nodes 321 --max-gpus 64 --out philly.json.gz",
@@ -113,6 +122,8 @@ def keep_schedule(
 def _reading(trace: str, found: Plugin) -> click.Command:
     """Return the command that reads a trace; the parameters of its reader are options."""
     read = found.load(f"ronda instances convert {trace}")
+    if isinstance(read, click.Command):
+        return read
     source, *_ = signature(read).parameters
     filters = signature(read).parameters.get("filters")
     types: dict[str, Any] = {}
@@ -159,11 +170,10 @@ GPU = Parsed("gpu", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", read_machine)
     examples=(
         "ronda instances convert table jobs.csv --map submit=arrival,gpus=num_gpus,duration=run_s"
         " --load 0.9 --out mine.json.zst",
-        "ronda instances convert table sacct.txt --map sacct --nodes 16 --picture load.png"
-        " --out slurm.json.zst",
+        "ronda instances convert table pods.csv --map openb --nodes 16 --picture load.png"
+        " --out pods.json.zst",
         "ronda instances convert table queue.csv --map submit=at,gpus=n,duration=run_s,weight=prio"
         " --cluster room.json --round --out round.json",
-        "ronda instances convert table log.swf --map swf --load 0.8 --out swf.json.zst",
     ),
     terms=("Fields of COLUMNS", described(Columns)),
 )
@@ -173,7 +183,7 @@ GPU = Parsed("gpu", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", read_machine)
     "mapping",
     required=True,
     metavar="COLUMNS",
-    help=f"{', '.join(NAMED)}, also with changes as in sacct,zone=Europe/Berlin; a .json file; or "
+    help=f"{', '.join(NAMED)}, also with changes as in philly,zone=Europe/Berlin; a .json file; or "
     "submit=COLUMN,gpus=COLUMN,duration=COLUMN and more fields, which stand below.",
 )
 @click.option("--keep-map", type=TARGET, metavar="FILE", help="Write the mapping, for --map later.")
@@ -230,7 +240,7 @@ def table(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Read any table with a job per row: CSV, Parquet, Slurm's sacct, Standard Workload Format.
+    """Read any table with a job per row, as CSV or Parquet.
 
     Jobs are rigid and run for as long as they did originally. Rows that cannot be jobs are dropped;
     the summary says how many, and why. A job that ran several times under one id counts as several
