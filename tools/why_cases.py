@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from ronda.instances.job import After, Slices
 from ronda.instances.site import LimitGroup
 from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
-from ronda.questions.why.actions import remedies
-from ronda.questions.why.changes import easings
 from ronda.questions.why.earliest import WaitingJob
+from ronda.questions.why.help.actions import remedies
+from ronda.questions.why.help.changes import easings
 from ronda.questions.why.outlook import FreeRoom
 
 HOUR = 3600.0

@@ -10,8 +10,8 @@ import numpy as np
 from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.snapshots.snapshot import SeenJob, Snapshot
-from ronda.questions.why.changes import Easing, easings
 from ronda.questions.why.earliest import WaitingJob, counted
+from ronda.questions.why.help.changes import Easing, easings
 from ronda.questions.why.limits import Amounts
 from ronda.questions.why.outlook import FreeRoom
 from ronda.questions.why.printed import meaning

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from brute_changes import every_change
 from brute_start import brute_start, tiny_cluster
-from ronda.questions.why.actions import remedies
-from ronda.questions.why.changes import easings
 from ronda.questions.why.earliest import WaitingJob
+from ronda.questions.why.help.actions import remedies
+from ronda.questions.why.help.changes import easings
 from ronda.questions.why.outlook import FreeRoom
 
 CASES = range(int(os.environ.get("SOAK", 0)) or 100)

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import MEMORY, SeenJob
-from ronda.questions.why.differences import differences, work
 from ronda.questions.why.earliest import WaitingJob
+from ronda.questions.why.help.differences import differences, work
 from ronda.questions.why.outlook import FreeRoom
 from ronda.questions.why.words import WATTS
 
@@ -40,7 +40,7 @@ class Easing:
     ----------
     kinds
         Fields that change: ``pieces``, ``gpus``, the name of another resource, ``split``,
-        ``limit``, ``partition`` and others, as in `ronda.questions.why.differences`.
+        ``limit``, ``partition`` and others, as in `ronda.questions.why.help.differences`.
     text
         The change in words with numbers.
     job
@@ -48,7 +48,7 @@ class Easing:
     start_s
         Its earliest start then.
     cost
-        What the change costs, as in `ronda.questions.why.differences`.
+        What the change costs, as in `ronda.questions.why.help.differences`.
     less
         Share of the work (GPUs, or pieces of a job without them) that is given up.
     """

@@ -15,7 +15,7 @@ import numpy as np
 
 from ronda.instances.base import Floats
 from ronda.questions.why.earliest import RouteAsked, WaitingJob, counted, enough
-from ronda.questions.why.limits import Tally
+from ronda.questions.why.limits import LimitCount
 from ronda.questions.why.words import hours, in_row, many, of_row
 
 FEW, MOST = 3, 40
@@ -85,7 +85,7 @@ def _raised(waiting: WaitingJob, rows: Sequence[str]) -> Iterator[Remedy]:
     yield Remedy("limit", f"Raise {', and '.join(words)}.", start_s, more)
 
 
-def _short(waiting: WaitingJob, asked: RouteAsked, at_s: float) -> list[Tally]:
+def _short(waiting: WaitingJob, asked: RouteAsked, at_s: float) -> list[LimitCount]:
     """Return the limits that would be exceeded if a job started at a time."""
     full = waiting.with_room(asked, waiting.room(asked, at_s))
     rows = [one for limit in full.limits for one in counted(limit, at_s, waiting.outlook.ends)]
