@@ -72,6 +72,7 @@ EXTRAS = MappingProxyType(
         "jinja2": "report",
         "lightgbm": "predict",
         "matplotlib": "plot",
+        "mcp": "mcp",
         "ortools": "solvers",
         "pandas": "traces",
         "plotly": "report",

@@ -1,0 +1,174 @@
+"""The questions that assistants may ask of a cluster, over the Model Context Protocol.
+
+The operator names the cluster's files when the server starts; they are read anew for each question.
+What comes from a client is the id of a job, numbers and words of lists, or the text of a round: no
+path, no code, no module.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
+
+import ronda
+from ronda.cli.clusters import cluster, round_in_front
+from ronda.hosts.serving.allowed import served
+from ronda.instances.errors import InputError, RondaError
+from ronda.instances.files.json import parse
+from ronda.instances.round import Round
+from ronda.instances.rules.validate import consistent
+from ronda.instances.snapshots.snapshot import Snapshot
+from ronda.instances.tables.table import Report
+from ronda.questions.queues.answer import queues
+from ronda.questions.queues.report import queues_report
+from ronda.questions.whatif.answer import whatif
+from ronda.questions.whatif.changes import Change, Gpus, PowerCap, WithoutJob
+from ronda.questions.whatif.report import whatif_report
+from ronda.questions.why.answer import why
+from ronda.questions.why.of_round import snapshot_of
+from ronda.questions.why.price import price
+from ronda.questions.why.report import why_report
+from ronda.solvers.plan_report import plan_report
+from ronda.solvers.registry import policy as made_policy
+
+MOST_BYTES = 32 << 20
+"""The largest text of a round that a client may send."""
+
+MOST_S = 10.0
+"""The longest time limit of a plan, in seconds."""
+
+ABOUT = (
+    "Questions about a GPU cluster: why a job waits, when it can start and what would help; who "
+    "holds and borrows GPUs; which jobs should run now; what more GPUs or less power would change. "
+    "Nothing is changed. Starts are bounds: no scheduler can start a job sooner without stopping "
+    "others. `round` may hold the JSON text of a round of ronda in place of the cluster."
+)
+
+
+class Questions:
+    """The questions about one cluster.
+
+    Parameters
+    ----------
+    files, system, now_s
+        The files of the cluster, as in `ronda.cli.clusters.cluster`.
+    """
+
+    def __init__(self, files: Sequence[str], system: str | None, now_s: float | None) -> None:
+        self._files, self._system, self._now_s = files, system, now_s
+
+    def why(self, job: str, round: str = "") -> dict[str, Any]:
+        """Say why a waiting job waits, when it could start, and what would help."""
+        seen = self._snapshot(round)
+        found, made = why(seen, job), self._round(round, seen)
+        priced = None if made is None else price(made, found.reason.name, 1.0)
+        return _told(why_report(seen.source, seen, found, priced))
+
+    def jobs(self, round: str = "") -> dict[str, Any]:
+        """List the waiting jobs by the host's order, and how many jobs run."""
+        from ronda.questions.why.queue import queue
+
+        seen = self._snapshot(round)
+        waiting = [
+            {"id": job.id, "user": job.user, "tenant": job.tenant, "printed": job.reason}
+            for job in queue(seen)
+        ]
+        running = sum(job.start_s is not None for job in seen.jobs)
+        return {"waiting": waiting[:500], "waiting_count": len(waiting), "running_count": running}
+
+    def queues(self, round: str = "") -> dict[str, Any]:
+        """Say what each tenant holds, is owed, borrows and waits for, and what quota is worth."""
+        made = self._needed(round)
+        found = queues(made, made_policy("prices"), deadline=ronda.Deadline(MOST_S))
+        return _told(queues_report(made.name, made, found))
+
+    def solve(
+        self, policy: str = "prices", seconds: float = 2.0, round: str = ""
+    ) -> dict[str, Any]:
+        """Decide which waiting jobs should run now, by one of ronda's policies (default prices)."""
+        made, rule = self._needed(round), made_policy(served(policy))
+        limit_s = min(max(seconds, 0.1), MOST_S)
+        plan = ronda.solve(made, rule, deadline=limit_s)
+        report = plan_report(made.name, made, plan, rule, seed=0, elapsed_s=plan.record.total_s)
+        return _told(report) | {
+            "allocations": {
+                job: {"gpus": given.option.gpus, "nodes": dict(given.placement)}
+                for job, given in plan.allocations.items()
+            }
+        }
+
+    def whatif(
+        self,
+        gpus: dict[str, int] | None = None,
+        power_cap: float | None = None,
+        without_jobs: list[str] | None = None,
+        round: str = "",
+    ) -> dict[str, Any]:
+        """Say what more (or fewer) GPUs by type, a share of the power cap, or fewer jobs change."""
+        changes: list[Change] = [Gpus(name, more) for name, more in (gpus or {}).items()]
+        changes += [] if power_cap is None else [PowerCap(None, power_cap)]
+        changes += [WithoutJob(job) for job in without_jobs or ()]
+        made = self._needed(round)
+        found = whatif(made, changes, time_limit_s=MOST_S / (2 + len(changes)))
+        return _told(whatif_report(made.name, made, found))
+
+    def _snapshot(self, text: str) -> Snapshot:
+        if text:
+            return snapshot_of(_read(text))
+        return cluster(self._files, self._system, self._now_s)
+
+    def _round(self, text: str, seen: Snapshot) -> Round | None:
+        return _read(text) if text else round_in_front(self._files, self._system, seen)
+
+    def _needed(self, text: str) -> Round:
+        made = self._round(text, self._snapshot(text))
+        if made is None:
+            raise InputError("the cluster", "no node with GPUs", "some: rounds are about GPUs")
+        return made
+
+
+def _read(text: str) -> Round:
+    """Return the round in a client's text."""
+    data = text.encode()
+    if len(data) > MOST_BYTES:
+        raise InputError("round", f"{len(data)} bytes", f"at most {MOST_BYTES}")
+    return consistent(parse(data, "round", Round), "round")
+
+
+def _told(report: Report) -> dict[str, Any]:
+    """Return a report's fields as JSON values, with its sentences."""
+    fields: Mapping[str, Any] = msgspec.to_builtins(dict(report.fields), str_keys=True)
+    said = [part if isinstance(part, str) else part.markdown() for part in report.parts]
+    return {**fields, "said": [*said, *report.notes]}
+
+
+def server(questions: Questions) -> MCPServer[Any]:
+    """Return a server with one tool for each question."""
+    made: MCPServer[Any] = MCPServer("ronda", instructions=ABOUT)
+    for ask in (
+        questions.why,
+        questions.jobs,
+        questions.queues,
+        questions.solve,
+        questions.whatif,
+    ):
+        hints = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        made.tool(name=ask.__name__, annotations=hints)(_in_words(ask))
+    return made
+
+
+def _in_words(ask: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Return a question whose errors are one line for the assistant."""
+    from functools import wraps
+
+    @wraps(ask)
+    def asked(*args: Any, **given: Any) -> dict[str, Any]:
+        try:
+            return ask(*args, **given)
+        except RondaError as error:
+            raise ToolError(str(error)) from None
+
+    return asked
