@@ -16,7 +16,7 @@ from ronda.instances.snapshots.snapshot import Snapshot
 _KUBERNETES = "ronda.hosts.clusters.kubernetes"
 
 SYSTEMS = {
-    "slurm": "ronda.hosts.clusters.slurm:slurm_snapshot",
+    "slurm": "ronda.hosts.clusters.slurm.snapshots:slurm_snapshot",
     "kueue": f"{_KUBERNETES}.kueue:read_kueue",
     "kai": f"{_KUBERNETES}.kai:read_kai",
     "kubernetes": f"{_KUBERNETES}.podgroups:read_kubernetes",

@@ -205,8 +205,9 @@ class _Maker:
     def _job(self, job: SeenJob, gpus: int) -> Job:
         partition, labels = self.floor.home(job.partitions)
         each, limit_s = 1.0 if job.share else job.per.get(GPUS, 0.0), job.limit_s
-        if limit_s is None and job.ends_s is not None and job.start_s is not None:
-            limit_s = job.ends_s - job.start_s
+        if limit_s is None and job.on and job.ends_s is not None:
+            begun_s = self.seen.now_s if job.start_s is None else job.start_s
+            limit_s = max(0.0, job.ends_s - begun_s)
         asks = {of: amount for of, amount in job.per.items() if of != GPUS and amount > 0}
         pieces = Pieces(count=job.count, own_nodes=job.own_nodes)
         submit_s = min(job.submit_s, self.seen.now_s)

@@ -6,7 +6,7 @@ Shapes are those of ``src/plugins/data_parser/v0.0.43/parsers.c`` in Slurm's sou
 import json
 from pathlib import Path
 
-from ronda.hosts.clusters.tres import tres
+from ronda.hosts.clusters.slurm.amounts import tres
 
 DATA = Path(__file__).parents[2] / "data" / "slurm"
 JSON = ("squeue.json", "sinfo.json")

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace as with_
 
 import ronda
-from ronda.hosts.clusters.hostlists import host_names
 from ronda.hosts.clusters.read import read_snapshot
-from ronda.hosts.clusters.tres import gpus_of
+from ronda.hosts.clusters.slurm.amounts import gpus_of
+from ronda.hosts.clusters.slurm.hostlists import host_names
 from ronda.instances.errors import InputError
 from ronda.instances.rules.validate import problems
 from ronda.instances.snapshots.rounds import round_of

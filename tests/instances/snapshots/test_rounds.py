@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace as with_
 
@@ -27,8 +27,8 @@ def node(name, **more):
 
 def job(name, gpus=1, **more):
     """Return a waiting job of pieces with some GPUs and 4 cores for each."""
-    fields = {"per": {"gpus": gpus, "cpu": 4 * gpus}, "partitions": ("gpu",)} | more
-    return SeenJob(id=name, submit_s=NOW_S - 100, limit_s=3600, **fields)
+    fields = {"per": {"gpus": gpus, "cpu": 4 * gpus}, "partitions": ("gpu",), "limit_s": 3600}
+    return SeenJob(id=name, submit_s=NOW_S - 100, **(fields | more))
 
 
 def seen(nodes, jobs, **more):
@@ -184,6 +184,17 @@ def test_jobs_that_no_round_can_have_are_told():
     assert "job 1 (gpus is 9, expected at most 8" in " ".join(noted.lines())
 
 
+def test_a_running_job_ends_when_its_host_says():
+    """Without a time limit, the end is one, from the start or from now on."""
+    runs = [
+        job("1", on={"n1": 1}, start_s=NOW_S - 50, ends_s=NOW_S + 50, limit_s=None),
+        job("2", on={"n1": 1}, ends_s=NOW_S + 70, limit_s=None),
+    ]
+    round_, _ = noted_of(seen([node("n1")], runs))
+    assert [s.job.limit_s for s in round_.running] == [100, 70]
+    assert [s.may_hold_s(NOW_S) for s in round_.running] == [50, 70]
+
+
 def test_exclusive_jobs_hold_whole_nodes():
     """A job alone on its node holds all GPUs and asks for some."""
     runs = job("1", 2, exclusive=True, on={"n1": 1}, start_s=NOW_S - 5, held={"n1": A})
@@ -263,7 +274,7 @@ def clusters(draw):
     return seen(nodes, jobs, groups=groups, tenants=tenants, licences={"ansys": 2})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(clusters())
 def test_any_snapshot_has_a_valid_round_in_which_gpus_add_up(snapshot):
     """Held, free and missing GPUs are all that there are; no job is lost without a word."""

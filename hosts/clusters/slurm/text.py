@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from ronda.hosts.clusters.read import Text
-from ronda.hosts.clusters.slurm_json import Fields
-from ronda.hosts.clusters.tres import minutes, moment, number, tres, word, words
+from ronda.hosts.clusters.slurm.amounts import minutes, moment, number, tres, word, words
+from ronda.hosts.clusters.slurm.documents import Fields
 from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import show
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from functools import lru_cache
 from math import isfinite
 
 from ronda.instances.site import GPUS
@@ -74,19 +75,26 @@ def moment(text: str) -> float | None:
         return None
 
 
-def gres(text: object) -> Iterator[tuple[str, str | None, float]]:
-    """Yield name, type and count of each entry of a GRES list such as ``gpu:a100:2(IDX:0,3),nic``.
+def gres(text: object) -> tuple[tuple[str, str | None, float], ...]:
+    """Return name, type and count of each entry of a GRES list such as ``gpu:a100:2(IDX:0,3),nic``.
 
     Prefixes differ by version (``gres:gpu:2``, ``gres/gpu:2``, ``gres/gpu=2``).
     """
-    for entry in re.sub(r"\([^)]*\)", "", text if isinstance(text, str) else "").split(","):
+    return _gres(text) if text and isinstance(text, str) else ()
+
+
+@lru_cache(maxsize=4096)
+def _gres(text: str) -> tuple[tuple[str, str | None, float], ...]:
+    found: list[tuple[str, str | None, float]] = []
+    for entry in re.sub(r"\([^)]*\)", "", text).split(","):
         name, *rest = re.split(r"[:=]", re.sub(r"^gres[:/]", "", entry.strip()))
         count = 1.0
-        if rest and (found := re.fullmatch(r"(\d{1,15})([KMGTP]?)", rest[-1])):
-            count = float(found[1]) * (_UNITS[found[2]] if found[2] else 1.0)
+        if rest and (match := re.fullmatch(r"(\d{1,15})([KMGTP]?)", rest[-1])):
+            count = float(match[1]) * (_UNITS[match[2]] if match[2] else 1.0)
             rest.pop()
         if name and name.lower() not in NOTHING:
-            yield name, ":".join(rest) or None, count
+            found.append((name, ":".join(rest) or None, count))
+    return tuple(found)
 
 
 def gpus_of(text: object) -> dict[str | None, float]:

@@ -7,9 +7,9 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from ronda.hosts.clusters.hostlists import host_names, numbers
-from ronda.hosts.clusters.slurm_json import Fields, at
-from ronda.hosts.clusters.tres import gpus_of, gres, number, tres, word, words
+from ronda.hosts.clusters.slurm.amounts import gpus_of, gres, number, tres, word, words
+from ronda.hosts.clusters.slurm.documents import Fields, at
+from ronda.hosts.clusters.slurm.hostlists import host_names, numbers
 from ronda.instances.errors import InputError
 from ronda.instances.job import After, Slices
 from ronda.instances.rules.problem import show, too_many

@@ -8,9 +8,9 @@ Sections are ``jobs``, ``nodes``, ``partitions``, ``reservations``, ``licences``
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ronda.hosts.clusters.hostlists import host_names
 from ronda.hosts.clusters.read import Text
-from ronda.hosts.clusters.tres import number, tres, word
+from ronda.hosts.clusters.slurm.amounts import number, tres, word
+from ronda.hosts.clusters.slurm.hostlists import host_names
 from ronda.instances.errors import InputError, short
 from ronda.instances.files.json import parse
 from ronda.instances.rules.problem import show

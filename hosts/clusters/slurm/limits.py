@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from ronda.hosts.clusters.slurm_json import Fields, Sections
-from ronda.hosts.clusters.tres import number, word
+from ronda.hosts.clusters.slurm.amounts import number, word
+from ronda.hosts.clusters.slurm.documents import Fields, Sections
 from ronda.instances.site import GPUS, LimitGroup, PriorityClass, Quota, Tenant
 from ronda.instances.snapshots.snapshot import Noted
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ronda.hosts.clusters.hostlists import host_names
-from ronda.hosts.clusters.slurm_json import Fields
-from ronda.hosts.clusters.tres import gpus_of, gres, number, word, words
+from ronda.hosts.clusters.slurm.amounts import gpus_of, gres, number, word, words
+from ronda.hosts.clusters.slurm.documents import Fields
+from ronda.hosts.clusters.slurm.hostlists import host_names
 from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import show
 from ronda.instances.site import GPUS
