@@ -31,6 +31,7 @@ from ronda.instances.tables.table import Report
     "ronda export pollux-1 pollux-milp --out trace.json.gz",
     "ronda export pollux-1 pollux-milp/schedule.json.zst --out jobs.csv",
     "ronda export pollux-1 pollux-milp --out pollux.swf",
+    "ronda export philly-batches --out philly.swf",
     "ronda export pollux-1 pollux-milp --format batsim --out batsim_jobs.csv",
 )
 @click.argument("source", metavar="ROUND|INSTANCE", type=Source())
@@ -50,7 +51,8 @@ from ronda.instances.tables.table import Report
     type=TARGET,
     required=True,
     metavar="FILE",
-    help="Of a round: .mps or .lp. Of a schedule: .json or .json.gz (Perfetto), .csv, .swf.",
+    help="Of a round: .mps or .lp. Of a schedule: .json or .json.gz (Perfetto), .csv, .swf. Of an "
+    "instance: .swf.",
 )
 @force_option
 @json_option
@@ -72,11 +74,20 @@ def command(
     the model also has the nodes, and x(i) stands for entry i of the list at the head of the file.
     `ronda import-solution` turns a solver's solution into a plan.
 
-    SCHEDULE is a file, or a folder of `ronda run`. The output is a timeline of every GPU for
+    SCHEDULE is a file, or a folder of `ronda run`; without it, an INSTANCE becomes a log of its
+    jobs in the Standard Workload Format. The output of a schedule is a timeline of every GPU for
     Perfetto or Chrome (ui.perfetto.dev, chrome://tracing), a table of jobs, a log in the Standard
     Workload Format, or the jobs.csv of Batsim 4.2.1 (docs/exports.md).
     """
-    if answer is None:
+    if answer is None and (name == "swf" or out.suffix == ".swf"):
+        from ronda.bench.exports.formats import format_of, write_jobs
+
+        format_of(out, name)
+        instance = load_instance(source)
+        write_jobs(instance, out)
+        fields = {"out": str(out), "instance": instance.name, "jobs": len(instance.jobs)}
+        counts: tuple[str, ...] = ("jobs",)
+    elif answer is None:
         if was_given("name"):
             raise InputError("--format", "no schedule", "INSTANCE SCHEDULE, or no --format")
         fields = _model(source, policy, extra, out)

@@ -98,3 +98,16 @@ def test_ronda_reads_it_back(loads, tmp_path):
         assert again.gpus == max(s.option.gpus for s in outcome.segments)
         held_s = sum(s.end_s - s.start_s for s in outcome.segments)
         assert again.truth.work == pytest.approx(held_s, abs=1e-5)
+
+
+def test_a_schedule_there_and_back(tmp_path, two_nodes, by_hand):
+    """Starts, ends and GPUs are those of the schedule, on the nodes of the instance."""
+    path = tmp_path / "log.swf"
+    path.write_text(standard_workload(two_nodes, by_hand))
+    found = read_back(path)
+    starts = {job.id: [(s.start_s, s.end_s) for s in job.segments] for job in by_hand.jobs}
+    told = {job: [(r.start_s, r.end_s) for r in runs] for job, runs in found.recorded.runs.items()}
+    assert told == starts
+    assert [(g.count, g.gpus_per_node, g.gpu_type) for g in found.instance.cluster.node_groups] == [
+        (g.count, g.gpus_per_node, g.gpu_type) for g in two_nodes.cluster.node_groups
+    ]
