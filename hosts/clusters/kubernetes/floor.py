@@ -79,7 +79,9 @@ class NodeFloor:
         """
         asked = {f"{key}={value}" for key, value in spec.labels("nodeSelector").items()}
         terms = spec.docs("affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms")
-        able = tuple(name for name in self.labels if any(self._fits(name, t) for t in terms))
+        able = (
+            tuple(n for n in self.labels if any(self._fits(n, t) for t in terms)) if terms else ()
+        )
         if terms and not able:
             asked.add(_NOWHERE)
         self._asked |= asked

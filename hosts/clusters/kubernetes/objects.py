@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
@@ -14,7 +14,7 @@ from ronda.instances.rules.diagnose import syntax
 from ronda.instances.rules.problem import as_error, join, show
 from ronda.instances.snapshots.snapshot import Noted
 
-YAML_MIB = 32
+YAML_MIB = 16
 """The largest YAML document that is read; JSON takes a tenth of the time and memory."""
 
 KUEUE = "kueue.x-k8s.io"
@@ -31,30 +31,38 @@ class Doc:
     What is absent or null is None, or empty. Whatever has another type is refused with its place.
     """
 
-    __slots__ = ("place", "value")
+    __slots__ = ("_path", "_where", "value")
 
-    def __init__(self, value: Any, place: str) -> None:
-        if not isinstance(value, Mapping):
-            raise InputError(place, show(value), "an object")
-        self.value, self.place = value, place
+    def __init__(self, value: Any, where: "str | Doc", *path: str | int) -> None:
+        self.value, self._where, self._path = value, where, path
+        if not isinstance(value, dict):
+            raise InputError(self.place, show(value), "an object")
+
+    @property
+    def place(self) -> str:
+        """The place for messages: the file, the object, and the path in it."""
+        return self.at()
+
+    def at(self, *path: str | int) -> str:
+        """Return the place of a field, for messages."""
+        whole, outer = self._path + path, self._where
+        while isinstance(outer, Doc):
+            whole, outer = outer._path + whole, outer._where
+        inner = ""
+        for key in whole:
+            inner = f"{inner}[{key}]" if isinstance(key, int) else join(inner, key)
+        return f"{outer}, {inner}" if inner else outer
 
     def get(self, *path: str) -> Any:
         """Return a value of any type by its path, or None."""
         value: Any = self.value
         for k, key in enumerate(path):
-            if not isinstance(value, Mapping):
+            if not isinstance(value, dict):
                 raise InputError(self.at(*path[:k]), show(value), "an object")
             value = value.get(key)
             if value is None:
                 return None
         return value
-
-    def at(self, *path: str) -> str:
-        """Return the place of a field, for messages."""
-        inner = ""
-        for key in path:
-            inner = join(inner, key)
-        return f"{self.place}, {inner}" if inner else self.place
 
     def wrong(self, *path: str, expected: str) -> InputError:
         """Return the error for a field."""
@@ -89,7 +97,7 @@ class Doc:
             return None
         try:
             return quantity(value)
-        except ValueError:
+        except (ValueError, TypeError):  # TypeError: a list, which cannot be remembered
             expected = 'a quantity of Kubernetes, such as "500m" or "40Gi"'
             raise self.wrong(*path, expected=expected) from None
 
@@ -129,12 +137,12 @@ class Doc:
     def docs(self, *path: str) -> list["Doc"]:
         """Return a list of objects."""
         found = self._typed(list, path) or []
-        return [Doc(value, f"{self.at(*path)}[{k}]") for k, value in enumerate(found)]
+        return [Doc(value, self, *path, k) for k, value in enumerate(found)]
 
     def doc(self, *path: str) -> "Doc":
         """Return an object; an empty one if it is absent."""
         value = self.get(*path)
-        return Doc({} if value is None else value, self.at(*path))
+        return Doc({} if value is None else value, self, *path)
 
     @property
     def name(self) -> str:
@@ -157,7 +165,7 @@ class Doc:
     def condition(self, kind: str) -> "Doc":
         """Return a condition of the object's status; an empty object if it has none."""
         found = (c for c in self.docs("status", "conditions") if c.text("type") == kind)
-        return next(found, Doc({}, self.at("status", "conditions")))
+        return next(found, Doc({}, self, "status", "conditions"))
 
     def holds(self, kind: str) -> bool:
         """Return whether a condition of the object's status is true."""

@@ -13,9 +13,11 @@ from msgspec.structs import replace
 from ronda.hosts.clusters.kubernetes.classes import Classes
 from ronda.hosts.clusters.kubernetes.objects import Doc, Objects
 from ronda.hosts.clusters.kubernetes.pods import Pods
+from ronda.hosts.clusters.kubernetes.quantities import own_units
 from ronda.hosts.clusters.read import Text
 from ronda.instances.errors import InputError
 from ronda.instances.job import Slices
+from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import Noted, SeenJob, Snapshot
 
 _OWN = "scheduling.k8s.io"
@@ -126,12 +128,13 @@ def _gang(pod: Doc) -> _Gang | None:
 def _alone(pods: Pods, pod: Doc, own: bool) -> Iterator[SeenJob]:
     """Yield a pod as a job of one piece, or count what it holds."""
     owners = {owner.text("kind") for owner in pod.docs("metadata", "ownerReferences")}
-    jobs, node = list(pods.jobs(pod.id, [pod], preemptible=own)), pods.node(pod)
-    if not owners & {"DaemonSet", "Node"} and (node is None or own or jobs[0].has_gpus):
-        yield from jobs
-    elif node is not None:
+    node, asks = pods.node(pod), pods.asks(pod.doc("spec"), pod.namespace, pod.doc("status"))
+    small = not own and own_units(asks).get(GPUS, 0.0) == 0
+    if node is not None and (small or owners & {"DaemonSet", "Node"}):
         pods.noted.add("running pod that is no job, and whose room its node does not offer", pod.id)
-        pods.floor.hold(node, pods.asks(pod.doc("spec"), pod.namespace, pod.doc("status")))
+        pods.floor.hold(node, asks)
+    elif not owners & {"DaemonSet", "Node"}:
+        yield from pods.jobs(pod.id, [pod], preemptible=own)
 
 
 def _together(

@@ -92,6 +92,7 @@ class Pods:
     def __init__(self, objects: Objects) -> None:
         self.noted = objects.noted
         self.floor, self._claims = NodeFloor(objects), DeviceClaims(objects)
+        self._asks: dict[int, Amounts] = {}
         self.live: list[Doc] = []
         for pod in objects.of("Pod", ""):
             if pod.text("status", "phase") in ("Succeeded", "Failed"):
@@ -108,11 +109,13 @@ class Pods:
         return node
 
     def asks(self, spec: Doc, namespace: str | None, status: Doc | None = None) -> Amounts:
-        """Return what a pod asks for, by Kubernetes' resources.
+        """Return what a pod asks for, by Kubernetes' resources; worked out, and noted, once.
 
         All containers together, or an init container beside the sidecars before it if that is more,
         or what the pod states itself, and its overhead (as in ``k8s.io/component-helpers``).
         """
+        if id(spec.value) in self._asks:
+            return self._asks[id(spec.value)]
         total, beside, peak = Amounts(), Amounts(), Amounts()
         for each in spec.docs("containers"):
             total = _sum(total, _requests(each))
@@ -129,7 +132,8 @@ class Pods:
         for of in _SHARERS:
             if total.pop(of, None) is not None:
                 self.noted.add(f"request for {of}, which no node lists, not read", spec.place)
-        return total | {"pods": Fraction(1)}
+        self._asks[id(spec.value)] = total | {"pods": Fraction(1)}
+        return self._asks[id(spec.value)]
 
     def piece(
         self, spec: Doc, namespace: str | None, status: Doc | None = None, more: Sequence[Doc] = ()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 
 from ronda.instances.site import GPUS
@@ -23,6 +24,7 @@ MIG = "nvidia.com/mig-"
 _GPU_NAMES = {"gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi", "google.com/tpu"}
 
 
+@lru_cache(maxsize=4096, typed=True)
 def quantity(value: object) -> Fraction:
     """Return a quantity of Kubernetes as an exact number.
 

@@ -117,7 +117,7 @@ def test_an_object_in_two_states():
     ("path", "value", "words"),
     [
         (("metadata", "creationTimestamp"), "yesterday", "creationTimestamp: found"),
-        (("spec", "podSets", 0, "count"), "2", 'podSets[0], count: found "2"'),
+        (("spec", "podSets", 0, "count"), "2", 'podSets[0].count: found "2"'),
         (("spec", "podSets", 0, "count"), 2**31, "a whole number of 32 bits"),
         (("spec", "podSets", 0, "template", "spec"), 7, "template.spec: found 7"),
         (("spec", "podSets"), [], "found no spec.podSets"),
