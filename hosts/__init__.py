@@ -3,5 +3,8 @@
 COMMANDS = {
     "serve": ("ronda.cli.commands.serve:command", "Decide rounds over HTTP."),
     "snapshot": ("ronda.cli.commands.clusters.snapshot:command", "Read a cluster as it is now."),
-    "mcp": ("ronda.cli.commands.mcp:command", "Answer assistants' questions about a cluster."),
+    "mcp": (
+        "ronda.cli.commands.clusters.mcp:command",
+        "Answer assistants' questions about a cluster.",
+    ),
 }

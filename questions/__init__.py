@@ -2,7 +2,7 @@
 
 COMMANDS = {
     "why": (
-        "ronda.cli.commands.why:command",
+        "ronda.cli.commands.clusters.why:command",
         "Say why a job waits, and when it can start.",
     ),
     "whatif": (
@@ -14,7 +14,7 @@ COMMANDS = {
         "Move running jobs so that nodes become empty.",
     ),
     "queues": (
-        "ronda.cli.commands.queues:command",
+        "ronda.cli.commands.clusters.queues:command",
         "Say who holds, borrows and waits for GPUs.",
     ),
 }

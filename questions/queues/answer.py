@@ -24,7 +24,7 @@ from ronda.instances.job import JobState
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
 from ronda.instances.site import GPUS, Quota, Site
-from ronda.questions.queues.borrowed import NO_TENANT, Standing, standings
+from ronda.questions.queues.borrowed import NO_TENANT, TenantStanding, standings
 from ronda.questions.whatif.frozen import priced
 from ronda.solvers.as_one import AsOne
 from ronda.solvers.contract import Capability, Policy
@@ -150,7 +150,7 @@ class _Counted:
                 owed, given = claims.get(f"{OWED}[{name},{of}]", (0.0, 0.0))
                 apart = {*inside, *tree.path(name)}
                 lent = any(s.borrowed > 0 for n, s in stand.items() if n not in apart)
-                standing = stand[name] if firm else Standing(mine.held, 0.0, 0.0, 0.0, {})
+                standing = stand[name] if firm else TenantStanding(mine.held, 0.0, 0.0, 0.0, {})
                 yield replace(
                     mine,
                     parent=tenant.parent,

@@ -19,7 +19,7 @@ NO_TENANT, NO_OWNER = "(no tenant)", "(nobody)"
 """The names of jobs without a tenant, and of what is guaranteed to nobody."""
 
 
-class Standing(NamedTuple):
+class TenantStanding(NamedTuple):
     """A tenant's use of a resource: what it holds, is its own, and borrows, and from whom.
 
     ``held`` counts all below it. ``owned`` is its own with what is lent below it, ``unused`` is
@@ -33,7 +33,9 @@ class Standing(NamedTuple):
     lenders: dict[str, float]
 
 
-def standings(tree: Tree, of: str, held: Mapping[str, float], there: float) -> dict[str, Standing]:
+def standings(
+    tree: Tree, of: str, held: Mapping[str, float], there: float
+) -> dict[str, TenantStanding]:
     """Return the standing of every tenant, and of jobs without one, in a resource.
 
     Parameters
@@ -76,5 +78,6 @@ def standings(tree: Tree, of: str, held: Mapping[str, float], there: float) -> d
                 quota = tree.quota(child, of).guaranteed or 0.0
                 levels.append((child, tree.below[child], quota, shared))
     return {
-        n: Standing(every[n], owned[n], max(0.0, unused[n]), borrowed[n], lenders[n]) for n in use
+        n: TenantStanding(every[n], owned[n], max(0.0, unused[n]), borrowed[n], lenders[n])
+        for n in use
     }

@@ -189,8 +189,8 @@ def command(
         write(found.outcomes[-1].round, out / "round.json")
         write(found.outcomes[-1].plan, out / "plan.json")
         if can_draw():
+            from ronda.bench.figures.answers.whatif import whatif as shown
             from ronda.bench.figures.draw import save_chart
-            from ronda.bench.figures.whatif import whatif as shown
 
             save_chart(shown(source, found), out / "whatif")
         words = f"table, picture, round and plan with all changes: {out}"

@@ -54,8 +54,8 @@ def command(
     made = round_in_front(found_in, system, seen)
     priced = None if made is None else price(made, found.reason.name, PRICED_S)
     if figure is not None:
+        from ronda.bench.figures.answers.why import why as shown
         from ronda.bench.figures.draw import save_chart
-        from ronda.bench.figures.why import why as shown
 
         save_chart(shown(found), figure.with_suffix(""))
     return show(why_report(" ".join(found_in), seen, found, priced), as_json=as_json)
