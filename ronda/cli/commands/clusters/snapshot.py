@@ -16,6 +16,7 @@ from ronda.instances.errors import InputError
     "squeue --json > squeue.json; sinfo --json > sinfo.json",
     "ronda snapshot --slurm squeue.json sinfo.json",
     "ronda snapshot --slurm squeue.json sinfo.json qos.txt assoc.txt --out round.json",
+    "ronda snapshot --kueue kueue.json pods.json",
 )
 @click.argument("files", metavar="FILES...", nargs=-1, required=True)
 @cluster_options
@@ -34,7 +35,7 @@ def command(
     as_json: bool,
     system: str | None = None,
 ) -> int:
-    r"""Say what FILES show of a cluster as it is now, and make a round of it.
+    """Say what FILES show of a cluster as it is now, and make a round of it.
 
     FILES are what the tools of a scheduler write, in any order and under any name: each is known
     by its content. What is not read, assumed or unknown is counted, with an example of it.
@@ -52,8 +53,15 @@ def command(
                                             or scontrol show assoc_mgr
     Since 23.02 --json in place of -o and -P says the same.
 
+    \b
+    --kueue: kubectl get … -A -o json (or yaml) of
+      workloads.kueue.x-k8s.io,clusterqueues,localqueues,cohorts,
+      resourceflavors,topologies.kueue.x-k8s.io,nodes,pods,priorityclasses
+    --kai: the snapshot.zip of the scheduler's /get-snapshot
+    --kubernetes: nodes,pods,podgroups,resourceslices,resourceclaims
+
     What each field becomes stands in docs/clusters.md.
-    """
+    """  # noqa: D301  (click wants the character)
     if system is None:
         raise InputError("ronda snapshot", "no scheduler", "an option such as --slurm")
     seen = cluster(files, system, now_s)
