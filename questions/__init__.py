@@ -20,5 +20,6 @@ COMMANDS = {
 }
 ANSWERS = {
     "explain": "ronda.questions.explained:Explainer",
+    "fix": "ronda.questions.fixed:fixed",
     "alternatives": "ronda.questions.alternatives:alternatives_told",
 }

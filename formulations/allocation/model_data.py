@@ -306,6 +306,15 @@ def _room_w(round: Round, table: OptionTable, racks: tuple[RackCap, ...]) -> Flo
     return np.where(one_node, most[table.pool], np.inf)
 
 
+def case_of_all(round: Round, table: OptionTable, rows: Rows) -> Case:
+    """Return the case of given rows under every limit of the round, with values of 0."""
+    case, racks = case_of(round, table, rows), rack_caps(round.cluster)
+    if racks:
+        case = replace(case, racks=racks)
+        case = replace(case, most_rack_kw=_most_rack_kw(case))
+    return replace(case, times_s=_ends(case)) if case.times_s and round.banked_j != 0 else case
+
+
 def whole_case(round: Round, table: OptionTable, values: Floats) -> Case:
     """Return the case of a whole model; if energy is banked, it is counted when options end."""
     case = make_case(round, table, values)

@@ -13,6 +13,7 @@ from ronda.instances.instance import Instance
 from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
 from ronda.instances.tables.table import Report
+from ronda.solvers.plugins import declared
 
 if TYPE_CHECKING:
     from ronda.solvers.as_one import AsOne
@@ -92,6 +93,13 @@ def written(made: Subject, out: Path, *, as_json: bool, **more: Any) -> None:
     fields |= size | {"fingerprint": fingerprint(made)} | more
     words = " on ".join(f"{n:,} {what.replace('gpus', 'GPUs')}" for what, n in size.items())
     show(Report(fields, [f"{out}: {kind_of(made)} of {words}"]), as_json=as_json)
+
+
+def answerer(name: str) -> Any:
+    """Import the function that answers a question about a round, by its option; it loads HiGHS."""
+    if (found := declared("answers").get(name)) is None:
+        raise InputError(f"--{name}", "no ronda.questions", "a ronda with this package")
+    return found.load(f"--{name}")
 
 
 def milp_question(round: Round, spec: str, extra: str = "") -> tuple["AsOne", "Question", "Milp"]:

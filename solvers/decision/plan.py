@@ -20,7 +20,7 @@ from ronda.formulations.objectives.outlook import at_rest
 from ronda.formulations.objectives.rank import ALONE_S, Seen, seen
 from ronda.formulations.options.build import build
 from ronda.formulations.options.stages import Aim
-from ronda.formulations.options.stated_rows import ROUNDED, RULE, joined
+from ronda.formulations.options.stated_rows import ROUNDED, RULE, StatedRows, joined
 from ronda.formulations.options.table import OptionTable, rows_of
 from ronda.formulations.site.min_run import with_minimum_runs
 from ronda.formulations.site.nodes import concerns_nodes
@@ -69,6 +69,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
     seed: int = 0
     gap_is_own: bool = False  # the gap asked for is that of the whole objective, with guarantees
     gave: tuple[Conflict, ...] = ()  # limits that yield to jobs that may not be stopped
+    stated: StatedRows | None = None  # the rows of site and user before any of them gave way
     aims: tuple[Aim, ...] = ()  # of the site, which come before the objective
     claims: tuple[Guarantee, ...] = ()  # the terms of the site's guarantees
     options_s: float = 0.0  # seconds from entry until the options and values were ready
@@ -120,6 +121,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
                 table, rows = told_apart(table, of, added)
                 values, added = values[rows], added[rows]
                 claims = [claim.copied(options, of[rows]) for claim in claims]
+        stated = table.own
         if table.own is not None:
             limits, raised = rules_bearing(table.own, table)
             table, gave = msgspec.structs.replace(table, own=limits), (*gave, *raised)
@@ -135,6 +137,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
             packages=("ronda", *packages),
             seed=seed,
             gave=gave,
+            stated=stated,
             aims=tuple(aims_of(round, table, values, added)),
             claims=tuple(claims),
             options_s=deadline.elapsed() if deadline else 0.0,

@@ -3,11 +3,11 @@
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import click
 
 from ronda.cli.command import taught
+from ronda.cli.load import answerer
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
     Parsed,
@@ -24,7 +24,6 @@ from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.files.canonical import encode
 from ronda.instances.files.json import write
-from ronda.solvers.plugins import declared
 from ronda.solvers.registry import policy as make_policy
 from ronda.solvers.rules import with_rules
 
@@ -104,14 +103,14 @@ def command(
     """
     round_ = load_round(source)
     made = with_rules(make_policy(policy), extra, "--with")
-    explainer = _question("explain")(round_, made, explain) if explain else None
+    explainer = answerer("explain")(round_, made, explain) if explain else None
     deadline = Deadline(time_limit, started=entered)
     log = sys.stderr if verbose else None
     if alternatives is not None:
         if explain:
             expected = "one of them: alternatives have no prices"
             raise InputError("--explain", "--alternatives", expected)
-        names, ask = _names(out, alternatives), _question("alternatives")
+        names, ask = _names(out, alternatives), answerer("alternatives")
         plans, told = ask(round_, made, alternatives, within, seed, deadline, log)
         for name, each in zip(names, plans, strict=False):
             write(each, name)
@@ -131,13 +130,6 @@ def command(
         tell_json(encode(plan))  # as `--out` would write it
         report = report._replace(parts=())
     return show(report, as_json=as_json)
-
-
-def _question(name: str) -> Any:
-    """Import the function that answers a question about a round, by its option; it loads HiGHS."""
-    if (found := declared("answers").get(name)) is None:
-        raise InputError(f"--{name}", "no ronda.questions", "a ronda with this package")
-    return found.load(f"--{name}")
 
 
 def _names(out: Path | None, number: int) -> list[Path]:
