@@ -11,6 +11,7 @@ from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.snapshots.snapshot import SeenJob, Snapshot
 from ronda.questions.why.earliest import WaitingJob, counted
+from ronda.questions.why.help.actions import Remedy, remedies
 from ronda.questions.why.help.changes import Easing, easings
 from ronda.questions.why.limits import Amounts
 from ronda.questions.why.outlook import FreeRoom
@@ -42,6 +43,8 @@ class Why:
     delays
         For each of them, the jobs before it in the queue that would wait longer, with the seconds;
         None where that is not known.
+    remedies
+        What an operator could do, the earliest start first.
     """
 
     waiting: WaitingJob
@@ -52,13 +55,14 @@ class Why:
     replay: Replay
     easings: tuple[Easing, ...]
     delays: tuple[list[tuple[str, float]] | None, ...]
+    remedies: tuple[Remedy, ...]
 
 
 NEXT = "Nothing holds it back; by the site's own rule it starts when the queue is next looked at."
 """The reason of a job that starts now, whoever stands before it."""
 
 SHOWN = 5
-"""The number of changes of a request that are told."""
+"""The number of changes of a request, and of acts of an operator, that are told."""
 
 
 def why(snapshot: Snapshot, job: str, seconds: float = 1.0) -> Why:
@@ -96,6 +100,7 @@ def why(snapshot: Snapshot, job: str, seconds: float = 1.0) -> Why:
         replay=rule,
         easings=tuple(eased),
         delays=tuple(delays),
+        remedies=tuple(remedies(waiting)[:SHOWN]),
     )
 
 

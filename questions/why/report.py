@@ -45,6 +45,10 @@ def _words(found: Why) -> Iterator[str]:
         in_s = easing.start_s - found.waiting.now_s
         start = f"it could start {f'in {hours(in_s)}' if in_s > 0 else 'now'}{_late(late)}."
         yield f"{'Would help:' if k == 0 else 'Or'} {easing.text}; {start}"
+    for k, remedy in enumerate(found.remedies):
+        in_s = remedy.start_s - found.waiting.now_s
+        start = f"in {hours(in_s)}" if in_s > 0 else "now"
+        yield f"{'The operator could:' if k == 0 else 'Or:'} {remedy.text} It could start {start}."
 
 
 def _late(late: list[tuple[str, float]] | None) -> str:
@@ -157,6 +161,15 @@ def _fields(source: str, snapshot: Snapshot, found: Why) -> dict[str, Any]:
                 "delays": None if late is None else {job: _finite(s) for job, s in late},
             }
             for easing, late in zip(found.easings, found.delays, strict=True)
+        ],
+        "remedies": [
+            {
+                "kind": remedy.kind,
+                "text": remedy.text,
+                "start_in_s": _finite(remedy.start_s - now_s),
+                "amounts": remedy.amounts,
+            }
+            for remedy in found.remedies
         ],
         "noted": dict(snapshot.noted.counts),
     }

@@ -21,7 +21,7 @@ _POLICIES = {
 _NO_FLAVOR = "no flavor"
 
 
-class Home(NamedTuple):
+class QueueHome(NamedTuple):
     """The ClusterQueue of a workload, why it may not start there, and the flavors there."""
 
     queue: str | None = None
@@ -142,7 +142,7 @@ class KueueQuotas:
             )
         return tuple(found)
 
-    def home(self, workload: Doc, asks: Iterable[str]) -> Home:
+    def home(self, workload: Doc, asks: Iterable[str]) -> QueueHome:
         """Return the queue of a workload that asks for some resources of Kubernetes."""
         wanted = workload.text("spec", "queueName")
         local = self._local.get((workload.namespace, wanted or ""))
@@ -150,19 +150,19 @@ class KueueQuotas:
         if name is None and local is not None:
             name = local.text("spec", "clusterQueue")
         if name is None and self._local and wanted:
-            return Home(blocked=f"its LocalQueue {wanted} does not exist")
+            return QueueHome(blocked=f"its LocalQueue {wanted} does not exist")
         if name is None:
             self.noted.add("workload whose LocalQueue no file has, without a tenant", workload.id)
-            return Home()
+            return QueueHome()
         queue = self._queues.get(name)
         if queue is None:
-            return Home(blocked=f"its ClusterQueue {name} does not exist")
+            return QueueHome(blocked=f"its ClusterQueue {name} does not exist")
         flavors: tuple[str, ...] = ()
         for group in queue.docs("spec", "resourceGroups"):
             covered = {*group.texts("coveredResources")} & {*asks}
             if covered and (not flavors or any(own_unit(r)[0] == GPUS for r in covered)):
                 flavors = tuple(each.text("name") or "" for each in group.docs("flavors"))
-        return Home(name, self._stopped(queue, local), flavors)
+        return QueueHome(name, self._stopped(queue, local), flavors)
 
     def _stopped(self, queue: Doc, local: Doc | None) -> str | None:
         for kind, doc in (("ClusterQueue", queue), ("LocalQueue", local)):
