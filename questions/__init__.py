@@ -9,6 +9,10 @@ COMMANDS = {
         "ronda.cli.commands.whatif:command",
         "Say what other machines or jobs would change.",
     ),
+    "fits": (
+        "ronda.cli.commands.fits:command",
+        "Say whether a job would run, at which size, and when.",
+    ),
     "consolidate": (
         "ronda.cli.commands.consolidate:command",
         "Move running jobs so that nodes become empty.",
