@@ -156,9 +156,10 @@ class _Maker:
         out = {}
         for k, node in enumerate(self.floor.nodes):
             whole, serves = int(node.has[GPUS]), _in_service(node, self.seen.now_s)
-            gone = ceil(lost[k]) if serves else whole - ceil(own[k])
+            left = whole - ceil(own[k])
+            gone = min(left, ceil(lost[k])) if serves else left
             if gone > 0:
-                out[k] = min(gone, whole)
+                out[k] = gone
         return replace(
             self.floor.cluster,
             out=tuple(out.items()),
@@ -204,7 +205,8 @@ class _Maker:
 
     def _job(self, job: SeenJob, gpus: int) -> Job:
         partition, labels = self.floor.home(job.partitions)
-        each, limit_s = 1.0 if job.share else job.per.get(GPUS, 0.0), job.limit_s
+        cut = job.part is not None or job.share is not None
+        each, limit_s = 1.0 if cut else job.per.get(GPUS, 0.0), job.limit_s
         if limit_s is None and job.on and job.ends_s is not None:
             begun_s = self.seen.now_s if job.start_s is None else job.start_s
             limit_s = max(0.0, job.ends_s - begun_s)
@@ -234,11 +236,11 @@ class _Maker:
             exclusive=job.exclusive,
             nodes=() if job.on else self._nodes(job),
             features=(*job.features, *labels),
-            needs={of: Need(per_gpu=amount / (each or 1.0)) for of, amount in asks.items()},
+            needs={of: Need(per_gpu=amount / each) for of, amount in asks.items()},
             licences={of: ceil(count) for of, count in job.licences.items() if count > 0},
             part=job.part,
             share=job.share,
-            pieces=pieces if gpus == job.count * each else None,
+            pieces=pieces if gpus == job.count * each and not cut else None,
         )
 
     def _nodes(self, job: SeenJob) -> tuple[int, ...]:

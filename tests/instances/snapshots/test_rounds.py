@@ -195,6 +195,17 @@ def test_a_running_job_ends_when_its_host_says():
     assert [s.may_hold_s(NOW_S) for s in round_.running] == [50, 70]
 
 
+def test_a_fraction_of_a_gpu_needs_what_it_says():
+    """Cores of a fraction are those of its one GPU, whether GPUs are told as a fraction or not."""
+    jobs = [
+        job("1", share=0.5, per={"gpus": 0.5, "cpu": 3.0}),
+        job("2", share=0.5, per={"cpu": 3.0}),
+    ]
+    round_, _ = noted_of(seen([node("n1", shared=True)], jobs))
+    assert [s.job.needs for s in round_.waiting] == [{"cpu": Need(per_gpu=3.0)}] * 2
+    assert [(s.job.gpus, s.job.pieces) for s in round_.waiting] == [(1, None)] * 2
+
+
 def test_exclusive_jobs_hold_whole_nodes():
     """A job alone on its node holds all GPUs and asks for some."""
     runs = job("1", 2, exclusive=True, on={"n1": 1}, start_s=NOW_S - 5, held={"n1": A})
@@ -248,9 +259,11 @@ def clusters(draw):
     jobs = []
     for k in range(draw(st.integers(0, 6))):
         gpus, at = draw(AMOUNT), draw(some([None, *free]))
-        runs = at is not None and free[at] >= gpus
+        share = draw(some([None, None, None, 0.5]))
+        whole = int(max(gpus, share is not None))
+        runs = at is not None and free[at] >= whole
         if runs:
-            free[at] -= int(gpus)
+            free[at] -= whole
         more = (
             {"on": {at: 1}, "start_s": NOW_S - 9.0} if runs else {"count": draw(st.integers(1, 3))}
         )
@@ -263,7 +276,7 @@ def clusters(draw):
                 priority=draw(some([None, "p"])),
                 exclusive=draw(some([False, False, True])),
                 least=draw(some([None, 1])),
-                share=draw(some([None, None, None, 0.5])),
+                share=share,
                 nodes=draw(some([(), (), ("n0",)])),
                 licences=draw(some([{}, {"ansys": 1.0}])),
                 **more,
