@@ -1,9 +1,13 @@
-"""Questions about a round: why a job got its option, what if, other plans, and moves."""
+"""Questions about a round: why a job got its option, what if, other plans, moves, less power."""
 
 COMMANDS = {
     "why": (
         "ronda.cli.commands.clusters.why:command",
         "Say why a job waits, and when it can start.",
+    ),
+    "curtail": (
+        "ronda.cli.commands.curtail:command",
+        "Say what each kilowatt less costs, and who bears it.",
     ),
     "whatif": (
         "ronda.cli.commands.whatif:command",

@@ -1,4 +1,6 @@
 """The supply curve of flexible power: what each kilowatt less costs over a window.
 
-It is read from the power prices of a round, with a bound.
+The modules are the records of a curve (`curve`), the pass over power caps that gives plans and
+bounds (`sweep`), what can be done within seconds (`swift`), who bears the loss (`borne`), the
+answer (`answer`), whole runs with and without a cap (`driven`), and the report (`report`).
 """

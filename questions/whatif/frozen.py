@@ -106,6 +106,12 @@ class Frozen(TimelyPolicy):
             values = np.where(own, np.where(may, values + self.only.bonus, -np.inf), values)
         return msgspec.structs.replace(asked, values=values)
 
+    def worth(self, question: Question, plan: Plan) -> float:
+        """Return the worth of a plan for a question of its own, less the cost of soft limits."""
+        rows, own = rows_of(question.table, plan), question.table.own
+        rows = rows[rows >= 0]
+        return float(question.values[rows].sum()) - (0.0 if own is None else own.lost(rows))
+
     def knowing(self, round: Round) -> "Frozen":
         """Return the policy with the round's new jobs added to its scale, at their worth there."""
         asked = self.made.question(AsOne(round).round, Deadline(), 0)

@@ -1,0 +1,145 @@
+"""A report of a supply curve of flexible power: a table, fields and notes."""
+
+from collections.abc import Sequence
+from math import inf
+
+from msgspec.structs import asdict
+
+from ronda.instances.tables.table import Report, Table
+from ronda.questions.curtail.curve import Curtailment, Shed
+from ronda.questions.curtail.driven import Driven
+
+NAMES = 3
+"""Number of those who bear a reduction that a row names."""
+
+
+def curtail_report(
+    source: str, found: Curtailment, price: float | None = None, runs: Sequence[Driven] = ()
+) -> Report:
+    """Return a report of a curve, with runs of the horizon; `price` is that of a GPU-hour."""
+    fields = {
+        "round": found.round.name,
+        "now_s": found.round.now_s,
+        "for_s": found.for_s,
+        "within_s": found.within_s,
+        "drawn_w": found.drawn_w,
+        "floor_w": found.floor_w,
+        "worth": found.worth,
+        "slack": found.slack,
+        "gpus": found.gpus,
+        "borne_by": found.borne_by,
+        "pass_s": found.pass_s,
+        "solve_s": found.solve_s,
+        "sheds": [
+            {k: v for k, v in asdict(shed).items() if k != "plan"}
+            | {"gpu_s": shed.gpu_s, "delay_s": shed.delay_s}
+            | {"last_kwh": found.last_kwh(shed), "each_kwh": found.each_kwh(shed)}
+            for shed in found.sheds
+        ],
+        "runs": runs,
+    }
+    tables = [_curve(source, found, price)] if found.sheds else []
+    notes = [] if found.sheds else [_nothing(found)]
+    if any(shed.solved is not None for shed in found.sheds):
+        tables.append(_solved(found))
+    tables += [_run(found, each) for each in runs]
+    return Report(fields, tables, notes, int(not found.sheds))
+
+
+def _nothing(found: Curtailment) -> str:
+    within = f" within {found.within_s:g} s" if found.within_s is not None else ""
+    return (
+        f"no watt can be shed{within}: {found.floor_w:,.0f} W are drawn by what may not be stopped"
+    )
+
+
+def _curve(source: str, found: Curtailment, price: float | None) -> Table:
+    each = 1.0 if price is None else price
+    unit = "GPU-h" if price is None else "money"
+    rows = []
+    for shed in found.sheds:
+        least = max(0.0, found.worth - shed.most_worth) / found.worth if found.worth else 0.0
+        lost = max(0.0, found.worth - shed.worth) / found.worth if found.worth else 0.0
+        rows.append(
+            {
+                "kW less": f"{shed.less_w / 1e3:.4g}",
+                "%": f"{100 * shed.less_w / found.drawn_w:.1f}",
+                "lost, at least %": f"{100 * least:.2f}",
+                "by plan %": f"{100 * lost:.2f}",
+                "GPU-h behind": f"{shed.gpu_s / 3600:.1f}",
+                "later, job-h": f"{shed.delay_s / 3600:.1f}",
+                f"last kWh costs ({unit})": f"{each * found.last_kwh(shed):.3g}",
+                "on average": f"{each * found.each_kwh(shed):.3g}",
+                f"borne by {found.borne_by} (GPU-h)": _named(shed),
+            }
+        )
+    within = "" if found.within_s is None else f", reached within {found.within_s:g} s"
+    title = (
+        f"{source} at {found.round.now_s:,.0f} s: {found.drawn_w / 1e3:,.4g} kW for "
+        f"{len(found.plan.allocations)} jobs on {found.gpus:g} GPUs; "
+        f"less for {found.for_s / 3600:.3g} h{within}"
+    )
+    return Table.of(title, rows, _notes(found, price))
+
+
+def _named(shed: Shed) -> str:
+    told = [f"{each.name} {each.gpu_s / 3600:.1f}" for each in shed.bearers[:NAMES]]
+    rest = shed.bearers[NAMES:]
+    return ", ".join(told) + (f", … ({len(rest)} more)" if rest else "")
+
+
+def _notes(found: Curtailment, price: float | None) -> list[str]:
+    gap = max(
+        (s.most_worth - s.worth) / found.worth if found.worth > 0 else 0.0 for s in found.sheds
+    )
+    notes = [
+        f"one pass of {found.pass_s:.2f} s; its plans are within {100 * gap:.2g} % of the worth as "
+        "it is of the bound that its prices give on all plans",
+        f"at least {found.floor_w / 1e3:,.4g} kW are drawn when all is stopped that may be; a "
+        "GPU-hour counts as what the plan as it is is worth by GPU-hour",
+    ]
+    now = found.round.energy_price_per_j
+    if price is not None and now is not None:
+        notes.append(
+            f"at {now * 3.6e6:.4g} a kWh, {found.pays(now * 3.6e6 / price) / 1e3:.4g} kW less pay"
+        )
+    return notes
+
+
+def _solved(found: Curtailment) -> Table:
+    rows = [
+        {
+            "kW less": f"{shed.less_w / 1e3:.4g}",
+            "pass": f"{shed.worth:.5g}",
+            "solved anew": f"{shed.solved:.5g}",
+            "bound": f"{shed.most_worth:.5g}",
+        }
+        for shed in found.sheds
+        if shed.solved is not None
+    ]
+    over = found.outside()
+    ratio = found.solve_s / found.pass_s if found.pass_s else inf
+    verdict = f"one is {over:.2%} above" if over > 1e-9 else "none is above"
+    note = f"of {len(rows)} solved anew in {found.solve_s:.2f} s ({ratio:.1f} times the pass), "
+    return Table.of("worth, checked by solving anew", rows, (f"{note}{verdict} the bound",))
+
+
+def _run(found: Curtailment, run: Driven) -> Table:
+    rows = [
+        {
+            found.borne_by: late.name,
+            "jobs later": f"{late.jobs}",
+            "later on average, s": f"{late.mean_s:,.0f}",
+            "longest, s": f"{late.longest_s:,.0f}",
+        }
+        for late in run.late
+    ]
+    title = (
+        f"whole run under {run.cap_w / 1e3:,.4g} kW in the window: at most "
+        f"{run.peak_w / 1e3:,.4g} kW drawn, {run.peak_before_w / 1e3:,.4g} kW without the cap"
+    )
+    note = (
+        f"{run.less_j / 3.6e6:,.4g} kWh less in the window, "
+        f"{run.more_after_j / 3.6e6:,.4g} kWh more outside it"
+    )
+    return Table.of(title, rows, (note,))

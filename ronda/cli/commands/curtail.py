@@ -1,0 +1,211 @@
+"""``ronda curtail``: the supply curve of a cluster's flexible power."""
+
+import re
+from pathlib import Path
+
+import click
+
+from ronda.cli.command import taught
+from ronda.cli.load import subject
+from ronda.cli.options import (
+    SECONDS,
+    Parsed,
+    PolicyName,
+    Source,
+    force_option,
+    json_option,
+    seed_option,
+    time_limit_option,
+)
+from ronda.cli.output import figure_files, refuse_existing, show
+from ronda.cli.progress import Bars, bar
+from ronda.instances.errors import InputError
+from ronda.instances.instance import Instance
+
+UNITS_S = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def _duration(text: str) -> float | None:
+    match = re.fullmatch(r"\s*(\d{0,9}\.?\d{1,9})\s*(s|min|h)?\s*", text, re.ASCII)
+    seconds = float(match[1]) * UNITS_S[match[2] or ""] if match else 0.0
+    return seconds if seconds > 0 else None
+
+
+def _less(text: str) -> float | None:
+    """Return watts, or a share up to 1."""
+    match = re.fullmatch(r"\s*(\d{0,9}\.?\d{1,9})\s*(%|W|kW)\s*", text, re.ASCII)
+    number = float(match[1]) if match else 0.0
+    if match is None or number <= 0:
+        return None
+    if match[2] == "%":
+        return number / 100.0 if number <= 100 else None
+    watts = number * (1000.0 if match[2] == "kW" else 1.0)
+    return watts if watts > 1 else None
+
+
+DURATION = Parsed("duration", "a time above 0 such as 30, 15min or 3h", _duration)
+LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _less)
+
+
+@taught(
+    "curtail",
+    "ronda curtail round-power --for 3h --less 25% --picture curve.png",
+    "ronda curtail round-power --within 30 --gpu-hour 2.5",
+    "ronda curtail philly-energy-small --at 28800 --for 1h --less 5kW --drive",
+)
+@click.argument("source", metavar="ROUND|INSTANCE", type=Source())
+@click.option(
+    "--for",
+    "window",
+    type=DURATION,
+    default="1h",
+    show_default=True,
+    metavar="TIME",
+    help="Length of the window, in seconds or as in 15min or 3h.",
+)
+@click.option(
+    "--within",
+    type=DURATION,
+    metavar="TIME",
+    help="Only what can be done within this time: lower clocks, and stops of jobs whose pause of a "
+    "restart fits into it.",
+)
+@click.option(
+    "--less",
+    type=LESS,
+    multiple=True,
+    metavar="SHARE|WATTS",
+    help="A reduction to look at besides: 25%, 5kW. May be repeated.",
+)
+@click.option(
+    "--points",
+    type=click.IntRange(1, 1000),
+    default=10,
+    show_default=True,
+    help="About how many points of the curve, in round steps.",
+)
+@click.option(
+    "--check",
+    type=click.IntRange(0, 1000),
+    default=0,
+    show_default=True,
+    help="Solve anew at this many of them, and compare with the bound.",
+)
+@click.option(
+    "--gpu-hour",
+    type=click.FloatRange(0, min_open=True),
+    metavar="PRICE",
+    help="Price of a GPU-hour, so that prices of a kWh are in money.",
+)
+@click.option(
+    "--policy",
+    type=PolicyName(),
+    default="prices",
+    show_default=True,
+    help="Who makes the plan as it is, and those that are solved anew: prices or milp.",
+)
+@click.option(
+    "--at",
+    type=SECONDS,
+    metavar="SECONDS",
+    help="Of an instance: which decision of a run. Without it, the one with most live jobs.",
+)
+@click.option(
+    "--drive",
+    is_flag=True,
+    help="Of an instance: also run all of it with and without each --less in the window.",
+)
+@seed_option
+@time_limit_option(10.0, "For each plan.")
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Draw the curve as a PNG, with its numbers as CSV beside it.",
+)
+@force_option
+@json_option
+def command(
+    source: str,
+    window: float,
+    within: float | None,
+    less: tuple[float, ...],
+    points: int,
+    check: int,
+    gpu_hour: float | None,
+    policy: str,
+    at: float | None,
+    drive: bool,
+    seed: int,
+    time_limit: float,
+    picture: Path | None,
+    as_json: bool,
+) -> int:
+    """Say what each kilowatt less over a window costs, who bears it, and at which price it pays.
+
+    The curve starts from the plan as it is, whose power counts as 0 kW less. One pass over falling
+    power caps gives plans, and from the prices of power a bound on what any plan is worth. The
+    reduction holds for the window; what is lost may be caught up later, which --drive measures.
+    """
+    for file in figure_files(picture) if picture is not None else ():
+        refuse_existing(file)
+    from ronda.questions.curtail.answer import curtail
+    from ronda.questions.curtail.driven import Driven, driven
+    from ronda.questions.curtail.report import curtail_report
+    from ronda.solvers.registry import policy as make_policy
+
+    made, before, given = make_policy(policy), None, subject(source)
+    if not isinstance(given, Instance):
+        if at is not None or drive:
+            option = "--at" if at is not None else "--drive"
+            raise InputError(option, "a round", "an instance: a round has one time")
+        round_ = given
+    else:
+        from ronda.questions.whatif.moment import moment
+
+        with bar(f"{source}: run by {made.name}") as progress:
+            round_, before = moment(
+                given, made, at_s=at, seed=seed, time_limit_s=time_limit, progress=progress
+            )
+    if drive and not less:
+        raise InputError("--drive", "no reduction", "at least one, such as --less 25%")
+    runs: tuple[Driven, ...] = ()
+    with Bars() as bars:
+
+        def told(share: float, what: str) -> None:
+            bars.update("plans", share, what)
+
+        found = curtail(
+            round_,
+            for_s=window,
+            points=points,
+            less=less,
+            within_s=within,
+            check_at=check,
+            policy=made,
+            seed=seed,
+            time_limit_s=time_limit,
+            initial=before,
+            progress=told,
+        )
+        if drive and isinstance(given, Instance):
+            wanted = sorted(each * found.drawn_w if each <= 1 else each for each in less)
+            runs = driven(
+                given,
+                made,
+                [found.drawn_w - less_w for less_w in wanted],
+                at_s=found.round.now_s,
+                for_s=window,
+                borne_by=found.borne_by,
+                seed=seed,
+                time_limit_s=time_limit,
+                progress=told,
+            )
+    report = curtail_report(source, found, gpu_hour, runs)
+    if picture is not None and found.sheds:
+        from ronda.bench.figures.curtail import curtail as shown
+        from ronda.bench.figures.draw import save_chart
+
+        save_chart(shown(source, found, gpu_hour), picture.with_suffix(""))
+        report = report._replace(parts=[*report.parts, f"picture: {picture}"])
+    return show(report, as_json=as_json)
