@@ -6,7 +6,7 @@ COMMANDS = {
         "Say why a job waits, and when it can start.",
     ),
     "curtail": (
-        "ronda.cli.commands.curtail:command",
+        "ronda.cli.commands.clusters.curtail:command",
         "Say what each kilowatt less costs, and who bears it.",
     ),
     "whatif": (

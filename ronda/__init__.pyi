@@ -27,6 +27,7 @@ from .instances.round import Round
 from .instances.schedule import Schedule
 from .questions.alternatives import alternatives
 from .questions.consolidate.answer import consolidate
+from .questions.curtail.answer import curtail
 from .questions.whatif.answer import whatif
 from .solvers.applied_rules import broken_rules, option_table
 from .solvers.contract import Policy
@@ -64,6 +65,7 @@ __all__ = [
     "check",
     "compare",
     "consolidate",
+    "curtail",
     "load",
     "make_round",
     "option_table",

@@ -88,6 +88,22 @@ CASES = {
             "seed": NO_SEED,
         },
     ),
+    ronda.curtail: (
+        {"round": ROUND},
+        {
+            "round": (*NO_RECORD, None, INSTANCE),
+            "for_s": NO_POSITIVE,
+            "points": NO_SEED,
+            "less": (3, None, "x", [0.0], ["x"], object()),
+            "within_s": NO_POSITIVE,
+            "check_at": NO_SEED,
+            "policy": NO_POLICY,
+            "seed": NO_SEED,
+            "time_limit_s": NO_POSITIVE,
+            "initial": (*NO_RECORD, ROUND),
+            "progress": (3, "x"),
+        },
+    ),
     ronda.whatif: (
         {"round": ROUND, "changes": [Gpus("A100", 8)]},
         {

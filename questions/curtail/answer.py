@@ -19,7 +19,7 @@ from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.questions.curtail.borne import borne, kind_of_bearers
 from ronda.questions.curtail.curve import Curtailment, Shed
-from ronda.questions.curtail.sweep import Sweep
+from ronda.questions.curtail.sweep import FallingCaps
 from ronda.questions.curtail.swift import least_w, swift, where_jobs_are
 from ronda.questions.whatif.frozen import GAP, Frozen, Judged, freeze
 from ronda.solvers.applied_rules import broken_rules
@@ -148,7 +148,7 @@ class _Pass:
     ) -> None:
         self.frozen, self.base, self.asked, self.within_s = frozen, base, asked, within_s
         self.seen = AsOne(capped(base.round, asked.round.power_cap_w or 0.0))
-        self.floor_w, self.sweep = floor_w, Sweep(asked, limit_s)
+        self.floor_w, self.sweep = floor_w, FallingCaps(asked, limit_s)
         self.plans: list[tuple[float, tuple[Plan, float] | None]] = []
 
     def at(self, cap_w: float) -> None:

@@ -35,6 +35,7 @@ def borne(
     kind, found = kind_of_bearers(round), dict[str, Bearer]()
     each = np.zeros(len(table.jobs))  # the most work per GPU-second
     np.maximum.at(each, table.job, table.rate / table.own_gpus)
+    most = each.tolist()
     for j, state in enumerate(table.jobs):
         held = before.get(state.job.id), after.get(state.job.id)
         fastest = max(filter(None, held), key=lambda a: a.option.rate, default=None)
@@ -48,7 +49,7 @@ def borne(
             name=name,
             jobs=known.jobs + (ends_s[1] > ends_s[0]),
             delay_s=known.delay_s + ends_s[1] - ends_s[0],
-            gpu_s=known.gpu_s + (work[0] - work[1]) / max(each[j], rate / fastest.option.own_gpus),
+            gpu_s=known.gpu_s + (work[0] - work[1]) / max(most[j], rate / fastest.option.own_gpus),
         )
     return tuple(sorted(found.values(), key=lambda bearer: (-bearer.gpu_s, bearer.name)))
 

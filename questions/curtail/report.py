@@ -5,6 +5,7 @@ from math import inf
 
 from msgspec.structs import asdict
 
+from ronda.formulations.watts import TOLERANCE
 from ronda.instances.tables.table import Report, Table
 from ronda.questions.curtail.curve import Curtailment, Shed
 from ronda.questions.curtail.driven import Driven
@@ -98,6 +99,8 @@ def _notes(found: Curtailment, price: float | None) -> list[str]:
         f"at least {found.floor_w / 1e3:,.4g} kW are drawn when all is stopped that may be; a "
         "GPU-hour counts as what the plan as it is is worth by GPU-hour",
     ]
+    if found.sheds[-1].cap_w > found.floor_w * (1 + TOLERANCE):
+        notes.append(f"no plan was found for more than {found.sheds[-1].less_w / 1e3:.4g} kW less")
     now = found.round.energy_price_per_j
     if price is not None and now is not None:
         notes.append(

@@ -28,7 +28,7 @@ COARSE = 2e-3
 """The relative gap of a search where a fill finds no choice."""
 
 
-class Sweep:
+class FallingCaps:
     """The plans of a question at falling power caps, and the bound by all prices so far.
 
     The cap of the question's round is the highest of them. `limit_s` is the time for each cap.

@@ -14,6 +14,7 @@ from ronda.instances.instance import Instance
 from tools.recipes import hand, probes
 from tools.recipes.earth import earth, earth_may
 from tools.recipes.energy import HALF_DAY, WEEK, energy
+from tools.recipes.grid import london, phoenix
 from tools.recipes.item import Item
 from tools.recipes.ones import history, ones
 from tools.recipes.philly import philly_batches, philly_faults
@@ -30,6 +31,8 @@ RECIPES: dict[str, Callable[[Path], Instance | Item]] = {
     "earth-2020-05": earth_may,
     "earth-2020-09": earth,
     "energy-hand": lambda _: hand.energy_hand(),
+    "event-london": lambda _: london(),
+    "event-phoenix": lambda _: phoenix(),
     "gangs": lambda _: structured("gangs"),
     "one-gpu": lambda _: hand.one_gpu(),
     "ones-50": lambda _: ones("ones-50", 50),

@@ -33,6 +33,8 @@ DOCUMENTED = {
     "earth-2020-05": ("demand", 0, 77, 0),
     "earth-2020-09": ("demand", 0, 154, 0),
     "energy-hand": ("instance", 2, 2, 4),
+    "event-london": ("instance", 24, 12, 96),
+    "event-phoenix": ("instance", 6, 32, 256),
     "gangs": ("instance", 60, 8, 64),
     "one-gpu": ("instance", 3, 1, 1),
     "ones-50": ("instance", 50, 16, 64),
