@@ -203,8 +203,8 @@ def command(
             )
     report = curtail_report(source, found, gpu_hour, runs)
     if picture is not None and found.sheds:
-        from ronda.bench.figures.draw import save_chart
         from ronda.bench.figures.answers.curtail import curtail as shown
+        from ronda.bench.figures.draw import save_chart
 
         save_chart(shown(source, found, gpu_hour), picture.with_suffix(""))
         report = report._replace(parts=[*report.parts, f"picture: {picture}"])
