@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ronda.instances.job import After, Slices
-from ronda.instances.site import LimitGroup
+from ronda.instances.site import LimitGroup, Quota, Tenant
 from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
 from ronda.questions.why.earliest import WaitingJob
 from ronda.questions.why.help.actions import remedies
@@ -71,6 +71,12 @@ def snapshot_of_case(case: Mapping[str, Any]) -> Snapshot:
                 jobs[j] = replace(job, licences={**job.licences, name: float(amount)})
     pods = {"pods": 1.0} if any("pods" in node for node in state["nodes"]) else {}
     jobs = [_with_pods(replace(job, tenant=job.user, user=job.id), pods) for job in jobs]
+    owners = {one["id"]: one.get("queue") for one in state["running"] + state["pending"]}
+    tenants = _tenants(queues, state["nodes"])
+    if tenants:
+        used = [queue["name"] for queue in queues if queue.get("used")]
+        sole = used[0] if len(used) == 1 else None
+        jobs = [replace(job, tenant=owners.get(job.id) or sole) for job in jobs]
     return Snapshot(
         source=case["id"],
         system="slurm" if "slurm" in case["system"].lower() else "kueue",
@@ -78,9 +84,24 @@ def snapshot_of_case(case: Mapping[str, Any]) -> Snapshot:
         nodes=tuple(_node(node, queues) for node in state["nodes"]),
         jobs=tuple(jobs),
         groups=tuple(groups),
+        tenants=tenants,
         licences=licences,
         licences_taken=elsewhere,
     )
+
+
+def _tenants(queues: list[dict[str, Any]], nodes: list[dict[str, Any]]) -> tuple[Tenant, ...]:
+    """Return queues that deserve a share as tenants below one that owns the rest."""
+    shares = [queue for queue in queues if "deserved" in queue]
+    of = "gpus" if any(node["gpus"] for node in nodes) else "cpu"
+    total = sum(_per(node)[of] for node in nodes)
+    rest = max(0.0, total - sum(queue["deserved"] for queue in shares))
+    top = Tenant(name="(all)", quotas=(Quota(of=of, guaranteed=rest),))
+    own = [
+        Tenant(name=q["name"], parent="(all)", quotas=(Quota(of=of, guaranteed=q["deserved"]),))
+        for q in shares
+    ]
+    return (top, *own) if own else ()
 
 
 def _node(node: Mapping[str, Any], queues: list[dict[str, Any]]) -> SeenNode:
@@ -91,7 +112,7 @@ def _node(node: Mapping[str, Any], queues: list[dict[str, Any]]) -> SeenNode:
     up = node["state"] == "up"
     return SeenNode(
         name=node["name"],
-        has=_per(node) | pods,
+        has=_per({**node, "gpus": node.get("configured_gpus", node["gpus"])}) | pods,
         gpu_type=node.get("gpu_type"),
         partitions=tuple(partitions),
         racks=(("block", node["block"]),) if "block" in node else (),

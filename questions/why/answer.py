@@ -9,7 +9,9 @@ import numpy as np
 
 from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
-from ronda.instances.snapshots.snapshot import SeenJob, Snapshot
+from ronda.instances.site import GPUS
+from ronda.instances.snapshots.snapshot import CPU, SeenJob, Snapshot
+from ronda.questions.why.displaced import Displaced, displaced
 from ronda.questions.why.earliest import WaitingJob, counted
 from ronda.questions.why.help.actions import Remedy, remedies
 from ronda.questions.why.help.changes import Easing, easings
@@ -89,6 +91,10 @@ def why(snapshot: Snapshot, job: str, seconds: float = 1.0) -> Why:
         text = f"The scheduler says {asked.reason}: {said.words}, which the files do not show."
         proof = f"By all that they show it could start now; add the output of {said.command}."
         reason = Dominant(said.kind, "printed", never=False, text=text, proof=(proof,))
+    elif (by := _policy(waiting, reason)) is not None:
+        reason = Dominant(
+            "order", by.by, never=False, text=by.text, proof=(reason.text, *reason.proof)
+        )
     elif reason.kind == "order" and rule.start_s <= snapshot.now_s and not rule.skipped:
         reason = replace(reason, text=NEXT)
     return Why(
@@ -102,6 +108,16 @@ def why(snapshot: Snapshot, job: str, seconds: float = 1.0) -> Why:
         delays=tuple(delays),
         remedies=tuple(remedies(waiting)[:SHOWN]),
     )
+
+
+def _policy(waiting: WaitingJob, reason: Dominant) -> Displaced | None:
+    """Return whose stop would let the job start, if what it lacks is what schedulers take back.
+
+    They look at GPUs (of a job without GPUs, at CPUs) and quotas, not at other resources of nodes.
+    """
+    main = GPUS if waiting.job.per.get(GPUS) else CPU
+    taken_back = reason.kind == "limit" or reason.name == f"on:{main}"
+    return displaced(waiting) if taken_back and waiting.fits_empty() else None
 
 
 def waiting_job(snapshot: Snapshot, job: str) -> SeenJob:

@@ -14,6 +14,8 @@ from ronda.questions.why.queue import ahead
 from ronda.questions.why.words import amount, amounts, hours, in_row, many, of_row
 
 WORDS = {
+    "quota": "what others hold above their guarantee",
+    "priority": "jobs of lower priority",
     "printed": "a limit that the files do not show",
     "blocked": "a hold",
     "after": "a job that must come first",
