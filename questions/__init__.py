@@ -14,7 +14,7 @@ COMMANDS = {
         "Say what other machines or jobs would change.",
     ),
     "fits": (
-        "ronda.cli.commands.fits:command",
+        "ronda.cli.commands.clusters.fits:command",
         "Say whether a job would run, at which size, and when.",
     ),
     "consolidate": (
