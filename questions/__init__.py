@@ -28,6 +28,7 @@ COMMANDS = {
 }
 ANSWERS = {
     "explain": "ronda.questions.explained:Explainer",
+    "breakdown": "ronda.questions.breakdown:broken_down",
     "fix": "ronda.questions.fixed:fixed",
     "alternatives": "ronda.questions.alternatives:alternatives_told",
 }

@@ -62,6 +62,11 @@ def _share(text: str) -> float | None:
     help="Say by prices why a job got what it got (again for more jobs).",
 )
 @click.option(
+    "--breakdown",
+    is_flag=True,
+    help="Break the objective down by rule and by job; all parts add up to it.",
+)
+@click.option(
     "--alternatives",
     type=Parsed("number", "a whole number from 1 to 1000", _number),
     metavar="N",
@@ -87,6 +92,7 @@ def command(
     time_limit: float,
     seed: int,
     explain: tuple[str, ...],
+    breakdown: bool,
     alternatives: int | None,
     within: float,
     verbose: bool,
@@ -104,12 +110,14 @@ def command(
     round_ = load_round(source)
     made = with_rules(make_policy(policy), extra, "--with")
     explainer = answerer("explain")(round_, made, explain) if explain else None
+    parts = answerer("breakdown")(round_, made, seed) if breakdown else None
     deadline = Deadline(time_limit, started=entered)
     log = sys.stderr if verbose else None
     if alternatives is not None:
-        if explain:
+        if explain or breakdown:
             expected = "one of them: alternatives have no prices"
-            raise InputError("--explain", "--alternatives", expected)
+            given = "--explain" if explain else "--breakdown"
+            raise InputError(given, "--alternatives", expected)
         names, ask = _names(out, alternatives), answerer("alternatives")
         plans, told = ask(round_, made, alternatives, within, seed, deadline, log)
         for name, each in zip(names, plans, strict=False):
@@ -124,9 +132,11 @@ def command(
     from ronda.solvers.plan_report import plan_report  # loads NumPy
 
     report = plan_report(source, round_, plan, made, seed=seed, elapsed_s=deadline.elapsed())
+    if parts is not None:
+        report = parts(report, plan)
     if explainer is not None:
         report = explainer.told(report, why)
-    elif source == "-" and out is None and not as_json:
+    elif parts is None and source == "-" and out is None and not as_json:
         tell_json(encode(plan))  # as `--out` would write it
         report = report._replace(parts=())
     return show(report, as_json=as_json)
