@@ -17,7 +17,6 @@ from ronda.instances.job import Job, JobState, Option
 from ronda.instances.rules.problem import show
 from ronda.instances.schedule import RECORDED, JobOutcome, Schedule, Segment
 from ronda.instances.traces.recorded import Recorded, RecordedRun
-from ronda.instances.violation import SECOND
 
 Placement = tuple[tuple[int, int], ...]
 
@@ -184,8 +183,6 @@ class _Segments:
             end_s = max(run.start_s, self._until_s) if run.end_s is None else run.end_s
             able_s = max(0.0, end_s - run.start_s - run.suspended_s)
             done = min(left, rate * able_s)
-            if left - done <= rate * SECOND:  # the log's clock is no finer
-                done = left
             left -= done
             segments.append(
                 Segment(

@@ -73,6 +73,14 @@ def test_runs_without_nodes_get_any_with_room():
     assert note.startswith("5 runs are on any nodes with room")
 
 
+def test_the_first_node_with_room_is_taken():
+    """It need not be the one with the most room, and may be full then."""
+    instance = of(job("x", 0.0, 3, 10.0), job("y", 0.0, 1, 10.0))
+    runs = {"x": (ran(0.0, 10.0),), "y": (ran(1.0, 11.0),)}
+    made = recorded_schedule(instance, Recorded(runs, 11.0))
+    assert made.jobs[1].segments[0].placement == ((0, 1),)
+
+
 @pytest.mark.parametrize("held", [{}, {0: 4}])
 def test_more_than_the_cluster_has_is_shown(held):
     """Three jobs of 4 GPUs at once are on 8 GPUs: counted, and a violation of the capacity."""
@@ -87,11 +95,15 @@ def test_more_than_the_cluster_has_is_shown(held):
 
 def test_all_rules_are_checked_although_one_is_broken():
     """A job of another size and partition than it asked for breaks rules, and capacity as well."""
-    instance = of(job("x", 0.0, 2, 10.0, partition="b"), job("y", 0.0, 4, 10.0, preemptible=False))
+    instance = of(
+        job("x", 0.0, 2, 10.0, partition="b"),
+        job("y", 0.0, 4, 10.0, preemptible=False),
+        job("z", 0.0, 1, 10.0, limit_s=5.0),
+    )
     runs = {"x": (ran(0.0, 10.0, {0: 4}),), "y": (ran(0.0, 4.0, {0: 4}), ran(6.0, 12.0, {0: 4}))}
-    made = recorded_schedule(instance, Recorded(runs, 12.0))
+    made = recorded_schedule(instance, Recorded(runs | {"z": (ran(0.0, 10.0, {1: 1}),)}, 12.0))
     found = Counter(v.code for v in check(instance, made))
-    assert found == {"partition": 1, "must-run": 1, "capacity": 1}
+    assert found == {"partition": 1, "must-run": 1, "limit": 1, "capacity": 1}
 
 
 def test_pauses_requeues_and_ends_of_the_log():
