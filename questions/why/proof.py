@@ -8,10 +8,12 @@ from math import inf
 import numpy as np
 
 from ronda.instances.base import Floats, Mask
+from ronda.instances.site import GPUS
+from ronda.instances.snapshots.snapshot import SeenJob
 from ronda.questions.why.earliest import WaitingJob
 from ronda.questions.why.limits import JointLimit
 from ronda.questions.why.queue import ahead
-from ronda.questions.why.words import amount, amounts, hours, in_row, many, of_row
+from ronda.questions.why.words import WATTS, amount, amounts, hours, in_row, many, of_row
 
 WORDS = {
     "quota": "what others hold above their guarantee",
@@ -175,11 +177,19 @@ def _on_nodes(waiting: WaitingJob, resource: str) -> tuple[str, list[str]]:
     free = has - outlook.used(waiting.now_s)[0][:, outlook.resources.index(resource)]
     room, most = _pieces(free, mine, need), float(free[mine].max(initial=0.0))
     text = f"{piece} needs {amount(resource, need)} on a node, and "
-    if room == 0:
+    if anywhere(job):
+        text = f"It needs {job.count} GPUs, and {room} are free on {nodes}."
+    elif room == 0:
         text += f"none of {nodes} has so much free (at most {amount(resource, max(0.0, most))})."
     else:
         text += f"there is room for {room} of {many(job.count, 'piece')}."
     return text, [_free(waiting), *_holders(waiting, outlook.limits.held(resource), resource)]
+
+
+def anywhere(job: SeenJob) -> bool:
+    """Return whether a job's pieces are single GPUs on any nodes."""
+    per = {resource: held for resource, held in job.per.items() if resource != WATTS}
+    return job.count > 1 and per == {GPUS: 1} and not (job.own_nodes or job.one_node)
 
 
 def _pieces(free: Floats, nodes: Mask, need: float) -> int:

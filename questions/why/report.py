@@ -5,21 +5,39 @@ from dataclasses import asdict
 from math import inf
 from typing import Any
 
-from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import Snapshot
 from ronda.instances.tables.table import Report
 from ronda.questions.why.answer import Why
+from ronda.questions.why.elsewhere import Elsewhere
 from ronda.questions.why.price import RowPrice
-from ronda.questions.why.proof import named
+from ronda.questions.why.proof import anywhere, named
 from ronda.questions.why.replay import Replay
 from ronda.questions.why.words import WATTS, amounts, hours, many
 
 
-def why_report(source: str, snapshot: Snapshot, found: Why, price: RowPrice | None) -> Report:
-    """Return the report of why a job of a snapshot waits, with the price of its reason if known."""
-    fields = _fields(source, snapshot, found)
+def why_report(
+    source: str,
+    snapshot: Snapshot,
+    found: Why,
+    price: RowPrice | None = None,
+    there: Elsewhere | None = None,
+) -> Report:
+    """Return the report of why a job of a snapshot waits.
+
+    It has the price of the reason, and what would be in another place, if they are known.
+    """
+    fields, now_s = _fields(source, snapshot, found), found.waiting.now_s
     fields |= {"price": None if price is None else asdict(price)}
     words = list(_words(found))
+    if there is not None:
+        words += _there(there, now_s)
+        fields["not"] = {
+            "place": there.place,
+            "reason": {"kind": there.reason.kind, "text": there.reason.text},
+            "start_in_s": _finite(there.start_s - now_s),
+            "replay_in_s": _finite(there.replay.start_s - now_s),
+            "delays": None if there.delays is None else {j: _finite(s) for j, s in there.delays},
+        }
     if price is not None and price.each > 0:
         words.append(
             f"Price: one more unit of {price.row} is worth {price.each:.3g} in a plan of the whole "
@@ -28,6 +46,19 @@ def why_report(source: str, snapshot: Snapshot, found: Why, price: RowPrice | No
     elif price is not None:
         words.append(f"Price: none; a best plan of the whole round leaves some of {price.row}.")
     return Report(fields, words, list(snapshot.noted.lines()))
+
+
+def _there(there: Elsewhere, now_s: float) -> Iterator[str]:
+    """Yield the sentences on a job in another place."""
+    in_s = there.start_s - now_s
+    if in_s == inf:
+        yield f"Not {there.place}: it would never start there. {there.reason.text}"
+        return
+    start = f"in {hours(in_s)}" if in_s > 0 else "now"
+    yield f"Not {there.place}: it could start there {start}{_late(there.delays)}."
+    if in_s > 0:
+        yield f"There: {there.reason.text}"
+    yield _by_rule(there.replay, now_s)
 
 
 def _words(found: Why) -> Iterator[str]:
@@ -67,7 +98,7 @@ def asks(found: Why) -> str:
     job = found.waiting.job
     per = {resource: held for resource, held in job.per.items() if resource != WATTS}
     text = amounts(per) if job.count == 1 else f"{job.count} pieces of {amounts(per)}"
-    if job.count > 1 and per == {GPUS: 1}:
+    if anywhere(job):
         text = f"{job.count} GPUs, anywhere"
     shapes = [
         words

@@ -22,6 +22,9 @@ from ronda.instances.round import Round
 from ronda.instances.rules.validate import consistent
 from ronda.instances.snapshots.snapshot import Snapshot
 from ronda.instances.tables.table import Report
+from ronda.questions.fits.answer import fit
+from ronda.questions.fits.report import fit_report
+from ronda.questions.fits.request import JobRequest, submitted
 from ronda.questions.queues.answer import queues
 from ronda.questions.queues.report import queues_report
 from ronda.questions.whatif.answer import whatif
@@ -66,6 +69,20 @@ class Questions:
         found, made = why(seen, job), self._round(round, seen)
         priced = None if made is None else price(made, found.reason.name, 1.0)
         return _told(why_report(seen.source, seen, found, priced))
+
+    def fits(self, request: dict[str, Any], round: str = "") -> dict[str, Any]:
+        """Say whether a job would run if it was submitted, at which size, and when.
+
+        `request` has "per" (what each piece holds on its node, such as {"gpus": 4, "cpu": 32,
+        "memory_gib": 256}), "count" (pieces), "limit_s", and perhaps partitions, gpu_types, user,
+        tenant, own_nodes, exclusive.
+        """
+        try:
+            asked = msgspec.convert(request, JobRequest)
+        except msgspec.ValidationError as error:
+            raise InputError("request", str(error), "the fields of a request") from None
+        seen = submitted(self._snapshot(round), asked, "request")
+        return _told(fit_report(seen.source, seen, fit(seen, asked.id)))
 
     def jobs(self, round: str = "") -> dict[str, Any]:
         """List the waiting jobs by the host's order, and how many jobs run."""
@@ -150,6 +167,7 @@ def server(questions: Questions) -> MCPServer[Any]:
     made: MCPServer[Any] = MCPServer("ronda", instructions=ABOUT)
     for ask in (
         questions.why,
+        questions.fits,
         questions.jobs,
         questions.queues,
         questions.solve,

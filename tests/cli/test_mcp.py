@@ -44,22 +44,26 @@ def test_a_session() -> None:
             ("solve", {"policy": "fifo"}),
             ("solve", {"policy": "fifo", "round": text}),
             ("whatif", {"gpus": {"vc0/A100": 8}}),
+            ("fits", {"request": {"per": {"gpus": 4}, "partitions": ["vc0"]}}),
             ("why", {"job": "../../etc/passwd"}),
             ("solve", {"policy": "/etc/passwd"}),
             ("solve", {"policy": "milp(solver=/bin/sh)"}),
             ("solve", {"round": "/etc/passwd"}),
             ("whatif", {"gpus": {"H100": 8}}),
+            ("fits", {"request": {"per": "many"}}),
+            ("fits", {"request": {"gpus": 4}}),
         ]
     )
-    assert tools == ["why", "jobs", "queues", "solve", "whatif"]
-    good, bad = found[:6], found[6:]
-    jobs, why, queues, plan, other, more = (json.loads(each.content[0].text) for each in good)
+    assert tools == ["why", "fits", "jobs", "queues", "solve", "whatif"]
+    good, bad = found[:7], found[7:]
+    jobs, why, queues, plan, other, more, fits = (json.loads(each.content[0].text) for each in good)
     assert jobs["waiting_count"] == 8
     assert why["reason"]["kind"] == "limit"
     assert queues["queues"]
     assert plan["allocations"]
     assert other["round"] == load("clock-or-gpus").name
     assert more["said"]
+    assert fits["sizes"]
     for each in bad:
         assert each.is_error
         assert len(each.content[0].text.splitlines()) == 1

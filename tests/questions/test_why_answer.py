@@ -13,6 +13,7 @@ from ronda.cli.app import cli
 from ronda.instances.files.json import write
 from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
 from ronda.questions.why.answer import why
+from ronda.questions.why.elsewhere import elsewhere
 
 
 def _said(*args: str) -> tuple[int, str]:
@@ -105,3 +106,22 @@ def test_limits_that_are_not_shown(printed: str, kind: str) -> None:
     nothing = replace(job, reason="Priority")
     other = replace_(seen, jobs=(nothing,))
     assert why(other, "J").reason.text.startswith("Nothing holds it back")
+
+
+def test_why_not_there() -> None:
+    """A partition, a model or a node: when it could start there, and what holds it back there."""
+    said = json.loads(_said("round-tenants", "j71", "--not", "vc0", "--json")[1].splitlines()[-1])
+    assert said["not"]["place"] == "in partition vc0"
+    assert said["not"]["start_in_s"] is not None
+    code, text = _said("round-tenants", "j71", "--not", "nodes-0")
+    assert code == 2
+    assert "a GPU model, partition or node, such as" in text
+    node = SeenNode(name="a", has={"gpus": 8}, gpu_type="A100")
+    small = SeenNode(name="b", has={"gpus": 2}, gpu_type="V100")
+    job = SeenJob(id="J", per={"gpus": 4})
+    seen = Snapshot(source="here", system="slurm", now_s=0.0, nodes=(node, small), jobs=(job,))
+    found = elsewhere(why(seen, "J").waiting, "v100")
+    assert found.place == "on V100 GPUs"
+    assert found.start_s == float("inf")
+    assert "at most 2 GPUs" in found.reason.text
+    assert elsewhere(why(seen, "J").waiting, "a").start_s == 0

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import MEMORY, SeenJob
+from ronda.questions.why.proof import anywhere
 from ronda.questions.why.words import amount, hours, many
 
 HALF = 0.5
@@ -69,7 +70,7 @@ def differences(asked: SeenJob, edited: SeenJob, system: str = "") -> Iterator[C
             yield Concession(
                 "pieces",
                 1 - edited.count / asked.count,
-                f"{many(edited.count, 'piece')} instead of {asked.count}"
+                f"{many(edited.count, 'GPU' if anywhere(asked) else 'piece')} instead of {asked.count}"
                 f" ({asked.count - edited.count} fewer){_by(slurm, option)}",
             )
         gpus, had = edited.per.get(GPUS, 0.0), asked.per.get(GPUS, 0.0)

@@ -17,10 +17,16 @@ PRICED_S = 1.0
     "why",
     "ronda why --slurm squeue.json sinfo.json 4711",
     "ronda why --kueue workloads.yaml queues.yaml nodes.json train-7 --figure why.png",
-    "ronda why round.json j042 --json",
+    "ronda why round.json j042 --not a100 --json",
 )
 @click.argument("files", metavar="FILES... JOB", nargs=-1, required=True)
 @cluster_options
+@click.option(
+    "--not",
+    "place",
+    metavar="PLACE",
+    help="Say also why not there: a GPU model, a partition or a node.",
+)
 @click.option(
     "--figure",
     type=FIGURE,
@@ -32,6 +38,7 @@ PRICED_S = 1.0
 def command(
     files: tuple[str, ...],
     now_s: float | None,
+    place: str | None,
     figure: Path | None,
     as_json: bool,
     system: str | None = None,
@@ -47,10 +54,12 @@ def command(
     seen = cluster(found_in, system, now_s)
 
     from ronda.questions.why.answer import why
+    from ronda.questions.why.elsewhere import elsewhere
     from ronda.questions.why.price import price
     from ronda.questions.why.report import why_report
 
     found = why(seen, job)
+    there = None if place is None else elsewhere(found.waiting, place)
     made = round_in_front(found_in, system, seen)
     priced = None if made is None else price(made, found.reason.name, PRICED_S)
     if figure is not None:
@@ -58,4 +67,4 @@ def command(
         from ronda.bench.figures.draw import save_chart
 
         save_chart(shown(found), figure.with_suffix(""))
-    return show(why_report(" ".join(found_in), seen, found, priced), as_json=as_json)
+    return show(why_report(" ".join(found_in), seen, found, priced, there), as_json=as_json)
