@@ -67,10 +67,11 @@ def differences(asked: SeenJob, edited: SeenJob, system: str = "") -> Iterator[C
     else:
         if edited.count != asked.count:
             option = f"--nodes={edited.count}" if asked.own_nodes else ""
+            noun = "GPU" if anywhere(asked) else "piece"
             yield Concession(
                 "pieces",
                 1 - edited.count / asked.count,
-                f"{many(edited.count, 'GPU' if anywhere(asked) else 'piece')} instead of {asked.count}"
+                f"{many(edited.count, noun)} instead of {asked.count}"
                 f" ({asked.count - edited.count} fewer){_by(slurm, option)}",
             )
         gpus, had = edited.per.get(GPUS, 0.0), asked.per.get(GPUS, 0.0)
