@@ -357,6 +357,22 @@ def test_features_licences_slices_and_more(written):
     }
 
 
+def test_reservations_that_are_over_or_later(written):
+    """The next one of a node counts; one that is over does not, and one without nodes is told."""
+    listed = [("old", 10, 90), ("late", 700, 800), ("next", 300, 400), ("soft", 300, 400)]
+    records = [
+        {"name": name, "start_time": a, "end_time": b, "node_list": "n1" if name != "soft" else ""}
+        for name, a, b in listed
+    ]
+    doc = {"jobs": [job()], "nodes": [node(), node("n2")], "reservations": records}
+    one, two = written(doc, now_s=100).nodes
+    assert (one.reserved, one.leaves_s, one.back_s) == ("next", 300, 400)
+    assert (two.reserved, two.leaves_s) == (None, None)
+    counts = written(doc, now_s=100).noted.counts
+    assert counts["later reservation of a node, left out"] == 1
+    assert counts["reservation of no whole nodes, left out"] == 1
+
+
 def test_partition_qos_limits_its_partition(written):
     """Its limits bind all jobs of the partition, whatever their QOS."""
     part = {"name": "p", "nodes": {"configured": "n1"}, "qos": {"assigned": "q"}}
