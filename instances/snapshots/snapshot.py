@@ -6,8 +6,10 @@ Times are seconds since the Unix epoch, or since any other moment that all of th
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from msgspec import structs
 
 from ronda.instances.base import Record
 from ronda.instances.cluster import Parts
@@ -248,3 +250,20 @@ class Snapshot:
     licences: Mapping[str, float] = field(default_factory=dict)
     licences_taken: Mapping[str, float] = field(default_factory=dict)
     noted: Noted = field(default_factory=Noted)
+
+    def within(self, reservation: str | None) -> "Snapshot":
+        """Return the cluster as the jobs of a reservation find it, whose nodes are theirs alone."""
+        kept = [node.name for node in self.nodes if reservation and node.reserved == reservation]
+        if not kept:
+            return self
+        nodes = [
+            structs.replace(n, leaves_s=None, back_s=None) if n.name in kept else n
+            for n in self.nodes
+        ]
+        jobs = [
+            job
+            if job.on or job.reservation == reservation
+            else structs.replace(job, not_nodes=(*job.not_nodes, *kept))
+            for job in self.jobs
+        ]
+        return replace(self, nodes=tuple(nodes), jobs=tuple(jobs))

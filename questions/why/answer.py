@@ -76,6 +76,7 @@ def why(snapshot: Snapshot, job: str, seconds: float = 1.0) -> Why:
         If the job is not in the snapshot, or runs.
     """
     asked = waiting_job(snapshot, job)
+    snapshot = snapshot.within(asked.reservation)
     room = FreeRoom(snapshot)
     waiting = WaitingJob(room, asked)
     rule = replay(room, waiting.job, seconds)

@@ -29,18 +29,18 @@ _FLAGS = {"NO_RESPOND": "NOT_RESPONDING", "MAINT": "MAINTENANCE", "DRAINED": "DR
 _FLAGS |= {"DRAINING": "DRAIN", "FAILING": "FAIL", "RES": "RESERVED"}
 
 _OUT = {
-    "DOWN": "is down",
-    "ERROR": "is in error",
-    "UNKNOWN": "is in an unknown state",
-    "FAIL": "is failing",
-    "DRAIN": "takes no new jobs (drain)",
-    "NOT_RESPONDING": "does not answer",
-    "REBOOT_ISSUED": "reboots",
-    "INVALID_REG": "has registered with other resources than configured",
-    "BLOCKED": "is blocked by a job that has its topology alone",
+    "DOWN": "down",
+    "ERROR": "in error",
+    "UNKNOWN": "in an unknown state",
+    "FAIL": "failing",
+    "DRAIN": "drained",
+    "NOT_RESPONDING": "not answering",
+    "REBOOT_ISSUED": "rebooting",
+    "INVALID_REG": "registered with other resources than configured",
+    "BLOCKED": "blocked by a job that has its topology alone",
 }
 _BASE = {"IDLE", "ALLOCATED", "MIXED", "DOWN", "ERROR", "UNKNOWN", "FUTURE"}
-_KEPT = {"RESERVED": "it is reserved", "MAINTENANCE": "it is in maintenance"}
+_KEPT = {"RESERVED": "reserved", "MAINTENANCE": "in maintenance"}
 
 
 def seen_nodes(records: Sequence[Fields], noted: Noted, place: str) -> Iterator[SeenNode]:
@@ -96,7 +96,7 @@ def _node(name: str, record: Fields, states: set[str], noted: Noted) -> SeenNode
         noted.add("node whose GPUs have no type", name)
     why = [text for state, text in _OUT.items() if state in states]
     if record.get("partitions") is not None and not words(record.get("partitions")):
-        why.append("is in no partition")
+        why.append("in no partition")
     if "POWERING_UP" in states:
         noted.add("node that powers up, taken to be in service", name)
     reason = word(record.get("reason"))
@@ -106,7 +106,7 @@ def _node(name: str, record: Fields, states: set[str], noted: Noted) -> SeenNode
         gpu_type=model,
         partitions=tuple(dict.fromkeys(words(record.get("partitions")))),
         features=tuple(words(record.get("active_features") or record.get("features"))),
-        out=f"it {' and '.join(why)}" + (f": {reason}" if reason else "") if why else None,
+        out=", ".join(why) + (f": {reason}" if reason else "") if why else None,
         back_s=number(record.get("resume_after")) or None if why else None,
         reserved=next((text for state, text in _KEPT.items() if state in states), None),
     )

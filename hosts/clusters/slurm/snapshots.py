@@ -49,7 +49,7 @@ def slurm_snapshot(files: Sequence[Text], now_s: float | None) -> Snapshot:
     nodes = with_racks(nodes, sections.get("racks", ()), source)
     reserved = sections.get("reservations", [])
     nodes = with_reservations(nodes, reserved, now_s, noted, source)
-    known = {word(row.get("name")): word(row.get("node_list")) for row in reserved}
+    known = {word(row.get("name")): row for row in reserved}
     jobs = [_placed(job, known, partitions, noted, source) for job in jobs]
     licences, taken = _licences(sections.get("licences", ()), jobs)
     jobs = [_known_licences(job, licences, noted) for job in jobs]
@@ -90,7 +90,7 @@ def _in_partitions(
 
 def _placed(
     job: SeenJob,
-    reserved: dict[str, str],
+    reserved: dict[str, Fields],
     partitions: Iterable[Fields],
     noted: Noted,
     place: str,
@@ -99,9 +99,11 @@ def _placed(
     if job.on:
         return job
     if job.reservation is not None and job.reservation in reserved:
-        listed = host_names(reserved[job.reservation], f"{place}, job {job.id}")
+        record = reserved[job.reservation]
+        listed = host_names(word(record.get("node_list")), f"{place}, job {job.id}")
         nodes = tuple(name for name in listed if not job.nodes or name in job.nodes)
-        job = replace(job, nodes=nodes)
+        begin_s = number(record.get("start_time")) or 0.0
+        job = replace(job, nodes=nodes, eligible_s=max(job.eligible_s or job.submit_s, begin_s))
     elif job.reservation is not None:
         noted.add("job of a reservation that no file tells", f"job {job.id}")
     own = [row for row in partitions if word(row.get("name")) in job.partitions]

@@ -19,6 +19,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.rules.validate import problems
 from ronda.instances.snapshots.rounds import round_of
 from ronda.instances.snapshots.snapshot import Noted
+from ronda.questions.why.answer import why
 from tests.hosts.clusters import slurm_documents as documents
 from tests.hosts.clusters.slurm_documents import ACCOUNTS, DATA, JSON, REST, TEXT
 
@@ -122,7 +123,7 @@ def test_requests_are_read_whole(seen):
     assert (of["20"].reservation, of["20"].nodes) == ("class", ("n2",))
     assert of["8"].per == {"cpu": 20, "memory_gib": 40}
     nodes = {each.name: each for each in seen.nodes}
-    assert nodes["n3"].out == "it takes no new jobs (drain): fan broken"
+    assert nodes["n3"].out == "drained: fan broken"
     assert (nodes["n2"].reserved, nodes["n2"].leaves_s < seen.now_s) == ("class", True)
     assert nodes["n4"].back_s - nodes["n4"].leaves_s == 7200
     assert nodes["n1"].racks == (("switch1", "top"), ("switch", "s1"))
@@ -234,13 +235,13 @@ def test_memory_is_per_node_or_per_core_or_per_gpu(written):
         ("IDLE+POWERED_DOWN", None),
         ("idle~", None),
         ("IDLE+CLOUD+POWERING_UP", None),
-        ("DOWN*", "it is down and does not answer: x"),
-        ("idle*", "it does not answer: x"),
-        (["ALLOCATED", "DRAIN"], "it takes no new jobs (drain): x"),
-        ("drained", "it takes no new jobs (drain): x"),
-        (["IDLE", "MAINTENANCE"], "it is in maintenance"),
-        (["IDLE", "RESERVED"], "it is reserved"),
-        (["MIXED", "FAIL"], "it is failing: x"),
+        ("DOWN*", "down, not answering: x"),
+        ("idle*", "not answering: x"),
+        (["ALLOCATED", "DRAIN"], "drained: x"),
+        ("drained", "drained: x"),
+        (["IDLE", "MAINTENANCE"], "in maintenance"),
+        (["IDLE", "RESERVED"], "reserved"),
+        (["MIXED", "FAIL"], "failing: x"),
     ],
 )
 def test_states_of_nodes_say_who_takes_jobs(written, state, out):
@@ -371,6 +372,25 @@ def test_reservations_that_are_over_or_later(written):
     counts = written(doc, now_s=100).noted.counts
     assert counts["later reservation of a node, left out"] == 1
     assert counts["reservation of no whole nodes, left out"] == 1
+
+
+def test_a_job_of_a_reservation_finds_its_nodes_open(written):
+    """Others may not use them meanwhile; before it begins, the job may not start."""
+    records = [
+        {"name": "now", "start_time": 50, "end_time": 9000, "node_list": "n1"},
+        {"name": "soon", "start_time": 500, "end_time": 9000, "node_list": "n2"},
+    ]
+    jobs = [job(1, resv_name="now"), job(2, resv_name="soon"), job(3), running(4)]
+    doc = {"jobs": jobs, "nodes": [node(), node("n2")], "reservations": records}
+    seen = written(doc, now_s=100)
+    assert [each.eligible_s for each in seen.jobs[:3]] == [100, 500, None]
+    inside = seen.within("now")
+    assert [each.leaves_s for each in inside.nodes] == [None, 500]
+    assert [each.not_nodes for each in inside.jobs] == [(), ("n1",), ("n1",), ()]
+    assert seen.within(None) is seen
+    assert why(seen, "1").start_s == 100
+    assert why(seen, "2").start_s == 500
+    assert why(seen, "3").start_s == 9000
 
 
 def test_partition_qos_limits_its_partition(written):
