@@ -170,10 +170,9 @@ def _on_nodes(waiting: WaitingJob, resource: str) -> tuple[str, list[str]]:
         return f"{piece} asks for {amount(resource, need)} on one node, and {there}.", [IN_VAIN]
     empty = _pieces(has, mine, need)
     if empty < job.count:
-        text = (
-            f"It asks for {job.count} pieces of {amount(resource, need)}, and {nodes} hold {empty}"
-        )
-        return f"{text} when empty.", [IN_VAIN]
+        pieces = f"{job.count} pieces of {amount(resource, need)}"
+        asks = many(job.count, "GPU") if anywhere(job) else pieces
+        return f"It asks for {asks}, and {nodes} hold {empty} when empty.", [IN_VAIN]
     free = has - outlook.used(waiting.now_s)[0][:, outlook.resources.index(resource)]
     room, most = _pieces(free, mine, need), float(free[mine].max(initial=0.0))
     text = f"{piece} needs {amount(resource, need)} on a node, and "
