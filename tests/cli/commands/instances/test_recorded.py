@@ -104,14 +104,14 @@ def test_compare_shows_a_record_beside_policies(record, ronda):
         30.0,
         0.0,
     )
-    assert recorded["note"] == "breaks 4 rules"
+    assert recorded["note"] == "rules broken: 4"
     assert not {"gap_mean_jct", "rounds", "median_solve_s"} & recorded.keys()
     assert fifo["mean_queue_s"] > 0
     (kept,) = (record / "out" / "runs").glob("*--recorded--*/schedule.json.zst")
     assert files.read(kept) == files.read(record / "ran.json.zst")
     again = ronda(*words.split(), "--no-figures")
     assert "2 of 2 runs are in out already" in again.stderr
-    assert "recorded (breaks 4 rules)" in again.stdout
+    assert "recorded (rules broken: 4)" in again.stdout
     assert "recorded: it breaks rules of the instance: capacity 4" in again.stdout
     (record / "own.toml").write_text(SUITE)
     suite = "compare own.toml --policies fifo --time-limit 10 --out out --no-figures --json"
