@@ -221,10 +221,12 @@ def test_memory_is_per_node_or_per_core_or_per_gpu(written):
         {"memory_per_cpu": {"set": True, "infinite": False, "number": 1024}},
         {"memory_per_tres": "gres:gpu:3072", "tres_per_node": "gpu:2"},
         {"memory_per_node": unset},
+        {"memory_per_node": {"set": True, "infinite": False, "number": 0}},
     ]
     jobs = [job(k, **fields) for k, fields in enumerate(asks, start=1)]
     seen = written({"jobs": jobs, "nodes": [node()]})
-    assert [each.per.get("memory_gib") for each in seen.jobs] == [2, 4, 6, None]
+    assert [each.per.get("memory_gib") for each in seen.jobs] == [2, 4, 6, None, None]
+    assert [line for line in seen.noted.lines() if "memory 0" in line and "job 5" in line]
 
 
 @pytest.mark.parametrize(
