@@ -101,6 +101,7 @@ class Frozen(TimelyPolicy):
         """Build the options of a round and their worth on the scale."""
         asked = self.made.question(round, deadline or Deadline(), seed, initial)
         values = frozen_values(_outlook(asked, self.scale), self.scale) + asked.added
+        values = np.where(np.isneginf(asked.values), -np.inf, values)  # what rules forbid stays so
         if self.only is not None:
             own, may = self.only.rows(asked)
             values = np.where(own, np.where(may, values + self.only.bonus, -np.inf), values)
