@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from ronda.hosts.clusters.slurm.amounts import gpus_of, gres, number, tres, word, words
 from ronda.hosts.clusters.slurm.documents import Fields, at
-from ronda.hosts.clusters.slurm.hostlists import host_names, numbers
 from ronda.instances.errors import InputError
 from ronda.instances.job import After, Slices
 from ronda.instances.rules.problem import show, too_many
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import CPU, MEMORY, Noted, SeenJob
+from ronda.instances.traces.hostlists import host_names, numbers
 
 _ENDED = {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"}
 _ENDED |= {"BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "REVOKED"}
