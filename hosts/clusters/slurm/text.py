@@ -54,6 +54,9 @@ _JOB = {
     "tres_per_socket": "TresPerSocket",
     "tres_per_task": "TresPerTask",
 }
+_DESCRIBED = "Nodes_required_for_job_are_DOWN"
+"""The beginning of the only description that stands in place of its reason, ``Resources``."""
+
 _TIMES = {
     "submit_time": "SubmitTime",
     "eligible_time": "EligibleTime",
@@ -119,12 +122,14 @@ def _job(record: str) -> Fields:
     read = _fields(record)
     job: Fields = {field: word(read.get(key)) for field, key in _JOB.items()}
     job |= {field: moment(read.get(key, "")) for field, key in _TIMES.items()}
+    code = job["state_reason"].partition(",")[0]  # behind it Slurm may put a description
     least, _, most = read.get("NumNodes", "").partition("-")
     task = read.get("ArrayTaskId", "")
     alone = task.isdigit()
     limit = read.get("TimeLimit", "")
     ran = minutes(read.get("RunTime", ""))
     job |= {
+        "state_reason": "Resources" if code == _DESCRIBED else code,
         "user_name": re.sub(r"\(.*", "", read.get("UserId", "")),
         "node_count": least,
         "max_nodes": most,
