@@ -17,6 +17,10 @@ COMMANDS = {
         "ronda.cli.commands.clusters.fits:command",
         "Say whether a job would run, at which size, and when.",
     ),
+    "room": (
+        "ronda.cli.commands.clusters.room:command",
+        "Say what to move or stop so that a waiting job starts now.",
+    ),
     "consolidate": (
         "ronda.cli.commands.consolidate:command",
         "Move running jobs so that nodes become empty.",
@@ -29,7 +33,6 @@ COMMANDS = {
 ANSWERS = {
     "explain": "ronda.questions.explained:Explainer",
     "breakdown": "ronda.questions.breakdown:broken_down",
-    "not": "ronda.questions.not_there:not_there_told",
     "fix": "ronda.questions.fixed:fixed",
     "alternatives": "ronda.questions.alternatives:alternatives_told",
 }

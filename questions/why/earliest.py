@@ -47,17 +47,14 @@ class WaitingJob:
         The free room of its cluster.
     job
         The job.
-    behind
-        Ids of waiting jobs that come after it, of which it has been found to be the first.
 
     Everything that may hold it back has a name, as in `ronda.questions.why.proof.WORDS`; room for a
     resource on nodes is ``on:`` and its name, and a limit has the name of its row. A name in `skip`
     is left out of account.
     """
 
-    def __init__(self, outlook: FreeRoom, job: SeenJob, behind: frozenset[str] = NOTHING) -> None:
+    def __init__(self, outlook: FreeRoom, job: SeenJob) -> None:
         self.outlook = outlook
-        self._behind = behind | {job.id}
         self.job = job if job.least is None else replace(job, count=job.least)
         self.now_s = outlook.snapshot.now_s
         self._starts: dict[frozenset[str], float] = {}
@@ -207,24 +204,16 @@ class WaitingJob:
     def _others_end(self) -> float:
         """Return when the jobs that must come first will have ended or started by what is known."""
         ends = dict(zip((j.id for j in self.outlook.running), self.outlook.ends, strict=True))
-        waiting = {job.id: job for job in self.outlook.snapshot.jobs if job.start_s is None}
+        waiting = {job.id for job in self.outlook.snapshot.jobs if job.start_s is None}
         done = []
         for each in self.job.after:
             if each.job in waiting:
-                first, runs = waiting[each.job], each.when != "start"
-                limit_s = (inf if first.limit_s is None else first.limit_s) if runs else 0.0
-                done.append(self._start_before(first) + limit_s + each.delay_s)
+                done.append(inf)
             elif each.when == "start" or each.job not in ends:
                 done.append(self.now_s + each.delay_s)
             else:
                 done.append(float(ends[each.job]) + each.delay_s)
         return max(done) if self.job.after_all else min(done)
-
-    def _start_before(self, first: SeenJob) -> float:
-        """Return the start of a waiting job that must come first; infinite in a circle."""
-        if first.id in self._behind:
-            return inf
-        return WaitingJob(self.outlook, first, self._behind).start()
 
     def fits(self, asked: RouteAsked, at_s: float) -> bool:
         """Return whether the job could start at a time."""
@@ -303,26 +292,35 @@ def _in_slices(job: SeenJob, slices: Slices, nodes: Mask, outlook: FreeRoom) -> 
 
 def _packs(count: int, slices: Slices, racks: list[int]) -> bool:
     """Return whether slices fit racks with so many nodes each, ascending."""
-    if slices.balanced:
-        return any(_balanced(count, racks[-k:]) for k in range(1, len(racks) + 1))
-    size = slices.nodes or 1
-    sizes = sorted(slices.listed or [size] * -(-count // size), reverse=True)
-    if slices.nodes and count % size:
-        sizes[-1] = count % size
-    if slices.spread:
-        largest = racks[::-1][: len(sizes)]
-        return len(largest) == len(sizes) and all(
-            rack >= one for rack, one in zip(largest, sizes, strict=True)
+    ways = slice_sizes(count, slices, len(racks))
+    if slices.spread or slices.balanced:
+        largest = racks[::-1]
+        return any(
+            len(sizes) <= len(racks)
+            and all(rack >= one for rack, one in zip(largest, sizes, strict=False))
+            for sizes in ways
         )
+    (sizes,) = ways
     if len(set(sizes)) == 1:
         return sum(rack // sizes[0] for rack in racks) >= len(sizes)
     return _all_placed(sizes, racks)
 
 
-def _balanced(count: int, racks: list[int]) -> bool:
-    least, more = divmod(count, len(racks))
-    wanted = [least] * (len(racks) - more) + [least + 1] * more
-    return least > 0 and all(rack >= one for rack, one in zip(racks, wanted, strict=True))
+def slice_sizes(count: int, slices: Slices, racks: int) -> list[list[int]]:
+    """Return the ways to cut `count` nodes into slices, each as sizes in descending order.
+
+    Balanced slices may be cut for any number of racks, up to `racks`; others in one way.
+    """
+    if slices.balanced:
+        shared = (divmod(count, k) for k in range(1, min(count, racks) + 1))
+        return [
+            [least + 1] * more + [least] * (k - more) for k, (least, more) in enumerate(shared, 1)
+        ]
+    size = slices.nodes or 1
+    sizes = sorted(slices.listed or [size] * -(-count // size), reverse=True)
+    if slices.nodes and count % size:
+        sizes[-1] = count % size
+    return [sizes]
 
 
 def _all_placed(sizes: list[int], racks: list[int]) -> bool:

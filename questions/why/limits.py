@@ -61,11 +61,15 @@ class JointLimit:
 
     def at(self, at_s: float, ends: Floats) -> LimitCount:
         """Return the limit at a time; `ends` (J,) say when the running jobs end."""
-        going = ends > at_s
-        held = self.amounts[going]
+        held = float(self.counts(at_s, ends).sum())
+        return LimitCount(self.row, self.of, self.most, held, self.asks)
+
+    def counts(self, at_s: float, ends: Floats) -> Floats:
+        """Return what each running job counts at a time, shape (J,)."""
+        found = np.where(ends > at_s, self.amounts, 0.0)
         if self.timed:
-            held = held * (ends[going] - at_s)
-        return LimitCount(self.row, self.of, self.most, float(held.sum()), self.asks)
+            found[found > 0] *= ends[found > 0] - at_s
+        return found
 
     def relief(self, ends: Floats) -> Iterator[float]:
         """Yield when what running jobs may still hold leaves room, which is before one ends."""
@@ -189,6 +193,10 @@ class Limits:
     def _on(self, job: SeenJob, name: str, of: str) -> float:
         node, has = self._node[name], held_on(job, name, self._node)
         return max(amount_of(of, has, label) for label in (node.gpu_type, *node.features))
+
+    def within(self, job: SeenJob, tenant: str) -> bool:
+        """Return whether a job is of a tenant, or of one below it."""
+        return job.tenant in self._known and tenant in self._tree.path(str(job.tenant))
 
     def as_job(self, job: SeenJob, way: Route) -> Job:
         """Return a job with all that limits ask of it."""

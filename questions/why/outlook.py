@@ -6,7 +6,7 @@ from math import ceil, inf
 
 import numpy as np
 
-from ronda.instances.base import Floats, Mask
+from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import CPU, MEMORY, SeenJob, Snapshot
 from ronda.questions.why.limits import Limits, held_on
@@ -59,6 +59,11 @@ class FreeRoom:
         self._held = np.array(amounts).reshape(len(of), len(self.resources))
         self._closed = self._closures()
         self._usable: dict[tuple[object, ...], Mask] = {}
+
+    @property
+    def holdings(self) -> tuple[Rows, Rows, Floats]:
+        """The job and the node of each holding, by place, and its amounts, shape (H, R)."""
+        return self._of, self._on, self._held
 
     def vector(self, amounts: Mapping[str, float]) -> Floats:
         """Return amounts by resource as a row, shape (R,)."""

@@ -89,7 +89,7 @@ def _others_first(waiting: WaitingJob) -> str:
     told = [
         f"{each.job}, which runs until {hours(float(ends[each.job]) - waiting.now_s)} from now"
         if each.job in ends
-        else f"{each.job}, which waits itself or is not known"
+        else f"{each.job}, which waits itself"
         for each in waiting.job.after
     ]
     return f"It waits for {'; and for '.join(told[:3])}."
@@ -150,8 +150,8 @@ def _shape(waiting: WaitingJob, name: str) -> str:
 def _by_rack(waiting: WaitingJob, level: str) -> dict[str, int]:
     """Return the number of nodes with room for a piece now by rack."""
     free = Counter({rack: 0 for rack in waiting.outlook.racks(level) if rack is not None})
-    asked = next(waiting.asked())
-    for n in np.flatnonzero(waiting.room(asked, waiting.now_s) >= 1).tolist():
+    rooms = (waiting.room(asked, waiting.now_s) for asked in waiting.asked())
+    for n in np.flatnonzero(next(rooms, np.zeros(0)) >= 1).tolist():
         rack = waiting.outlook.racks(level)[n]
         if rack is not None:
             free[rack] += 1

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import inf
 
-from ronda.questions.why.earliest import FIRST, SHAPES, WaitingJob
+from ronda.questions.why.earliest import FIRST, NOTHING, SHAPES, WaitingJob
 from ronda.questions.why.proof import in_order, named, told
 
 CHOICE = frozenset({"nodes", "features", "gpu_types", "partition"})
@@ -79,8 +79,10 @@ def hindrances(waiting: WaitingJob) -> list[Hindrance]:
     names = waiting.names()
     every = frozenset(names)
     found = []
+    # If its choice of nodes alone keeps it from starting, others are looked at apart from that.
+    choice = CHOICE if waiting.start(every - CHOICE) < inf else NOTHING
     for name in names:
-        kept = CHOICE | {name} | ({"exclusive"} if "[" in name else set())  # it sets the charge
+        kept = choice | {name} | ({"exclusive"} if "[" in name else set())  # it sets the charge
         found.append(Hindrance(name, waiting.start(every - kept), waiting.start({name})))
 
     def key(one: Hindrance) -> tuple[float, float, int]:

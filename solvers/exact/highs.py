@@ -4,6 +4,7 @@ HiGHS gets the arrays directly, because Pyomo's own interface has no incumbent c
 redirects the process's output. HiGHS runs in threads of its own (`ronda.solvers.exact.threads`).
 """
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 from math import inf
@@ -194,6 +195,19 @@ _STOP = {
     highspy.HighsModelStatus.kSolutionLimit: StopReason.NODE_LIMIT,
     highspy.HighsModelStatus.kInfeasible: StopReason.INFEASIBLE,
 }
+
+
+def reduced_costs(form: LinearForm, effort: Effort) -> tuple[float, Floats]:
+    """Return the optimum of a minimisation's relaxation, and the reduced cost of each column (n,).
+
+    Any solution in which a column is 1 more than 0 costs at least the sum of the two. Without an
+    optimum in time, all are 0, or minus infinity for the first.
+    """
+    highs = highs_of(dataclasses.replace(form, integer=np.zeros_like(form.integer)))
+    if effort.left_s <= 0 or run(highs, effort.left_s) != highspy.HighsModelStatus.kOptimal:
+        return -inf, np.zeros(len(form.cost))
+    optimum = float(highs.getInfo().objective_function_value)
+    return optimum, np.array(highs.getSolution().col_dual, dtype=float)
 
 
 def _read(

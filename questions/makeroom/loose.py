@@ -1,0 +1,211 @@
+"""The running jobs that may be moved or stopped, and the loss that this means."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from ronda.instances.base import Index, Mask, NonNegative, Positive, Record
+from ronda.instances.errors import InputError
+from ronda.instances.site import GPUS
+from ronda.instances.snapshots.snapshot import SeenJob
+from ronda.questions.why.outlook import FreeRoom
+
+Measure = Literal["lost", "jobs", "users", "stopped"]
+Below = Literal["rank", "class", "quota"]
+
+
+class RoomTerms(Record, frozen=True, kw_only=True):
+    """The terms on which room is made.
+
+    Attributes
+    ----------
+    least
+        The harm that counts first: GPU-seconds of work ``lost``, ``jobs`` disturbed, their
+        ``users``, or jobs ``stopped``. Among equals the others count in this order.
+    most_jobs
+        Most jobs to move or stop; by default any number.
+    most_gpus
+        Most GPUs that these jobs hold; by default any number.
+    only_below
+        Who may be disturbed: jobs of lower ``rank`` than the job, or of a lower ``class``, or jobs
+        that hold more than the ``quota`` of their tenant, which keeps all that is guaranteed to it.
+        By default every running job that may be stopped.
+    moves_only
+        Whether jobs are moved alone, and none is stopped.
+    checkpoint_s
+        Longest time in seconds between two checkpoints of a job, beyond which it loses no work. By
+        default a disturbed job loses all since it started.
+    """
+
+    least: Measure = "lost"
+    most_jobs: Index | None = None
+    most_gpus: NonNegative | None = None
+    only_below: Below | None = None
+    moves_only: bool = False
+    checkpoint_s: Positive | None = None
+
+    @property
+    def order(self) -> list[Measure]:
+        """All measures of harm, the first to count first."""
+        every: list[Measure] = ["lost", "jobs", "users", "stopped"]
+        return [self.least, *(one for one in every if one != self.least)]
+
+
+ANY_TERMS = RoomTerms()
+"""The terms that keep no job which may be stopped."""
+
+
+class Block(NamedTuple):
+    """A part of a job that is wholly on one node: its pieces, and what they hold by resource."""
+
+    pieces: int
+    holds: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Loose:
+    """A running job that may be moved or stopped.
+
+    Attributes
+    ----------
+    at
+        Its place in `FreeRoom.running`.
+    gpus, lost_gpu_s
+        GPUs that it holds, and GPU-seconds of work that it loses if it is moved or stopped.
+    user
+        Its user, or its tenant if no user is told, or None.
+    blocks
+        Its blocks with their numbers; empty if it cannot move.
+    apart
+        Whether no two of its blocks may share a node.
+    nodes
+        The nodes that it may move to, shape (N,).
+    """
+
+    at: int
+    job: SeenJob
+    gpus: float
+    lost_gpu_s: float
+    user: str | None
+    blocks: tuple[tuple[Block, int], ...]
+    apart: bool
+    nodes: Mask
+
+
+def loose_jobs(outlook: FreeRoom, job: SeenJob, terms: RoomTerms) -> list[Loose]:
+    """Return the running jobs that may be moved or stopped for a job.
+
+    Jobs stay that may not be stopped, that have run less than their tenant or class protects, or
+    that the terms keep.
+    """
+    below, kept_s, targets = _below(outlook, job, terms), _protection(outlook), _Targets(outlook)
+    gpus, now_s, found = outlook.limits.held(GPUS), outlook.snapshot.now_s, list[Loose]()
+    for at, one in enumerate(outlook.running):
+        ran_s = max(0.0, now_s - (one.start_s or 0.0))
+        over = not one.on or outlook.ends[at] <= now_s
+        if over or not one.preemptible or not below(one) or ran_s < kept_s(one):
+            continue
+        lost_s = ran_s if terms.checkpoint_s is None else min(ran_s, terms.checkpoint_s)
+        found.append(
+            Loose(
+                at=at,
+                job=one,
+                gpus=float(gpus[at]),
+                lost_gpu_s=float(gpus[at]) * lost_s,
+                user=one.user or one.tenant,
+                blocks=_blocks(one),
+                apart=one.own_nodes or one.exclusive,
+                nodes=targets.of(one, float(outlook.ends[at])),
+            )
+        )
+    return found
+
+
+def _below(outlook: FreeRoom, job: SeenJob, terms: RoomTerms) -> Callable[[SeenJob], bool]:
+    """Return the test of whether a running job may be disturbed by its rank, class or tenant."""
+    if terms.only_below == "rank":
+        rank = job.rank
+        if rank is None:
+            raise InputError(f"job {job.id}", "no rank of its own", "--only-below class or quota")
+        return lambda one: one.rank is not None and one.rank < rank
+    if terms.only_below == "class":
+        classes = {each.name: each.rank for each in outlook.snapshot.classes}
+        own = classes.get(job.priority or "")
+        if own is None:
+            raise InputError(f"job {job.id}", "no class with a rank", "--only-below rank or quota")
+        return lambda one: classes.get(one.priority or "", own) < own
+    if terms.only_below == "quota":
+        tenants = {tenant.name for tenant in outlook.snapshot.tenants}
+        if not tenants:
+            raise InputError("--only-below", "no tenants", "a cluster whose tenants are told")
+        return lambda one: one.tenant in tenants
+    return lambda _: True
+
+
+def _protection(outlook: FreeRoom) -> Callable[[SeenJob], float]:
+    """Return the seconds for which a job that has started is left alone."""
+    tenants = {tenant.name: tenant for tenant in outlook.snapshot.tenants}
+    classes = {each.name: each.min_run_s for each in outlook.snapshot.classes}
+
+    def seconds(job: SeenJob) -> float:
+        most, tenant = classes.get(job.priority or "", 0.0), tenants.get(job.tenant or "")
+        while tenant is not None:
+            most, tenant = max(most, tenant.min_run_s), tenants.get(tenant.parent or "")
+        return most
+
+    return seconds
+
+
+def _blocks(job: SeenJob) -> tuple[tuple[Block, int], ...]:
+    """Return the blocks of a job; a job in slices within racks has none, as it does not move."""
+    if job.slices is not None:
+        return ()
+    if job.exclusive or job.held:
+        each = Counter[Block]()
+        for name, pieces in job.on.items():
+            holds = {r: amount * pieces for r, amount in job.per.items()}
+            if name in job.held and not (job.exclusive and holds):
+                holds = job.held[name]
+            each[Block(pieces, tuple(sorted(holds.items())))] += 1
+        return tuple(each.items())
+    count = sum(job.on.values())
+    pieces, blocks = (count, 1) if job.one_node else (1, count)
+    holds = {r: amount * pieces for r, amount in job.per.items()}
+    return ((Block(pieces, tuple(sorted(holds.items()))), blocks),)
+
+
+class _Targets:
+    """The nodes that running jobs may move to.
+
+    They are of the model of GPUs that a job has, with the same of the labels that limits count. A
+    job on nodes of several models does not move.
+    """
+
+    def __init__(self, outlook: FreeRoom) -> None:
+        flavors, self._outlook = set(outlook.limits.flavors), outlook
+        kinds = [
+            (node.gpu_type or "", *sorted(flavors & set(node.features)))
+            for node in outlook.snapshot.nodes
+        ]
+        place = {kind: k for k, kind in enumerate(sorted(set(kinds)))}
+        self._kinds = np.array([place[kind] for kind in kinds], dtype=int)
+
+    def _kept(self, reservation: str | None) -> Mask:
+        """Return the nodes that are kept for the jobs of other reservations, shape (N,)."""
+        nodes = self._outlook.snapshot.nodes
+        kept = [n.reserved not in (None, reservation) and n.leaves_s is None for n in nodes]
+        return np.array(kept, dtype=bool)
+
+    def of(self, job: SeenJob, end_s: float) -> Mask:
+        """Return the nodes that a job which ends at a time may move to, shape (N,)."""
+        outlook, now_s = self._outlook, self._outlook.snapshot.now_s
+        own = self._kinds[[outlook.node[name] for name in job.on]]
+        if (own != own[0]).any():
+            return np.zeros(len(self._kinds), dtype=bool)
+        nodes = outlook.may_use(job, job.partitions[0] if job.partitions else None, frozenset())
+        nodes = nodes & ~self._kept(job.reservation)
+        same: Mask = self._kinds == own[0]
+        return nodes & same & outlook.open(now_s, end_s - now_s)
