@@ -64,9 +64,10 @@ from 2 h to 5 h it is 75 % of what the jobs draw."""
 _LONDON_WORDS = """\
 96 Blackwell Ultra near London, asked for 30 % less within 30 s: made after published figures
 PUBLISHED (National Grid, Emerald AI, EPRI, Nebius and NVIDIA, March 2026, by way of Computer Weekly
-and T&D World): in December 2025 a cluster of 96 GPUs, of some 130 kW, that trained models such as
-Llama, Qwen and GPT-OSS followed more than 200 signals, among them one for about 30 % less in some
-30 s, and ones for less power for up to 10 hours. Here one event has both.
+and T&D World): in December 2025 a cluster of 96 GPUs that trained models such as Llama, Qwen and
+GPT-OSS followed more than 200 signals, among them one for about 30 % less in some 30 s, and
+ones for less power for up to 10 hours. Here one event has both. That it draws some
+130 kW is said by one report of the white paper alone.
 MADE: all of the jobs (24 of 2 to 8 GPUs, eight of them urgent); their speeds (an A100's); watts
 (ronda's fits to Zeus's V100 traces, stretched to 1,400 W a GPU; hosts draw the rest of 130 kW); a
 restart takes 20 s for half of the jobs and 120 s for the others. The event is the power cap: from
