@@ -38,10 +38,10 @@ def recorded_schedule(instance: Instance, recorded: Recorded) -> Schedule:
     """
     _refuse(instance, recorded)
     known = {job.id: job for job in instance.jobs}
-    runs = [(known[name], run) for name, own in recorded.runs.items() for run in own]
-    places, held = _Places(instance, recorded.until_s), dict[int, Placement]()
-    for job, run in sorted(runs, key=lambda each: each[1].start_s):
-        held[id(run)] = places.take(job, run)
+    runs = [(run, k, name) for name, own in recorded.runs.items() for k, run in enumerate(own)]
+    places, held = _Places(instance, recorded.until_s), dict[tuple[str, int], Placement]()
+    for run, k, name in sorted(runs, key=lambda each: each[0].start_s):
+        held[name, k] = places.take(known[name], run)
     written = _Segments(instance, recorded.until_s, held)
     jobs = tuple(written.outcome(job, recorded.runs.get(job.id, ())) for job in instance.jobs)
     ends = [s.end_s for outcome in jobs for s in outcome.segments]
@@ -168,7 +168,9 @@ class _Places:
 class _Segments:
     """The segments of runs, with the work that the instance says their jobs have done."""
 
-    def __init__(self, instance: Instance, until_s: float, held: dict[int, Placement]) -> None:
+    def __init__(
+        self, instance: Instance, until_s: float, held: dict[tuple[str, int], Placement]
+    ) -> None:
         self._instance, self._until_s, self._held = instance, until_s, held
         self._examiner = Examiner(instance.cluster, instance.profiles)
         self._open = self._without = 0
@@ -178,8 +180,9 @@ class _Segments:
         self._without += not runs
         left = 0.0 if job.truth is None else job.truth.work
         segments = list[Segment]()
-        for run in reversed(runs):
-            option, rate = self._option(job, self._held[id(run)])
+        for k, run in reversed([*enumerate(runs)]):
+            placement = self._held[job.id, k]
+            option, rate = self._option(job, placement)
             end_s = max(run.start_s, self._until_s) if run.end_s is None else run.end_s
             able_s = max(0.0, end_s - run.start_s - run.suspended_s)
             done = min(left, rate * able_s)
@@ -191,7 +194,7 @@ class _Segments:
                     end_s=end_s,
                     done=done,
                     option=option,
-                    placement=self._held[id(run)],
+                    placement=placement,
                 )
             )
         segments.reverse()

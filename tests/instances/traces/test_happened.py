@@ -79,6 +79,9 @@ def test_the_first_node_with_room_is_taken():
     runs = {"x": (ran(0.0, 10.0),), "y": (ran(1.0, 11.0),)}
     made = recorded_schedule(instance, Recorded(runs, 11.0))
     assert made.jobs[1].segments[0].placement == ((0, 1),)
+    alike = (ran(2.0, 9.0),)  # one record for two jobs of other sizes
+    made = recorded_schedule(instance, Recorded({"x": alike, "y": alike}, 9.0))
+    assert [o.segments[0].placement for o in made.jobs] == [((0, 3),), ((0, 1),)]
 
 
 @pytest.mark.parametrize("held", [{}, {0: 4}])
