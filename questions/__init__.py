@@ -33,6 +33,7 @@ COMMANDS = {
 ANSWERS = {
     "explain": "ronda.questions.explained:Explainer",
     "breakdown": "ronda.questions.breakdown:broken_down",
+    "not": "ronda.questions.not_there:not_there_told",
     "fix": "ronda.questions.fixed:fixed",
     "alternatives": "ronda.questions.alternatives:alternatives_told",
 }

@@ -11,6 +11,9 @@ from ronda.instances.base import Floats
 from ronda.instances.outcome.usage import queue_of
 from ronda.instances.schedule import RECORDED, Schedule
 
+TICKS = {1.0: "≤ 1 s", 10.0: "10 s", 60.0: "1 min", 600.0: "10 min"}
+TICKS |= {3600.0: "1 h", 36_000.0: "10 h", 86_400.0: "1 d", 864_000.0: "10 d"}
+
 LEAST_S = 1.0
 """The difference of starts at which the axis of differences begins: the clock of most logs."""
 
@@ -39,8 +42,7 @@ def calibration(
             rows += [(name, label, second) for second in off.tolist()]
         wait = Axis("jobs", ends=(0.0, None))
         panels.append(Panel(queues, time_axis(end_s), wait, f"{name}: jobs that wait"))
-        ticks = {1.0: "≤ 1 s", 60.0: "1 min", 3600.0: "1 h", 86_400.0: "1 d", 864_000.0: "10 d"}
-        apart = Axis("a start is off by at most", "log", ends=(LEAST_S, None), ticks=ticks)
+        apart = Axis("a start is off by at most", "log", ends=(LEAST_S, None), ticks=TICKS)
         share = Axis("share of jobs", ends=(0.0, 1.02), percent=True)
         panels.append(Panel(lines, apart, share, f"{name}: starts against the record"))
     return Chart(

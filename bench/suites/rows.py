@@ -113,7 +113,7 @@ class TableRow:
         of = len(self.pairs)
         words = [f"{states.count(s)} of {of} {s}" for s in dict.fromkeys(states)]
         broken = sum(run.metrics.get("broken_rules", 0) for run in self.runs)
-        return ", ".join(words + [f"breaks {broken:,} rules"] * bool(broken))
+        return ", ".join(words + [f"rules broken: {broken:,}"] * bool(broken))
 
     @property
     def runs(self) -> list[Result]:

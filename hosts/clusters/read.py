@@ -81,13 +81,13 @@ def _refuse_contradictions(seen: Snapshot) -> None:
         ("node", [node.name for node in seen.nodes]),
         ("job", [job.id for job in seen.jobs]),
     ):
-        for problem in too_many(seen.source, f"{kind}s", len(names)):
-            raise InputError(seen.source, problem.found, problem.expected)
+        _refuse_too_many(seen.source, f"{kind}s", len(names))
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
             raise InputError(
                 seen.source, f"{kind} {show(twice[0])} twice", f"each {kind} once, of one moment"
             )
+    _refuse_too_many(seen.source, "gpus", sum(int(node.has.get(GPUS, 0)) for node in seen.nodes))
     tree = list(tree_problems(seen.tenants, "tenants"))
     if tree:
         raise as_error(seen.source, tree)
@@ -106,6 +106,11 @@ def _refuse_contradictions(seen: Snapshot) -> None:
             held[node].update(job.holds(node))
     for node, amounts in held.items():
         _look_over(seen, node, has[node], amounts)
+
+
+def _refuse_too_many(place: str, what: str, number: int) -> None:
+    for problem in too_many(place, what, number):
+        raise InputError(place, problem.found, problem.expected)
 
 
 def _look_over(seen: Snapshot, node: str, has: Mapping[str, float], held: Counter[str]) -> None:

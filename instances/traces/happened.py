@@ -112,16 +112,13 @@ class _Places:
     def notes(self) -> Iterator[str]:
         """Describe which runs have the nodes of the log, and which exceed the cluster."""
         if self._named:
-            yield f"{self._named:,} runs are on the nodes that the log names"
+            yield f"runs on the nodes that the log names: {self._named:,}"
         if self._found:
-            yield (
-                f"{self._found:,} runs are on any nodes with room at that moment, as the log names "
-                "none"
-            )
+            yield f"runs on any nodes with room, as the log names none: {self._found:,}"
         if self._above:
             yield (
-                f"{len(self._above):,} runs start when too few GPUs are free for them, such as "
-                f"{self._above[0]}: the log or the cluster is not as it was"
+                f"runs that start when too few GPUs are free for them: {len(self._above):,}, such "
+                f"as {self._above[0]} (the log or the cluster is not as it was)"
             )
 
     def _first_fit(self, job: Job) -> Placement:
@@ -214,9 +211,9 @@ class _Segments:
     def notes(self) -> Iterator[str]:
         """Describe the jobs without a run or an end."""
         if self._without:
-            yield f"{self._without:,} jobs have no run in the log, and count as unfinished"
+            yield f"jobs without a run in the log, which count as unfinished: {self._without:,}"
         if self._open:
-            yield f"{self._open:,} jobs run when the log ends, and count as unfinished"
+            yield f"jobs that run when the log ends, which count as unfinished: {self._open:,}"
 
     def _option(self, job: Job, placement: Placement) -> tuple[Option, float]:
         """Return the option of a run, and its true work per second; 1 if the job cannot have it."""

@@ -8,6 +8,7 @@ from math import inf, nan
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from ronda.instances.traces.hostlists import host_names
 from ronda.instances.traces.text import number
 
 SILENT = frozenset({"", "Unknown", "None", "N/A", "NONE", "None assigned", "INVALID", "(null)"})
@@ -222,45 +223,13 @@ def gres(text: str) -> tuple[float, tuple[str, ...]]:
     return count, tuple(kinds)
 
 
-_BRACKET = re.compile(r"\[([^\]]*)\]")
-_SPAN = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
-MOST_NODES = 1 << 18
-"""The most nodes that one list may name."""
-
-
 @lru_cache(maxsize=1 << 16)
 def node_names(text: str) -> tuple[str, ...]:
     """Return the names in a list of nodes such as ``n[1-3,07],gpu[01-02]-a``.
 
     Raises
     ------
-    ValueError
-        If the brackets do not match, a span runs backwards, or there are more than `MOST_NODES`.
+    InputError
+        If it is no such list, or names too many nodes.
     """
-    if text in SILENT:
-        return ()
-    names: list[str] = []
-    for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
-        pieces = _BRACKET.split(part.strip())
-        choices = [_spanned(piece) if k % 2 else [piece] for k, piece in enumerate(pieces)]
-        count = 1
-        for choice in choices:
-            count *= len(choice)
-        if "[" in "".join(pieces[::2]) or len(names) + count > MOST_NODES:
-            raise ValueError(text)
-        names += ("".join(each) for each in product(*choices))
-    return tuple(names)
-
-
-def _spanned(text: str) -> list[str]:
-    """Return the numbers in a bracket, with the zeros that they begin with."""
-    found: list[str] = []
-    for part in text.split(","):
-        span = _SPAN.fullmatch(part)
-        if span is None:
-            raise ValueError(text)
-        first, last = int(span[1]), int(span[2] or span[1])
-        if last < first or last - first >= MOST_NODES:
-            raise ValueError(text)
-        found += (str(k).zfill(len(span[1])) for k in range(first, last + 1))
-    return found
+    return () if text in SILENT else tuple(host_names(text, "NodeList"))

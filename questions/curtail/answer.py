@@ -80,8 +80,8 @@ def curtail(
     Raises
     ------
     InputError
-        If the policy does not choose by values, no job runs of those that are to be fast, no job
-        adds power, or a reduction in `less` is more than can be shed.
+        If the policy does not choose by values, nothing runs that could be shed in time, or a
+        reduction in `less` is more than can be shed.
     RondaError
         If there is no plan for the round as it is.
     """
@@ -129,11 +129,6 @@ def curtail(
     return _solved_anew(found, frozen, base, check_at, told)
 
 
-def capped(round: Round, cap_w: float) -> Round:
-    """Return a round with another power cap."""
-    return replace(round, power_cap_w=cap_w)
-
-
 class _Pass:
     """The pass over falling power caps: the plans that hold, in order."""
 
@@ -147,13 +142,13 @@ class _Pass:
         limit_s: float | None,
     ) -> None:
         self.frozen, self.base, self.asked, self.within_s = frozen, base, asked, within_s
-        self.seen = AsOne(capped(base.round, asked.round.power_cap_w or 0.0))
+        self.seen = AsOne(replace(base.round, power_cap_w=asked.round.power_cap_w))
         self.floor_w, self.sweep = floor_w, FallingCaps(asked, limit_s)
         self.plans: list[tuple[float, tuple[Plan, float] | None]] = []
 
     def at(self, cap_w: float) -> None:
         """Find a plan at a cap; it counts only if the checker finds no fault."""
-        round, held = capped(self.base.round, cap_w), None
+        round, held = replace(self.base.round, power_cap_w=cap_w), None
         for shown, told in self._tried(round, cap_w):
             if not check(round, told) and not broken_rules(self.frozen.extra, round, told):
                 held = told, self.frozen.worth(self.asked, shown)
@@ -230,7 +225,7 @@ def _solved_anew(
     chosen = {int(0.5 + k * (len(sheds) - 1) / max(1, number - 1)) for k in range(number)}
     for done, k in enumerate(sorted(chosen)):
         told(0.6 + 0.4 * done / number, f"anew: {sheds[k].cap_w:,.0f} W")
-        judged = frozen.judged(capped(base.round, sheds[k].cap_w), base.plan)
+        judged = frozen.judged(replace(base.round, power_cap_w=sheds[k].cap_w), base.plan)
         if judged.plan.status not in (SolutionStatus.FALLBACK, SolutionStatus.NONE):
             sheds[k] = replace(sheds[k], solved=judged.objective)
     return replace(found, sheds=tuple(sheds), solve_s=time.perf_counter() - began)

@@ -71,7 +71,7 @@ def _curve(source: str, found: Curtailment, price: float | None) -> Table:
                 "later, job-h": f"{shed.delay_s / 3600:.1f}",
                 f"last kWh costs ({unit})": f"{each * found.last_kwh(shed):.3g}",
                 "on average": f"{each * found.each_kwh(shed):.3g}",
-                f"borne by {found.borne_by} (GPU-h)": _named(shed),
+                f"borne by {found.borne_by}: GPU-h (job-h)": _named(shed),
             }
         )
     within = "" if found.within_s is None else f", reached within {found.within_s:g} s"
@@ -84,8 +84,9 @@ def _curve(source: str, found: Curtailment, price: float | None) -> Table:
 
 
 def _named(shed: Shed) -> str:
-    told = [f"{each.name} {each.gpu_s / 3600:.1f}" for each in shed.bearers[:NAMES]]
-    rest = shed.bearers[NAMES:]
+    bear = [each for each in shed.bearers if each.jobs]
+    told = [f"{b.name} {b.gpu_s / 3600:.1f} ({b.delay_s / 3600:.1f})" for b in bear[:NAMES]]
+    rest = bear[NAMES:]
     return ", ".join(told) + (f", … ({len(rest)} more)" if rest else "")
 
 

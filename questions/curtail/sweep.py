@@ -24,8 +24,8 @@ from ronda.solvers.decision.plan import Question, filled, to_plan
 from ronda.solvers.prices.dual import Search, bound_at
 from ronda.solvers.prices.engine import first_answer, solve_separable
 
-COARSE = 2e-3
-"""The relative gap of a search where a fill finds no choice."""
+COARSE, FEW = 2e-3, 32
+"""The relative gap of a search in place of a fill, and the jobs up to which it is quick."""
 
 
 class FallingCaps:
@@ -56,7 +56,8 @@ class FallingCaps:
         if self.bare is not self.problem:
             search = with_fields(search, start=self._prices)
             answer = first_answer(self._under(self.bare, cap_w), search)
-        if answer.chosen is None:  # jobs that must go on leave a fill no room
+        # Jobs that must go on leave a fill no room, and a fill of few jobs leaves much.
+        if answer.chosen is None or self.bare.jobs <= FEW:
             hard = with_fields(search, start=self._prices, gap=COARSE)
             answer = solve_separable(self._under(self.bare, cap_w), hard)
         if answer.chosen is None:

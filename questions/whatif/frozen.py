@@ -35,18 +35,22 @@ GAP = 1e-6
 
 @dataclass(frozen=True)
 class Only:
-    """A job that may run only on `gpus` GPUs of one pool and is worth `bonus` more there."""
+    """A job that may run only in some pools, and is worth `bonus` more there.
+
+    It has `gpus` GPUs there, or any number if that is None.
+    """
 
     job: str
-    pool: int
-    gpus: int
+    pools: frozenset[int]
+    gpus: int | None
     bonus: float
 
     def rows(self, question: Question) -> tuple[Mask, Mask]:
         """Return which rows belong to the job, and which of them it may have, shape (K,)."""
         table = question.table
         own = np.array([state.job.id == self.job for state in table.jobs], dtype=bool)[table.job]
-        return own, own & (table.pool == self.pool) & (table.gpus == self.gpus)
+        there = own & np.isin(table.pool, [*self.pools])
+        return own, there if self.gpus is None else there & (table.gpus == self.gpus)
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,7 @@ class Frozen(TimelyPolicy):
         """Build the options of a round and their worth on the scale."""
         asked = self.made.question(round, deadline or Deadline(), seed, initial)
         values = frozen_values(_outlook(asked, self.scale), self.scale) + asked.added
+        values = np.where(np.isneginf(asked.values), -np.inf, values)  # what rules forbid stays so
         if self.only is not None:
             own, may = self.only.rows(asked)
             values = np.where(own, np.where(may, values + self.only.bonus, -np.inf), values)
@@ -126,16 +131,23 @@ class Frozen(TimelyPolicy):
             round, self, seed=self.seed, deadline=Deadline(self.limit_s), initial=initial
         )
         prices = plan.prices if base is None else base.plan.prices
-        seen = AsOne(round)
-        question = self.question(seen.round)
-        found = _judge(question, seen.shown(plan), round, plan, prices)
+        found = self.weighed(round, plan, prices)
         if base is None or found.objective >= base.objective:
             return found
         before = _still(base, round)
         if check(round, before) or broken_rules(self.extra, round, before):
             return found
-        kept = _judge(question, seen.shown(before), round, before, prices)
+        kept = self.weighed(round, before, prices)
         return max(found, kept, key=lambda judged: judged.objective)
+
+    def weighed(
+        self, round: Round, plan: Plan, prices: Mapping[str, float] | None = None
+    ) -> Judged:
+        """Return a plan valued on the scale and bounded by prices, by default its own."""
+        seen = AsOne(round)
+        question = self.question(seen.round)
+        prices = plan.prices if prices is None else prices
+        return _judge(question, seen.shown(plan), round, plan, prices)
 
 
 def freeze(

@@ -78,19 +78,20 @@ def sizes_of(
         best = int(rows[np.argmax(question.values[rows])])
         worth = float(question.values[best])
         bonus = 2.0 * base.objective + abs(worth)
-        forced = with_fields(made, only=Only(job.id, pool, gpus, bonus)).judged(round, base.plan)
+        only = Only(job.id, frozenset({pool}), gpus, bonus)
+        forced = with_fields(made, only=only).judged(round, base.plan)
         size = Size(pool=table.pools[pool].name, gpus=gpus, worth=worth)
         if (got := forced.worth.get(job.id, 0.0)) > 0:
             size = replace(size, worth=got - bonus)
         found.append(_judged(size, job.id, base, forced, dear.dearest(best)))
-    return (*found, *_nowhere(round, job, {pool for pool, _ in pairs}))
+    return (*found, *nowhere(round, job, {pool for pool, _ in pairs}))
 
 
 def _judged(size: Size, job: str, base: Judged, forced: Judged, dearest: str) -> Size:
     """Return a size with the outcome of the plan in which it was worth more than all other jobs."""
     allocation = forced.plan.allocations.get(job)
     if allocation is None:
-        row, why = _forbids(forced, job, size)
+        row, why = forbids(forced, job, size)
         return replace(size, row=row, why=why)
     others = {name: forced.worth.get(name, 0.0) - had for name, had in base.worth.items()}
     cost = max(0.0, -sum(others.values()))
@@ -109,7 +110,7 @@ def _judged(size: Size, job: str, base: Judged, forced: Judged, dearest: str) ->
     )
 
 
-def _forbids(forced: Judged, job: str, size: Size) -> tuple[str, str]:
+def forbids(forced: Judged, job: str, size: Size) -> tuple[str, str]:
     """Return the row that leaves a job no room whatever other jobs do, and the reason in words."""
     known = forced.plan.details.unplaced.get(job)
     if known is not None:
@@ -129,7 +130,7 @@ def _forbids(forced: Judged, job: str, size: Size) -> tuple[str, str]:
     return row, "beside what may not be stopped it draws more than the limit bears"
 
 
-def _nowhere(round: Round, job: Job, pools: set[int]) -> list[Size]:
+def nowhere(round: Round, job: Job, pools: set[int]) -> list[Size]:
     """Return the pools of a job's partition in which it has no size, with the reasons."""
     least, found = job.min_gpus or job.gpus, []
     throughput = round.profiles[job.profile].throughput

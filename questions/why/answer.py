@@ -17,7 +17,7 @@ from ronda.questions.why.help.actions import Remedy, remedies
 from ronda.questions.why.help.changes import Easing, easings
 from ronda.questions.why.limits import Amounts
 from ronda.questions.why.outlook import FreeRoom
-from ronda.questions.why.printed import meaning
+from ronda.questions.why.printed import as_printed
 from ronda.questions.why.reason import Dominant, Hindrance, dominant, hindrances
 from ronda.questions.why.replay import Replay, delayed, replay
 
@@ -87,11 +87,9 @@ def why(snapshot: Snapshot, job: str, seconds: float = 1.0) -> Why:
         for one in eased
     ]
     reason = dominant(waiting)
-    said = meaning(asked.reason)
-    if reason.kind == "order" and said is not None:
-        text = f"The scheduler says {asked.reason}: {said.words}, which the files do not show."
-        proof = f"By all that they show it could start now; add the output of {said.command}."
-        reason = Dominant(said.kind, "printed", never=False, text=text, proof=(proof,))
+    said = as_printed(waiting) if reason.kind == "order" else None
+    if said is not None:
+        reason = said
     elif (by := _policy(waiting, reason)) is not None:
         reason = Dominant(
             "order", by.by, never=False, text=by.text, proof=(reason.text, *reason.proof)

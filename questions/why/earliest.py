@@ -47,14 +47,17 @@ class WaitingJob:
         The free room of its cluster.
     job
         The job.
+    behind
+        Ids of waiting jobs that come after it, of which it has been found to be the first.
 
     Everything that may hold it back has a name, as in `ronda.questions.why.proof.WORDS`; room for a
     resource on nodes is ``on:`` and its name, and a limit has the name of its row. A name in `skip`
     is left out of account.
     """
 
-    def __init__(self, outlook: FreeRoom, job: SeenJob) -> None:
+    def __init__(self, outlook: FreeRoom, job: SeenJob, behind: frozenset[str] = NOTHING) -> None:
         self.outlook = outlook
+        self._behind = behind | {job.id}
         self.job = job if job.least is None else replace(job, count=job.least)
         self.now_s = outlook.snapshot.now_s
         self._starts: dict[frozenset[str], float] = {}
@@ -204,16 +207,24 @@ class WaitingJob:
     def _others_end(self) -> float:
         """Return when the jobs that must come first will have ended or started by what is known."""
         ends = dict(zip((j.id for j in self.outlook.running), self.outlook.ends, strict=True))
-        waiting = {job.id for job in self.outlook.snapshot.jobs if job.start_s is None}
+        waiting = {job.id: job for job in self.outlook.snapshot.jobs if job.start_s is None}
         done = []
         for each in self.job.after:
             if each.job in waiting:
-                done.append(inf)
+                first, runs = waiting[each.job], each.when != "start"
+                limit_s = (inf if first.limit_s is None else first.limit_s) if runs else 0.0
+                done.append(self._start_before(first) + limit_s + each.delay_s)
             elif each.when == "start" or each.job not in ends:
                 done.append(self.now_s + each.delay_s)
             else:
                 done.append(float(ends[each.job]) + each.delay_s)
         return max(done) if self.job.after_all else min(done)
+
+    def _start_before(self, first: SeenJob) -> float:
+        """Return the start of a waiting job that must come first; infinite in a circle."""
+        if first.id in self._behind:
+            return inf
+        return WaitingJob(self.outlook, first, self._behind).start()
 
     def fits(self, asked: RouteAsked, at_s: float) -> bool:
         """Return whether the job could start at a time."""

@@ -5,6 +5,10 @@ The codes are those of squeue's manual page (JOB REASON CODES).
 
 from typing import NamedTuple
 
+from ronda.questions.why.earliest import WaitingJob
+from ronda.questions.why.reason import Dominant
+from ronda.questions.why.words import many
+
 
 class Printed(NamedTuple):
     """The meaning of a printed reason: its kind, its words, and the command that shows the rest."""
@@ -29,6 +33,24 @@ _BY_START = (
 )
 
 
-def meaning(reason: str | None) -> Printed | None:
-    """Return the meaning of a printed reason, None for one that says nothing by itself."""
-    return next((said for start, said in _BY_START if (reason or "").startswith(start)), None)
+ASSUMED = "node that powers up, taken to be in service"
+"""What the reader of Slurm assumes of a node, which may never come up."""
+
+
+def as_printed(waiting: WaitingJob) -> Dominant | None:
+    """Return the reason that the host prints for a job that could start by all that files show.
+
+    None for a printed reason that says nothing by itself.
+    """
+    reason = waiting.job.reason or ""
+    for start, said in _BY_START:
+        if reason.startswith(start):
+            text = f"The scheduler says {reason}: {said.words}, which the files do not show."
+            proof = f"By all that they show it could start now; add the output of {said.command}."
+            return Dominant(said.kind, "printed", never=False, text=text, proof=(proof,))
+    powering = waiting.outlook.snapshot.noted.counts.get(ASSUMED, 0)
+    if reason == "Resources" and powering:
+        text = f"{many(powering, 'node')} power up and were taken to be in service, but may not be."
+        proof = "Without them it may have no room: the scheduler says Resources."
+        return Dominant("machine", "out", never=False, text=text, proof=(proof,))
+    return None

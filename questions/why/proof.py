@@ -89,7 +89,7 @@ def _others_first(waiting: WaitingJob) -> str:
     told = [
         f"{each.job}, which runs until {hours(float(ends[each.job]) - waiting.now_s)} from now"
         if each.job in ends
-        else f"{each.job}, which waits itself"
+        else f"{each.job}, which waits itself or is not known"
         for each in waiting.job.after
     ]
     return f"It waits for {'; and for '.join(told[:3])}."

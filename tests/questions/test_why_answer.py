@@ -125,3 +125,13 @@ def test_why_not_there() -> None:
     assert found.start_s == float("inf")
     assert "at most 2 GPUs" in found.reason.text
     assert elsewhere(why(seen, "J").waiting, "a").start_s == 0
+
+
+def test_nodes_that_power_up() -> None:
+    """Where a job waits for resources beside nodes that power up, these are doubted."""
+    job = SeenJob(id="J", per={"cpu": 1}, reason="Resources")
+    node = SeenNode(name="a", has={"cpu": 8})
+    seen = Snapshot(source="here", system="slurm", now_s=0.0, nodes=(node,), jobs=(job,))
+    assert why(seen, "J").reason.kind == "order"
+    seen.noted.add("node that powers up, taken to be in service", "a")
+    assert why(seen, "J").reason.kind == "machine"

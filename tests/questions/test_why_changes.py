@@ -138,13 +138,12 @@ def test_a_hole_of_the_queue() -> None:
 
 def test_earlier_and_earliest() -> None:
     """If nothing starts it now, as little as starts it earlier, and as early as can be."""
-    full = [replace(BUSY, per={"gpus": 8}), replace(LATE, per={"gpus": 12})]
-    third = replace(BUSY, id="t", per={"gpus": 8}, limit_s=9 * HOUR, on={"c": 1})
-    nodes = (NODE, replace(NODE, name="b", has={"gpus": 12}), replace(NODE, name="c"))
-    seen = replace_(_seen(_waits(gpus=16)), nodes=nodes, jobs=(*full, third))
-    found = easings(WaitingJob(FreeRoom(seen), _waits(gpus=16)))
-    texts = {one.text: one.start_s / HOUR for one in found if one.kinds == ("gpus",)}
-    assert texts == {"12 GPUs instead of 16 (4 less)": 5, "8 GPUs instead of 16 (8 less)": 2}
+    full = [replace(BUSY, per={"cpu": 8}), replace(LATE, per={"cpu": 12})]
+    nodes = (replace(NODE, has={"cpu": 8}), replace(NODE, name="b", has={"cpu": 12}))
+    seen = replace_(_seen(_waits(cpu=16)), nodes=nodes, jobs=tuple(full))
+    found = easings(WaitingJob(FreeRoom(seen), _waits(cpu=16)))
+    texts = {one.text: one.start_s / HOUR for one in found}
+    assert texts == {"12 CPUs instead of 16 (4 less)": 5, "8 CPUs instead of 16 (8 less)": 2}
 
 
 def test_sizes_of_a_request() -> None:

@@ -157,3 +157,15 @@ def test_order() -> None:
     assert found.kind == "order"
     assert "1 job stands before it" in found.text
     assert "K (8 GPUs, priority 9)" in found.proof[0]
+
+
+def test_a_chain_of_waiting_jobs() -> None:
+    """A job behind one that waits starts when that one has run its limit; a circle never does."""
+    first = replace(_waits(gpus=8), id="K", limit_s=3 * HOUR, nodes=("b",))
+    job = replace(_waits(gpus=1), after=(After(job="K", delay_s=HOUR),))
+    assert _ask(job, first, *BUSY).start() == (5 + 3 + 1) * HOUR
+    assert (
+        _ask(replace(job, after=(After(job="K", when="start"),)), first, *BUSY).start() == 5 * HOUR
+    )
+    assert _ask(job, replace(first, limit_s=None), *BUSY).start() == inf
+    assert _ask(job, replace(first, after=(After(job="J"),)), *BUSY).start() == inf

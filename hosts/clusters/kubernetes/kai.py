@@ -35,6 +35,7 @@ _KINDS = {
     "resourceSlices": ("ResourceSlice", "resource.k8s.io/v1"),
 }
 _RUN = "scheduling.run.ai"
+_RESERVING = ("kai-resource-reservation", "runai-reservation")
 _UNITS = (("gpu", GPUS, 1.0), ("cpu", CPU, 1e3), ("memory", MEMORY, 2**30 / 1e6))
 _FIRM_FROM, _STANDARD, _QUEUE = 100, 50, 100
 _SPANS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
@@ -175,7 +176,7 @@ class _PodGroups:
             key = (pod.namespace, pod.text("metadata", "annotations", "pod-group-name") or "")
             if key in groups:
                 self._members.setdefault(key, []).append(pod)
-            elif pod.namespace == "kai-resource-reservation":
+            elif pod.namespace in _RESERVING:
                 self.noted.add(
                     "pod that keeps a GPU for pods with a fraction of it, left out", pod.id
                 )

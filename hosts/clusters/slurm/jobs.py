@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from ronda.hosts.clusters.slurm.amounts import gpus_of, gres, number, tres, word, words
 from ronda.hosts.clusters.slurm.documents import Fields, at
-from ronda.hosts.clusters.slurm.hostlists import host_names, numbers
 from ronda.instances.errors import InputError
 from ronda.instances.job import After, Slices
 from ronda.instances.rules.problem import show, too_many
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import CPU, MEMORY, Noted, SeenJob
+from ronda.instances.traces.hostlists import host_names, numbers
 
 _ENDED = {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"}
 _ENDED |= {"BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "REVOKED"}
@@ -34,6 +34,7 @@ _WHEN: dict[str, Literal["ok", "notok", "any", "start"]] = {
     "aftercorr": "ok",
     "afterburstbuffer": "any",
 }
+_KNOWN = {"gpu", "cpu", "mem"}
 _AFTER = re.compile(r"(\w+):([\w+]+?)(?:_(\*|\d+))?(?:\+(\d+))?(?:\((\w+)\))?")
 
 
@@ -203,20 +204,15 @@ class _Maker:
     def exclusive(self) -> bool:
         """Whether the job asks for nodes to itself, or its partition gives only whole ones."""
         told = [self.record.get("shared"), self.record.get("exclusive")]
-        flags = {
-            str(flag) for each in told for flag in (each if isinstance(each, list) else [each])
-        }
-        return bool(flags & {"none", "true"})
+        flags = [each if isinstance(each, list) else [each] for each in told]
+        return any(flag in ("none", "true") for each in flags for flag in each)
 
     def _common(self) -> SeenJob:
-        record, array, task = (
-            self.record,
-            self.get("array_job_id"),
-            self.record.get("array_task_id"),
-        )
-        het, name = self.get("het_job_id"), str(_number(record))
-        if array is not None and number(task) is not None:
-            name = f"{array:.0f}_{number(task):.0f}"
+        record, name = self.record, str(_number(self.record))
+        array, task = self.get("array_job_id"), number(record.get("array_task_id"))
+        het = self.get("het_job_id")
+        if array is not None and task is not None:
+            name = f"{array:.0f}_{task:.0f}"
         elif het is not None:
             name = f"{het:.0f}+{number(record.get('het_job_offset')) or 0:.0f}"
             self.note("part of a heterogeneous job, taken as a job of its own")
@@ -273,10 +269,13 @@ class _Maker:
                 return found
         return gpus_of(self.record.get("tres_req_str"))
 
+    def _count(self, field: str) -> float:
+        """Return the number of GPUs in a field, of all types."""
+        return sum(gpus_of(self.record.get(field)).values())
+
     @property
     def _by_node(self) -> bool:
-        record = self.record
-        if gpus_of(record.get("tres_per_node")) or gpus_of(record.get("tres_per_socket")):
+        if self._count("tres_per_node") or self._count("tres_per_socket"):
             return True
         count, most = self.get("node_count"), self.get("max_nodes")
         return bool(count and count > 1 and (most == count or not self._tasks))
@@ -284,60 +283,41 @@ class _Maker:
     @property
     def _tasks(self) -> int:
         """The tasks that may be placed one by one, or 0 if they may not."""
-        tasks = int(self.get("tasks") or 0)
-        if gpus_of(self.record.get("tres_per_node")) or self.get("memory_per_node"):
-            return 0
-        return 0 if self.get("tasks_per_node") else tasks
+        by_node = self._count("tres_per_node") or self.get("memory_per_node")
+        return 0 if by_node or self.get("tasks_per_node") else int(self.get("tasks") or 0)
 
     def _pieces(self) -> tuple[int, dict[str, float]]:
         """Return the number of pieces that a waiting job asks for, and what each of them holds."""
-        nodes = int(self.get("node_count") or 1)
-        task, job = gpus_of(self.record.get("tres_per_task")), self.get("tasks")
-        total = sum(gpus_of(self.record.get("tres_per_job")).values())
-        if task and self._tasks:
+        count, per_node = int(self.get("node_count") or 1), self.get("tasks_per_node")
+        total, tasks = self._count("tres_per_job"), self.get("tasks") or 1.0
+        if self._tasks > 1 and (self._count("tres_per_task") or not self.own_nodes):
             count = self._tasks
-        elif self.own_nodes or self._tasks <= 1:
-            count = nodes
-            per_node = self.get("tasks_per_node")
-            if nodes == 1 and per_node and job and job > per_node:
-                count = ceil(job / per_node)
-        else:
-            count = self._tasks
-        if total and total % count:
+        elif count == 1 and per_node:
+            count = ceil(tasks / per_node)
+        if total % count:
             self.note("job whose GPUs are no equal pieces, taken one by one")
             count = int(total)
+        if number(self.record.get("memory_per_node")) == 0 and not self.get("memory_per_cpu"):
+            self.note("job with memory 0, all of its nodes where Slurm counts it, taken as none")
         return count, self._pieces_on(count)
 
     def _pieces_on(self, count: int) -> dict[str, float]:
         """Return what each of a number of equal pieces holds."""
-        record = self.record
-        asks = tres(record.get("tres_req_str"))
-        cores = (self.get("cpus") or asks.get(CPU) or 0.0) / count
-        each = sum(gpus_of(record.get("tres_per_node")).values())
-        socket = sum(gpus_of(record.get("tres_per_socket")).values())
-        task = sum(gpus_of(record.get("tres_per_task")).values())
-        total = sum(gpus_of(record.get("tres_per_job")).values())
-        if socket and not each:
-            each = socket * (self.get("sockets_per_node") or 1.0)
-        if task and not each:
-            each = task * ((self.get("tasks") or 1.0) / count)
-        if not each:
-            each = (total or asks.get(GPUS, 0.0)) / count
-        for name, _, number_ in gres(record.get("cpus_per_tres")):
-            if name == "gpu":
-                cores = max(cores, number_ * each)
-        memory = self.get("memory_per_node") or 0.0
-        memory = memory or (self.get("memory_per_cpu") or 0.0) * max(1.0, cores)
-        for name, _, mib in gres(record.get("memory_per_tres")):
-            if name == "gpu":
-                memory = max(memory, mib * each)
-        per = {GPUS: each, CPU: cores, MEMORY: memory / 1024}
-        per |= {
-            name: count_
-            for name, _, count_ in gres(record.get("tres_per_node"))
-            if name not in ("gpu", "cpu", "mem")
-        }
-        return {of: amount for of, amount in per.items() if amount > 0}
+        record, asks = self.record, tres(self.record.get("tres_req_str"))
+        each = (
+            self._count("tres_per_node")
+            or self._count("tres_per_socket") * (self.get("sockets_per_node") or 1.0)
+            or self._count("tres_per_task") * (self.get("tasks") or 1.0) / count
+            or (self._count("tres_per_job") or asks.get(GPUS, 0.0)) / count
+        )
+        cores = max(
+            (self.get("cpus") or asks.get(CPU) or 0.0) / count, each * self._count("cpus_per_tres")
+        )
+        mib = self.get("memory_per_node") or (self.get("memory_per_cpu") or 0.0) * max(1.0, cores)
+        mib = max(mib, each * self._count("memory_per_tres"))
+        per = {GPUS: each, CPU: cores, MEMORY: mib / 1024}
+        others = {of: n for of, _, n in gres(record.get("tres_per_node")) if of not in _KNOWN}
+        return {of: amount for of, amount in (per | others).items() if amount > 0}
 
     def _told(self) -> list[tuple[str, dict[str, float]]]:
         """Return what the record says that the job holds on each node."""

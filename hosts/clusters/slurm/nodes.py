@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from ronda.hosts.clusters.slurm.amounts import gpus_of, gres, number, word, words
 from ronda.hosts.clusters.slurm.documents import Fields
-from ronda.hosts.clusters.slurm.hostlists import host_names
 from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import show
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import CPU, MEMORY, Noted, SeenNode
+from ronda.instances.traces.hostlists import host_names
 
 _MARKS = {
     "*": "NOT_RESPONDING",

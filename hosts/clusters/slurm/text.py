@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from ronda.hosts.clusters.read import Text
-from ronda.hosts.clusters.slurm.amounts import minutes, moment, number, tres, word, words
+from ronda.hosts.clusters.slurm.amounts import gib, minutes, moment, number, tres, word, words
 from ronda.hosts.clusters.slurm.documents import Fields
 from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import show
@@ -54,6 +54,9 @@ _JOB = {
     "tres_per_socket": "TresPerSocket",
     "tres_per_task": "TresPerTask",
 }
+_DESCRIBED = "Nodes_required_for_job_are_DOWN"
+"""The beginning of the only description that stands in place of its reason, ``Resources``."""
+
 _TIMES = {
     "submit_time": "SubmitTime",
     "eligible_time": "EligibleTime",
@@ -85,19 +88,17 @@ def text_sections(file: Text) -> Iterator[tuple[str, list[Fields]]]:
         yield "jobs", []
     elif (key := head.partition("=")[0]) in _HEADS:
         kind = _HEADS[key]
-        makers = {"jobs": _job, "nodes": _node, "partitions": _partition}
-        make = makers.get(kind, _reservation if kind == "reservations" else _plain)
-        yield kind, [make(record) for record in _records(lines, tuple(_HEADS), file.place)]
+        yield kind, [_MAKERS.get(kind, _fields)(each) for each in _records(lines, file.place)]
     else:
         found = f"text that begins with {show(head, 40)}" if head else "an empty file"
         raise InputError(file.place, found, "a Slurm command's JSON, -o or -P output (see --help)")
 
 
-def _records(lines: list[str], heads: tuple[str, ...], place: str) -> Iterator[str]:
+def _records(lines: list[str], place: str) -> Iterator[str]:
     """Yield each record as one line; without -o, its further lines are indented."""
     record = ""
     for line in lines:
-        if line.startswith(tuple(f"{head}=" for head in heads)):
+        if line.partition("=")[0] in _HEADS:
             if record:
                 yield record
             record = line
@@ -117,21 +118,18 @@ def _fields(record: str) -> Fields:
     return found
 
 
-def _plain(record: str) -> Fields:
-    return _fields(record)
-
-
 def _job(record: str) -> Fields:
     read = _fields(record)
     job: Fields = {field: word(read.get(key)) for field, key in _JOB.items()}
     job |= {field: moment(read.get(key, "")) for field, key in _TIMES.items()}
+    code = job["state_reason"].partition(",")[0]  # behind it Slurm may put a description
     least, _, most = read.get("NumNodes", "").partition("-")
     task = read.get("ArrayTaskId", "")
     alone = task.isdigit()
     limit = read.get("TimeLimit", "")
-    memory = {key: read.get(f"MinMemory{key}", "") for key in ("CPU", "Node")}
     ran = minutes(read.get("RunTime", ""))
     job |= {
+        "state_reason": "Resources" if code == _DESCRIBED else code,
         "user_name": re.sub(r"\(.*", "", read.get("UserId", "")),
         "node_count": least,
         "max_nodes": most,
@@ -143,8 +141,8 @@ def _job(record: str) -> Fields:
         "tres_alloc_str": read.get("AllocTRES") or read.get("TRES"),
         "shared": "none" if read.get("OverSubscribe") == "NO" else "",
         "required_switches": read.get("Switches", "").partition("@")[0],
-        "memory_per_cpu": _mib(memory["CPU"]),
-        "memory_per_node": _mib(memory["Node"]),
+        "memory_per_cpu": _mib(read.get("MinMemoryCPU")),
+        "memory_per_node": _mib(read.get("MinMemoryNode")),
         "on": re.findall(r"\sNodes=(\S+) CPU_IDs=(\S+) Mem=(\d+) GRES=(\S*)", record),
     }
     if ran and job["start_time"] is not None:  # else it is a forecast
@@ -152,8 +150,8 @@ def _job(record: str) -> Fields:
     return job
 
 
-def _mib(text: str) -> float | None:
-    found = tres(f"mem={text}").get("memory_gib")
+def _mib(text: str | None) -> float | None:
+    found = gib(text or "")
     return None if found is None else found * 1024
 
 
@@ -262,3 +260,12 @@ def _association_manager(lines: list[str]) -> Iterator[tuple[str, list[Fields]]]
             elif key.startswith("SharesRaw"):
                 row["Share"] = value.partition("/")[0]
     yield from kinds.items()
+
+
+_MAKERS = {
+    "jobs": _job,
+    "nodes": _node,
+    "partitions": _partition,
+    "reservations": _reservation,
+}
+"""What makes a record of each kind; those of other kinds are their fields."""

@@ -15,7 +15,7 @@ from ronda.instances.profile import Profile, Rigid
 from ronda.instances.rules.hosts import need_problems
 from ronda.instances.rules.jobs import LAST_S, job_problems
 from ronda.instances.rules.problem import Problem, limits
-from ronda.instances.site import PriorityClass, Site, Tenant
+from ronda.instances.site import NO_SITE, PriorityClass, Site, Tenant
 from ronda.instances.traces.columns import Dropped
 from ronda.instances.traces.logs.runs import STEPS, LogRun, RowAccount
 from ronda.instances.traces.logs.seen_cluster import (
@@ -27,6 +27,9 @@ from ronda.instances.traces.logs.seen_cluster import (
 )
 from ronda.instances.traces.recorded import Recorded, RecordedRun
 from ronda.instances.traces.rigid import HELIOS_COSTS, RESTARTS, Machine, busy_power
+
+OWN = "/own"
+"""The end of the name of a tenant for the jobs of an account with accounts below it."""
 
 TIMED_OUT = "TIMEOUT"
 """The state of a job that its time limit ended."""
@@ -92,7 +95,7 @@ def log_instance(
     seen_cluster: Callable[[], SeenCluster | None] | None = None,
     described: Sequence[Machine] = (),
     start_s: float | None = None,
-    notes: Sequence[str] = (),
+    site: Site = NO_SITE,
 ) -> ReadLog:
     """Return the instance of rigid jobs that a log tells of.
 
@@ -112,6 +115,8 @@ def log_instance(
         names that the log has for it. Without both, or if that returns None, it is inferred.
     described
         GPU types that ronda does not know.
+    site
+        The accounts, QOS and limits that are known; those that jobs name besides are added.
 
     Raises
     ------
@@ -129,12 +134,12 @@ def log_instance(
     seen = seen or inferred_cluster(started, until_s, described)
     jobs.sort(key=lambda job: (job.submit_s, natural(job.id)))
     base_s = start_s if start_s is not None else jobs[0].submit_s if jobs else 0.0
-    maker = _Maker(seen, base_s, until_s, at_once)
+    maker = _Maker(seen, base_s, until_s, at_once, site)
     sound = _sound(jobs, maker, account)
     if not sound:
         raise _no_jobs(account, place)
     jobs, made = [job for job, _ in sound], [one for _, one in sound]
-    said = [*notes, *seen.notes, *maker.notes(jobs), RESTARTS, *_told(account)]
+    said = [*seen.notes, *maker.notes(jobs, site), RESTARTS, *_told(account)]
     instance = Instance(
         name=name,
         cluster=seen.cluster,
@@ -142,7 +147,7 @@ def log_instance(
         jobs=tuple(made),
         costs=HELIOS_COSTS,
         cadence=Cadence(period_s=None, on_event=True),
-        site=_site(made, at_once),
+        site=_site(site, made, at_once),
         source=source,
         made={"notes": said, "unix_start_s": base_s},
     )
@@ -164,15 +169,23 @@ def _ended_at(run: LogRun, until_s: float) -> float:
     return until_s if isnan(run.held_s) else run.start_s + run.held_s
 
 
-def _site(jobs: Sequence[Job], at_once: Mapping[str, int]) -> Site:
-    """Return the accounts, QOS and array limits that jobs name."""
+def _site(site: Site, jobs: Sequence[Job], at_once: Mapping[str, int]) -> Site:
+    """Return a site with the accounts, QOS and array limits that jobs name."""
     tenants, classes, arrays = (
         [name for name in dict.fromkeys(getattr(job, field) for job in jobs) if name]
         for field in ("tenant", "priority", "job_array")
     )
-    return Site(
-        tenants=tuple(Tenant(name=name) for name in tenants),
-        classes=tuple(PriorityClass(name=name, rank=0) for name in classes),
+    accounts, ranked = ({one.name for one in own} for own in (site.tenants, site.classes))
+    more = tuple(
+        Tenant(name=name, parent=name.removesuffix(OWN) if name.endswith(OWN) else None)
+        for name in tenants
+        if name not in accounts
+    )
+    others = tuple(PriorityClass(name=name, rank=0) for name in classes if name not in ranked)
+    return structs.replace(
+        site,
+        tenants=(*site.tenants, *more),
+        classes=(*site.classes, *others),
         job_arrays={name: at_once[name] for name in arrays},
     )
 
@@ -268,8 +281,14 @@ class _Maker:
     """A maker of jobs and their records, which counts what it assumes."""
 
     def __init__(
-        self, seen: SeenCluster, base_s: float, until_s: float, at_once: Mapping[str, int]
+        self,
+        seen: SeenCluster,
+        base_s: float,
+        until_s: float,
+        at_once: Mapping[str, int],
+        site: Site,
     ) -> None:
+        self.inner = {tenant.parent for tenant in site.tenants}
         self.seen, self.base_s, self.until_s, self.at_once = seen, base_s, until_s, at_once
         self.known = {kind.name for kind in seen.cluster.gpu_types}
         self.hosts = {name for group in seen.cluster.node_groups for name in group.has}
@@ -319,7 +338,7 @@ class _Maker:
             name=run.name or None,
             estimate=Estimate(work=run.limit_s if 0 < run.limit_s < inf else work),
             truth=Truth(work=work),
-            tenant=run.account or None,
+            tenant=f"{run.account}{OWN}" if run.account in self.inner else run.account or None,
             priority=run.qos or None,
             limit_s=limit_s,
             eligible_s=eligible_s - self.base_s if eligible_s > logged.submit_s else None,
@@ -348,7 +367,7 @@ class _Maker:
             if amount and name in self.hosts
         }
 
-    def notes(self, jobs: Sequence[_LoggedJob]) -> Iterator[str]:
+    def notes(self, jobs: Sequence[_LoggedJob], site: Site) -> Iterator[str]:
         """Describe what was assumed of the jobs."""
         last = [job.last for job in jobs]
         limited = [run for run in last if 0 < run.limit_s < inf]
@@ -379,7 +398,7 @@ class _Maker:
         if self.strange:
             words = ", ".join(f"{kind} {count:,}" for kind, count in self.strange.items())
             yield f"jobs by GPU types that the cluster does not have: {words}"
-        if any(run.qos for run in last):
+        if {run.qos for run in last} - {"", *(each.name for each in site.classes)}:
             yield "priority classes: the log's QOS, all of rank 0, as it does not say their ranks"
 
     def recorded(self, jobs: Sequence[_LoggedJob]) -> Recorded:

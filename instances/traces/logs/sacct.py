@@ -32,6 +32,7 @@ from ronda.instances.traces.slurm_cells import (
     gres,
     lasting,
     memory_gib,
+    node_names,
     settled,
     slurm_id,
     tres,
@@ -193,7 +194,9 @@ class _Reader:
                 lasts["elapsed"] = float(raw)
             if inf in lasts.values():
                 raise ValueError("UNLIMITED")
-        except (ValueError, OverflowError) as error:
+            nodes = cells.get("nodelist", "")
+            node_names(nodes)
+        except (ValueError, OverflowError, InputError) as error:
             account.drop("a cell that cannot be read", f"{place}: {_shown(str(error))}")
             return
         submit_s, eligible_s, start_s, end_s = times
@@ -228,7 +231,7 @@ class _Reader:
             partition=cells.get("partition", ""),
             qos=cells.get("qos", ""),
             name=cells.get("jobname", ""),
-            nodes="" if (nodes := cells.get("nodelist", "")) in SILENT else nodes,
+            nodes="" if nodes in SILENT else nodes,
             features=_features(cells.get("constraints", "")),
         )
         account.until_s = max(account.until_s, run.known_s)

@@ -62,6 +62,13 @@ def _share(text: str) -> float | None:
     help="Say by prices why a job got what it got (again for more jobs).",
 )
 @click.option(
+    "--not",
+    "not_there",
+    metavar="PLACE",
+    help="With --explain: say what it would cost if the job were there: on a GPU type (a100), a "
+    "number of GPUs (8), both (a100:8), or in a partition.",
+)
+@click.option(
     "--breakdown",
     is_flag=True,
     help="Break the objective down by rule and by job; all parts add up to it.",
@@ -92,6 +99,7 @@ def command(
     time_limit: float,
     seed: int,
     explain: tuple[str, ...],
+    not_there: str | None,
     breakdown: bool,
     alternatives: int | None,
     within: float,
@@ -110,7 +118,11 @@ def command(
     round_ = load_round(source)
     made = with_rules(make_policy(policy), extra, "--with")
     explainer = answerer("explain")(round_, made, explain) if explain else None
-    parts = answerer("breakdown")(round_, made, seed) if breakdown else None
+    adding = [answerer("breakdown")(round_, made, seed)] if breakdown else []
+    if not_there is not None:
+        if not explain:
+            raise InputError("--not", "no job", "one by --explain")
+        adding.append(answerer("not")(round_, made, explain, not_there, seed))
     deadline = Deadline(time_limit, started=entered)
     log = sys.stderr if verbose else None
     if alternatives is not None:
@@ -132,11 +144,11 @@ def command(
     from ronda.solvers.plan_report import plan_report  # loads NumPy
 
     report = plan_report(source, round_, plan, made, seed=seed, elapsed_s=deadline.elapsed())
-    if parts is not None:
-        report = parts(report, plan)
     if explainer is not None:
         report = explainer.told(report, why)
-    elif parts is None and source == "-" and out is None and not as_json:
+    for add in adding:
+        report = add(report, plan)
+    if not (explain or adding) and source == "-" and out is None and not as_json:
         tell_json(encode(plan))  # as `--out` would write it
         report = report._replace(parts=())
     return show(report, as_json=as_json)

@@ -5,6 +5,7 @@ import math
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ronda.bench.figures.chart import Chart, Marks, Panel, time_axis
 from ronda.bench.figures.draw import drawn, save_chart
@@ -12,6 +13,7 @@ from ronda.bench.figures.overview import overview
 from ronda.bench.figures.run import draw_run
 from ronda.bench.runs.resample import Resample
 from ronda.bench.runs.results import Result, Status
+from ronda.bench.runs.specs import RecordedFile
 from ronda.bench.runs.variant import UNCHANGED, Variant
 from ronda.horizon.driver import run
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
@@ -112,7 +114,9 @@ def test_overview_of_instances_and_policies(tmp_path):
         run_of("c", "broken", 1, 0.1, 1.0, violations=1),
         run_of("c", "x", 0, 0.2, 1.0),
     ]
-    save_chart(overview(results), tmp_path / "overview")
+    told = RecordedFile(path="ran.json", checksum="0")  # of a log, which has no decisions
+    record = replace(run_of("recorded", "x", 0, 0.1, 1.0), recorded=told)
+    save_chart(overview([*results, record]), tmp_path / "overview")
     found = {(row["policy"], row["workload"]): row for row in rows(tmp_path / "overview.csv")}
     assert len(found) == 8
     assert [workload for policy, workload in found if policy == "c"] == ["x"]

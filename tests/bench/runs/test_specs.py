@@ -4,12 +4,23 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from ronda.bench.runs.specs import PredictorFile, RunCase, cases, parse_seeds, split_policies
+from ronda.bench.runs.specs import (
+    PredictorFile,
+    RecordedFile,
+    RunCase,
+    cases,
+    parse_seeds,
+    split_policies,
+)
+from ronda.horizon.driver import run
 from ronda.instances.errors import InputError
 from ronda.instances.files import fits as predictors
-from ronda.instances.files.json import fingerprint
+from ronda.instances.files.json import fingerprint, write
+from ronda.instances.files.packaged import load
 from ronda.instances.models.fits import Calibration, Predictor
+from ronda.instances.schedule import RECORDED
 from ronda.solvers.contract import Capability
 from ronda.solvers.registry import policy
 
@@ -146,3 +157,17 @@ def test_period_replaces_that_of_the_instance(two_nodes):
     assert case(period_s=30.0).cadence(two_nodes) == msgspec.structs.replace(
         two_nodes.cadence, period_s=30.0
     )
+
+
+def test_another_record_is_another_run(tmp_path):
+    """The key tells records apart, and a file that was written anew meanwhile is refused."""
+    path = tmp_path / "ran.json"
+    write(replace(run(load("two-jobs"), "fifo"), policy=RECORDED), path)
+    own, file = RecordedFile.by(path, [load("one-gpu"), load("two-jobs")])
+    assert own.name == "two-jobs"
+    fields = {"source": "two-jobs", "instance": "two-jobs", "policy": RECORDED}
+    other = replace(file, checksum="0" * 16)
+    assert RunCase(recorded=file, **fields).key != RunCase(recorded=other, **fields).key
+    assert file.read().policy == RECORDED
+    with pytest.raises(InputError, match="another schedule by now"):
+        other.read()

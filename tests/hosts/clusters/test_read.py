@@ -41,6 +41,7 @@ def test_files_reach_their_dialect():
         ({"nodes": (NODE, NODE)}, 'node "n1" twice'),
         ({"jobs": (JOB, JOB)}, 'job "1" twice'),
         ({"nodes": (), "jobs": ()}, "no nodes"),
+        ({"nodes": (SeenNode(name="n1", has={"gpus": 1e18}),)}, "1000000000000000000 GPUs"),
         ({"jobs": (SeenJob(id="2", on={"n9": 1}),)}, 'running job "2" on node "n9"'),
         (
             {"jobs": (JOB, SeenJob(id="2", per={"gpus": 1}, on={"n1": 1}))},

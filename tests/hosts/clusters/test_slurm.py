@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace as with_
 
 import ronda
 from ronda.hosts.clusters.read import read_snapshot
 from ronda.hosts.clusters.slurm.amounts import gpus_of
-from ronda.hosts.clusters.slurm.hostlists import host_names
 from ronda.instances.errors import InputError
 from ronda.instances.rules.validate import problems
 from ronda.instances.snapshots.rounds import round_of
 from ronda.instances.snapshots.snapshot import Noted
+from ronda.instances.traces.hostlists import host_names
 from ronda.questions.why.answer import why
 from tests.hosts.clusters import slurm_documents as documents
 from tests.hosts.clusters.slurm_documents import ACCOUNTS, DATA, JSON, REST, TEXT
@@ -70,12 +69,11 @@ def running(number=1, nodes="n1", **more):
 
 
 def alike(one, other):
-    """Return whether two snapshots show one cluster, apart from words and unread limits."""
+    """Return whether two snapshots show one cluster, whatever the order of jobs."""
     for field in ("nodes", "jobs", "tenants", "classes", "licences", "licences_taken"):
         a, b = getattr(one, field), getattr(other, field)
         if field == "jobs":
-            a = sorted((with_(x, reason=None) for x in a), key=lambda x: x.id)
-            b = sorted((with_(x, reason=None) for x in b), key=lambda x: x.id)
+            a, b = (sorted(jobs, key=lambda each: each.id) for jobs in (a, b))
         assert list(a) == list(b), field
     return True
 
@@ -221,10 +219,12 @@ def test_memory_is_per_node_or_per_core_or_per_gpu(written):
         {"memory_per_cpu": {"set": True, "infinite": False, "number": 1024}},
         {"memory_per_tres": "gres:gpu:3072", "tres_per_node": "gpu:2"},
         {"memory_per_node": unset},
+        {"memory_per_node": {"set": True, "infinite": False, "number": 0}},
     ]
     jobs = [job(k, **fields) for k, fields in enumerate(asks, start=1)]
     seen = written({"jobs": jobs, "nodes": [node()]})
-    assert [each.per.get("memory_gib") for each in seen.jobs] == [2, 4, 6, None]
+    assert [each.per.get("memory_gib") for each in seen.jobs] == [2, 4, 6, None, None]
+    assert [line for line in seen.noted.lines() if "memory 0" in line and "job 5" in line]
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_a_record_keeps_times_and_nodes():
     assert (found["policy"], found["mean_queue_s"], found["mean_jct_s"]) == ("recorded", 2.5, 17.5)
     assert found["gpu_s"] == 80.0
     assert made.energy.busy_j == 60.0 * 80.0
-    assert made.config["notes"] == ["2 runs are on the nodes that the log names"]
+    assert made.config["notes"] == ["runs on the nodes that the log names: 2"]
 
 
 def test_runs_without_nodes_get_any_with_room():
@@ -70,7 +70,7 @@ def test_runs_without_nodes_get_any_with_room():
     placed = [o.segments[0].placement for o in made.jobs]
     assert placed == [((0, 3),), ((1, 3),), ((0, 1), (1, 1)), ((0, 3),), ((2, 2),)]
     (note,) = made.config["notes"]
-    assert note.startswith("5 runs are on any nodes with room")
+    assert note == "runs on any nodes with room, as the log names none: 5"
 
 
 def test_the_first_node_with_room_is_taken():
@@ -92,7 +92,9 @@ def test_more_than_the_cluster_has_is_shown(held):
     instance = of(*jobs)
     made = recorded_schedule(instance, Recorded(runs, 10.0))
     assert [v.code for v in check(instance, made)] == ["capacity"]
-    assert made.config["notes"][-1].startswith("1 runs start when too few GPUs are free")
+    assert made.config["notes"][-1].startswith(
+        "runs that start when too few GPUs are free for them: 1,"
+    )
     assert summarise(instance, made)["gpu_s"] == 120.0
 
 
@@ -133,8 +135,8 @@ def test_pauses_requeues_and_ends_of_the_log():
     assert (z.end_s, z.segments[0].end_s, z.segments[0].done) == (None, 20.0, 19.0)
     assert (u.end_s, u.segments, cut.state) == (None, (), "time limit")
     assert made.config["notes"][-2:] == [
-        "1 jobs have no run in the log, and count as unfinished",
-        "1 jobs run when the log ends, and count as unfinished",
+        "jobs without a run in the log, which count as unfinished: 1",
+        "jobs that run when the log ends, which count as unfinished: 1",
     ]
     assert summarise(instance, made)["unfinished"] == 2
 

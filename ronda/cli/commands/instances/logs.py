@@ -8,6 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
+from msgspec.structs import replace
 
 from ronda.cli.command import Taught
 from ronda.cli.commands.instances.convert import GPU, OWN_GPU, keep_schedule, schedule_option
@@ -16,6 +17,7 @@ from ronda.cli.options import DOCUMENT, Parsed, force_option, json_option, stack
 from ronda.cli.output import display, note, show
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import label
+from ronda.instances.site import GPUS, NO_SITE, Site
 from ronda.instances.tables.table import Report
 from ronda.instances.traces.logs.runs import LogFilter, LogRun, RowAccount
 from ronda.instances.traces.logs.seen_cluster import SeenCluster
@@ -103,6 +105,15 @@ log_options: Callable[[Any], Any] = stacked(
 )
 @log_options
 @click.option(
+    "--slurm",
+    "shown",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="The machines, as sinfo --json or scontrol show node -o prints them; more FILEs of "
+    "sacctmgr -P show assoc and show qos have the tree of accounts, and ranks and limits of QOS.",
+)
+@click.option(
     "--zone",
     type=ZONE,
     default="UTC",
@@ -125,6 +136,7 @@ log_options: Callable[[Any], Any] = stacked(
 )
 def sacct(
     files: tuple[Path, ...],
+    shown: tuple[Path, ...],
     zone: ZoneInfo,
     columns: tuple[str, ...],
     device: str,
@@ -152,9 +164,39 @@ def sacct(
         sample=given.pop("sample"),
         device=device,
     )
+    if shown and device == "cpu":
+        raise InputError("--slurm", "--device cpu as well", "one of them")
     account = RowAccount()
     runs = sacct_runs(files, LogFormat(zone=zone, columns=columns), account, chosen)
-    _tell(runs, account, files, start_s=chosen.since_s, **given)
+    known = _shown(shown) if shown else {}
+    _tell(runs, account, files, start_s=chosen.since_s, **known, **given)
+
+
+def _shown(paths: Sequence[Path]) -> dict[str, Any]:
+    """Return the machines and the site that Slurm's tools show."""
+    from ronda.hosts.clusters.read import read_snapshot
+    from ronda.instances.snapshots.gpu_nodes import GpuNodes
+    from ronda.instances.snapshots.snapshot import Noted, SeenJob
+
+    snapshot = read_snapshot("slurm", paths, 0.0)
+    site = Site(tenants=snapshot.tenants, groups=snapshot.groups, classes=snapshot.classes)
+    if not any(node.has.get(GPUS) for node in snapshot.nodes):
+        raise InputError("--slurm", "no node with GPUs", "the nodes on which the log's jobs ran")
+    parts = sorted({part for node in snapshot.nodes for part in node.partitions})
+    noted = Noted()
+    nodes = GpuNodes(snapshot, [SeenJob(id=part, partitions=(part,)) for part in parts], noted)
+    names = {partition.name for partition in nodes.cluster.partitions}
+    kept = tuple(group for group in site.groups if {*group.partitions} <= names)
+    for group in site.groups:
+        if group not in kept:
+            noted.add("limits of partitions that share nodes, or have none, not kept", group.name)
+    seen = SeenCluster(
+        cluster=nodes.cluster,
+        index=nodes.number,
+        home={part: nodes.home((part,)) for part in parts},
+        notes=("cluster: as Slurm shows it", *snapshot.noted.lines(), *noted.lines()),
+    )
+    return {"site": replace(site, groups=kept), "seen": lambda: seen}
 
 
 @click.command(
@@ -218,16 +260,21 @@ def _tell(
     out: Path | None,
     as_json: bool,
     seen: Callable[[], SeenCluster | None] | None = None,
+    site: Site | None = None,
 ) -> None:
     """Write the instance of a log, and its schedule, or count it."""
     if only_count:
-        for option, value in (("--out", out), ("--schedule", schedule), ("--cluster", cluster)):
+        told = ("--out", out), ("--schedule", schedule), ("--cluster", cluster), ("--slurm", site)
+        for option, value in told:
             if value is not None:
                 raise InputError(option, "--count as well", "one of them")
         _count(runs, account, as_json=as_json)
         return
+    if cluster is not None and site is not None:
+        raise InputError("--slurm", "--cluster as well", "one of them")
     if out is None:
         raise InputError("--out", "none", "--out FILE, or --count")
+    from ronda.instances.rules.validate import validate
     from ronda.instances.traces.logs.instance import log_instance
     from ronda.instances.traces.own import read_cluster
 
@@ -242,7 +289,9 @@ def _tell(
         described=described,
         start_s=start_s,
         seen_cluster=seen,
+        site=site or NO_SITE,
     )
+    validate(done.instance)  # before anything is written
     if not as_json:
         display(done.dropped.table())
         for line in done.words:

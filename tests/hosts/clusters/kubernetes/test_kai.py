@@ -114,6 +114,8 @@ def test_gangs(seen, whole):
     assert (big.count, big.least, big.slices) == (2, 1, Slices(nodes=2, within="rack"))
     assert found.nodes[0].racks == (("rack", "r1"),)
     assert wait.blocked == "it has 1 of the 3 pods that it starts with"
+    del raw["podGroups"][0]["spec"]["minMember"]
+    assert seen("kai", whole).jobs[0].least == 1
     raw["podGroups"][0]["spec"]["subGroups"] = [{"name": "s", "minMember": 1}]
     raw["pods"][1]["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
     found = seen("kai", whole)

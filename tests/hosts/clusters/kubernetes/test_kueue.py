@@ -163,6 +163,80 @@ def test_an_admitted_workload_needs_its_pods(seen):
     assert "admitted workload whose pods wait, and hold" in noted(found)
 
 
+def test_partial_admission_and_time_before(seen):
+    """Four pods of which three were admitted and one is done; an earlier run took 100 s."""
+    more = {"reclaimablePods": [{"name": "main", "count": 1}]}
+    more["accumulatedPastExecutionTimeSeconds"] = 100
+    work = workload("w", 4, 1, maximumExecutionTimeSeconds=600, status=admitted(count=3) | more)
+    mine = {"kueue.x-k8s.io/workload": "w"}
+    pods = [pod(f"p{k}", on="n1", gpus=1, annotations=mine) for k in range(2)]
+    (job,) = seen("kueue", listed(node("n1", gpus="8"), queue("q"), work, *pods)).jobs
+    assert (job.on, job.count) == ({"n1": 2}, 2)
+    assert (job.limit_s, job.ends_s - job.start_s) == (600, 500)
+
+
+def test_priorities_that_differ_from_their_class(seen):
+    """A boost makes a class of its own, so that rounds order by what counts."""
+    prod = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "prod"}
+    jobs = [workload(n, priority=100, priorityClassRef=prod) for n in ("plain", "boosted")]
+    jobs[1]["metadata"]["annotations"] = {"kueue.x-k8s.io/priority-boost": "+7"}
+    old = workload("old", priority=100, priorityClassName="prod")  # v1beta1
+    kind = kueue("WorkloadPriorityClass", "prod", {}) | {"value": 100}
+    found = seen("kueue", listed(node("n1", gpus="8"), queue("q"), kind, *jobs, old))
+    assert [job.priority for job in found.jobs] == ["prod", "prod 107", "prod"]
+    assert [(each.name, each.rank) for each in found.classes] == [("prod 107", 107), ("prod", 100)]
+
+
+def test_pod_sets_find_their_pods_by_label(seen):
+    """A driver on one node and workers on another; without labels nobody knows which is which."""
+    sets = [
+        {"name": name, "count": 1, "template": {"spec": spec(gpus)}}
+        for name, gpus in (("driver", 1), ("worker", 4))
+    ]
+    given = [{"name": each["name"], "count": 1} for each in sets]
+    status = admitted() | {"admission": {"clusterQueue": "q", "podSetAssignments": given}}
+    work = workload("w", podSets=sets, status=status)
+    nodes = [node("n1", gpus="8"), node("n2", gpus="8"), queue("q")]
+    own = {"annotations": {"kueue.x-k8s.io/workload": "w"}}
+    pods = [
+        pod("p0", on="n1", gpus=1, labels={"kueue.x-k8s.io/podset": "driver"}, **own),
+        pod("p1", on="n2", gpus=4, labels={"kueue.x-k8s.io/podset": "worker"}, **own),
+    ]
+    found = seen("kueue", listed(*nodes, work, *pods))
+    assert [(job.id, job.on) for job in found.jobs] == [("a/w", {"n2": 1}), ("a/w#1", {"n1": 1})]
+    with pytest.raises(InputError, match=r"Pod \"a/p1\".*no label kueue.x-k8s.io/podset"):
+        seen("kueue", listed(*nodes, work, pods[0], pod("p1", on="n2", gpus=4, **own)))
+
+
+def test_limits_of_several_flavors_and_groups(seen):
+    """What is lent is a sum; without a cohort nothing is; GPUs say which flavors a job may have."""
+    flavors = [
+        {"name": "x", "resources": [{"name": "cpu", "nominalQuota": 5, "lendingLimit": 2}]},
+        {"name": "y", "resources": [{"name": "cpu", "nominalQuota": 7, "borrowingLimit": 1}]},
+    ]
+    gpus = {"name": "nvidia.com/gpu", "nominalQuota": 8, "borrowingLimit": 2, "lendingLimit": 3}
+    groups = [
+        {"coveredResources": ["cpu"], "flavors": flavors},
+        {"coveredResources": ["nvidia.com/gpu"], "flavors": [{"name": "g", "resources": [gpus]}]},
+    ]
+    nodes = [
+        node("n1", {"kind": "g"}, gpus="8"),
+        node("n2", {"kind": "x"}),
+        node("n3", {"kind": "y"}),
+    ]
+    kinds = [flavor(name, {"kind": name}) for name in "gxy"]
+    jobs = [workload("gpu", gpus=1), workload("cpu", gpus=0)]
+    for cohort in (None, "c"):
+        own = queue("q", cohort=cohort, resourceGroups=groups)
+        found = seen("kueue", listed(*nodes, *kinds, own, *jobs))
+        lent, bounds = (9, (2, 3)) if cohort else (None, (None, None))
+        assert found.tenants[-1].quotas == (
+            Quota(of="cpu", guaranteed=12, lend=lent),
+            Quota(of="gpus", guaranteed=8, borrow=bounds[0], lend=bounds[1]),
+        )
+        assert [job.partitions for job in found.jobs] == [("g",), ("x", "y")]
+
+
 def test_queues_that_do_not_admit(seen):
     """Stopped, inactive and absent queues block their jobs, in words."""
     off = [{"type": "Active", "status": "False", "reason": "FlavorNotFound", "message": "no x"}]
@@ -296,7 +370,7 @@ def test_what_a_pod_asks_for(seen):
         ],
         "initContainers": [
             {"restartPolicy": "Always", "resources": {"requests": {"cpu": "250m"}}},
-            {"resources": {"requests": {"cpu": "1", "memory": "4Gi"}}},
+            {"resources": {"requests": {"cpu": "2", "memory": "4Gi"}}},
         ],
         "overhead": {"cpu": "10m"},
     }
@@ -306,8 +380,8 @@ def test_what_a_pod_asks_for(seen):
         workload("w", pod_set={"template": {"spec": asks}}),
     ]
     (job,) = seen("kueue", listed(*objects)).jobs
-    # cpu: 1 + 0.5 + 0.25 + 0.01, more than 1 + 0.25; memory: 4 of the init container
-    assert job.per == {"cpu": 1.76, "memory_gib": 4, "gpus": 2, "pods": 1}
+    # cpu: 2 + 0.25 of the init container, more than 1 + 0.5 + 0.25, and 0.01; memory: its 4
+    assert job.per == {"cpu": 2.26, "memory_gib": 4, "gpus": 2, "pods": 1}
 
 
 def test_policies_of_queues(seen):

@@ -120,6 +120,11 @@ def test_an_object_in_two_states():
         (("spec", "podSets", 0, "count"), "2", 'podSets[0].count: found "2"'),
         (("spec", "podSets", 0, "count"), 2**31, "a whole number of 32 bits"),
         (("spec", "podSets", 0, "template", "spec"), 7, "template.spec: found 7"),
+        (
+            ("spec", "podSets", 0, "template", "spec", "containers", 0, "resources", "requests"),
+            {"cpu": "-1"},
+            "a quantity of at least 0",
+        ),
         (("spec", "podSets"), [], "found no spec.podSets"),
         (("spec", "priority"), True, "priority: found true"),
         (("status", "conditions"), {"type": "x"}, "a list"),

@@ -57,6 +57,16 @@ def test_gangs_of_all_kinds(seen, stated, link):
     assert job.blocked.endswith("g does not exist")
 
 
+def test_gangs_that_run_in_part(seen):
+    """Two of four pods run, three are needed: one more is enough for the rest."""
+    link = {"schedulingGroup": {"podGroupName": "g"}}
+    three = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+    pods = [pod(f"p{k}", on="n1" if k < 2 else None, gpus=2, **link) for k in range(4)]
+    on, rest = seen("kubernetes", listed(node("n1", gpus="8"), group("g", three), *pods)).jobs
+    assert (on.id, on.count, on.on) == ("a/g", 2, {"n1": 2})
+    assert (rest.id, rest.count, rest.least, rest.start_s) == ("a/g#waiting", 2, 1, None)
+
+
 def test_basic_groups_are_pods_one_by_one(seen):
     """And a gang in one domain is a slice, in racks of that level."""
     link = {"schedulingGroup": {"podGroupName": "g"}}
@@ -68,6 +78,7 @@ def test_basic_groups_are_pods_one_by_one(seen):
     keys = {"schedulingConstraints": {"topology": [{"key": "rack"}]}}
     found = seen("kubernetes", listed(*nodes, group("g", GANG | keys), *pods))
     assert found.jobs[0].slices == Slices(nodes=2, within="rack")
+    assert found.jobs[0].blocked is None
     assert found.nodes[1].racks == (("rack", "r1"),)
     assert ronda.solve(round_of(found), "milp").allocations == {}  # each rack has one node
 
@@ -108,15 +119,17 @@ def test_parts_of_gpus(seen):
     nodes = [node("n1", {"nvidia.com/gpu.count": "2"}, **cut)]
     nodes.append(node("n2", {"nvidia.com/gpu.count": "2"}, **cut | {"nvidia.com/mig-1g.5gb": "7"}))
     nodes.append(node("n3", {"nvidia.com/gpu.count": "1"}, **cut))  # more than one GPU has
+    nodes.append(node("n4", {"nvidia.com/gpu.count": "2"}, **cut | {"nvidia.com/gpu": "1"}))
     asks = {"containers": [{"resources": {"limits": {"nvidia.com/mig-3g.20gb": 1}}}]}
     one = pod("p")
     one["spec"] = asks
     found = seen("kubernetes", listed(*nodes, one))
-    alike, other, odd = found.nodes
+    alike, other, odd, whole = found.nodes
     assert (alike.cut, alike.has["gpus"]) == (("1g.5gb",) * 4 + ("3g.20gb",), 2)
     assert alike.parts.profiles[-1].name == "7g.40gb"  # of an A100 with 40 GB
     assert (other.cut, other.has["gpus"], other.has["nvidia.com/mig-1g.5gb"]) == ((), 0, 7)
     assert (odd.cut, odd.parts) == ((), None)
+    assert (whole.cut, whole.has["gpus"]) == ((), 1)
     assert (found.jobs[0].part, found.jobs[0].per["nvidia.com/mig-3g.20gb"]) == ("3g.20gb", 1)
     made = round_of(found)
     assert [s.job.part for s in made.waiting] == ["3g.20gb"]

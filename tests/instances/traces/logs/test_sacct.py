@@ -202,6 +202,8 @@ def test_suspended_is_held_without_progress(tmp_path):
         ({"end": "09:00:00"}, "no run time"),
         ({"start": "9:00"}, "a cell that cannot be read"),
         ({"limit": "soon"}, "a cell that cannot be read"),
+        ({"nodes": "n[3-1]"}, "a cell that cannot be read"),
+        ({"nodes": "n[1-2"}, "a cell that cannot be read"),
     ],
 )
 def test_odd_rows_are_counted_with_an_example(tmp_path, more, why):
