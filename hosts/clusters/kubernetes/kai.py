@@ -87,15 +87,7 @@ def _unzipped(file: Text) -> Text:
             (name,) = archive.namelist()
             with archive.open(name) as inner:
                 text = inner.read((limits().mib << 20) + 1)
-    except (
-        BadZipFile,
-        ValueError,
-        OSError,
-        EOFError,
-        zlib.error,
-        NotImplementedError,
-        RuntimeError,
-    ) as error:
+    except (BadZipFile, ValueError, OSError, EOFError, zlib.error, RuntimeError) as error:
         raise InputError(file.place, f"a zip file that cannot be read ({error})", whole) from None
     if len(text) > limits().mib << 20:
         raise InputError(file.place, f"more than {limits().mib} MiB", limits().at_most("mib"))
@@ -103,15 +95,21 @@ def _unzipped(file: Text) -> Text:
 
 
 def _tenants(objects: Objects, total: Mapping[str, float]) -> tuple[Tenant, ...]:
-    """Return the queues: −1 is without limit, and a limit that is not stated is 0."""
-    found = {}
+    """Return the queues: −1 is without limit, and a limit that is not stated is 0.
+
+    KAI gives what is over quota to whoever asks. A root above all queues, to which the whole
+    cluster is guaranteed, says so.
+    """
     queues = {queue.name: queue for queue in objects.of("Queue", _RUN)}
+    root = "cluster/all" if "cluster" in queues else "cluster"
+    whole = tuple(Quota(of=of, guaranteed=amount) for of, amount in total.items())
+    found = {root: Tenant(name=root, quotas=whole)}
     above = {name: queue.text("spec", "parentQueue") for name, queue in queues.items()}
     for name in parents_first(objects.source, above, "queues"):
         queue = queues.get(name)
         if queue is None:
             objects.noted.add("queue that no file has, taken as one without quota", name)
-            found[name] = Tenant(name=name)
+            found[name] = Tenant(name=name, parent=root)
             continue
         quotas = []
         for key, of, unit in _UNITS:
@@ -131,7 +129,7 @@ def _tenants(objects: Objects, total: Mapping[str, float]) -> tuple[Tenant, ...]
         order = queue.whole("spec", "priority")
         found[name] = Tenant(
             name=name,
-            parent=above[name],
+            parent=above[name] or root,
             quotas=tuple(quotas),
             weight=_stated(queue, "gpu")[2],
             surplus_order=_QUEUE if order is None else order,

@@ -163,26 +163,26 @@ class _Reader:
 
     def _topology(self, pod_set: Doc, piece: dict[str, Any], count: int) -> int:
         """Say of a piece in which racks the pods are, and return how many pods it is."""
-        asked, noted = pod_set.doc("topologyRequest"), self.pods.noted
+        asked, noted, size = pod_set.doc("topologyRequest"), self.pods.noted, 1
         level, layer = asked.text("required"), asked.text("podSetSliceRequiredTopology")
-        size = asked.whole("podSetSliceSize") or 0
+        whole = asked.whole("podSetSliceSize") or count
         for key in ("preferred", "podsetSliceRequiredTopologyConstraints"):
             if asked.get(key):
                 noted.add(f"topology request ({key}), not read", self.doc.id)
-        if layer == HOST and size > 0 and count % size == 0:
-            piece["per"] = {of: n * size for of, n in piece["per"].items()}
-            return size
+        if layer == HOST and whole > 0 and count % whole == 0:
+            piece["per"] = {of: n * whole for of, n in piece["per"].items()}
+            size, layer, whole = whole, None, count // whole
         if level == HOST:
             piece["one_node"] = True
         elif level or layer:
             each, most = piece["per"].get(GPUS, 0), self.pods.floor.most_gpus
-            if not 0 < each <= most:
-                noted.add("topology request of pods without GPUs, not read", self.doc.id)
+            if not 0 < each <= most or whole < 1:
+                noted.add("topology request of pods that no node with GPUs holds", self.doc.id)
             else:
-                nodes = ceil((size or count) / (most // each))
+                nodes = ceil(whole / (most // each))
                 within, together = (layer, level) if layer else (level, None)
                 piece["slices"] = Slices(nodes=nodes, within=within or "", together=together)
-        return 1
+        return size
 
 
 def _assigned(topology: Doc, noted: Noted) -> Counter[str]:

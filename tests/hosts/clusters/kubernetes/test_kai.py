@@ -34,8 +34,9 @@ def zipped(text, name="snapshot.json"):
 def test_queues_in_their_units(seen, kai_json):
     """Cores of 1,000, memory of 10^6 bytes; −1 is all, and what is not stated is nothing."""
     found = seen("kai", kai_json)
-    org, team, shut = found.tenants
-    assert [t.parent for t in found.tenants] == [None, "org", "org"]
+    root, org, team, shut = found.tenants
+    assert [t.parent for t in found.tenants] == [None, "cluster", "org", "org"]
+    assert [q.guaranteed for q in root.quotas] == [16, 128, 1024]
     assert [q.guaranteed for q in org.quotas] == [16, 128, 1024]  # −1: all of the cluster
     assert [q.limit for q in org.quotas] == [None] * 3
     # 256,000 × 10^6 bytes are 238.4 GiB
@@ -73,6 +74,22 @@ def test_jobs_and_what_is_in_flight(seen, kai_json):
     told = "\n".join(found.noted.lines())
     assert "1 × binding of a pod that no file has, left out, such as x/ghost" in told
     assert [node.has["gpus"] for node in found.nodes] == [8, 8]  # the reserving pod holds nothing
+
+
+@pytest.mark.parametrize("policy", ["kai-like", "milp"])
+def test_what_is_over_quota_is_given(seen, whole, policy):
+    """A queue of its own with 4 GPUs guaranteed and no limit has a job of 8: 16 are there."""
+    raw = whole["rawObjects"]
+    spare = {key: {"quota": -1, "limit": -1} for key in ("cpu", "memory")}
+    gpu = {"quota": 4, "limit": -1, "overQuotaWeight": 1}
+    raw["queues"].append(
+        {"metadata": {"name": "cluster"}, "spec": {"resources": spare | {"gpu": gpu}}}
+    )
+    raw["podGroups"][1]["spec"]["queue"] = "cluster"
+    found = seen("kai", whole)
+    assert (found.tenants[0].name, found.tenants[-1].parent) == ("cluster/all", "cluster/all")
+    plan = ronda.solve(round_of(found), policy)
+    assert plan.allocations["y/pg-wait"].placement == ((1, 8),)
 
 
 def test_failed_bindings_place_nothing(seen, whole):

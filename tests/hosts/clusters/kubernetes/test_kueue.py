@@ -300,6 +300,8 @@ def test_topology_requests(seen):
         "slices": {"podSetSliceRequiredTopology": RACK, "podSetSliceSize": 4},
         "hosts": {"podSetSliceRequiredTopology": "kubernetes.io/hostname", "podSetSliceSize": 2},
         "soft": {"preferred": RACK},
+        "both": {"podSetSliceRequiredTopology": "kubernetes.io/hostname", "podSetSliceSize": 2}
+        | {"required": RACK},
     }
     jobs = [workload(n, 8, 4, pod_set={"topologyRequest": each}) for n, each in asked.items()]
     found = seen("kueue", listed(*nodes, *where, queue("q", "99"), *jobs))
@@ -309,10 +311,9 @@ def test_topology_requests(seen):
     assert job["host"].one_node
     assert job["slices"].slices == Slices(nodes=2, within=RACK)
     assert (job["hosts"].count, job["hosts"].per["gpus"]) == (4, 8)
-    assert (job["soft"].slices, "topology request (preferred), not read" in noted(found)) == (
-        None,
-        True,
-    )
+    assert (job["both"].count, job["both"].slices) == (4, Slices(nodes=4, within=RACK))
+    assert job["soft"].slices is None
+    assert "1 × topology request (preferred), not read" in noted(found)
     assert "tas" not in found.policy
     plan = ronda.solve(round_of(found), "milp")
     assert {len(a.placement) for a in plan.allocations.values()} <= {4}
