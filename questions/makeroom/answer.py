@@ -131,10 +131,12 @@ def least_harm(
     loose = loose_jobs(outlook, asked, terms)
     unknown = sum(not one.lost_gpu_s for one in loose)
     harm = Harm(job=job, possible=False, loose=len(loose), unknown=unknown)
-    waiting = WaitingJob(outlook, asked)
+    waiting, effort = WaitingJob(outlook, asked), Effort(deadline=until, gap=0.0)
+    found, sure = None, True
     if waiting.start() <= waiting.now_s:
-        loose = []
-    found, sure = _best(_spaces(waiting, loose, terms), Effort(deadline=until, gap=0.0))
+        found, sure = _best(_spaces(waiting, [], terms), effort)
+    if found is None:
+        found, sure = _best(_spaces(waiting, loose, terms), effort)
     if found is None:
         reason = _why_not(outlook, asked, terms, until) if sure else "Time was up."
         return replace(harm, proved=sure, reason=reason, total_s=until.elapsed())

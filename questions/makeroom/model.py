@@ -9,6 +9,7 @@ variable            meaning
 ``level[n,i]``      1 if that are at least i
 ``come[c,t,n]``     blocks of type t of jobs of class c that come to node n; jobs of one class have
                     equal blocks and may move to the same nodes
+``whole[n]``        1 if the waiting job has node n to itself
 ``taken[n]``        1 if anything comes to node n, only where that matters
 ``left[t,r]``       what tenant t uses of resource r beyond what it keeps at home
 ``slices[p,k,q]``   slices of k nodes in rack q, if the job's nodes are shared out by pattern p
@@ -34,7 +35,7 @@ from ronda.formulations.tenants.lending import SLACK, borrowing
 from ronda.instances.base import Floats
 from ronda.questions.makeroom.loose import Loose, RoomTerms
 from ronda.questions.why.earliest import RouteAsked, slice_sizes
-from ronda.questions.why.limits import Lent
+from ronda.questions.why.limits import JointLimit, Lent, amount_of
 from ronda.questions.why.outlook import FreeRoom, pieces_on
 
 LEVELS = 3
@@ -141,6 +142,7 @@ def build(space: Space, *, moves: bool) -> Any | None:
         may = [k for same in space.classes.values() for k in same] if moves else []
         model.moved = pyo.Var(may, domain=pyo.Binary, initialize=0)
         model.put = pyo.Var(space.cap, domain=pyo.NonNegativeIntegers)
+        model.whole = pyo.Var(space.cap if space.asked.job.exclusive else (), domain=pyo.Binary)
         model.level = pyo.Var(pyo.Any, dense=False, domain=pyo.Binary)
         model.taken = pyo.Var(pyo.Any, dense=False, domain=pyo.Binary)
         model.come = pyo.Var(pyo.Any, dense=False, domain=pyo.NonNegativeIntegers)
@@ -215,7 +217,8 @@ def room_on_nodes(model: Any) -> None:
     comes = defaultdict(list)  # by node: what comes, most of it, what each takes
     for n, put in model.put.items():
         if job.exclusive:
-            comes[n].append((_taken(model, n, [(put, space.cap[n])]), 1, has[n]))
+            add_row(model, [(1.0, put), (-float(space.cap[n]), model.whole[n])], 0.0)
+            comes[n].append((model.whole[n], 1, has[n]))
         else:
             comes[n].append((put, space.cap[n], space.per))
     kinds = list(space.classes.values())
@@ -233,17 +236,12 @@ def room_on_nodes(model: Any) -> None:
             terms = [(float(takes[r]), come) for come, _, takes in found]
             terms += [(-float(held[r]), model.gone[k]) for k, held in space.leaving.get(n, ())]
             if free < -slack:
-                over = over or _taken(model, n, [(come, most) for come, most, _ in found])
+                if over is None:
+                    over = model.taken[n]
+                    for come, most, _ in found:
+                        add_row(model, [(1.0, come), (-float(most), over)], 0.0)
                 terms.append((-free, over))
             add_row(model, terms, max(0.0, free) + slack)
-
-
-def _taken(model: Any, n: int, comes: Iterable[tuple[Any, int]]) -> Any:
-    """Return taken_n, with come ≤ most · taken_n for what comes there."""
-    for come, most in comes:
-        if come is not model.taken[n]:
-            add_row(model, [(1.0, come), (-float(most), model.taken[n])], 0.0)
-    return model.taken[n]
 
 
 def in_levels(model: Any) -> None:
@@ -284,7 +282,7 @@ def in_levels(model: Any) -> None:
 def alone(model: Any) -> None:
     """Add come ≤ gone_l for jobs l on the node, if what comes has its nodes to itself."""
     space: Space = model.space
-    exclusive = list(model.taken.items()) if space.asked.job.exclusive else []
+    exclusive = list(model.whole.items())
     kinds = list(space.classes.values())
     for (c, _, n), come in model.come.items():
         if space.loose[kinds[c][0]].job.exclusive:
@@ -346,7 +344,8 @@ def _stopped(model: Any, amounts: Floats, inside: Iterable[int], sign: float = 1
 def limits(model: Any) -> None:
     """Add held + asked - Σ_l held_l stop_l ≤ limit, for each limit that the job meets.
 
-    A job that would hold without end what a limit counts in time stops.
+    A job that would hold without end what a limit counts in time stops. A waiting job with its
+    nodes to itself asks for all that they have, Σ_n has_n whole_n.
     """
     space: Space = model.space
     now_s, ends = space.outlook.snapshot.now_s, space.outlook.ends
@@ -354,16 +353,33 @@ def limits(model: Any) -> None:
         if isinstance(limit, Lent):
             lent(model, limit)
             continue
-        if not limit.asks:
+        terms, asks = _asks(model, limit)
+        if not terms and not asks:
             continue
+        model.never |= asks == np.inf
         held = limit.counts(now_s, ends)
         endless = np.isinf(held)
         loose = {one.at: k for k, one in enumerate(space.loose)}
         for at in np.flatnonzero(endless).tolist():
             add_row(model, [] if at not in loose else model.stops[loose[at]], 1.0, 1.0)
         held = np.where(endless, 0.0, held)
-        most = limit.most + SLACK * max(1.0, limit.most) - limit.asks - float(held.sum())
-        add_row(model, _stopped(model, held, range(len(space.loose)), -1.0), most)
+        most = limit.most + SLACK * max(1.0, limit.most) - asks - float(held.sum())
+        stops = _stopped(model, held, range(len(space.loose)), -1.0)
+        add_row(model, [*terms, *stops], most)
+
+
+def _asks(model: Any, limit: JointLimit | Lent) -> tuple[list[tuple[float, Any]], float]:
+    """Return what the waiting job asks of a limit: terms, or a number."""
+    space: Space = model.space
+    job, nodes, flavor = space.asked.job, space.outlook.snapshot.nodes, space.asked.way.flavor
+    family = "tree" if isinstance(limit, Lent) else limit.row.partition("[")[0]
+    if not limit.asks or not job.exclusive or family not in ("tree", "limit", "run", "firm"):
+        return [], limit.asks
+    factor = (job.limit_s or np.inf) if family == "run" else 1.0
+    each = {n: factor * amount_of(limit.of, nodes[n].has, flavor) for n in model.whole}
+    if not all(map(isfinite, each.values())):
+        return [], limit.asks
+    return [(amount, model.whole[n]) for n, amount in each.items() if amount], 0.0
 
 
 def lent(model: Any, limit: Lent) -> None:
@@ -383,8 +399,10 @@ def lent(model: Any, limit: Lent) -> None:
         held[name] += amount
         if at in loose:
             terms[name] += [(-amount * a, x) for a, x in model.stops[loose[at]]]
-    held[limit.leaf] += limit.asks
-    whole = sum(held.values())
+    asked, asks = _asks(model, limit)
+    held[limit.leaf] += asks
+    terms[limit.leaf] += asked
+    whole = sum(held.values()) + sum(amount for amount, _ in asked)
     if not hasattr(model, "left"):
         model.left = pyo.Var(pyo.Any, dense=False, domain=pyo.NonNegativeReals)
         model.more = pyo.Var(pyo.Any, dense=False, domain=pyo.Binary)

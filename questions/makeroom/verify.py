@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ronda.instances.snapshots.snapshot import SeenJob, Snapshot
 from ronda.questions.makeroom.actions import Action
-from ronda.questions.why.earliest import WaitingJob, enough
+from ronda.questions.why.earliest import RouteAsked, WaitingJob, enough
 from ronda.questions.why.outlook import FreeRoom, pieces_on
 
 _SLACK = 1e-6
@@ -62,10 +62,18 @@ def faults(snapshot: Snapshot, actions: Sequence[Action]) -> Iterator[str]:
     on = [waiting.outlook.node[name] for name in start.target]
     if waiting.ready() > now_s:
         yield f"{start.job} may not start now"
-    if not any(
-        asked.nodes[on].all() and waiting.allowed(asked, now_s) for asked in waiting.asked()
-    ):
+    if not any(asked.nodes[on].all() and _allowed(waiting, asked, on) for asked in waiting.asked()):
         yield f"a limit would keep {start.job} from starting there"
+
+
+def _allowed(waiting: WaitingJob, asked: RouteAsked, on: Sequence[int]) -> bool:
+    """Return whether all limits let a job start on nodes, if it is charged for what it gets."""
+    job, outlook = waiting.job, waiting.outlook
+    charged = {resource: amount * job.count for resource, amount in job.per.items()}
+    if job.exclusive:
+        charged = dict(zip(outlook.resources, outlook.has[on].sum(axis=0).tolist(), strict=True))
+    limits = outlook.limits.met_by(job, asked.way, charged)
+    return waiting.allowed(dataclasses.replace(asked, limits=[*limits]), waiting.now_s)
 
 
 def _placed(outlook: FreeRoom, job: SeenJob, action: Action) -> Iterator[str]:

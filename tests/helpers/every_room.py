@@ -6,6 +6,7 @@ all placements of those that move and of the job that waits.
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace as replace_fields
 from itertools import combinations, product
 
 import numpy as np
@@ -35,7 +36,7 @@ def crowded(seed: int) -> tuple[Snapshot, RoomTerms]:
             gpu_type="A" if some(0.85) else "B",
             partitions=("p", "q") if some(0.7) else ("p",),
             racks=(("rack", f"r{k % 2}"), ("row", f"o{k % 2 if some(0.5) else 0}")),
-            out="drained" if some(0.08) else None,
+            out="drained" if some(0.05) else None,
             leaves_s=3 * HOUR if some(0.1) else None,
         )
         for k in range(int(rng.integers(2, 5)))
@@ -64,7 +65,7 @@ def crowded(seed: int) -> tuple[Snapshot, RoomTerms]:
             held = {n: {r: a * count for r, a in job.per.items()} for n, count in on.items()}
         start_s = -float(rng.integers(0, 5)) * HOUR
         job = replace(job, on=on, count=sum(on.values()), start_s=start_s, held=held)
-        jobs.append(replace(job, preemptible=some(0.85), limit_s=start_s * -1 + 4 * HOUR))
+        jobs.append(replace(job, preemptible=some(0.92), limit_s=start_s * -1 + 4 * HOUR))
     waits = _job(rng, "J", some)
     count, gpus = ((1, 4.0), (1, 2.0), (2, 2.0), (3, 1.0))[int(rng.integers(4))]
     waits = replace(waits, count=count, per={**waits.per, "gpus": gpus}, limit_s=2 * HOUR, rank=3.0)
@@ -86,8 +87,8 @@ def crowded(seed: int) -> tuple[Snapshot, RoomTerms]:
     )
     terms = RoomTerms(
         least=str(rng.choice(["lost", "jobs", "users", "stopped"])),
-        most_jobs=int(rng.integers(1, 4)) if some(0.2) else None,
-        most_gpus=float(rng.integers(1, 6)) if some(0.2) else None,
+        most_jobs=int(rng.integers(1, 4)) if some(0.15) else None,
+        most_gpus=float(rng.integers(2, 9)) if some(0.2) else None,
         only_below=str(rng.choice(["rank", "class", "quota"])) if some(0.3) else None,
         moves_only=some(0.25),
         checkpoint_s=1.5 * HOUR if some(0.3) else None,
@@ -106,7 +107,7 @@ def _job(rng: np.random.Generator, name: str, some) -> SeenJob:
         rank=float(rng.integers(1, 6)),
         count=int(rng.choice([1, 1, 2])),
         per={"gpus": float(rng.choice([1, 1, 2])), "cpu": float(rng.choice([1, 2, 3]))},
-        gpu_types=("A",) if some(0.15) else (),
+        gpu_types=("A",) if some(0.1) else (),
         licences={"l": 1.0} if some(0.3) else {},
         **({shape: True} if shape else {}),
     )
@@ -127,7 +128,7 @@ def _limits(rng: np.random.Generator, some) -> dict[str, object]:
     groups = (
         LimitGroup(name="g", per="user", most={"gpus": float(rng.integers(2, 6))}),
         LimitGroup(name="h", partitions=("p",), most={"cpu": float(rng.integers(4, 12))}),
-        LimitGroup(name="t", max_gpu_s=float(rng.integers(4, 20)) * HOUR),
+        LimitGroup(name="t", max_gpu_s=float(rng.integers(10, 40)) * HOUR),
         LimitGroup(name="A", most={"A": float(rng.integers(2, 6))}),
     )
     return {
@@ -218,10 +219,20 @@ def _possible(snapshot: Snapshot, stay: list[SeenJob], moved: list[SeenJob]) -> 
     )
     waiting = WaitingJob(FreeRoom(kept), waits)
     for asked in waiting.asked():
-        if waiting.allowed(asked, 0.0):
-            may = {node.name for node, own in zip(snapshot.nodes, asked.nodes, strict=True) if own}
-            if _fit(snapshot, [(job, False) for job in stay], [*moved, waits], may):
+        if not waiting.allowed(asked, 0.0):
+            continue
+        may = {node.name for node, own in zip(snapshot.nodes, asked.nodes, strict=True) if own}
+
+        def limited(on, asked=asked) -> bool:
+            if not waits.exclusive:
                 return True
+            has = [node.has for node in snapshot.nodes if node.name in on]
+            charged = {r: sum(each[r] for each in has) for r in has[0]}
+            limits = waiting.outlook.limits.met_by(waits, asked.way, charged)
+            return waiting.allowed(replace_fields(asked, limits=list(limits)), 0.0)
+
+        if _fit(snapshot, [(job, False) for job in stay], [*moved, waits], may, limited):
+            return True
     return False
 
 
@@ -229,14 +240,16 @@ def _fields(snapshot: Snapshot) -> dict[str, object]:
     return {name: getattr(snapshot, name) for name in snapshot.__dataclass_fields__}
 
 
-def _fit(snapshot, placed, left, may) -> bool:
+def _fit(snapshot, placed, left, may, limited) -> bool:
     """Return whether jobs find room one after another, the last of them on nodes it may use."""
     if not left:
         return True
     job, *rest = left
     for on in _placements(snapshot, job, may if not rest else None):
         here = [(replace(job, on=on), True)]
-        if _room(snapshot, [*placed, *here]) and _fit(snapshot, [*placed, *here], rest, may):
+        if not _room(snapshot, [*placed, *here]) or (not rest and not limited(on)):
+            continue
+        if _fit(snapshot, [*placed, *here], rest, may, limited):
             return True
     return False
 
