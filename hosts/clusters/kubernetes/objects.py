@@ -112,15 +112,16 @@ class Doc:
         return found
 
     def time_s(self, *path: str) -> float | None:
-        """Return a time in seconds since the Unix epoch."""
+        """Return a time in seconds since the Unix epoch; Go's zero (of the year 1) is None."""
         text = self.text(*path)
         if text is None:
             return None
         try:
             time = datetime.fromisoformat(text)
-            return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+            seconds = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
         except (ValueError, OverflowError):
             raise self.wrong(*path, expected='a time such as "2026-01-31T12:00:00Z"') from None
+        return seconds if seconds >= 0 else None
 
     def labels(self, *path: str) -> dict[str, str]:
         """Return texts by name."""
@@ -218,6 +219,12 @@ class Objects:
         self._asked.add(kind)
         known = ((k, g, docs) for (k, g), docs in self._known.items())
         return [d for k, g, ds in known if k == kind and g in (groups or (g,)) for d in ds.values()]
+
+    def named(self, kind: str, groups: Sequence[str], id: str) -> Doc | None:
+        """Return the object of an id, of a kind in one of some API groups, or None."""
+        self._asked.add(kind)
+        found = (self._known.get((kind, group), {}).get(id) for group in groups)
+        return next((doc for doc in found if doc is not None), None)
 
     def note_rest(self) -> None:
         """Count the objects of kinds that nobody has asked for."""

@@ -102,9 +102,10 @@ def jobs_of(objects: Objects, pods: Pods, some: Sequence[Doc], *, own: bool) -> 
             jobs += _alone(pods, pod, own)
     levels: dict[str, None] = {}
     for (namespace, gang), members in gangs.items():
-        known = objects.of(gang.kind, *gang.groups)
-        stated = [e for e in known if (e.namespace, e.name) == (namespace, gang.name)]
-        jobs += _together(pods, gang, stated[0] if stated else None, members, levels)
+        space = f"{namespace}/" if namespace else ""
+        stated = objects.named(gang.kind, gang.groups, space + gang.name)
+        name = space + "/".join(filter(None, (gang.name, gang.inner)))
+        jobs += _together(pods, gang, name, stated, members, levels)
     if levels:
         pods.floor.levels = lambda name: [*levels]
     return jobs
@@ -138,10 +139,13 @@ def _alone(pods: Pods, pod: Doc, own: bool) -> Iterator[SeenJob]:
 
 
 def _together(
-    pods: Pods, gang: _Gang, stated: Doc | None, members: list[Doc], levels: dict[str, None]
+    pods: Pods,
+    gang: _Gang,
+    name: str,
+    stated: Doc | None,
+    members: list[Doc],
+    levels: dict[str, None],
 ) -> Iterator[SeenJob]:
-    space = f"{members[0].namespace}/" if members[0].namespace else ""
-    name = space + "/".join(filter(None, (gang.name, gang.inner)))
     if stated is None:
         yield from pods.jobs(name, members, blocked=f"its {gang.kind} {gang.name} does not exist")
         return

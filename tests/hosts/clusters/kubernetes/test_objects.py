@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kube_objects import listed, node, pod, queue, workload
 from ronda.hosts.clusters.kubernetes.kueue import read_kueue
+from ronda.hosts.clusters.kubernetes.objects import Doc
 from ronda.hosts.clusters.read import Text
 from ronda.instances.errors import InputError
 
@@ -111,6 +112,21 @@ def test_an_object_in_two_states():
     assert len(read(json.dumps(CLUSTER), json.dumps(CLUSTER["items"][0])).nodes) == 1
     line = told(json.dumps(CLUSTER), json.dumps(again))
     assert line.startswith('f1: found Node "n1" in another state than in f0, items[0]')
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1970-01-01T00:01:00Z", 60),
+        ("1970-01-01T01:01:00+01:00", 60),
+        ("1970-01-01T00:01:00.500000Z", 60.5),
+        ("0001-01-01T00:00:00Z", None),  # Go's zero
+        (None, None),
+    ],
+)
+def test_times(text, seconds):
+    """Seconds since 1970, in any zone."""
+    assert Doc({"at": text}, "here").time_s("at") == seconds
 
 
 @pytest.mark.parametrize(
