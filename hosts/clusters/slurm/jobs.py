@@ -310,9 +310,9 @@ class _Maker:
             or self._count("tres_per_task") * (self.get("tasks") or 1.0) / count
             or (self._count("tres_per_job") or asks.get(GPUS, 0.0)) / count
         )
-        cores = max(
-            (self.get("cpus") or asks.get(CPU) or 0.0) / count, each * self._count("cpus_per_tres")
-        )
+        cores = (self.get("cpus") or asks.get(CPU) or 0.0) / count
+        least = (self.get("minimum_cpus_per_node") or 1.0) if self.own_nodes else 1.0
+        cores = max(cores, each * self._count("cpus_per_tres"), least if cores else 0.0)
         mib = self.get("memory_per_node") or (self.get("memory_per_cpu") or 0.0) * max(1.0, cores)
         mib = max(mib, each * self._count("memory_per_tres"))
         per = {GPUS: each, CPU: cores, MEMORY: mib / 1024}

@@ -40,6 +40,7 @@ _JOB = {
     "cpus": "NumCPUs",
     "tasks": "NumTasks",
     "cpus_per_task": "CPUs/Task",
+    "minimum_cpus_per_node": "MinCPUsNode",
     "nodes": "NodeList",
     "required_nodes": "ReqNodeList",
     "excluded_nodes": "ExcNodeList",

@@ -199,6 +199,8 @@ def test_a_round_of_a_real_cluster_is_decided(seen):
         ({"tres_per_node": "gpu:2(IDX:0,3)", "cpus_per_tres": "gres:gpu:6"}, (2, 12), 1, True),
         ({"tres_req_str": "cpu=8,node=1,gres/gpu=8", "cpus": None}, (8, 8), 1, False),
         ({"tasks": 6, "cpus": 12}, (0, 2), 6, False),
+        ({"node_count": 2, "cpus": 1, "minimum_cpus_per_node": 3}, (0, 3), 2, True),
+        ({"tres_per_node": "gpu:1", "node_count": 2, "cpus": 1}, (1, 1), 2, True),
         ({"tasks": 6, "cpus": 12, "memory_per_node": 1024}, (0, 12), 1, False),
         ({"required_nodes": "n[1-2]", "cpus": 4}, (0, 4), 2, False),
     ],
