@@ -67,14 +67,15 @@ def count_log(runs: Iterable[LogRun]) -> LogCounts:
         numbers["end"].append(run.start_s + run.held_s)
         gpus.append(run.gpus)
         until_s = max(until_s, run.known_s)
-        told = (run.partition, "+".join(run.kinds), run.state, run.user)
-        for name, value in zip(codes, told, strict=True):
+        labels = (run.partition, "+".join(run.kinds), run.state, run.user)
+        for name, value in zip(codes, labels, strict=True):
             known = names[name]
             codes[name].append(known.setdefault(value, len(known)))
     key, submit, start = (np.asarray(each) for each in (keys, numbers["submit"], numbers["start"]))
-    end = np.where(np.isnan(numbers["end"]), until_s, numbers["end"])
+    told = np.nan_to_num(np.asarray(numbers["end"]), nan=-np.inf)
+    end = np.where(told == -np.inf, until_s, told)
     began = ~np.isnan(start)
-    order = np.lexsort((end, np.nan_to_num(start, nan=-np.inf), submit, np.asarray(part), key))
+    order = np.lexsort((told, np.nan_to_num(start, nan=-np.inf), submit, np.asarray(part), key))
     same = _same_as_next(order, (key, np.asarray(part), submit, np.where(began, start, -np.inf)))
     once = order[~same]
     order = np.lexsort((np.where(began, start, submit)[once], key[once]))
