@@ -81,7 +81,8 @@ def _raised(waiting: WaitingJob, rows: Sequence[str]) -> Iterator[Remedy]:
     for one in least:
         row, said = of_row(one.row, one.of), partial(in_row, one.row, one.of)
         by, most, new = said(more[one.row]), said(one.most), said(one.held + one.asks)
-        words.append(f"{row[0].lower()}{row[1:]} by {by}, from {most.split()[0]} to {new}")
+        span = f"to {new} in all" if "borrow[" in one.row else f"from {most.split()[0]} to {new}"
+        words.append(f"{row[0].lower()}{row[1:]} by {by}, {span}")
     yield Remedy("limit", f"Raise {', and '.join(words)}.", start_s, more)
 
 
