@@ -16,7 +16,7 @@ import pytest
 )
 def test_verdicts(folder, ronda, words, code, verdict):
     """Scripts read the exit code: 0 for now, 1 for later or otherwise, 3 for never."""
-    asked = {"per": {"gpus": 1}, "after": [{"job": "j01"}]}
+    asked = {"per": {"gpus": 1, "watts": 1e7}}  # above the power cap
     (folder / "never.json").write_text(json.dumps(asked))
     done = ronda("fits", *words, "--json")
     assert done.exit_code == code, done.output
