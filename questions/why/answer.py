@@ -67,7 +67,7 @@ SHOWN = 5
 """The number of changes of a request, and of acts of an operator, that are told."""
 
 
-def why(snapshot: Snapshot, job: str, seconds: float = 1.0) -> Why:
+def why(snapshot: Snapshot, job: str, seconds: float = 0.6) -> Why:
     """Return why a job of a snapshot waits; the site's rule is replayed for `seconds` at most.
 
     Raises

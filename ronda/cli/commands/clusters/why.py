@@ -9,8 +9,8 @@ from ronda.cli.command import taught
 from ronda.cli.options import FIGURE, force_option, json_option
 from ronda.cli.output import show
 
-PRICED_S = 1.0
-"""The seconds for the plan whose prices are told."""
+PRICED_S, ROOM_S = 0.4, 0.7
+"""The seconds for the plan whose prices are told, and for the search for whom to stop or move."""
 
 
 @taught(
@@ -53,6 +53,7 @@ def command(
     *found_in, job = files
     seen = cluster(found_in, system, now_s)
 
+    from ronda.questions.makeroom.answer import least_harm
     from ronda.questions.why.answer import why
     from ronda.questions.why.elsewhere import elsewhere
     from ronda.questions.why.price import price
@@ -60,6 +61,9 @@ def command(
 
     found = why(seen, job)
     there = None if place is None else elsewhere(found.waiting, place)
+    harm = None
+    if found.start_s > seen.now_s and found.waiting.fits_empty():
+        harm = least_harm(seen, job, deadline=ROOM_S)
     made = round_in_front(found_in, system, seen)
     priced = None if made is None else price(made, found.reason.name, PRICED_S)
     if figure is not None:
@@ -67,4 +71,4 @@ def command(
         from ronda.bench.figures.draw import save_chart
 
         save_chart(shown(found), figure.with_suffix(""))
-    return show(why_report(" ".join(found_in), seen, found, priced, there), as_json=as_json)
+    return show(why_report(" ".join(found_in), seen, found, priced, there, harm), as_json=as_json)
