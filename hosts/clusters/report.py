@@ -35,6 +35,7 @@ def snapshot_report(seen: Snapshot, *more: Noted) -> Report:
         "tenants": len(seen.tenants),
         "limits": limits,
         "licences": dict(seen.licences),
+        "policy": seen.policy,
         "noted": noted,
     }
     when = datetime.fromtimestamp(seen.now_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -46,6 +47,8 @@ def snapshot_report(seen: Snapshot, *more: Noted) -> Report:
         f"{_many(len(seen.tenants), 'tenant')}, {_many(limits, 'limit')}, "
         f"{_many(len(seen.licences), 'licence')}.",
     ]
+    if seen.policy is not None:
+        words.append(f"The policy nearest to its rules is {seen.policy}.")
     shown = Table.of("GPUs", [{key: _cell(value) for key, value in row.items()} for row in types])
     jobs = Table.of("Jobs", [_row("running", runs), _row("waiting", waits)])
     return Report(fields, [*words, *([shown] if types else []), jobs], noted)

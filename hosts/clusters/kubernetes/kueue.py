@@ -3,7 +3,6 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from math import ceil
 from typing import Any
 
 from ronda.hosts.clusters.kubernetes.classes import Classes
@@ -14,7 +13,6 @@ from ronda.hosts.clusters.kubernetes.pods import Members, Pods, jobs_of_members,
 from ronda.hosts.clusters.kubernetes.quotas import KueueQuotas
 from ronda.hosts.clusters.read import Text
 from ronda.instances.errors import InputError
-from ronda.instances.job import Slices
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import Noted, SeenJob, Snapshot
 
@@ -175,13 +173,10 @@ class _Reader:
         if level == HOST:
             piece["one_node"] = True
         elif level or layer:
-            each, most = piece["per"].get(GPUS, 0), self.pods.floor.most_gpus
-            if not 0 < each <= most or whole < 1:
-                noted.add("topology request of pods that no node with GPUs holds", self.doc.id)
-            else:
-                nodes = ceil(whole / (most // each))
-                within, together = (layer, level) if layer else (level, None)
-                piece["slices"] = Slices(nodes=nodes, within=within or "", together=together)
+            within, together = (layer, level) if layer else (level, None)
+            gpus = piece["per"].get(GPUS, 0.0)
+            args = (self.doc.id, gpus * whole, gpus, within or "", together)
+            piece["slices"] = self.pods.slices(*args)
         return size
 
 

@@ -16,7 +16,6 @@ from ronda.hosts.clusters.kubernetes.pods import Pods
 from ronda.hosts.clusters.kubernetes.quantities import own_units
 from ronda.hosts.clusters.read import Text
 from ronda.instances.errors import InputError
-from ronda.instances.job import Slices
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import Noted, SeenJob, Snapshot
 
@@ -168,7 +167,9 @@ def gang_fields(
     """Return what holds for a gang that starts with some pods, in one domain of a level."""
     few = least is not None and len(members) < least
     words = f"it has {len(members)} of the {least} pods that it starts with" if few else None
-    slices = Slices(nodes=len(members), within=level) if level and len(members) > 1 else None
-    if slices is not None:
-        pods.noted.add("gang within one domain, taken to have a node for each pod", f"job {name}")
+    slices = None
+    if level:
+        asks = [pods.asks(e.doc("spec"), e.namespace, e.doc("status")) for e in members]
+        gpus = [own_units(each).get(GPUS, 0.0) for each in asks]
+        slices = pods.slices(name, sum(gpus), min(gpus), level)
     return {"least": least, "blocked": words, "slices": slices}

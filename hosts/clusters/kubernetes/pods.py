@@ -12,6 +12,7 @@ from ronda.hosts.clusters.kubernetes.floor import NodeFloor
 from ronda.hosts.clusters.kubernetes.objects import Doc, Objects
 from ronda.hosts.clusters.kubernetes.quantities import MIG, own_units, part_of
 from ronda.instances.errors import InputError
+from ronda.instances.job import Slices
 from ronda.instances.rules.problem import show
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import Noted, SeenJob
@@ -147,6 +148,21 @@ class Pods:
         cut = [of for of, n in asks.items() if of.startswith(MIG) for _ in range(min(int(n), 2))]
         part = part_of(cut[0]) if len(cut) == 1 and GPUS not in per else None
         return {"per": per, "part": part} | self.floor.rules(spec, more)
+
+    def slices(
+        self, id: str, gpus: float, least: float, within: str, together: str | None = None
+    ) -> Slices | None:
+        """Return the slices of a job's whole nodes in racks, or None if it has no whole ones.
+
+        A slice has some GPUs in all, and its smallest pod the `least`.
+        """
+        most = self.floor.most_gpus
+        if not 0 < least <= most or gpus <= 0 or gpus % most:
+            self.noted.add("rule on racks for pods that fill no whole nodes, not read", f"job {id}")
+            return None
+        if least < most:
+            self.noted.add("rule on racks for pods taken to fill whole nodes", f"job {id}")
+        return Slices(nodes=round(gpus / most), within=within, together=together)
 
     def jobs(
         self,

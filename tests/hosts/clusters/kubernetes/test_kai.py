@@ -128,7 +128,7 @@ def test_gangs(seen, whole):
     del raw["pods"][0]["spec"]["nodeName"]
     found = seen("kai", whole)
     big, wait = found.jobs[:2]
-    assert (big.count, big.least, big.slices) == (2, 1, Slices(nodes=2, within="rack"))
+    assert (big.count, big.least, big.slices) == (2, 1, Slices(nodes=1, within="rack"))
     assert found.nodes[0].racks == (("rack", "r1"),)
     assert wait.blocked == "it has 1 of the 3 pods that it starts with"
     del raw["podGroups"][0]["spec"]["minMember"]

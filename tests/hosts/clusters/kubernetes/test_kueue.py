@@ -7,6 +7,7 @@ import pytest
 
 import ronda
 from kube_objects import admitted, kueue, listed, node, pod, queue, spec, workload
+from ronda.hosts.clusters.report import snapshot_report
 from ronda.instances.errors import InputError
 from ronda.instances.job import Slices
 from ronda.instances.rules.validate import problems
@@ -56,6 +57,7 @@ def test_a_whole_cluster(seen, kueue_yaml):
     assert (tenants["team-a"].weight, tenants["team-a"].parent) == (2, "research")
     assert tenants["team-b"].quotas[1] == Quota(of="memory_gib", guaranteed=1024)
     assert found.policy == "kueue-like(reclaim=any,within=lower,borrow_within=lower:100)"
+    assert f"nearest to its rules is {found.policy}." in snapshot_report(found).parts[2]
 
     jobs = by_id(found)
     train, wait = jobs["a/job-train"], jobs["b/job-wait"]
@@ -315,6 +317,11 @@ def test_topology_requests(seen):
     assert job["soft"].slices is None
     assert "1 × topology request (preferred), not read" in noted(found)
     assert "tas" not in found.policy
+    assert "2 × rule on racks for pods taken to fill whole nodes" in noted(found)
+    odd = workload("odd", 3, 1, pod_set={"topologyRequest": {"required": RACK}})
+    spread = seen("kueue", listed(*nodes, *where, queue("q", "99"), odd))
+    assert spread.jobs[0].slices is None  # its 3 pods may be on several nodes of the rack
+    assert "1 × rule on racks for pods that fill no whole nodes, not read" in noted(spread)
     plan = ronda.solve(round_of(found), "milp")
     assert {len(a.placement) for a in plan.allocations.values()} <= {4}
 
