@@ -42,6 +42,7 @@ class JobRequest(Record, frozen=True, kw_only=True):
     nodes: tuple[Name, ...] = ()
     not_nodes: tuple[Name, ...] = ()
     one_node: bool = False
+    reservation: Name | None = None
     after: tuple[After, ...] = ()
     licences: dict[Name, Positive] = {}
     slices: Slices | None = None
@@ -94,6 +95,9 @@ def _strangers(snapshot: Snapshot, request: JobRequest, place: str) -> Iterator[
         ("after", [each.job for each in request.after], jobs),
         ("licences", request.licences, snapshot.licences),
     ]
+    if request.reservation is not None:
+        theirs = {node.reserved for node in nodes if node.reserved is not None}
+        known.append(("reservation", (request.reservation,), theirs))
     if snapshot.tenants:
         names = {tenant.name for tenant in snapshot.tenants}
         known.append(("tenant", () if request.tenant is None else (request.tenant,), names))

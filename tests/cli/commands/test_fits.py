@@ -52,6 +52,7 @@ def test_a_host_resource_of_which_nothing_is_told(folder, ronda):
         (['{"per": {"gpus": 1}, "count": 2, "least": 3}'], "least: found 3; expected at most"),
         (['{"per": {"gpus": 1}, "start_s": 1}'], 'unknown field "start_s"'),
         (['{"per": {"gpus": 1}, "id": "j01"}'], 'id: found "j01"'),
+        (['{"per": {"gpus": 1}, "reservation": "x"}'], 'reservation: found "x"'),
         (['{"per": {"gpus"'], "job.json, line 1 column 16"),
         (["--gpus", 8, "--per-node", 3], "--per-node: found 3; expected a divisor of --gpus 8"),
         (["--per-node", 3], "--gpus: found no number"),
