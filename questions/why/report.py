@@ -5,11 +5,8 @@ from dataclasses import asdict
 from math import inf
 from typing import Any
 
-from msgspec import to_builtins
-
 from ronda.instances.snapshots.snapshot import Snapshot
 from ronda.instances.tables.table import Report
-from ronda.questions.makeroom.answer import Harm, harm_said
 from ronda.questions.why.answer import Why
 from ronda.questions.why.elsewhere import Elsewhere
 from ronda.questions.why.price import RowPrice
@@ -24,12 +21,12 @@ def why_report(
     found: Why,
     price: RowPrice | None = None,
     there: Elsewhere | None = None,
-    harm: Harm | None = None,
+    room: tuple[str, list[dict[str, Any]]] | None = None,
 ) -> Report:
     """Return the report of why a job of a snapshot waits.
 
-    It has the price of the reason, what would be in another place, and whom to stop or move so that
-    it starts now, if they are known.
+    It has the price of the reason, what would be in another place, and, in words and step by step,
+    whom to stop or move so that it starts now, if they are known.
     """
     fields, now_s = _fields(source, snapshot, found), found.waiting.now_s
     fields |= {"price": None if price is None else asdict(price)}
@@ -43,10 +40,9 @@ def why_report(
             "replay_in_s": _finite(there.replay.start_s - now_s),
             "delays": None if there.delays is None else {j: _finite(s) for j, s in there.delays},
         }
-    fields["room"] = None if harm is None or not harm.possible else to_builtins(harm)
-    if harm is not None and harm.possible:
-        most = "" if harm.proved else "; a better way may exist"
-        words.append(f"Or: {harm_said(harm)} and it starts now (ronda room{most}).")
+    fields["room"] = None if room is None else room[1]
+    if room is not None:
+        words.append(f"Or: {room[0]} and it starts now; ronda room says how.")
     if price is not None and price.each > 0:
         words.append(
             f"Price: one more unit of {price.row} is worth {price.each:.3g} in a plan of the whole "

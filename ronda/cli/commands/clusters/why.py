@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import click
+from msgspec.structs import asdict
 
 from ronda.cli.clusters import cluster, cluster_options, round_in_front
 from ronda.cli.command import taught
@@ -53,7 +54,7 @@ def command(
     *found_in, job = files
     seen = cluster(found_in, system, now_s)
 
-    from ronda.questions.makeroom.answer import least_harm
+    from ronda.questions.makeroom.answer import harm_said, least_harm
     from ronda.questions.why.answer import why
     from ronda.questions.why.elsewhere import elsewhere
     from ronda.questions.why.price import price
@@ -61,9 +62,11 @@ def command(
 
     found = why(seen, job)
     there = None if place is None else elsewhere(found.waiting, place)
-    harm = None
+    room = None
     if found.start_s > seen.now_s and found.waiting.fits_empty():
         harm = least_harm(seen, job, deadline=ROOM_S)
+        if harm.possible:
+            room = harm_said(harm), [asdict(action) for action in harm.actions]
     made = round_in_front(found_in, system, seen)
     priced = None if made is None else price(made, found.reason.name, PRICED_S)
     if figure is not None:
@@ -71,4 +74,4 @@ def command(
         from ronda.bench.figures.draw import save_chart
 
         save_chart(shown(found), figure.with_suffix(""))
-    return show(why_report(" ".join(found_in), seen, found, priced, there, harm), as_json=as_json)
+    return show(why_report(" ".join(found_in), seen, found, priced, there, room), as_json=as_json)
