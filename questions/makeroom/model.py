@@ -41,6 +41,9 @@ from ronda.questions.why.outlook import FreeRoom, pieces_on
 LEVELS = 3
 """Most blocks of the waiting job on a node that are told apart."""
 
+DIGITS = 9
+"""The decimals of limits. HiGHS takes models of finer ones for infeasible that are not."""
+
 Row = Iterable[tuple[float, Any]]
 """The terms of a row: coefficients with their variables."""
 
@@ -159,13 +162,14 @@ def build(space: Space, *, moves: bool) -> Any | None:
 
 
 def add_row(model: Any, terms: Row, most: float, least: float = -np.inf) -> None:
-    """Add least ≤ Σ a x ≤ most."""
+    """Add least ≤ Σ a x ≤ most, with limits rounded to `DIGITS`."""
+    most = round(most, DIGITS) if isfinite(most) else most
     kept = [(a, x) for a, x in terms if a]
     if kept:
         body = pyo.quicksum(a * x for a, x in kept)
         low = least if isfinite(least) else None
         model.rows.add((low, body, most if isfinite(most) else None))
-    elif not least - SLACK <= 0.0 <= most + SLACK * max(1.0, most):
+    elif not least - SLACK <= 0.0 <= most + SLACK:
         model.never = True
 
 
@@ -230,18 +234,18 @@ def room_on_nodes(model: Any) -> None:
     for n, found in comes.items():
         over = None
         for r in np.flatnonzero(sum(takes for *_, takes in found) > 0).tolist():
-            free, slack = float(space.free[n, r]), SLACK * max(1.0, float(has[n, r]))
+            free = float(space.free[n, r])
             if free == np.inf:
                 continue
             terms = [(float(takes[r]), come) for come, _, takes in found]
             terms += [(-float(held[r]), model.gone[k]) for k, held in space.leaving.get(n, ())]
-            if free < -slack:
+            if free < -SLACK * max(1.0, float(has[n, r])):
                 if over is None:
                     over = model.taken[n]
                     for come, most, _ in found:
                         add_row(model, [(1.0, come), (-float(most), over)], 0.0)
                 terms.append((-free, over))
-            add_row(model, terms, max(0.0, free) + slack)
+            add_row(model, terms, max(0.0, free))
 
 
 def in_levels(model: Any) -> None:
@@ -276,7 +280,7 @@ def in_levels(model: Any) -> None:
                 need = float(space.per[r] * i - space.free[n, r])
                 if need > SLACK * max(1.0, float(has[n, r])):
                     each = [(-min(float(held[r]), need), model.gone[k]) for k, held in jobs]
-                    add_row(model, [(need * (1 - SLACK), level), *each], 0.0)
+                    add_row(model, [(need, level), *each], 0.0)
 
 
 def alone(model: Any) -> None:
@@ -312,7 +316,7 @@ def terms_kept(model: Any) -> None:
             add_row(model, [(1.0, model.gone[k]) for k in inside], jobs)
         if gpus is not None:
             each = [(space.loose[k].gpus, model.gone[k]) for k in inside]
-            add_row(model, each, gpus + SLACK * max(1.0, gpus))
+            add_row(model, each, gpus)
     if terms.moves_only:
         for stop in model.stops.values():
             add_row(model, stop, 0.0)
@@ -331,7 +335,7 @@ def keep_guarantees(model: Any) -> None:
         for quota in tenant.quotas:
             held = outlook.limits.held(quota.of)
             most = max(0.0, float(held[own & going].sum()) - (quota.guaranteed or 0.0))
-            add_row(model, _stopped(model, held, inside), most + SLACK * max(1.0, most))
+            add_row(model, _stopped(model, held, inside), most)
 
 
 def _stopped(model: Any, amounts: Floats, inside: Iterable[int], sign: float = 1.0) -> Row:
@@ -363,7 +367,7 @@ def limits(model: Any) -> None:
         for at in np.flatnonzero(endless).tolist():
             add_row(model, [] if at not in loose else model.stops[loose[at]], 1.0, 1.0)
         held = np.where(endless, 0.0, held)
-        most = limit.most + SLACK * max(1.0, limit.most) - asks - float(held.sum())
+        most = limit.most - asks - float(held.sum())
         stops = _stopped(model, held, range(len(space.loose)), -1.0)
         add_row(model, [*terms, *stops], most)
 
@@ -417,15 +421,15 @@ def lent(model: Any, limit: Lent) -> None:
         add_row(model, [*terms[name], leaves], shares[name].kept - held[name])
         if name in path and name in most_of:
             most = most_of[name][1]
-            slack, more = SLACK * max(1.0, most), []
+            more = []
             if name != limit.leaf:  # the row counts only if the job makes more come from below
                 more = [(whole, model.more[name, of])]
-            add_row(model, [*terms[name], *more], most + slack - held[name] + whole * bool(more))
+            add_row(model, [*terms[name], *more], most - held[name] + whole * bool(more))
     for child, name in pairwise(path):
         before = [(whole, model.more[child, of])] if child != limit.leaf else []
         after = [(-whole, model.more[name, of])]
         most = shares[child].kept - held[child] + whole * bool(before)
-        add_row(model, [*terms[child], *before, *after], most + SLACK * max(1.0, whole))
+        add_row(model, [*terms[child], *before, *after], most)
 
 
 def in_slices(model: Any) -> None:
