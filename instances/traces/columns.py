@@ -36,6 +36,10 @@ SHARES = MappingProxyType({"gpu_milli": 1000})
 """Columns of public traces with the share of a GPU, and their value for a whole GPU."""
 
 
+UNREADABLE = 0.01
+"""The share of rows with unreadable cells above which a table or a log is refused."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """The format of a text file, which determines how its lines become cells.

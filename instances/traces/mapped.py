@@ -28,6 +28,7 @@ from ronda.instances.traces.columns import (
     OWN,
     SHARES,
     TIMES,
+    UNREADABLE,
     Columns,
     Dropped,
     Filters,
@@ -46,9 +47,6 @@ from ronda.instances.traces.table import (
     passing,
 )
 from ronda.instances.traces.text import dates, number, numbers, only, passed, read_cells
-
-UNREADABLE = 0.01
-"""The share of rows with unreadable cells above which a table is refused."""
 
 NOTHING = ("NA", "N/A", "n/a", "nan", "NaN", "NaT", "<NA>", "None", "null", "NULL", "Unknown", "-")
 """Cells that mean an unknown number or time in the output of Slurm, pandas and others."""

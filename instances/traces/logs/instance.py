@@ -292,6 +292,7 @@ class _Maker:
         self.seen, self.base_s, self.until_s, self.at_once = seen, base_s, until_s, at_once
         self.known = {kind.name for kind in seen.cluster.gpu_types}
         self.hosts = {name for group in seen.cluster.node_groups for name in group.has}
+        self.labels = {label for group in seen.cluster.node_groups for label in group.features}
         self.whole = not seen.cluster.partitions
         profile = Profile(name="rigid", throughput={kind: Rigid() for kind in sorted(self.known)})
         power = dict[str, Any]()
@@ -301,6 +302,7 @@ class _Maker:
             profile, power=power if len(power) == len(self.known) else {}
         )
         self.strange = Counter[str]()
+        self.unlabelled = 0
 
     def held_s(self, run: LogRun) -> float:
         """Return the seconds for which a run held its GPUs within the log."""
@@ -343,11 +345,16 @@ class _Maker:
             limit_s=limit_s,
             eligible_s=eligible_s - self.base_s if eligible_s > logged.submit_s else None,
             job_array=run.array if run.array in self.at_once else None,
-            features=features,
+            features=tuple(dict.fromkeys((*features, *self._labels(run)))),
             needs=self._needs(parts, gpus),
             after=() if run.after is None else (run.after,),
             pieces=Pieces(count=pieces) if pieces > 1 and gpus % pieces == 0 else None,
         )
+
+    def _labels(self, run: LogRun) -> list[str]:
+        """Return the labels that a job asked for and some nodes have, and count the others."""
+        self.unlabelled += not self.labels.issuperset(run.features)
+        return [label for label in run.features if label in self.labels]
 
     def _types(self, run: LogRun) -> tuple[str, ...]:
         """Return the types that a job asked for or, if the log does not say that, those it had.
@@ -395,6 +402,8 @@ class _Maker:
             yield f"jobs that waited again when the log ended, or were given up then: {again:,}"
         if held := sum(run.suspended_s > 0 for run in last):
             yield f"jobs that were suspended: {held:,}; without it they progress all the time"
+        if self.unlabelled:
+            yield f"jobs with constraints that no node is known to meet: {self.unlabelled:,}"
         if self.strange:
             words = ", ".join(f"{kind} {count:,}" for kind, count in self.strange.items())
             yield f"jobs by GPU types that the cluster does not have: {words}"

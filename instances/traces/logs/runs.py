@@ -9,7 +9,7 @@ import msgspec
 
 from ronda.instances.errors import InputError
 from ronda.instances.job import After
-from ronda.instances.traces.columns import Dropped
+from ronda.instances.traces.columns import UNREADABLE, Dropped
 
 STEPS = "steps"
 """The entry of `RowAccount.folded` for steps of jobs."""
@@ -177,10 +177,6 @@ class RowAccount:
     def tell(self, what: str) -> None:
         """Count a row that was mended, or of which something was assumed."""
         self.told[what] = self.told.get(what, 0) + 1
-
-
-UNREADABLE = 0.01
-"""The share of rows with unreadable cells above which a log is refused."""
 
 
 def refuse_unreadable(account: RowAccount, path: str, reasons: Sequence[str]) -> None:

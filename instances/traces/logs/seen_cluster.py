@@ -38,8 +38,6 @@ class SeenCluster:
     home
         The cluster's partition of each partition of the log, and the feature of its nodes if it has
         not all of them.
-    kinds
-        The GPU type of each node, by name.
     machines
         The described types of GPUs.
     notes
@@ -49,7 +47,6 @@ class SeenCluster:
     cluster: Cluster
     index: Mapping[str, int]
     home: Mapping[str, tuple[str, tuple[str, ...]]]
-    kinds: Mapping[str, str] = field(default_factory=dict)
     machines: Mapping[str, Machine] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -94,13 +91,13 @@ def given_cluster(cluster: Cluster, runs: Iterable[LogRun]) -> SeenCluster:
     for group in sorted_groups(cluster):
         begins = starts[group.name]
         slots[group.partition, group.gpu_type] += range(begins, begins + group.count)
-    index, kinds = dict[str, int](), dict[str, str]()
+    index = dict[str, int]()
     for name in sorted(most, key=lambda each: (-most[each], natural(each))):
         partition, kind = pools[name]
         known = by_partition[partition]
         kind = next(iter(known)) if not kind and len(known) == 1 else kind
         if free := slots[partition, kind]:
-            index[name], kinds[name] = free.pop(0), kind
+            index[name] = free.pop(0)
     home = _homes({each.name: {each.name} for each in cluster.partitions})
     lost = sorted(most.keys() - index.keys(), key=natural)
     notes = (
@@ -108,7 +105,7 @@ def given_cluster(cluster: Cluster, runs: Iterable[LogRun]) -> SeenCluster:
         if lost
         else ()
     )
-    return SeenCluster(cluster, index, home, kinds, notes=notes)
+    return SeenCluster(cluster, index, home, notes=notes)
 
 
 def sorted_groups(cluster: Cluster) -> list[NodeGroup]:
@@ -197,7 +194,7 @@ def inferred_cluster(
     notes.append("nodes: each has what was in use at once on one of its kind, a lower bound")
     if shared:
         notes.append(f"partitions with common nodes, which are features: {', '.join(shared)}")
-    return _seen(groups, index, home, kinds, described, notes)
+    return _seen(groups, index, home, described, notes)
 
 
 def _without_names(
@@ -232,7 +229,7 @@ def _without_names(
         "cluster: the log names no nodes; each partition has the GPUs that were in use at once, a "
         "lower bound, on nodes as large as its widest job on one (--cluster knows better)"
     ]
-    return _seen(groups, {}, home, {}, described, notes)
+    return _seen(groups, {}, home, described, notes)
 
 
 def _types_of_partitions(runs: Iterable[LogRun]) -> dict[str, str]:
@@ -275,7 +272,6 @@ def _seen(
     groups: Sequence[NodeGroup],
     index: Mapping[str, int],
     home: Mapping[str, tuple[str, tuple[str, ...]]],
-    kinds: Mapping[str, str],
     described: Sequence[Machine],
     notes: list[str],
 ) -> SeenCluster:
@@ -297,4 +293,4 @@ def _seen(
         node_groups=tuple(groups),
         partitions=tuple(Partition(name=name) for name in names if name != "default"),
     )
-    return SeenCluster(cluster, index, home, kinds, machines, tuple(notes))
+    return SeenCluster(cluster, index, home, machines, tuple(notes))

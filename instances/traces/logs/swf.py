@@ -237,7 +237,7 @@ class SwfLog:
         home = {name: (name, ()) for name in parts}
         known = {name: machine for name, machine in machines.items() if machine.busy_w}
         words = f"cluster: {len(cluster.topology.node_gpus):,} nodes of the header"
-        return SeenCluster(cluster, {}, home, {}, known, (f"{words}; processors are GPUs",))
+        return SeenCluster(cluster, {}, home, known, (f"{words}; processors are GPUs",))
 
 
 UNREADABLE_LINE = "a line that is not 18 numbers"

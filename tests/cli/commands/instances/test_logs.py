@@ -6,21 +6,21 @@ import pytest
 
 from ronda.instances.files import json as files
 
-HEAD = (
-    "JobID|User|Account|QOS|Partition|Submit|Start|End|State|Timelimit|AllocTRES|ReqTRES|NodeList"
-)
+HEAD = "JobID|User|Account|QOS|Partition|Submit|Start|End|State|Timelimit"
+HEAD += "|AllocTRES|ReqTRES|NodeList|Constraints"
 TRES = "cpu=8,gres/gpu:a100=1,gres/gpu=1,mem=60G,node=1"
 DAY = "2024-05-01T"
 ROWS = [
     f"{k}|u{k % 3}|{('nlp', 'root')[k % 2]}|{('high', 'normal')[k % 2]}|main|{DAY}08:00:{k:02}|"
-    f"{DAY}09:00:00|{DAY}1{k % 3}:00:00|COMPLETED|1-00:00:00|{TRES}|{TRES}|n{1 + k % 2}"
+    f"{DAY}09:00:00|{DAY}1{k % 3}:00:00|COMPLETED|1-00:00:00|{TRES}|{TRES}|"
+    f"n{1 + k % 2}|{('big', 'red')[k % 2]}"
     for k in range(10)
 ]
 QOS = "Name|Priority|MaxWall|MaxTRESPU\nnormal|0||\nhigh|100|1-00:00:00|gres/gpu=8\n"
 ACCOUNTS = "Cluster|Account|ParentName|User|Share|GrpTRES\nc|root|||1|\nc|nlp|root||3|gres/gpu=16\n"
 NODES = [
     f"NodeName=n{k} CPUTot=64 RealMemory=512000 Gres=gpu:a100:8 State=IDLE Partitions=main "
-    f"CPUAlloc=0 AllocMem=0\n"
+    f"AvailableFeatures=big CPUAlloc=0 AllocMem=0\n"
     for k in (1, 2, 3)
 ]
 
@@ -51,7 +51,10 @@ def test_the_cluster_and_its_accounts_as_slurm_shows_them(log, ronda):
     words = "instances convert sacct log.txt --slurm nodes.txt --slurm qos.txt --out made.json"
     done = ronda(*words.split(), "--slurm", "accounts.txt", "--json")
     assert done.exit_code == 0, done.output
-    site = files.read(log / "made.json").site
+    made = files.read(log / "made.json")
+    assert [job.features for job in made.jobs[:2]] == [("big",), ()]
+    assert "jobs with constraints that no node is known to meet: 5" in made.made["notes"]
+    site = made.site
     assert {tenant.name: tenant.parent for tenant in site.tenants} == {
         **{"root": None, "nlp": "root", "root/own": "root"},
     }
