@@ -13,7 +13,6 @@ from ronda.instances.errors import InputError
 
 @taught(
     "snapshot",
-    "squeue --json > squeue.json; sinfo --json > sinfo.json",
     "ronda snapshot --slurm squeue.json sinfo.json",
     "ronda snapshot --slurm squeue.json sinfo.json qos.txt assoc.txt --out round.json",
     "ronda snapshot --kueue kueue.json pods.json",
