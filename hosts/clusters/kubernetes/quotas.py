@@ -55,6 +55,10 @@ class KueueQuotas:
         self._on = {flavor: self._nodes(flavor, floor) for flavor in self._names}
         self._narrow = any(len(nodes) < len(floor.labels) for nodes in self._on.values())
         self._fill(floor)
+        for name, queue in self._queues.items():
+            checks = ("admissionChecks", "admissionChecksStrategy")
+            if any(queue.get("spec", key) for key in checks):
+                self.noted.add("queue with admission checks, not read", name)
 
     def _nodes(self, flavor: str, floor: NodeFloor) -> frozenset[str]:
         if flavor not in self._flavors:

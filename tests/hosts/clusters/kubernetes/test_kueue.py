@@ -399,12 +399,13 @@ def test_policies_of_queues(seen):
     nodes = node("n1", gpus="8")
     found = seen("kueue", listed(nodes, queue("q", **strict, **rules), flavor("default")))
     assert found.policy == "kueue-like(strategy=strict,within=lower-or-newer,tas=false)"
-    fair = queue("q", **rules, fairSharing={"weight": "500m"})
+    fair = queue("q", **rules, fairSharing={"weight": "500m"}, admissionChecks=["remote"])
     fair[0]["status"] = {"fairSharing": {"weightedShare": 0}}
     found = seen("kueue", listed(nodes, fair, queue("r"), queue("s")))
     assert found.policy == "kueue-like(fair=true,tas=false)"
     assert found.tenants[0].weight == 0.5
     assert "1 × queue with other rules of preemption than most, such as q" in noted(found)
+    assert "1 × queue with admission checks, not read, such as q" in noted(found)
     odd = queue("q", preemption={"withinClusterQueue": "Sometimes"})
     with pytest.raises(InputError, match='withinClusterQueue: found "Sometimes"'):
         seen("kueue", listed(nodes, odd))
