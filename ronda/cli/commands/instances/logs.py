@@ -75,7 +75,8 @@ log_options: Callable[[Any], Any] = stacked(
         type=click.FloatRange(0, 1, min_open=True),
         default=1.0,
         metavar="SHARE",
-        help="Keep this share of the jobs, drawn by their ids.",
+        help="Keep this share of the jobs, drawn by their ids; the machines that the log shows are "
+        "then those that these jobs had.",
     ),
     click.option(
         "--count",
