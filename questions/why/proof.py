@@ -43,7 +43,10 @@ def named(name: str) -> str:
     """Return the words for what holds a job back."""
     if name.startswith("on:"):
         return f"{name[3:]} on nodes"
-    return WORDS.get(name) or of_row(name, "")
+    if name in WORDS:
+        return WORDS[name]
+    of = name.rstrip("]").rpartition(",")[2] if "," in name else ""
+    return of_row(name, of) + (f" ({of})" if of else "")
 
 
 def told(waiting: WaitingJob, name: str) -> tuple[str, list[str]]:

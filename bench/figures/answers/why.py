@@ -21,7 +21,8 @@ def why(found: Why) -> Chart:
     known = [at_s - waiting.now_s for at_s in starts if waiting.now_s < at_s < inf]
     last = 1.5 * max(known) if known else 24 * 3600.0
     need = float(waiting.job.count)
-    kept = lines[:1] + sorted(lines[1:], key=lambda line: float(line[2][0]))[:MOST_LINES]
+    limits = [line for line in lines[1:] if float(line[2].min()) < 4 * need]
+    kept = lines[:1] + sorted(limits, key=lambda line: float(line[2][0]))[:MOST_LINES]
     marks = [
         Marks(
             "step",
@@ -38,10 +39,12 @@ def why(found: Why) -> Chart:
         ("earliest start", found.start_s),
         (f"start by {found.replay.rule}", found.replay.start_s),
     )
-    for k, (name, at_s) in enumerate(ends):
+    for k, (name, at_s) in reversed(list(enumerate(ends))):
         if at_s < inf:
             at = [at_s - waiting.now_s]
-            marks.append(Marks("points", at, [need], name, "ink", symbol=k, size=9, hollow=k > 0))
+            marks.append(
+                Marks("points", at, [need], name, "ink", symbol=k, size=7 + 4 * k, hollow=k > 0)
+            )
     most = max([need, *(float(np.max(room[times < last])) for _, times, room in kept if len(room))])
     axis = Axis("pieces that there is room for", ends=(0.0, 1.1 * min(most, 4 * need)))
     return Chart(
