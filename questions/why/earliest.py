@@ -183,8 +183,21 @@ class WaitingJob:
             own = times[(times > first) & (times <= end)]
             found = _first(own, lambda at_s: self.fits(asked, at_s))
             if found is not None:
-                return found
+                return min([found, *self._allowed_before(asked, times[times < found], found)])
         return inf
+
+    def _allowed_before(self, asked: RouteAsked, times: Floats, by_s: float) -> Iterator[float]:
+        """Yield when limits let a job have the whole nodes that are free, before a later start.
+
+        `times` are those before it at which anything else changes.
+        """
+        if not asked.job.exclusive or not len(times):
+            return
+        there = self.with_room(asked, self.room(asked, float(times[-1])))
+        for limit in there.limits:
+            for at_s in limit.relief(self.outlook.ends) if isinstance(limit, JointLimit) else ():
+                if times[-1] < at_s < by_s and self.fits(asked, at_s):
+                    yield at_s
 
     def _times(self, asked: RouteAsked, from_s: float) -> Floats:
         """Return a time, and all later ones from which something is free or allowed, ascending."""
