@@ -165,12 +165,12 @@ def fixes(
     """
     rows = set.intersection(*({*each.constraints} for each in conflicts))
     made = _Fixing(round, policy, question, rows, deadline)
-    yield from made.gpus()
     yield from made.power()
     yield from made.rules()
     yield from made.outages()
     if question.table.must_run.any():
         yield made.given_up()
+    yield from made.gpus()  # takes longest
 
 
 class _Fixing:
@@ -190,7 +190,8 @@ class _Fixing:
         self._limits = _Limits.of(self._question)
         self._choice = cache(self._choice_with)
         # A conflict about options that power leaves need not name the limit on it.
-        self._unnamed = not any(is_limit(n) or n.startswith("rack_power") for n in rows)
+        stated = set() if question.stated is None else {*question.stated.names}
+        self._unnamed = all(n in stated or n.startswith("one_option[") for n in rows)
 
     def gpus(self) -> Iterator[Fix]:
         """Yield how many GPUs more of each pool are enough."""
@@ -335,7 +336,10 @@ class _Fixing:
         values = table.must_run[table.job[limits.rows]].astype(float)
         one = 0.5 / (1.0 + values.sum())  # less than a job
         free = np.zeros_like(table.must_run)
-        while True:
+        without, gone, rows = self._round, set[str](), free.astype(np.int64)
+        while (gave := bearing(without)[1]) or without is self._round:
+            for row in {conflict.constraints[-1] for conflict in gave}:
+                limits = limits.and_row("fewer", *self._saving(row, without))
             problem = with_fields(limits.problem, value=values, must=free)
             chosen, _ = _best(problem, self._deadline, one) or (None, None)
             if chosen is None:
@@ -343,11 +347,6 @@ class _Fixing:
             rows = taken(chosen, limits.rows)
             gone = {table.jobs[j].job.id for j in np.flatnonzero(table.must_run & (rows < 0))}
             without = _without(self._round, gone)
-            _, gave = bearing(without)
-            for row in {conflict.constraints[-1] for conflict in gave}:
-                limits = limits.and_row("fewer", *self._saving(row, without))
-            if not gave:
-                break
         left = replace(table, must_run=table.must_run & (rows >= 0))
         okay = self._checked(replace(self._question, table=left), rows, without=without)
         return Fix(

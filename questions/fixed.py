@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ronda.instances.clock import Deadline, OutOfTimeError
+from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.plan import Conflict
 from ronda.instances.round import Round
 from ronda.instances.tables.table import Report, Table
@@ -27,7 +27,8 @@ def fixed(
     """
     found, notes, code = list[Fix](), list(report.notes), report.code
     try:
-        found.extend(fixes(round, policy, question, conflicts, deadline))
+        with ending(deadline.end):
+            found.extend(fixes(round, policy, question, conflicts, deadline))
     except OutOfTimeError:
         notes.append("warning: the time was over before every kind of change was tried")
         code = 3

@@ -13,24 +13,28 @@ import numpy as np
 from ronda.instances.base import Rows
 from ronda.instances.clock import Deadline
 from ronda.instances.plan import Conflict, StopReason
-from ronda.solvers.exact.highs import alone, highs_of, run, solve_form
+from ronda.solvers.exact.highs import PRECISION, alone, highs_of, run, solve_form
 from ronda.solvers.exact.linear_form import Effort, LinearForm
+
+FEW = 64
+"""The number of rows up to which they are left out one by one, which takes a solution each; HiGHS's
+own search looks at the bounds of all columns besides, and has no time limit."""
 
 
 def conflicts(form: LinearForm, deadline: Deadline) -> list[Conflict] | None:
     """Return sets of named constraints that conflict; [] if the model has a solution.
 
-    The result is None if the time runs out first. HiGHS finds an irreducible set if the model is
-    infeasible even without integrality. Otherwise the search leaves out constraints one by one. If
-    the deadline cuts this search short, the set may not be irreducible yet, and its message says
-    so.
+    The result is None if the time runs out first. If the model is infeasible even without
+    integrality, HiGHS finds an irreducible set among the rows of a proof of that. Otherwise the
+    search leaves out constraints one by one. If the deadline cuts this search short, the set may
+    not be irreducible yet, and its message says so.
     """
-    possible = _possible(form, np.arange(len(form.rows)), deadline)
-    if possible is not False:
-        return [] if possible else None
     relaxed = _irreducible(form, deadline)
     if relaxed is not None:
         return [_named(form, relaxed, "cannot all hold")]
+    possible = _possible(form, np.arange(len(form.rows)), deadline)
+    if possible is not False:
+        return [] if possible else None
     rows, complete = _deletion_filter(form, deadline)
     message = "cannot all hold with whole numbers"
     return [_named(form, rows, message if complete else f"{message} (time was up: perhaps fewer)")]
@@ -45,10 +49,23 @@ def _irreducible(form: LinearForm, deadline: Deadline) -> list[int] | None:
     highs = highs_of(form, relaxed=True)
     if run(highs, deadline.left()) != highspy.HighsModelStatus.kInfeasible:
         return None
+    _, proven, ray = alone(highs, highs.getDualRay)  # Farkas: these rows conflict by themselves
+    some = np.flatnonzero(np.abs(np.array(ray)) > PRECISION) if proven else np.zeros(0, int)
+    if 0 < len(some) <= FEW and _relaxed_fails(form, some, deadline):
+        for row in some.tolist():
+            rest = some[some != row]
+            some = rest if _relaxed_fails(form, rest, deadline) else some
+        return some.tolist()
     highs.setOptionValue("iis_strategy", int(highspy.IisStrategy.kIisStrategyIrreducible))
     status, found = alone(highs, highs.getIis)
     rows = sorted(found.row_index_)
     return rows if status == highspy.HighsStatus.kOk and found.valid_ and rows else None
+
+
+def _relaxed_fails(form: LinearForm, rows: Rows, deadline: Deadline) -> bool:
+    """Return whether some rows conflict even without integrality, as far as time allows to say."""
+    highs = highs_of(_only(form, rows), relaxed=True)
+    return bool(run(highs, deadline.left()) == highspy.HighsModelStatus.kInfeasible)
 
 
 def components(form: LinearForm) -> Iterator[list[int]]:
@@ -89,10 +106,19 @@ def _deletion_filter(form: LinearForm, deadline: Deadline) -> tuple[list[int], b
 
 def _possible(form: LinearForm, rows: Rows | list[int], deadline: Deadline) -> bool | None:
     """Return whether some rows have a common solution, or None if the time runs out first."""
-    rows = np.array(rows, dtype=np.int64)
+    outcome = solve_form(
+        _only(form, np.array(rows, dtype=np.int64)), Effort(deadline=deadline, gap=0.0)
+    )
+    if outcome.stop is StopReason.INFEASIBLE:
+        return False
+    return None if outcome.x is None else True
+
+
+def _only(form: LinearForm, rows: Rows) -> LinearForm:
+    """Return a model with some of the rows, and nothing to maximise."""
     entries = [np.arange(form.start[i], form.start[i + 1]) for i in rows]
     at = np.concatenate([np.empty(0, dtype=np.int64), *entries])
-    part = replace(
+    return replace(
         form,
         rows=tuple(form.rows[i] for i in rows),
         cost=np.zeros_like(form.cost),
@@ -103,7 +129,3 @@ def _possible(form: LinearForm, rows: Rows | list[int], deadline: Deadline) -> b
         row_lower=form.row_lower[rows],
         row_upper=form.row_upper[rows],
     )
-    outcome = solve_form(part, Effort(deadline=deadline, gap=0.0))
-    if outcome.stop is StopReason.INFEASIBLE:
-        return False
-    return None if outcome.x is None else True

@@ -260,3 +260,50 @@ def test_jobs_that_share_a_rack():
     assert (found["jobs"].more, found["jobs"].checked) == (1.0, True)
     assert set(found["jobs"].jobs) < {"j0", "j1"}
     assert found["gpus"].more is None
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 4, 5, 6, 7])  # of 3 a node would have too many
+def test_the_fewest_jobs_that_free_enough_power_where_they_run(seed):
+    """Firm jobs of 1 or 2 GPUs are scattered over nodes of 4, which sleep when all theirs are gone.
+
+    Elsewhere fewer nodes would be enough, but they may not move.
+    """
+    rng = np.random.default_rng([seed, 47])
+    kind = ronda.GpuType(name="G", memory_gib=16, idle_w=IDLE_W)
+    rates = {n: float(n) for n in (1, 2)}
+    profile = ronda.Profile(name="p", throughput={"G": _rated(rates)}, power={"G": _rated(rates)})
+    nodes = rng.integers(0, 3, 5).tolist()
+    states = []
+    for j, _ in enumerate(nodes):
+        size = int(rng.integers(1, 3)) if nodes[: j + 1].count(nodes[j]) < 3 else 1
+        job = Job(id=f"j{j}", submit_s=0.0, profile="p", gpus=size, estimate=Estimate(work=9.0))
+        states.append(JobState(job=job, since_s=0.0))
+    made = ronda.Round(
+        now_s=100.0,
+        cluster=ronda.uniform_cluster(kind, 3, 4),
+        profiles={"p": profile},
+        waiting=tuple(states),
+    )
+    table, running = ronda.option_table(made), []
+    for j, (state, node) in enumerate(zip(states, nodes, strict=True)):
+        given = Allocation(
+            option=option(table, int(table.start[j + 1]) - 1), placement=((node, state.job.gpus),)
+        )
+        firm = replace(state.job, preemptible=False)
+        running.append(replace(state, started=True, job=firm, allocation=given))
+
+    def drawn_w(kept):
+        awake = {nodes[j] for j in kept}
+        return 4 * IDLE_W * len(awake) + sum(80.0 * states[j].job.gpus for j in kept)
+
+    every = range(len(nodes))
+    cap_w = float(rng.uniform(0.3, 0.9)) * drawn_w(every)
+    made = replace(made, waiting=(), running=tuple(running), power_cap_w=cap_w)
+    found = {fix.kind: fix for fix in asked(made, [])}
+    least = next(
+        n
+        for n in every
+        if any(drawn_w(set(every) - {*gone}) <= cap_w for gone in combinations(every, n))
+    )
+    assert (found["jobs"].more, found["jobs"].checked) == (least, True)
+    assert found["power"].limit == pytest.approx(drawn_w(every))

@@ -17,7 +17,7 @@ def test_words_and_json(folder, ronda):
     assert done.exit_code == 1, done.output
     text = " ".join(done.stdout.split())
     assert "the limit rule[busy]" in text
-    assert "Not enough by itself, however large: GPUs of default/A100; the power cap" in text
+    assert "Not enough by itself, however large: the power cap; the energy budget" in text
     done = ronda("explain", "round.json", "--with", "rules.py", "--fix", "--json")
     fields = json.loads(done.stdout.splitlines()[-1])
     (rule,) = (fix for fix in fields["fixes"] if fix["kind"] == "rule")
