@@ -23,16 +23,22 @@ HOUR = 3600.0
 
 
 def crowded(seed: int) -> tuple[Snapshot, RoomTerms]:
-    """Return a random cluster of 2 to 4 nodes with up to 5 running jobs and job J, which waits."""
-    rng = np.random.default_rng([seed, 71])
+    """Return a random cluster of 2 to 4 nodes with up to 5 running jobs and job J, which waits.
+
+    In every other one there is room to move jobs, and little else that keeps them where they are.
+    """
+    rng, roomy = np.random.default_rng([seed, 71]), seed % 2 == 1
 
     def some(share: float) -> bool:
-        return bool(rng.random() < share)
+        return bool(rng.random() < share * (0.3 if roomy and share < 0.5 else 1.0))
 
     nodes = tuple(
         SeenNode(
             name=f"n{k}",
-            has={"gpus": float(rng.choice([2, 4, 4])), "cpu": float(rng.choice([4, 8, 8]))},
+            has={
+                "gpus": 4.0 if roomy else float(rng.choice([2, 4, 4])),
+                "cpu": 12.0 if roomy else float(rng.choice([4, 8, 8])),
+            },
             gpu_type="A" if some(0.85) else "B",
             partitions=("p", "q") if some(0.7) else ("p",),
             racks=(("rack", f"r{k % 2}"), ("row", f"o{k % 2 if some(0.5) else 0}")),
@@ -67,7 +73,7 @@ def crowded(seed: int) -> tuple[Snapshot, RoomTerms]:
         job = replace(job, on=on, count=sum(on.values()), start_s=start_s, held=held)
         jobs.append(replace(job, preemptible=some(0.92), limit_s=start_s * -1 + 4 * HOUR))
     waits = _job(rng, "J", some)
-    count, gpus = ((1, 4.0), (1, 2.0), (2, 2.0), (3, 1.0))[int(rng.integers(4))]
+    count, gpus = ((1, 4.0), (1, 2.0), (2, 2.0), (3, 1.0))[0 if roomy else int(rng.integers(4))]
     waits = replace(waits, count=count, per={**waits.per, "gpus": gpus}, limit_s=2 * HOUR, rank=3.0)
     if some(0.2):
         kinds = [Slices(nodes=2), Slices(nodes=1, spread=True), Slices(balanced=True)]
