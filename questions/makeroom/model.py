@@ -195,8 +195,6 @@ def all_moved(model: Any) -> None:
         for t, (block, number) in enumerate(one.blocks):
             need = space.outlook.vector(dict(block.holds))
             fits = np.minimum(pieces_on(space.most, need), number * len(same))
-            if one.apart:
-                fits = np.minimum(fits, 1.0 if one.job.exclusive else len(same))
             if one.job.exclusive:
                 fits = np.where(space.stay > 0, 0.0, fits)
             terms = [(-float(number), each) for each in moved]
@@ -360,7 +358,9 @@ def limits(model: Any) -> None:
         terms, asks = _asks(model, limit)
         if not terms and not asks:
             continue
-        model.never |= asks == np.inf
+        if asks == np.inf:
+            model.never = True
+            return
         held = limit.counts(now_s, ends)
         endless = np.isinf(held)
         loose = {one.at: k for k, one in enumerate(space.loose)}

@@ -194,6 +194,30 @@ def test_moves_come_in_turn() -> None:
     assert list(faults(snapshot, found.actions)) == []
 
 
+def test_pieces_of_a_moved_job_stay_apart() -> None:
+    """Two jobs of two pieces share one node and have another each, none a node twice."""
+    made = [
+        SeenNode(name=f"n{k}", has={"gpus": g}) for k, g in enumerate((4.0, 4.0, 4.0, 2.0, 2.0))
+    ]
+    both = {"n0": 1, "n1": 1}
+    running = [_runs(name, both, gpus=2.0, own_nodes=True) for name in "ab"]
+    waits = _waits(count=2, per={"gpus": 4.0}, nodes=("n0", "n1"))
+    snapshot = _cluster(5, *running, waits, made=made)
+    found = least_harm(snapshot, "J", RoomTerms(moves_only=True))
+    moved = [set(one.target) for one in found.actions[:2]]
+    assert sorted(len(nodes) for nodes in moved) == [2, 2]
+    assert moved[0] & moved[1] == {"n2"}
+
+
+def test_a_measure_that_is_nought_is_kept() -> None:
+    """Two jobs that lose nothing go, though two of one user would be as few."""
+    people = enumerate(("u", "v", "w", "w"))
+    running = [_runs(f"r{k}", f"n{k}", 3.0 * (k > 1), gpus=8.0, user=who) for k, who in people]
+    snapshot = _cluster(4, *running, _waits(count=2, per={"gpus": 8.0}))
+    found = least_harm(snapshot, "J", RoomTerms(least="jobs"))
+    assert found.least == {"jobs": 2.0, "lost": 0.0, "users": 2.0, "stopped": 2.0}
+
+
 @pytest.mark.parametrize(
     ("more", "terms", "gone"),
     [
@@ -255,6 +279,9 @@ def test_a_limit_on_time_to_come() -> None:
     )
     snapshot = _cluster(2, *running, _waits(per={"gpus": 2.0}), groups=(group,))
     assert _done(snapshot) == {"a": "stop"}
+    endless = replace(snapshot.jobs[-1], limit_s=None)
+    found = least_harm(dataclasses.replace(snapshot, jobs=(*running, endless)), "J")
+    assert not found.possible
 
 
 def test_a_job_that_could_start_disturbs_nobody() -> None:
@@ -290,5 +317,10 @@ def test_what_is_wrong_is_found() -> None:
     }
     for words, actions in spoilt.items():
         assert any(words in fault for fault in faults(snapshot, actions)), words
+    alone = dataclasses.replace(
+        snapshot, jobs=(*snapshot.jobs[:-1], replace(snapshot.jobs[-1], exclusive=True))
+    )
+    shares = (replace(move, target={"n1": 1}), replace(start, target={"n1": 1, "n0": 1}))
+    assert any("would share node" in fault for fault in faults(alone, shares))
     taken = dataclasses.replace(snapshot, licences_taken={"l": 1.0})
     assert any("a limit" in fault for fault in faults(taken, (move, start)))
