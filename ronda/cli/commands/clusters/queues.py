@@ -22,7 +22,7 @@ from ronda.instances.clock import Deadline
 @click.option(
     "--policy",
     type=PolicyName(),
-    default="prices",
+    default="prices(gap=0.01)",
     show_default=True,
     help="Whose prices say what quota is worth: prices or milp, with parameters as of 'ronda "
     "solve'.",
