@@ -1,27 +1,50 @@
-"""Cells of Slurm's accounting: ids, times in a zone, durations, memory, TRES and lists of nodes."""
+"""Slurm's words: ids, numbers, times, memory, TRES, GRES and lists of nodes, in text or JSON."""
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import product
-from math import inf, nan
+from math import inf, isfinite, nan
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from ronda.instances.errors import InputError
+from ronda.instances.rules.problem import show
 from ronda.instances.traces.hostlists import host_names
-from ronda.instances.traces.text import number
 
 SILENT = frozenset({"", "Unknown", "None", "N/A", "NONE", "None assigned", "INVALID", "(null)"})
 """Cells that say nothing."""
+
+NOTHING = {text.lower() for text in SILENT} | {"unlimited", "infinite", "not_set"}
+"""The words, in lower case, that stand for no value."""
 
 _ID = re.compile(r"([0-9]+)(?:_(?:([0-9]+)|\[([^\]]*)\]?))?(?:\+([0-9]+))?(\..+)?")
 _TASKS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([1-9][0-9]{0,8}))?)?")
 _LASTS = re.compile(r"(?:([0-9]{1,6})-)?(?:([0-9]{1,7}):)?([0-9]{1,8}):([0-9]{2})(?:\.[0-9]+)?")
 _DAYS = re.compile(r"([0-9]{1,6})-([0-9]{1,2})(?::([0-9]{2}))?")
-_MEMORY = re.compile(r"([0-9.]+)([KMGTP]?)([nc]?)")
-_GIB = {"K": 2.0**-20, "M": 2.0**-10, "": 2.0**-10, "G": 1.0, "T": 2.0**10, "P": 2.0**20}
+_MEMORY = re.compile(r"([0-9]+(?:\.[0-9]*)?)([KMGTP]?)([nc]?)")
+_UNITS = {unit: 2.0 ** (10 * k) for k, unit in enumerate("KMGTP", 1)}
 _SLICE = re.compile(r"[0-9]+g\.[0-9]+gb")
 _HOURLY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}")
+
+
+def number(value: object) -> float | None:
+    """Return a number of JSON or text; None if it is unset, infinite, or no number.
+
+    Slurm up to 22.05 writes plain numbers, and later ones ``{"set", "infinite", "number"}``.
+    """
+    if isinstance(value, dict):
+        if value.get("infinite") is True or value.get("set") is False:
+            return None
+        value = value.get("number")
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if isfinite(found) and abs(found) < 2.0**63 else None
 
 
 class SlurmId(NamedTuple):
@@ -149,20 +172,44 @@ def lasting(text: str) -> float:
     raise ValueError(text)
 
 
+def limit_s(text: str) -> float:
+    """Return a time limit in seconds as `lasting` does; a bare number is minutes."""
+    return float(text) * 60.0 if re.fullmatch(r"[0-9]{1,9}", text) else lasting(text)
+
+
 @lru_cache(maxsize=1 << 12)
-def memory_gib(text: str, cpus: float = 1.0, nodes: int = 1) -> float:
+def memory_gib(text: str, cpus: float = 1.0, nodes: int = 1) -> float | None:
     """Return memory such as ``480G``, ``4000Mc`` (a core) or ``8Gn`` (a node) in GiB in all.
+
+    Without a unit it is in MiB; None if it is no such text.
 
     Slurm 22.05 and before may add 2^31 to megabytes of each core (its flag MEM_PER_CPU).
     """
     found = _MEMORY.fullmatch(text.removesuffix("?"))
-    amount = number(found[1]) if found else nan
-    if found is None or amount != amount:
-        return 0.0
-    each = found[3]
-    if found[2] in ("M", "") and amount >= 2**31:
+    if found is None:
+        return None
+    amount, unit, each = float(found[1]), found[2] or "M", found[3]
+    if unit == "M" and amount >= 2**31:
         amount, each = amount - 2**31, "c"
-    return amount * _GIB[found[2]] * {"c": cpus, "n": nodes}.get(each, 1)
+    return amount * _UNITS[unit] / _UNITS["G"] * {"c": cpus, "n": nodes}.get(each, 1)
+
+
+def tres_entries(told: object) -> Iterator[tuple[str, str]]:
+    """Yield resources and amounts of TRES such as ``cpu=8,gres/gpu:a100=2``, or of a list in JSON.
+
+    JSON has objects with ``type``, ``name`` and ``count``, of memory in MiB; others are refused
+    with an InputError.
+    """
+    for part in told.split(",") if isinstance(told, str) else ():
+        key, _, amount = part.partition("=")
+        yield key.strip(), amount.partition("(")[0].strip()
+    for entry in told if isinstance(told, list) else ():
+        kind = entry.get("type") if isinstance(entry, dict) else None
+        if not isinstance(kind, str):
+            raise InputError("TRES", show(entry), "an object with a type and a count")
+        if (count := number(entry.get("count"))) is not None:
+            name = entry.get("name")
+            yield f"{kind}/{name}" if name else kind, f"{count:.15g}"
 
 
 class Tres(NamedTuple):
@@ -187,8 +234,7 @@ def tres(text: str) -> Tres:
     """
     told: dict[str, str] = {}
     twice = False
-    for part in text.split(","):
-        key, _, amount = part.strip().partition("=")
+    for key, amount in tres_entries(text):
         twice = twice or (key in told and key.startswith("gres/"))
         told[key] = amount
     generic = {
@@ -196,8 +242,8 @@ def tres(text: str) -> Tres:
         for key, amount in told.items()
         if re.fullmatch(r"gres/(gpu|shard|mps)(:.+)?", key)
     }
-    cpus, nodes = number(told.get("cpu", "0")), number(told.get("node", "0"))
-    memory = memory_gib(told.get("mem", "0"))
+    cpus, nodes = (number(told.get(key)) or 0.0 for key in ("cpu", "node"))
+    memory = memory_gib(told.get("mem", "0")) or 0.0
     if twice or any(amount != amount for amount in generic.values()):
         return Tres(nan, (), cpus, memory, int(nodes))
     typed = {key[4:]: n for key, n in generic.items() if key.startswith("gpu:")}
@@ -211,16 +257,30 @@ def tres(text: str) -> Tres:
 
 
 @lru_cache(maxsize=1 << 12)
-def gres(text: str) -> tuple[float, tuple[str, ...]]:
-    """Return the GPUs of each node, and their types, in older GRES such as ``gpu:a100:2``."""
-    count, kinds = 0.0, dict[str, None]()
-    for part in text.split(","):
-        name, *rest = part.partition("(")[0].removeprefix("gres:").strip().split(":")
+def gres(text: str) -> tuple[tuple[str, str | None, float], ...]:
+    """Return name, type and count of each entry of a GRES list such as ``gpu:a100:2(IDX:0,3),nic``.
+
+    Prefixes differ by version (``gres:gpu:2``, ``gres/gpu:2``, ``gres/gpu=2``).
+    """
+    found: list[tuple[str, str | None, float]] = []
+    for entry in re.sub(r"\([^)]*\)", "", text).split(","):
+        name, *rest = re.split(r"[:=]", re.sub(r"^gres[:/]", "", entry.strip()))
+        count = 1.0
+        if rest and (match := re.fullmatch(r"(\d{1,15})([KMGTP]?)", rest[-1])):
+            count = float(match[1]) * _UNITS.get(match[2], 1.0)
+            rest.pop()
+        if name and name.lower() not in NOTHING:
+            found.append((name, ":".join(rest) or None, count))
+    return tuple(found)
+
+
+def gpus_of(text: object) -> dict[str | None, float]:
+    """Return the number of GPUs in a GRES list by type; None is the type that is not told."""
+    found: dict[str | None, float] = {}
+    for name, kind, count in gres(text) if isinstance(text, str) else ():
         if name == "gpu":
-            many = rest[-1] if rest and rest[-1].isdecimal() else "1"
-            kinds |= dict.fromkeys(each for each in rest[:1] if not each.isdecimal())
-            count += int(many)
-    return count, tuple(kinds)
+            found[kind] = found.get(kind, 0.0) + count
+    return found
 
 
 @lru_cache(maxsize=1 << 16)

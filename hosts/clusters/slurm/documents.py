@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ronda.hosts.clusters.read import Text
-from ronda.hosts.clusters.slurm.amounts import number, tres, word
+from ronda.hosts.clusters.slurm.amounts import tres, word
 from ronda.instances.errors import InputError, short
 from ronda.instances.files.json import parse
 from ronda.instances.rules.problem import show
 from ronda.instances.traces.hostlists import host_names
+from ronda.instances.traces.slurm_cells import number
 
 Fields = dict[str, Any]
 """A record of Slurm, by name of field."""

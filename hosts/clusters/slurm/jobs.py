@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from ronda.hosts.clusters.slurm.amounts import gpus_of, gres, number, tres, word, words
+from ronda.hosts.clusters.slurm.amounts import tres, word, words
 from ronda.hosts.clusters.slurm.documents import Fields, at
 from ronda.instances.errors import InputError
 from ronda.instances.job import After, Slices
@@ -15,6 +15,7 @@ from ronda.instances.rules.problem import show, too_many
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import CPU, MEMORY, Noted, SeenJob
 from ronda.instances.traces.hostlists import host_names, numbers
+from ronda.instances.traces.slurm_cells import gpus_of, gres, number
 
 _ENDED = {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"}
 _ENDED |= {"BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "REVOKED"}
@@ -303,7 +304,7 @@ class _Maker:
 
     def _pieces_on(self, count: int) -> dict[str, float]:
         """Return what each of a number of equal pieces holds."""
-        record, asks = self.record, tres(self.record.get("tres_req_str"))
+        asks = tres(self.record.get("tres_req_str"))
         each = (
             self._count("tres_per_node")
             or self._count("tres_per_socket") * (self.get("sockets_per_node") or 1.0)
@@ -316,7 +317,7 @@ class _Maker:
         mib = self.get("memory_per_node") or (self.get("memory_per_cpu") or 0.0) * max(1.0, cores)
         mib = max(mib, each * self._count("memory_per_tres"))
         per = {GPUS: each, CPU: cores, MEMORY: mib / 1024}
-        others = {of: n for of, _, n in gres(record.get("tres_per_node")) if of not in _KNOWN}
+        others = {of: n for of, _, n in gres(self.text("tres_per_node")) if of not in _KNOWN}
         return {of: amount for of, amount in (per | others).items() if amount > 0}
 
     def _told(self) -> list[tuple[str, dict[str, float]]]:
@@ -352,7 +353,7 @@ class _Maker:
         if isinstance(detail, list) and len(detail) == len(nodes):
             for name, text in zip(nodes, detail, strict=True):
                 held[name][GPUS] = sum(gpus_of(text).values())
-                held[name] |= {of: n for of, _, n in gres(text) if of != "gpu"}
+                held[name] |= {of: n for of, _, n in gres(word(text)) if of != "gpu"}
         elif whole[GPUS] % len(nodes):
             self.note("running job whose GPUs on each node are not told, shared out")
             for k, name in enumerate(nodes):

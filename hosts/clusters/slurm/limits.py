@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from ronda.hosts.clusters.slurm.amounts import number, word
+from ronda.hosts.clusters.slurm.amounts import word
 from ronda.hosts.clusters.slurm.documents import Fields, Sections
 from ronda.instances.site import GPUS, LimitGroup, PriorityClass, Quota, Tenant
 from ronda.instances.snapshots.snapshot import Noted
+from ronda.instances.traces.slurm_cells import number
 
 _UNREAD = ("GrpTRESMins", "MaxTRESMins", "MaxTRESPerNode", "GrpWall", "MinTRES")
 _NO_RESOURCE = ("node", "billing", "energy", "vmem", "pages")

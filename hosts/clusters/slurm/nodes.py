@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ronda.hosts.clusters.slurm.amounts import gpus_of, gres, number, word, words
+from ronda.hosts.clusters.slurm.amounts import word, words
 from ronda.hosts.clusters.slurm.documents import Fields
 from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import show
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import CPU, MEMORY, Noted, SeenNode
 from ronda.instances.traces.hostlists import host_names
+from ronda.instances.traces.slurm_cells import gpus_of, gres, number
 
 _MARKS = {
     "*": "NOT_RESPONDING",
@@ -88,7 +89,7 @@ def _node(name: str, record: Fields, states: set[str], noted: Noted) -> SeenNode
     gpus = gpus_of(record.get("gres"))
     total = sum(gpus.values())
     has = {GPUS: total, CPU: cores, MEMORY: ((real or 0.0) - (special or 0.0)) / 1024}
-    has |= {of: n for of, _, n in gres(record.get("gres")) if of != "gpu"}
+    has |= {of: n for of, _, n in gres(word(record.get("gres"))) if of != "gpu"}
     model = max(gpus, key=lambda kind: gpus[kind]) if gpus else None
     if len(gpus) > 1:
         noted.add("node with GPUs of several types, taken as all of the most frequent", name)

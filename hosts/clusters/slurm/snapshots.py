@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from ronda.hosts.clusters.read import Text
-from ronda.hosts.clusters.slurm.amounts import number, word, words
+from ronda.hosts.clusters.slurm.amounts import word, words
 from ronda.hosts.clusters.slurm.documents import Fields, Sections, json_sections, moments
 from ronda.hosts.clusters.slurm.jobs import seen_jobs
 from ronda.hosts.clusters.slurm.limits import classes, groups, tenants
@@ -14,6 +14,7 @@ from ronda.hosts.clusters.slurm.text import text_sections
 from ronda.instances.errors import InputError
 from ronda.instances.snapshots.snapshot import Noted, SeenJob, SeenNode, Snapshot
 from ronda.instances.traces.hostlists import host_names
+from ronda.instances.traces.slurm_cells import number
 
 _OPEN = {"", "ALL", "NONE"}
 _CLOSED = {"DOWN", "INACTIVE"}

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 
 from ronda.hosts.clusters.read import Text
-from ronda.hosts.clusters.slurm.amounts import gib, minutes, moment, number, tres, word, words
+from ronda.hosts.clusters.slurm.amounts import minutes, moment, tres, word, words
 from ronda.hosts.clusters.slurm.documents import Fields
 from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import show
+from ronda.instances.traces.slurm_cells import memory_gib, number
 
 _HEADS = {
     "JobId": "jobs",
@@ -152,7 +153,7 @@ def _job(record: str) -> Fields:
 
 
 def _mib(text: str | None) -> float | None:
-    found = gib(text or "")
+    found = memory_gib(text or "")
     return None if found is None else found * 1024
 
 

@@ -29,13 +29,16 @@ from ronda.instances.traces.logs.stream import opened
 from ronda.instances.traces.slurm_cells import (
     SILENT,
     LocalClock,
-    gres,
+    gpus_of,
     lasting,
+    limit_s,
     memory_gib,
     node_names,
+    number,
     settled,
     slurm_id,
     tres,
+    tres_entries,
     waiting_tasks,
 )
 
@@ -129,10 +132,10 @@ class _Reader:
 
     def objects(self, data: bytes, place: str, prefix: str) -> Iterator[LogRun]:
         """Yield the runs in the output of ``sacct --json``, of any version of its data parser."""
+        text = unpack(data, place)
         try:
-            jobs = msgspec.json.decode(unpack(data, place))["jobs"]
-            described = [_as_cells(job) for job in jobs]
-        except (msgspec.DecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
+            described = [_as_cells(job) for job in msgspec.json.decode(text)["jobs"]]
+        except (KeyError, TypeError, AttributeError, ValueError, InputError) as error:
             found = f"{type(error).__name__}: {error}"
             raise InputError(place, found, "the output of sacct --json, whole") from None
         for k, (cells, steps) in enumerate(described):
@@ -189,7 +192,8 @@ class _Reader:
         try:
             times = self._times(cells)
             lasts = {key: lasting(cells.get(key, "")) for key in ("elapsed", "suspended")}
-            limit_s = _limit_s(cells)
+            limits = (limit_s(cells.get(key, "")) for key in ("timelimitraw", "timelimit"))
+            most_s = next((found_s for found_s in limits if not isnan(found_s)), nan)
             if raw := cells.get("elapsedraw"):
                 lasts["elapsed"] = float(raw)
             if inf in lasts.values():
@@ -225,7 +229,7 @@ class _Reader:
             end_s=end_s,
             ran_s=ran_s,
             suspended_s=suspended_s,
-            limit_s=limit_s,
+            limit_s=most_s,
             user=cells.get("user", ""),
             account=cells.get("account", ""),
             partition=cells.get("partition", ""),
@@ -292,13 +296,14 @@ class _Reader:
         held, asked = tres(cells.get("alloctres", "")), tres(cells.get("reqtres", ""))
         cpus = held.cpus or asked.cpus
         for column in ("alloccpus", "ncpus", "reqcpus"):
-            cpus = cpus or _number(cells.get(column, ""))
+            cpus = cpus or number(cells.get(column)) or 0.0
         nodes = held.nodes or asked.nodes
         for column in ("allocnodes", "nnodes"):
-            nodes = nodes or int(_number(cells.get(column, "")))
+            nodes = nodes or int(number(cells.get(column)) or 0)
         memory = held.memory_gib or asked.memory_gib
         run.cpus, run.count = cpus, nodes
-        run.memory_gib = memory or memory_gib(cells.get("reqmem", ""), cpus, max(1, nodes))
+        memory = memory or memory_gib(cells.get("reqmem", ""), cpus, max(1, nodes)) or 0.0
+        run.memory_gib = memory
         if self.choice.device == "cpu":
             run.gpus, run.kinds, run.asked = cpus, ("cpu",), ()
             return
@@ -306,9 +311,9 @@ class _Reader:
         said = held if held.gpus else asked
         run.gpus, run.kinds = said.gpus, said.kinds
         for column in ("allocgres", "reqgres") if not run.gpus else ():
-            many, kinds = gres(cells.get(column, ""))
-            if many and not run.gpus:
-                run.gpus, run.kinds = many * max(1, nodes), kinds
+            each = gpus_of(cells.get(column))
+            if not run.gpus and any(each.values()):
+                run.gpus, run.kinds = sum(each.values()) * max(1, nodes), tuple(filter(None, each))
 
 
 REQUEUED = ("REQUEUED", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REQUEUE_HOLD")
@@ -318,24 +323,9 @@ ONGOING = ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "RESIZING", "STO
 """States of runs that have not ended."""
 
 
-def _limit_s(cells: dict[str, str]) -> float:
-    """Return the time limit, which may be a bare number of minutes."""
-    for column in ("timelimitraw", "timelimit"):
-        text = cells.get(column, "")
-        if re.fullmatch(r"[0-9]{1,9}", text):
-            return float(text) * 60.0
-        if (limit_s := lasting(text)) == limit_s:
-            return limit_s
-    return nan
-
-
 def _features(text: str) -> tuple[str, ...]:
     """Return the labels of a constraint if all of them are needed, as in ``a100&nvlink``."""
     return tuple(text.split("&")) if re.fullmatch(r"[\w.:-]+(&[\w.:-]+)*", text) else ()
-
-
-def _number(text: str) -> float:
-    return float(text) if re.fullmatch(r"[0-9]{1,9}", text) else 0.0
 
 
 def _shown(text: str) -> str:
@@ -447,8 +437,8 @@ def _as_cells(job: dict[str, Any]) -> tuple[dict[str, str], int]:
         "elapsedraw": str(_plain(time.get("elapsed")) or 0),
         "timelimit": "UNLIMITED" if infinite else str(_plain(limit) or ""),
         "suspended": _clocked(_plain(time.get("suspended")) or 0),
-        "alloctres": _tres_text(job.get("tres", {}).get("allocated")),
-        "reqtres": _tres_text(job.get("tres", {}).get("requested")),
+        "alloctres": _joined(job.get("tres", {}).get("allocated")),
+        "reqtres": _joined(job.get("tres", {}).get("requested")),
         "nodelist": job.get("nodes") or "",
         "jobname": job.get("name") or "",
         "nnodes": str(_plain(job.get("allocation_nodes")) or ""),
@@ -461,22 +451,14 @@ def _as_cells(job: dict[str, Any]) -> tuple[dict[str, str], int]:
     return cells, len(job.get("steps") or ())
 
 
-def _plain(value: Any) -> Any:
-    """Return a number of any version, or None if it is not set."""
-    if isinstance(value, dict):
-        return value.get("number") if value.get("set") else None
-    return value
+def _plain(value: object) -> int | None:
+    found = number(value)
+    return None if found is None else int(found)
 
 
 def _clocked(seconds: float) -> str:
     return f"00:00:{seconds:02d}" if seconds < 60 else f"{seconds // 60}:{seconds % 60:02d}"
 
 
-def _tres_text(entries: Sequence[dict[str, Any]] | None) -> str:
-    """Return TRES of ``sacct --json`` as sacct writes them in text."""
-    told = []
-    for each in entries or ():
-        named = f"{each['type']}/{each['name']}" if each.get("name") else each["type"]
-        if each.get("count") is not None:
-            told.append(f"{named}={each['count']}")
-    return ",".join(told)
+def _joined(entries: object) -> str:
+    return ",".join(f"{of}={amount}" for of, amount in tres_entries(entries))

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import ronda
 from ronda.hosts.clusters.read import read_snapshot
-from ronda.hosts.clusters.slurm.amounts import gpus_of
 from ronda.instances.errors import InputError
 from ronda.instances.rules.validate import problems
 from ronda.instances.snapshots.rounds import round_of
 from ronda.instances.snapshots.snapshot import Noted
 from ronda.instances.traces.hostlists import host_names
+from ronda.instances.traces.slurm_cells import gpus_of
 from ronda.questions.why.answer import why
 from tests.hosts.clusters import slurm_documents as documents
 from tests.hosts.clusters.slurm_documents import ACCOUNTS, DATA, JSON, REST, TEXT
