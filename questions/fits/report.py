@@ -1,14 +1,12 @@
 """The answer to whether a request would run, for people, programs and scripts."""
 
-from math import inf
-
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import Snapshot
 from ronda.instances.tables.table import Report, Table
 from ronda.questions.fits.answer import Prospect
 from ronda.questions.why.help.differences import work
-from ronda.questions.why.report import why_report
-from ronda.questions.why.words import amounts, hours, many
+from ronda.questions.why.report import finite, why_report
+from ronda.questions.why.words import amounts, many, when
 
 CODES = {"now": 0, "later": 1, "changed": 1, "never": 3}
 """Exit codes by verdict."""
@@ -27,25 +25,20 @@ def fit_report(source: str, snapshot: Snapshot, found: Prospect) -> Report:
     rows, sizes = list[tuple[str, ...]](), list[dict[str, object]]()
     for one in found.sizes:
         in_s = one.start_s - now_s
-        start = "never" if in_s == inf else "now" if in_s <= 0 else f"in {hours(in_s)}"
         shape = f"{many(one.job.count, 'piece')} of {amounts(one.job.per)}"
-        rows.append((f"{work(one.job):g}", shape, start))
+        rows.append((f"{work(one.job):g}", shape, when(in_s)))
         sizes.append(
             {
                 "size": work(one.job),
                 "pieces": one.job.count,
                 "per": dict(one.job.per),
-                "start_in_s": None if in_s == inf else max(0.0, in_s),
+                "start_in_s": finite(in_s),
             }
         )
-    gpus = GPUS in found.why.waiting.job.per
-    header = ("GPUs" if gpus else "pieces", "shape that starts first", "start")
-    table = Table(
-        "Earliest start at each size, whatever the order of the queue",
-        header,
-        tuple(rows),
-        left=(1, 2),
-    )
+    size = "GPUs" if GPUS in found.why.waiting.job.per else "pieces"
+    header = (size, "shape that starts first", "start")
+    title = "Earliest start at each size, whatever the order of the queue"
+    table = Table(title, header, tuple(rows), left=(1, 2))
     return Report(
         {**told.fields, "fits": found.verdict, "sizes": sizes},
         [WORDS[found.verdict], *told.parts, table],

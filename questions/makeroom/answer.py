@@ -334,18 +334,14 @@ def harm_said(harm: Harm) -> str:
 
 def _why_not(outlook: FreeRoom, job: SeenJob, terms: RoomTerms, until: Deadline) -> str:
     """Return why no room can be made: what holds the job back without all that may be disturbed."""
-    snapshot = outlook.snapshot
     loose = {one.job.id for one in loose_jobs(outlook, job, terms)}
-    left = dataclasses.replace(
-        snapshot, jobs=tuple(one for one in snapshot.jobs if one.id not in loose)
-    )
-    waiting = WaitingJob(FreeRoom(left), job)
+    waiting = WaitingJob(outlook, job).without(loose)
     if waiting.start() > waiting.now_s:
         without = f"Even without {many(len(loose), 'job')} that may be disturbed it"
         return f"{without} could not start now. {dominant(waiting).text}"
     wider = replace(terms, most_jobs=None, most_gpus=None, moves_only=False)
     if wider != terms:
-        least = least_harm(snapshot, job.id, wider, deadline=until)
+        least = least_harm(outlook.snapshot, job.id, wider, deadline=until)
         if least.possible:
             return f"The terms forbid it. Without them one would {harm_said(least)}."
     return "The budgets of disruption, or the guarantees of tenants, forbid it."

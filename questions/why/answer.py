@@ -11,7 +11,7 @@ from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import CPU, SeenJob, Snapshot
-from ronda.questions.why.displaced import Displaced, displaced
+from ronda.questions.why.displaced import displaced
 from ronda.questions.why.earliest import WaitingJob, counted
 from ronda.questions.why.help.actions import Remedy, remedies
 from ronda.questions.why.help.changes import Easing, easings
@@ -91,9 +91,7 @@ def why(snapshot: Snapshot, job: str, seconds: float = 0.6) -> Why:
     if said is not None:
         reason = said
     elif (by := _policy(waiting, reason)) is not None:
-        reason = Dominant(
-            "order", by.by, never=False, text=by.text, proof=(reason.text, *reason.proof)
-        )
+        reason = replace(by, proof=(reason.text, *reason.proof))
     elif reason.kind == "order" and rule.start_s <= snapshot.now_s and not rule.skipped:
         reason = replace(reason, text=NEXT)
     return Why(
@@ -109,7 +107,7 @@ def why(snapshot: Snapshot, job: str, seconds: float = 0.6) -> Why:
     )
 
 
-def _policy(waiting: WaitingJob, reason: Dominant) -> Displaced | None:
+def _policy(waiting: WaitingJob, reason: Dominant) -> Dominant | None:
     """Return whose stop would let the job start, if what it lacks is what schedulers take back.
 
     They look at GPUs (of a job without GPUs, at CPUs) and quotas, not at other resources of nodes.

@@ -2,52 +2,33 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
-from ronda.formulations.tenants.sharers import Tree, resources
-from ronda.instances.site import GPUS, Site
+from ronda.formulations.tenants.sharers import resources
+from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import CPU, SeenJob, Snapshot
 from ronda.questions.why.earliest import WaitingJob
 from ronda.questions.why.limits import amount_of
-from ronda.questions.why.outlook import FreeRoom
+from ronda.questions.why.reason import Dominant
 from ronda.questions.why.words import amount, many
 
 PREEMPTING = {"kueue", "kai", "kubernetes", "ronda"}
 """The systems that stop jobs for others of higher priority, or within their guarantee."""
 
 
-@dataclass(frozen=True, slots=True)
-class Displaced:
-    """Jobs whose stop would let a waiting job start now.
+def displaced(waiting: WaitingJob) -> Dominant | None:
+    """Return whose stop the site's own rules would allow and let a job start now, or None.
 
-    Attributes
-    ----------
-    by
-        ``quota`` (they hold what is guaranteed to others) or ``priority`` (theirs is lower).
-    text
-        The same in a sentence.
+    The reason has the name ``quota`` (they hold what is guaranteed to others) or ``priority``
+    (theirs is lower), and no proof.
     """
-
-    by: str
-    text: str
-
-
-def displaced(waiting: WaitingJob) -> Displaced | None:
-    """Return whose stop the site's own rules would allow and let a job start now, or None."""
     snapshot, job = waiting.outlook.snapshot, waiting.job
     if snapshot.system not in PREEMPTING:
         return None
     for by, mine in (("quota", _borrowed(waiting)), ("priority", _lower(snapshot, job))):
         gone = [one for one in waiting.outlook.running if one.preemptible and mine(one)]
-        if gone and _starts_without(snapshot, waiting.job, gone):
-            return Displaced(by, _told(waiting, by, gone))
+        if gone and waiting.without({one.id for one in gone}).start() <= snapshot.now_s:
+            return Dominant("order", by, never=False, text=_told(waiting, by, gone), proof=())
     return None
-
-
-def _starts_without(snapshot: Snapshot, job: SeenJob, gone: list[SeenJob]) -> bool:
-    names = {one.id for one in gone}
-    left = replace(snapshot, jobs=tuple(one for one in snapshot.jobs if one.id not in names))
-    return WaitingJob(FreeRoom(left), job).start() <= snapshot.now_s
 
 
 def _lower(snapshot: Snapshot, job: SeenJob) -> Callable[[SeenJob], bool]:
@@ -79,14 +60,14 @@ def _holdings(
     waiting: WaitingJob,
 ) -> tuple[Counter[tuple[str | None, str]], dict[tuple[str | None, str], float]]:
     """Return what each leaf holds of each resource, and what is guaranteed to it."""
-    tree = Tree(Site(tenants=waiting.outlook.snapshot.tenants))
+    limits = waiting.outlook.limits
     held, owed = Counter[tuple[str | None, str]](), dict[tuple[str | None, str], float]()
-    for of in resources(Site(tenants=waiting.outlook.snapshot.tenants)):
-        amounts = waiting.outlook.limits.held(of).tolist()
+    for of in resources(limits.site):
+        amounts = limits.held(of).tolist()
         for one, amount_ in zip(waiting.outlook.running, amounts, strict=True):
             held[one.tenant, of] += amount_
-        for leaf in tree.leaf:
-            most = tree.quota(leaf, of).guaranteed
+        for leaf in limits.tree.leaf:
+            most = limits.tree.quota(leaf, of).guaranteed
             if most is not None:
                 owed[leaf, of] = most
     return held, owed

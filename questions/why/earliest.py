@@ -1,6 +1,7 @@
 """The earliest start that any scheduler could give a job without stopping or delaying others."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from itertools import pairwise
@@ -62,6 +63,12 @@ class WaitingJob:
         self.now_s = outlook.snapshot.now_s
         self._starts: dict[frozenset[str], float] = {}
 
+    def without(self, gone: Collection[str]) -> "WaitingJob":
+        """Return the job in its cluster without the jobs of some ids."""
+        snapshot = self.outlook.snapshot
+        jobs = tuple(one for one in snapshot.jobs if one.id not in gone)
+        return WaitingJob(FreeRoom(with_fields(snapshot, jobs=jobs)), self.job)
+
     def ways(self) -> list[Route]:
         """Return the ways in which the job may run: by partition and by what limits tell apart."""
         partitions: Sequence[str | None] = self.job.partitions or (None,)
@@ -108,9 +115,7 @@ class WaitingJob:
         for way in self.ways():
             if "longest" not in skip and self.too_long(way) is not None:
                 continue
-            nodes = self.outlook.may_use(self.job, way.partition, skip)
-            if way.flavor is not None:
-                nodes = nodes & self._flavored(way.flavor)
+            nodes = self._nodes(way, skip)
             if nodes.any():
                 per = dict(self.job.per)
                 for resource in [r for r in per if f"on:{r}" in skip]:
@@ -127,16 +132,23 @@ class WaitingJob:
         limits = self.outlook.limits
         return too_long(limits.site, limits.as_job(self.job, way))
 
-    def _flavored(self, flavor: str) -> Mask:
-        nodes = self.outlook.snapshot.nodes
-        return np.array([flavor in (n.gpu_type, *n.features) for n in nodes], dtype=bool)
+    def longest(self) -> LimitGroup:
+        """Return the group that allows most of those whose time limit the job exceeds."""
+        groups = [group for way in self.ways() if (group := self.too_long(way)) is not None]
+        return max(groups, key=lambda one: one.max_limit_s or 0.0)
+
+    def _nodes(self, way: Route, skip: frozenset[str]) -> Mask:
+        """Return the nodes that the job may use in a way, whatever is free, shape (N,)."""
+        nodes = self.outlook.may_use(self.job, way.partition, skip)
+        if way.flavor is None:
+            return nodes
+        seen = self.outlook.snapshot.nodes
+        own: Mask = np.array([way.flavor in (n.gpu_type, *n.features) for n in seen], dtype=bool)
+        return nodes & own
 
     def counts(self, way: Route, at_s: float) -> list[LimitCount]:
         """Return the limits that the job meets in a way at a time."""
-        nodes = self.outlook.may_use(self.job, way.partition, NOTHING)
-        if way.flavor is not None:
-            nodes = nodes & self._flavored(way.flavor)
-        limits = self._limits(way, nodes, NOTHING)
+        limits = self._limits(way, self._nodes(way, NOTHING), NOTHING)
         return [count for limit in limits for count in counted(limit, at_s, self.outlook.ends)]
 
     def _limits(self, way: Route, nodes: Mask, skip: frozenset[str]) -> list[JointLimit | Lent]:
@@ -267,14 +279,19 @@ class WaitingJob:
         found = _first(self._times(asked, from_s), lambda at_s: self.allowed(asked, at_s))
         return inf if found is None else found
 
-    def room(self, asked: RouteAsked, at_s: float) -> Floats:
-        """Return how many of the job's pieces each node could take at a time, shape (N,)."""
+    def room(
+        self, asked: RouteAsked, at_s: float, beside: tuple[Floats, Floats] | None = None
+    ) -> Floats:
+        """Return how many of the job's pieces each node could take at a time, shape (N,).
+
+        They come `beside` what is held then, as in `FreeRoom.used`; by default by running jobs.
+        """
         job, skip, outlook = asked.job, asked.skip, self.outlook
         limit_s = inf if job.limit_s is None else job.limit_s
         nodes = asked.nodes & outlook.open(
             at_s, limit_s, out="out" not in skip, leaving="leaves" not in skip
         )
-        used, jobs = outlook.used(at_s)
+        used, jobs = outlook.used(at_s) if beside is None else beside
         room = pieces_on(outlook.has - used, asked.per)
         if job.exclusive and "exclusive" not in skip:
             room = np.where(jobs == 0, room, 0.0)
@@ -364,11 +381,5 @@ def _first(times: Floats, fits: Callable[[float], bool]) -> float | None:
     """Return the first of ascending times from which on `fits` holds, or None."""
     if not len(times) or not fits(float(times[-1])):
         return None
-    low, high = -1, len(times) - 1  # fits at high, not at low
-    while high - low > 1:
-        middle = (low + high) // 2
-        if fits(float(times[middle])):
-            high = middle
-        else:
-            low = middle
-    return float(times[high])
+    every: list[float] = times.tolist()
+    return every[bisect_left(every[:-1], x=True, key=fits)]

@@ -116,15 +116,15 @@ class Limits:
 
     def __init__(self, snapshot: Snapshot, running: Sequence[SeenJob]) -> None:
         self.site = Site(tenants=snapshot.tenants, groups=snapshot.groups, classes=snapshot.classes)
-        self._snapshot, self._running, self._tree = snapshot, running, Tree(self.site)
+        self._snapshot, self._running, self.tree = snapshot, running, Tree(self.site)
         self._node = {node.name: node for node in snapshot.nodes}
         self._known = {tenant.name for tenant in snapshot.tenants}
         self._jobs = [self.as_job(job, _first_way(job)) for job in running]
         waiting = [self.as_job(job, _first_way(job)) for job in snapshot.jobs if not job.on]
         self._sharers = self._numbered([*self._jobs, *waiting])
         self._seen = {_labels(job) for job in waiting}
-        leaf = np.array([self._tree.number(job) for job in self._jobs], dtype=np.int64)
-        self._members = leaf[:, None] == np.arange(len(self._tree.leaf))
+        leaf = np.array([self.tree.number(job) for job in self._jobs], dtype=np.int64)
+        self._members = leaf[:, None] == np.arange(len(self.tree.leaf))
         self._held: dict[str, Floats] = {}
 
     @property
@@ -149,7 +149,7 @@ class Limits:
             asks = amount_of(of, charged, way.flavor)
             if asks and asked.tenant is not None:
                 held = self.held(of)[:, None] * self._members
-                yield Lent(self._tree, of, asked.tenant, list(self._tree.leaf), held, asks)
+                yield Lent(self.tree, of, asked.tenant, list(self.tree.leaf), held, asks)
         for name, amount in job.licences.items():
             held = np.array([one.licences.get(name, 0.0) for one in self._running], dtype=float)
             taken = self._snapshot.licences_taken.get(name, 0.0)
@@ -196,7 +196,7 @@ class Limits:
 
     def within(self, job: SeenJob, tenant: str) -> bool:
         """Return whether a job is of a tenant, or of one below it."""
-        return job.tenant in self._known and tenant in self._tree.path(str(job.tenant))
+        return job.tenant in self._known and tenant in self.tree.path(str(job.tenant))
 
     def as_job(self, job: SeenJob, way: Route) -> Job:
         """Return a job with all that limits ask of it."""

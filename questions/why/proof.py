@@ -1,7 +1,6 @@
 """What holds a job back, in sentences with numbers."""
 
 from collections import Counter
-from collections.abc import Mapping
 from functools import partial
 from math import inf
 
@@ -99,8 +98,7 @@ def _others_first(waiting: WaitingJob) -> str:
 
 
 def _too_long(waiting: WaitingJob) -> str:
-    groups = [group for way in waiting.ways() if (group := waiting.too_long(way)) is not None]
-    group = max(groups, key=lambda one: one.max_limit_s or 0.0)
+    group = waiting.longest()
     most, own = hours(group.max_limit_s or 0.0), hours(waiting.job.limit_s or 0.0)
     return f"Its time limit of {own} is above the {most} that {group.name} allows."
 
@@ -248,8 +246,3 @@ def _held_within(waiting: WaitingJob, row: str) -> Floats | None:
             if isinstance(limit, JointLimit) and limit.row == row:
                 return limit.amounts
     return None
-
-
-def charges(waiting: WaitingJob) -> Mapping[str, float]:
-    """Return what the job is charged in all by resource."""
-    return waiting.charged(waiting.usable())

@@ -12,7 +12,7 @@ from msgspec.structs import replace as structs_replace
 from ronda.instances.base import Floats
 from ronda.instances.snapshots.snapshot import SeenJob, Snapshot
 from ronda.questions.why.earliest import RouteAsked, WaitingJob, enough
-from ronda.questions.why.outlook import FreeRoom, pieces_on
+from ronda.questions.why.outlook import FreeRoom
 from ronda.questions.why.queue import ahead
 
 CONSERVATIVE = "conservative backfill"
@@ -108,12 +108,12 @@ class Reservations:
         times = np.array(self._times)
         for k in range(int(np.searchsorted(times, from_s, side="right")) - 1, len(times)):
             at_s = max(from_s, float(times[k]))
-            if not _enough(waiting, asked, at_s, self._used[k], self._jobs[k]):
-                continue
             end = int(np.searchsorted(times, at_s + limit_s, side="left"))
-            used, jobs = self._used[k:end].max(axis=0), self._jobs[k:end].max(axis=0)
-            room = _room(waiting, asked, at_s, used, jobs)
-            if enough(waiting.job, room, self._outlook, asked.skip):
+            for until in (k + 1, end):  # what is short at once need not be looked at further
+                room = waiting.room(asked, at_s, self._most(k, until))
+                if not enough(waiting.job, room, self._outlook, asked.skip):
+                    break
+            else:
                 return at_s, room
         return None
 
@@ -121,10 +121,14 @@ class Reservations:
         """Return for how long the reservations leave room for a job that could start now."""
         now_s = self._times[0]
         for k, at_s in enumerate(self._times):
-            used, jobs = self._used[: k + 1].max(axis=0), self._jobs[: k + 1].max(axis=0)
-            if not _enough(waiting, asked, at_s, used, jobs):
+            room = waiting.room(asked, at_s, self._most(0, k + 1))
+            if not enough(waiting.job, room, self._outlook, asked.skip):
                 return float(at_s - now_s)
         return inf
+
+    def _most(self, first: int, end: int) -> tuple[Floats, Floats]:
+        """Return the most that jobs hold on each node, and of jobs there, within some times."""
+        return self._used[first:end].max(axis=0), self._jobs[first:end].max(axis=0)
 
     def take(self, job: SeenJob, asked: RouteAsked, start_s: float, room: Floats) -> PlannedStart:
         """Reserve the fullest nodes that have room for a job until its time limit."""
@@ -164,27 +168,6 @@ def _planned(
     """Return a job's start with the names of its nodes."""
     nodes = outlook.snapshot.nodes
     return PlannedStart(job, start_s, {nodes[n].name: pieces for n, pieces in on.items()})
-
-
-def _room(
-    waiting: WaitingJob, asked: RouteAsked, at_s: float, used: Floats, jobs: Floats
-) -> Floats:
-    """Return how many of a job's pieces each node can take beside what is used, shape (N,)."""
-    job, outlook = waiting.job, waiting.outlook
-    limit_s = inf if job.limit_s is None else job.limit_s
-    room = pieces_on(outlook.has - used, asked.per)
-    if job.exclusive:
-        room = np.where(jobs == 0, room, 0.0)
-    if job.own_nodes:
-        room = np.minimum(room, 1.0)
-    return np.where(asked.nodes & outlook.open(at_s, limit_s), np.minimum(room, job.count), 0.0)
-
-
-def _enough(
-    waiting: WaitingJob, asked: RouteAsked, at_s: float, used: Floats, jobs: Floats
-) -> bool:
-    room = _room(waiting, asked, at_s, used, jobs)
-    return enough(waiting.job, room, waiting.outlook, asked.skip)
 
 
 def _reserving(outlook: FreeRoom, job: SeenJob, until: float) -> Replay:

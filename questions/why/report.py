@@ -12,7 +12,7 @@ from ronda.questions.why.elsewhere import Elsewhere
 from ronda.questions.why.price import RowPrice
 from ronda.questions.why.proof import anywhere, named
 from ronda.questions.why.replay import Replay
-from ronda.questions.why.words import WATTS, amounts, hours, many
+from ronda.questions.why.words import WATTS, amounts, hours, many, when
 
 
 def why_report(
@@ -36,9 +36,9 @@ def why_report(
         fields["not"] = {
             "place": there.place,
             "reason": {"kind": there.reason.kind, "text": there.reason.text},
-            "start_in_s": _finite(there.start_s - now_s),
-            "replay_in_s": _finite(there.replay.start_s - now_s),
-            "delays": None if there.delays is None else {j: _finite(s) for j, s in there.delays},
+            "start_in_s": finite(there.start_s - now_s),
+            "replay_in_s": finite(there.replay.start_s - now_s),
+            "delays": None if there.delays is None else {j: finite(s) for j, s in there.delays},
         }
     fields["room"] = None if room is None else room[1]
     if room is not None:
@@ -59,8 +59,7 @@ def _there(there: Elsewhere, now_s: float) -> Iterator[str]:
     if in_s == inf:
         yield f"Not {there.place}: it would never start there. {there.reason.text}"
         return
-    start = f"in {hours(in_s)}" if in_s > 0 else "now"
-    yield f"Not {there.place}: it could start there {start}{_late(there.delays)}."
+    yield f"Not {there.place}: it could start there {when(in_s)}{_late(there.delays)}."
     if in_s > 0:
         yield f"There: {there.reason.text}"
     yield _by_rule(there.replay, now_s)
@@ -78,13 +77,11 @@ def _words(found: Why) -> Iterator[str]:
     yield f"When: {_earliest(found)}"
     yield _by_rule(found.replay, found.waiting.now_s)
     for k, (easing, late) in enumerate(zip(found.easings, found.delays, strict=True)):
-        in_s = easing.start_s - found.waiting.now_s
-        start = f"it could start {f'in {hours(in_s)}' if in_s > 0 else 'now'}{_late(late)}."
+        start = f"it could start {when(easing.start_s - found.waiting.now_s)}{_late(late)}."
         yield f"{'Would help:' if k == 0 else 'Or'} {easing.text}; {start}"
     for k, remedy in enumerate(found.remedies):
-        in_s = remedy.start_s - found.waiting.now_s
-        start = f"in {hours(in_s)}" if in_s > 0 else "now"
-        yield f"{'The operator could:' if k == 0 else 'Or:'} {remedy.text} It could start {start}."
+        start = f"It could start {when(remedy.start_s - found.waiting.now_s)}."
+        yield f"{'The operator could:' if k == 0 else 'Or:'} {remedy.text} {start}"
 
 
 def _late(late: list[tuple[str, float]] | None) -> str:
@@ -139,8 +136,7 @@ def _by_rule(replay: Replay, now_s: float) -> str:
     behind = f", behind {many(replay.ahead, 'job')} of the queue" if replay.ahead else ""
     if replay.start_s == inf:
         return f"By {rule} on time limits{behind}, it does not start."
-    start = "now" if replay.start_s <= now_s else f"in {hours(replay.start_s - now_s)}"
-    text = f"By {rule} on time limits{behind}, it starts {start}"
+    text = f"By {rule} on time limits{behind}, it starts {when(replay.start_s - now_s)}"
     if replay.skipped:
         text += f" or later: {many(replay.skipped, 'job')} before it were not looked at in time"
     return f"{text}."
@@ -160,26 +156,22 @@ def _fields(source: str, snapshot: Snapshot, found: Why) -> dict[str, Any]:
         "pieces": job.count,
         "printed": job.reason,
         "reason": {
-            "kind": found.reason.kind,
-            "name": found.reason.name,
+            **asdict(found.reason),
             "words": named(found.reason.name) if found.reason.name else "the order of the queue",
-            "never": found.reason.never,
-            "text": found.reason.text,
-            "proof": list(found.reason.proof),
         },
         "hindrances": [
             {
                 "name": each.name,
-                "alone_s": _finite(each.alone_s - now_s),
-                "without_s": _finite(each.without_s - now_s),
+                "alone_s": finite(each.alone_s - now_s),
+                "without_s": finite(each.without_s - now_s),
             }
             for each in found.hindrances
             if each.alone_s > now_s or each.without_s < found.start_s
         ],
-        "start_in_s": _finite(found.start_s - now_s),
+        "start_in_s": finite(found.start_s - now_s),
         "replay": {
             "rule": found.replay.rule,
-            "start_in_s": _finite(found.replay.start_s - now_s),
+            "start_in_s": finite(found.replay.start_s - now_s),
             "ahead": found.replay.ahead,
             "skipped": found.replay.skipped,
             "planned": [
@@ -191,10 +183,10 @@ def _fields(source: str, snapshot: Snapshot, found: Why) -> dict[str, Any]:
             {
                 "kinds": list(easing.kinds),
                 "text": easing.text,
-                "start_in_s": _finite(easing.start_s - now_s),
+                "start_in_s": finite(easing.start_s - now_s),
                 "cost": easing.cost,
                 "less": easing.less,
-                "delays": None if late is None else {job: _finite(s) for job, s in late},
+                "delays": None if late is None else {job: finite(s) for job, s in late},
             }
             for easing, late in zip(found.easings, found.delays, strict=True)
         ],
@@ -202,7 +194,7 @@ def _fields(source: str, snapshot: Snapshot, found: Why) -> dict[str, Any]:
             {
                 "kind": remedy.kind,
                 "text": remedy.text,
-                "start_in_s": _finite(remedy.start_s - now_s),
+                "start_in_s": finite(remedy.start_s - now_s),
                 "amounts": remedy.amounts,
             }
             for remedy in found.remedies
@@ -211,7 +203,7 @@ def _fields(source: str, snapshot: Snapshot, found: Why) -> dict[str, Any]:
     }
 
 
-def _finite(seconds: float) -> float | None:
+def finite(seconds: float) -> float | None:
     """Return seconds, or None for a time that nobody knows."""
     return None if seconds == inf else max(0.0, seconds)
 

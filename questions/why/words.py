@@ -48,6 +48,13 @@ def hours(seconds: float) -> str:
     return " ".join(f"{count} {unit}" for count, unit in parts if count)
 
 
+def when(in_s: float) -> str:
+    """Return a time from now, such as ``in 2 h``."""
+    if in_s == inf:
+        return "never"
+    return f"in {hours(in_s)}" if in_s > 0 else "now"
+
+
 WATTS, POWER_CAP = "watts", "power cap"
 """The resource of the watts that jobs draw beyond an idle cluster, and the group of its limit."""
 

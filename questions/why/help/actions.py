@@ -98,8 +98,7 @@ def _longest(waiting: WaitingJob) -> Iterator[Remedy]:
     start_s, limit_s = waiting.start({"longest"}), waiting.job.limit_s
     if start_s >= waiting.start() or limit_s is None:
         return
-    groups = [group for way in waiting.ways() if (group := waiting.too_long(way)) is not None]
-    group = max(groups, key=lambda one: one.max_limit_s or 0.0)
+    group = waiting.longest()
     most_s = group.max_limit_s or 0.0
     text = f"Allow {hours(limit_s)} instead of {hours(most_s)} in {group.name}."
     yield Remedy("longest", text, start_s, {group.name: limit_s - most_s})

@@ -6,6 +6,7 @@ less never starts later; if no amount does, as little as makes it start earlier 
 as makes it start as early as that amount can.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -144,14 +145,11 @@ def _sooner(waiting: WaitingJob) -> float:
 
 def _step(waiting: WaitingJob, edited: Callable[[int], SeenJob], size: int, by_s: float) -> int:
     """Return the first step at which the edited job starts by a time, as it does at the last."""
-    low, high = -1, size - 1  # it does at high, not at low
-    while high - low > 1:
-        middle = (low + high) // 2
-        if WaitingJob(waiting.outlook, edited(middle)).start() <= by_s:
-            high = middle
-        else:
-            low = middle
-    return high
+
+    def early(step: int) -> bool:
+        return WaitingJob(waiting.outlook, edited(step)).start() <= by_s
+
+    return bisect_left(range(size - 1), x=True, key=early)
 
 
 def _both(waiting: WaitingJob, job: SeenJob, first: Dial, second: Dial) -> Iterator[Easing]:
