@@ -212,6 +212,12 @@ class Dropped(Counter[str]):
         self.update(other)
         self.examples = other.examples | self.examples
 
+    def all_rows(self, place: str, expected: str = "at least one") -> InputError:
+        """Return the error for a table without any row that can be a job."""
+        told = (f"{n:,} with {why} ({self.examples[why]})" for why, n in self.most_common())
+        found = f"no row that can be a job: {'; '.join(told) or 'no rows'}"
+        return InputError(place, found, expected)
+
     def table(self) -> Table:
         """Return a table of how many rows were dropped and why."""
         rows = (

@@ -457,9 +457,7 @@ def recorded_in(jobs: pd.DataFrame) -> Recorded:
 def refuse_empty(frame: pd.DataFrame, dropped: Dropped, path: str) -> None:
     """Raise an InputError if no row of a table can be a job."""
     if frame.empty:
-        told = (f"{n:,} with {why} ({dropped.examples[why]})" for why, n in dropped.items())
-        found = f"no row that can be a job: {'; '.join(told) or 'no rows'}"
-        raise InputError(path, found, "at least one")
+        raise dropped.all_rows(path)
 
 
 def tell_runs_apart(frame: pd.DataFrame) -> int:

@@ -22,6 +22,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.rules.problem import limits, show
 from ronda.instances.site import GPUS, Quota, Tenant
 from ronda.instances.snapshots.snapshot import CPU, MEMORY, Noted, SeenJob, Snapshot
+from ronda.instances.traces.text import number
 
 _KINDS = {
     "pods": ("Pod", "v1"),
@@ -267,8 +268,5 @@ class _PodGroups:
 
 def _number(text: str | None) -> float | None:
     """Return a positive number; None for anything else, which KAI ignores."""
-    try:
-        value = float(text or "")
-    except ValueError:
-        return None
-    return value if 0 < value < inf else None
+    value = number(text or "")
+    return value if value > 0 else None

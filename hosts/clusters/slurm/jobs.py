@@ -377,7 +377,8 @@ def _after(
     for part in re.split("[,?]", text):
         found = _AFTER.fullmatch(part.strip())
         if part.startswith("singleton"):
-            before = [other.id for other in alike if other.on or _before(other, job)]
+            own = job.submit_s, job.id
+            before = [other.id for other in alike if other.on or (other.submit_s, other.id) < own]
             after += [After(job=other, when="any") for other in before]
         elif found is None or found[1] not in _WHEN:
             noted.add("job with a dependency that is not read", f"job {job.id} ({part.strip()})")
@@ -385,13 +386,9 @@ def _after(
             blocked = blocked or f"it waits for a job that has ended otherwise: {part.strip()}"
         elif found[5] != "fulfilled":
             kind, array, task, delay = found.groups()[:4]
-            own = job.id.partition("_")[2] if kind == "aftercorr" else (task or "*")
-            names = arrays.get(array, [array]) if own in ("*", "") else [f"{array}_{own}"]
+            part_ = job.id.partition("_")[2] if kind == "aftercorr" else (task or "*")
+            names = arrays.get(array, [array]) if part_ in ("*", "") else [f"{array}_{part_}"]
             when, wait_s = _WHEN[kind], 60.0 * float(delay or 0)
             after += [After(job=name, when=when, delay_s=wait_s) for name in names]
     unique = tuple(dict.fromkeys(each for each in after if each.job != job.id))
     return replace(job, after=unique, after_all="?" not in text, blocked=blocked)
-
-
-def _before(other: SeenJob, job: SeenJob) -> bool:
-    return (other.submit_s, other.id) < (job.submit_s, job.id)

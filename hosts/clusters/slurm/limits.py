@@ -16,11 +16,12 @@ from ronda.instances.snapshots.snapshot import Noted
 from ronda.instances.traces.slurm_cells import number
 
 _UNREAD = ("GrpTRESMins", "MaxTRESMins", "MaxTRESPerNode", "GrpWall", "MinTRES")
+_GROUP = ("GrpTRES", "GrpJobs", "GrpTRESRunMins")
 _NO_RESOURCE = ("node", "billing", "energy", "vmem", "pages")
 
 
 def tenants(sections: Sections, noted: Noted) -> tuple[Tenant, ...]:
-    """Return the accounts, each after the one above it."""
+    """Return the accounts."""
     parents = dict(_parents([*sections.get("associations", ()), *sections.get("shares", ())]))
     found: dict[str, Tenant] = {}
     for row in sections.get("associations", ()):
@@ -40,7 +41,7 @@ def tenants(sections: Sections, noted: Noted) -> tuple[Tenant, ...]:
     for name, parent in parents.items():
         above = parent if parent in parents else None
         found.setdefault(name, Tenant(name=name, parent=above))
-    return tuple(_in_order(found))
+    return tuple(found.values())
 
 
 def _parents(rows: Sequence[Fields]) -> Iterator[tuple[str, str | None]]:
@@ -57,17 +58,6 @@ def _parents(rows: Sequence[Fields]) -> Iterator[tuple[str, str | None]]:
         if told.get(name) is None:
             told[name] = parent
     yield from told.items()
-
-
-def _in_order(found: dict[str, Tenant]) -> Iterator[Tenant]:
-    left = dict(found)
-    done: set[str | None] = {None}
-    while left:
-        ready = [t for t in left.values() if t.parent in done or t.parent not in found]
-        for tenant in ready or list(left.values()):
-            yield tenant
-            done.add(tenant.name)
-            left.pop(tenant.name)
 
 
 def classes(sections: Sections, used: Sequence[str]) -> tuple[PriorityClass, ...]:
@@ -115,7 +105,8 @@ def _of_associations(rows: Sequence[Fields], noted: Noted) -> Iterator[LimitGrou
             {"name": f"{label}, each user", "per": "user", "max_jobs": _whole(row.get("MaxJobs"))},
         ]
         if user:
-            shapes.append({"name": f"{label}, in all", "per": "user", **_whole_limits(row, noted)})
+            in_all = _held_limits(row, noted, f"user {user}", *_GROUP)
+            shapes.append({"name": f"{label}, in all", "per": "user", **in_all})
         for shape in shapes:
             group = replace(where, **shape)
             if _limits_something(group):
@@ -127,25 +118,20 @@ def _of_associations(rows: Sequence[Fields], noted: Noted) -> Iterator[LimitGrou
         yield replace(group, name=group.name + nth, users=tuple(filter(None, users)))
 
 
-def _whole_limits(row: Fields, noted: Noted) -> Fields:
+def _held_limits(row: Fields, noted: Noted, owner: str, most: str, jobs: str, run: str) -> Fields:
     return {
-        "most": dict(_most(row.get("GrpTRES"), noted, f"user {word(row.get('User'))}")),
-        "max_jobs": _whole(row.get("GrpJobs")),
-        "max_gpu_s": _gpu_s(row.get("GrpTRESRunMins")),
+        "most": dict(_most(row.get(most), noted, owner)),
+        "max_jobs": _whole(row.get(jobs)),
+        "max_gpu_s": _gpu_s(row.get(run)),
     }
 
 
 def _of_qos(row: Fields, label: str, noted: Noted, **own: tuple[str, ...]) -> Iterator[LimitGroup]:
     where = replace(LimitGroup(name=label), **own)
     shapes: list[Fields] = [
-        {
-            "per": per,
-            "most": dict(_most(row.get(most), noted, label)),
-            "max_jobs": _whole(row.get(jobs)),
-            "max_gpu_s": _gpu_s(row.get(run)),
-        }
-        for per, most, jobs, run in (
-            ("group", "GrpTRES", "GrpJobs", "GrpTRESRunMins"),
+        {"per": per, **_held_limits(row, noted, label, *columns)}
+        for per, *columns in (
+            ("group", *_GROUP),
             ("user", "MaxTRESPU", "MaxJobsPU", ""),
             ("tenant", "MaxTRESPA", "MaxJobsPA", ""),
         )

@@ -22,21 +22,18 @@ _HEADS = {
     "SwitchName": "racks",
     "BlockName": "racks",
 }
-_JOB = {
-    "job_id": "JobId",
-    "array_job_id": "ArrayJobId",
+_SAME = (
+    *("JobId", "ArrayJobId", "HetJobId", "HetJobOffset", "Account", "Partition", "Priority"),
+    *("JobState", "Dependency", "Requeue", "Features", "Licenses", "SegmentSize", "CpusPerTres"),
+    *("TresPerJob", "TresPerNode", "TresPerSocket", "TresPerTask"),
+)
+"""Keys of jobs that JSON has as well, in lower case with underscores."""
+
+_JOB = {re.sub("(?<!^)(?=[A-Z])", "_", key).lower(): key for key in _SAME} | {
     "array_max_tasks": "ArrayTaskThrottle",
-    "het_job_id": "HetJobId",
-    "het_job_offset": "HetJobOffset",
     "name": "JobName",
-    "account": "Account",
-    "partition": "Partition",
     "qos": "QOS",
-    "priority": "Priority",
-    "job_state": "JobState",
     "state_reason": "Reason",
-    "dependency": "Dependency",
-    "requeue": "Requeue",
     "restart_cnt": "Restarts",
     "cpus": "NumCPUs",
     "tasks": "NumTasks",
@@ -45,16 +42,8 @@ _JOB = {
     "nodes": "NodeList",
     "required_nodes": "ReqNodeList",
     "excluded_nodes": "ExcNodeList",
-    "features": "Features",
-    "licenses": "Licenses",
     "resv_name": "Reservation",
-    "segment_size": "SegmentSize",
-    "cpus_per_tres": "CpusPerTres",
     "memory_per_tres": "MemPerTres",
-    "tres_per_job": "TresPerJob",
-    "tres_per_node": "TresPerNode",
-    "tres_per_socket": "TresPerSocket",
-    "tres_per_task": "TresPerTask",
 }
 _DESCRIBED = "Nodes_required_for_job_are_DOWN"
 """The beginning of the only description that stands in place of its reason, ``Resources``."""

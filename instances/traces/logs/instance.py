@@ -127,7 +127,7 @@ def log_instance(
     jobs = list(_jobs(runs, account, at_once))
     until_s = account.until_s
     parts = (part for job in jobs for run in job.runs for part in run)
-    started = [part for part in parts if not _ended_at(part, until_s) <= part.start_s]
+    started = [part for part in parts if not part.gone_s(until_s) <= part.start_s]
     seen = None if seen_cluster is None else seen_cluster()
     if cluster is not None:
         seen = given_cluster(cluster, started)
@@ -162,11 +162,6 @@ def log_instance(
         gpu_hours=sum(part.gpus * maker.held_s(part) for part in every) / 3600.0,
         load=used_s / (span_s * seen.cluster.gpus),
     )
-
-
-def _ended_at(run: LogRun, until_s: float) -> float:
-    """Return when a run gave its GPUs back, or the end of the log."""
-    return until_s if isnan(run.held_s) else run.start_s + run.held_s
 
 
 def _site(site: Site, jobs: Sequence[Job], at_once: Mapping[str, int]) -> Site:
@@ -213,10 +208,7 @@ def _jobs(
         if run.at_once and run.array:
             at_once[run.array] = run.at_once
         if run.tasks:
-            tasks = sum(map(len, run.tasks))
-            account.folded["waiting tasks of arrays"] = (
-                account.folded.get("waiting tasks of arrays", 0) + tasks
-            )
+            account.folded["waiting tasks of arrays"] += sum(map(len, run.tasks))
             account.drop(f"never started: {run.state}", run.place)
             continue
         by_id[run.job].setdefault(run.part, []).append(run)
@@ -239,9 +231,10 @@ def _jobs(
             first = parts[members[0]][0]
             name = job if len(pools) == 1 else f"{job}+{members[0]}"
             if len(pools) > 1:
-                account.tell("parts of heterogeneous jobs in other pools, now jobs of their own")
+                apart = "parts of heterogeneous jobs in other pools, now jobs of their own"
+                account.told[apart] += 1
             elif len(members) > 1:
-                account.tell("heterogeneous jobs, each one job of all parts")
+                account.told["heterogeneous jobs, each one job of all parts"] += 1
             most = max(len(started[part]) for part in members)
             each = [[started[p][k] for p in members if k < len(started[p])] for k in range(most)]
             yield _LoggedJob(name, first.submit_s, each, not latest.started)
@@ -462,7 +455,8 @@ def _sound(
     for k, why in wrong.items():
         _drop(pairs[k][0], why, account)
     for k in {_placed(problem)[0] for problem in need_problems(own, place, profiles, cluster)}:
-        account.tell("jobs whose cores or memory are more than such nodes have, left out of needs")
+        more = "jobs whose cores or memory are more than such nodes have, left out of needs"
+        account.told[more] += 1
         pairs[k] = pairs[k][0], structs.replace(pairs[k][1], needs={})
     kept = [pair for k, pair in enumerate(pairs) if k not in wrong]
     ids = {job.id for _, job in kept}
@@ -497,13 +491,10 @@ def _told(account: RowAccount) -> Iterator[str]:
 
 
 def _no_jobs(account: RowAccount, place: str) -> InputError:
-    told = account.dropped.most_common()
-    words = (f"{n:,} with {why} ({account.dropped.examples[why]})" for why, n in told)
-    found = f"no row that can be a job: {'; '.join(words) or 'no rows'}"
     expected = "at least one"
-    if told and told[0][0] == "no GPUs":
+    if [why for why, _ in account.dropped.most_common(1)] == ["no GPUs"]:
         expected = (
             "jobs with GPUs (Slurm logs them with AccountingStorageTRES=gres/gpu); "
             "--device cpu reads each core as a device"
         )
-    return InputError(place, found, expected)
+    return account.dropped.all_rows(place, expected)

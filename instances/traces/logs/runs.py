@@ -1,5 +1,6 @@
 """One run of a job as a log has it, and the account of a log's rows."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isnan, nan
@@ -100,6 +101,10 @@ class LogRun(msgspec.Struct, kw_only=True, gc=False):
         lasted_s = self.end_s - self.start_s
         return self.ran_s + self.suspended_s if isnan(lasted_s) else lasted_s
 
+    def gone_s(self, until_s: float) -> float:
+        """Return when it gave its GPUs back, or the end of the log."""
+        return until_s if isnan(self.held_s) else self.start_s + self.held_s
+
     @property
     def known_s(self) -> float:
         """The last moment that it tells of."""
@@ -164,8 +169,8 @@ class RowAccount:
 
     rows: int = 0
     dropped: Dropped = field(default_factory=Dropped)
-    folded: dict[str, int] = field(default_factory=dict)
-    told: dict[str, int] = field(default_factory=dict)
+    folded: Counter[str] = field(default_factory=Counter)
+    told: Counter[str] = field(default_factory=Counter)
     unread: tuple[str, ...] = ()
     until_s: float = -float("inf")
 
@@ -173,10 +178,6 @@ class RowAccount:
         """Count a row under a reason."""
         self.dropped.examples.setdefault(why, place)
         self.dropped[why] += 1
-
-    def tell(self, what: str) -> None:
-        """Count a row that was mended, or of which something was assumed."""
-        self.told[what] = self.told.get(what, 0) + 1
 
 
 def refuse_unreadable(account: RowAccount, path: str, reasons: Sequence[str]) -> None:

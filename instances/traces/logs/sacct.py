@@ -145,7 +145,7 @@ class _Reader:
 
     def _step(self, count: int = 1) -> None:
         if count:
-            self.account.folded[STEPS] = self.account.folded.get(STEPS, 0) + count
+            self.account.folded[STEPS] += count
 
     def _known(self, names: Sequence[str], place: str) -> None:
         """Refuse a header without a column that is needed, and note columns that are not read."""
@@ -382,7 +382,7 @@ def _whole_rows(
             joined = f"{begun}\n{text}"
             if len(cells) < width and joined.count(delimiter) < width:
                 if joined.count(delimiter) == width - 1:
-                    account.tell("names over several lines, put together")
+                    account.told["names over several lines, put together"] += 1
                     yield open_row, joined.split(delimiter)
                     begun = ""
                 else:
@@ -397,7 +397,7 @@ def _whole_rows(
         elif len(cells) < width:
             open_row, begun = row, text
         elif len(free) == 1 and (mended := _mended(cells, width, id_at, free[0], delimiter)):
-            account.tell("names that hold the delimiter, put together")
+            account.told["names that hold the delimiter, put together"] += 1
             yield row, mended
         else:
             yield row, None

@@ -80,23 +80,17 @@ def given_cluster(cluster: Cluster, runs: Iterable[LogRun]) -> SeenCluster:
             kind = run.kinds[0] if len(run.kinds) == 1 else ""
             if name not in pools or kind:
                 pools[name] = ("default" if whole else run.partition, kind)
-    first, slots = 0, defaultdict[tuple[str, str], list[int]](list)
-    by_partition = defaultdict[str, set[str]](set)
-    for group in sorted_groups(cluster):
-        by_partition[group.partition].add(group.gpu_type)
-    starts = dict[str, int]()
-    for group in cluster.node_groups:
-        starts[group.name] = first
-        first += group.count
-    for group in sorted_groups(cluster):
-        begins = starts[group.name]
-        slots[group.partition, group.gpu_type] += range(begins, begins + group.count)
+    slots = defaultdict[tuple[str, str], list[int]](list)
+    firsts = accumulate((group.count for group in cluster.node_groups), initial=0)
+    groups = zip(cluster.node_groups, firsts, strict=False)
+    for group, first in sorted(groups, key=lambda each: -each[0].gpus_per_node):
+        slots[group.partition, group.gpu_type] += range(first, first + group.count)
     index = dict[str, int]()
     for name in sorted(most, key=lambda each: (-most[each], natural(each))):
         partition, kind = pools[name]
-        known = by_partition[partition]
-        kind = next(iter(known)) if not kind and len(known) == 1 else kind
-        if free := slots[partition, kind]:
+        known = [own for where, own in slots if where == partition]
+        kind = known[0] if not kind and len(known) == 1 else kind
+        if free := slots.get((partition, kind)):
             index[name] = free.pop(0)
     home = _homes({each.name: {each.name} for each in cluster.partitions})
     lost = sorted(most.keys() - index.keys(), key=natural)
@@ -106,11 +100,6 @@ def given_cluster(cluster: Cluster, runs: Iterable[LogRun]) -> SeenCluster:
         else ()
     )
     return SeenCluster(cluster, index, home, notes=notes)
-
-
-def sorted_groups(cluster: Cluster) -> list[NodeGroup]:
-    """Return the node groups, those with the most GPUs in a node first."""
-    return sorted(cluster.node_groups, key=lambda group: -group.gpus_per_node)
 
 
 @dataclass
@@ -144,7 +133,7 @@ def inferred_cluster(
     """Return the cluster that the runs of a log show."""
     nodes = defaultdict[str, _Node](_Node)
     for run in runs:
-        ends_s = run.start_s + run.held_s if run.held_s == run.held_s else until_s
+        ends_s = run.gone_s(until_s)
         for name, gpus in spread(run).items():
             node, share = nodes[name], gpus / run.gpus
             node.partitions[run.partition or "default"] += 1
@@ -194,7 +183,7 @@ def inferred_cluster(
     notes.append("nodes: each has what was in use at once on one of its kind, a lower bound")
     if shared:
         notes.append(f"partitions with common nodes, which are features: {', '.join(shared)}")
-    return _seen(groups, index, home, described, notes)
+    return seen_groups(groups, index, home, described, notes)
 
 
 def _without_names(
@@ -207,7 +196,7 @@ def _without_names(
     for run in runs:
         partition = run.partition or "default"
         pool = partition, run.kinds[0] if run.kinds else typed.get(partition, UNTYPED)
-        ends_s = run.start_s + run.held_s if run.held_s == run.held_s else until_s
+        ends_s = run.gone_s(until_s)
         gpus = int(run.gpus)
         uses[pool].uses += [(run.start_s, gpus, 0.0, 0.0), (ends_s, -gpus, 0.0, 0.0)]
         widest[pool] = max(widest[pool], -(-gpus // (run.count or -(-gpus // USUAL))))
@@ -229,7 +218,7 @@ def _without_names(
         "cluster: the log names no nodes; each partition has the GPUs that were in use at once, a "
         "lower bound, on nodes as large as its widest job on one (--cluster knows better)"
     ]
-    return _seen(groups, {}, home, described, notes)
+    return seen_groups(groups, {}, home, described, notes)
 
 
 def _types_of_partitions(runs: Iterable[LogRun]) -> dict[str, str]:
@@ -268,13 +257,14 @@ def machine_of(kind: str, described: Sequence[Machine]) -> Machine:
     return Machine(gpu=unknown, gpus=8, busy_w=0.0, host_idle_w=0.0)
 
 
-def _seen(
+def seen_groups(
     groups: Sequence[NodeGroup],
     index: Mapping[str, int],
     home: Mapping[str, tuple[str, tuple[str, ...]]],
     described: Sequence[Machine],
     notes: list[str],
 ) -> SeenCluster:
+    """Return the cluster of some groups of nodes, with notes on what nobody described."""
     types, machines = [], {}
     for kind in dict.fromkeys(group.gpu_type for group in groups):
         machine = machine_of(kind, described)

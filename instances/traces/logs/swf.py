@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from math import inf, nan
 from pathlib import Path
 
-from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition
+from ronda.instances.cluster import NodeGroup
 from ronda.instances.errors import printable, short
 from ronda.instances.files.storage import label
 from ronda.instances.job import After
 from ronda.instances.traces.logs.runs import EVERY, LogFilter, LogRun, RowAccount, refuse_unreadable
-from ronda.instances.traces.logs.seen_cluster import SeenCluster, machine_of
+from ronda.instances.traces.logs.seen_cluster import SeenCluster, machine_of, seen_groups
 from ronda.instances.traces.logs.stream import opened
 from ronda.instances.traces.rigid import Machine
 from ronda.instances.traces.text import number
@@ -188,7 +188,7 @@ class SwfLog:
                 self.account.drop(why, each.place)
             return
         if parts:
-            self.account.folded["sums of parts"] = self.account.folded.get("sums of parts", 0) + 1
+            self.account.folded["sums of parts"] += 1
             for each in parts:
                 each.total_s = sum(own.ran_s for own in parts)
         for each in parts or (job,):
@@ -223,21 +223,10 @@ class SwfLog:
             )
             for k, (count, size, partition, name) in enumerate(nodes, 1)
         ]
-        machines = {group.gpu_type: machine_of(group.gpu_type, described) for group in groups}
-        parts = dict.fromkeys(group.partition for group in groups)
-        types = tuple(
-            GpuType(name=n, memory_gib=m.gpu.memory_gib, idle_w=m.gpu.idle_w)
-            for n, m in machines.items()
-        )
-        cluster = Cluster(
-            gpu_types=types,
-            node_groups=tuple(groups),
-            partitions=tuple(Partition(name=name) for name in parts if name != "default"),
-        )
-        home = {name: (name, ()) for name in parts}
-        known = {name: machine for name, machine in machines.items() if machine.busy_w}
-        words = f"cluster: {len(cluster.topology.node_gpus):,} nodes of the header"
-        return SeenCluster(cluster, {}, home, known, (f"{words}; processors are GPUs",))
+        home = {group.partition: (group.partition, ()) for group in groups}
+        many = sum(group.count for group in groups)
+        notes = [f"cluster: {many:,} nodes of the header; processors are GPUs"]
+        return seen_groups(groups, {}, home, described, notes)
 
 
 UNREADABLE_LINE = "a line that is not 18 numbers"
