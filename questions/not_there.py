@@ -2,7 +2,8 @@
 
 The job may then run there alone, and is worth more there than all others, so that it does if it
 can. What the best plan loses by that is the cost, and who loses is named. At the prices of the
-plan, its option there spends a price on each unit of each row that it uses.
+plan, its option there spends a price on each unit of each row that it uses. When the job could
+start there, without a plan, is the question of `ronda.questions.why.elsewhere`.
 """
 
 from collections.abc import Callable, Sequence

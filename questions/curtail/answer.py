@@ -13,7 +13,7 @@ from ronda.horizon.solve import ROUND
 from ronda.instances.arguments import checked
 from ronda.instances.base import Index, Positive
 from ronda.instances.check.checker import check
-from ronda.instances.errors import InputError, RondaError
+from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
@@ -95,10 +95,7 @@ def curtail(
     told(0.0, "the round as it is")
     frozen = freeze(made, valid, seed, time_limit_s, initial)
     frozen = with_fields(frozen, made=with_fields(frozen.made, gap=getattr(made, "gap", GAP)))
-    base = frozen.judged(valid, initial)
-    if base.plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE):
-        why = base.plan.record.message or base.plan.stop.value
-        raise RondaError(f"{base.plan.policy}: no plan for the round as it is: {why}")
+    base = frozen.as_it_is(valid, initial)
     if within_s is not None:
         base = with_fields(base, plan=where_jobs_are(valid, base.plan))
     top_w = drawn_w(valid, base.plan.allocations, base.plan.asleep)

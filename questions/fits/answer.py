@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil, inf
+from math import inf
 
 from msgspec.structs import replace
 
@@ -10,6 +10,7 @@ from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import SeenJob, Snapshot
 from ronda.questions.why.answer import Why, why
 from ronda.questions.why.earliest import WaitingJob
+from ronda.questions.why.help.changes import in_pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +88,4 @@ def _shape(job: SeenJob, count: int, gpus: float) -> SeenJob | None:
     had, slices = job.per.get(GPUS, 0.0), job.slices
     if slices is not None and (slices.listed or (slices.nodes and count % slices.nodes)):
         return job if count == job.count and gpus == had else None
-    if had < 1 or gpus == had:
-        return replace(job, count=count, least=None)
-    per = {
-        of: amount if of == "pods" else _whole(amount * gpus / had, amount)
-        for of, amount in job.per.items()
-    }
-    return replace(job, count=count, least=None, per=per)
-
-
-def _whole(amount: float, asked: float) -> float:
-    return float(ceil(amount - 1e-9)) if asked == round(asked) else amount
+    return in_pieces(replace(job, least=None), count, gpus / had if had >= 1 else 1.0)

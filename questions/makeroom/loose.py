@@ -7,10 +7,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from ronda.formulations.site.min_run import has_minimum, least_run_s
 from ronda.instances.base import Index, Mask, NonNegative, Positive, Record
 from ronda.instances.errors import InputError
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import SeenJob
+from ronda.questions.why.limits import Route
 from ronda.questions.why.outlook import FreeRoom
 
 Measure = Literal["lost", "jobs", "users", "stopped"]
@@ -101,12 +103,15 @@ def loose_jobs(outlook: FreeRoom, job: SeenJob, terms: RoomTerms) -> list[Loose]
     Jobs stay that may not be stopped, that have run less than their tenant or class protects, or
     that the terms keep.
     """
-    below, kept_s, targets = _below(outlook, job, terms), _protection(outlook), _Targets(outlook)
-    gpus, now_s, found = outlook.limits.held(GPUS), outlook.snapshot.now_s, list[Loose]()
+    below, targets, limits = _below(outlook, job, terms), _Targets(outlook), outlook.limits
+    gpus, now_s, found = limits.held(GPUS), outlook.snapshot.now_s, list[Loose]()
+    protected = has_minimum(limits.site)
     for at, one in enumerate(outlook.running):
         ran_s = max(0.0, now_s - (one.start_s or 0.0))
         over = not one.on or outlook.ends[at] <= now_s
-        if over or not one.preemptible or not below(one) or ran_s < kept_s(one):
+        if over or not one.preemptible or not below(one):
+            continue
+        if protected and ran_s < least_run_s(limits.site, limits.as_job(one, Route())):
             continue
         lost_s = ran_s if terms.checkpoint_s is None else min(ran_s, terms.checkpoint_s)
         found.append(
@@ -143,20 +148,6 @@ def _below(outlook: FreeRoom, job: SeenJob, terms: RoomTerms) -> Callable[[SeenJ
             raise InputError("--only-below", "no tenants", "a cluster whose tenants are told")
         return lambda one: one.tenant in tenants
     return lambda _: True
-
-
-def _protection(outlook: FreeRoom) -> Callable[[SeenJob], float]:
-    """Return the seconds for which a job that has started is left alone."""
-    tenants = {tenant.name: tenant for tenant in outlook.snapshot.tenants}
-    classes = {each.name: each.min_run_s for each in outlook.snapshot.classes}
-
-    def seconds(job: SeenJob) -> float:
-        most, tenant = classes.get(job.priority or "", 0.0), tenants.get(job.tenant or "")
-        while tenant is not None:
-            most, tenant = max(most, tenant.min_run_s), tenants.get(tenant.parent or "")
-        return most
-
-    return seconds
 
 
 def _blocks(job: SeenJob) -> tuple[tuple[Block, int], ...]:

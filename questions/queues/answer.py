@@ -1,7 +1,7 @@
 """The queues of a round: what each tenant, or user, holds and waits for, and its worth."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ from ronda.horizon.solve import solve_valid
 from ronda.instances.base import Record
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
-from ronda.instances.job import JobState
+from ronda.instances.job import Allocation, JobState
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
 from ronda.instances.site import GPUS, Quota, Site
@@ -128,7 +128,7 @@ class _Counted:
         self._round, self._plan, self._question = round, plan, question
         self._known = plan.status not in (SolutionStatus.FALLBACK, SolutionStatus.NONE)
         self._spends = _spent(question, plan) if self._known else {}
-        self._asked = cache(self._asked_of)
+        self._now, self._asked = round.held, cache(self._asked_of)
 
     def of_tenants(self) -> Iterator[TenantQueue]:
         """Yield the queue of each tenant in each resource, after those above it."""
@@ -139,7 +139,7 @@ class _Counted:
         for state in round.jobs:
             by_leaf[state.job.tenant or NO_TENANT].append(state)
         for of in resources(round.site) or [GPUS]:
-            own = {name: self._held(states, of) for name, states in by_leaf.items()}
+            own = {name: self._held(s, of, self._now) for name, s in by_leaf.items()}
             stand, shares = standings(tree, of, own, there_is(round, of)), tree.shares(of)
             firm = any(share.guaranteed is not None for share in shares.values())
             for tenant in reversed(tree.order):
@@ -181,7 +181,7 @@ class _Counted:
 
     def _queue(self, name: str, states: Sequence[JobState], of: str) -> TenantQueue:
         """Return the queue of some jobs, without anything of a tenant."""
-        round, pools = self._round, self._round.cluster.topology.pools
+        round = self._round
         waits = [s for s in states if s.allocation is None]
         ready = [s for s in waits if why_not(round, s) is None]
         spent = defaultdict[str, float](float)
@@ -189,23 +189,23 @@ class _Counted:
             for row, amount in self._spends.get(state.job.id, {}).items():
                 spent[row] += amount
         dearest = sorted(spent, key=lambda row: -spent[row])[:LIMITS]
-        given = ((s, self._plan.allocations.get(s.job.id)) for s in states)
         return TenantQueue(
             name=name,
             of=of,
-            held=self._held(states, of),
+            held=self._held(states, of, self._now),
             asked=sum(self._asked(of)[s.job.id] for s in ready),
             waiting=len(ready),
             longest_s=max((round.now_s - state.since_s for state in ready), default=0.0),
             held_back=len(waits) - len(ready),
-            planned=sum(held(pools[a.option.pool], s.job, a.option, of) for s, a in given if a),
+            planned=self._held(states, of, self._plan.allocations),
             limits={row: self._plan.prices[row] for row in dearest},
         )
 
-    def _held(self, states: Sequence[JobState], of: str) -> float:
+    def _held(self, states: Sequence[JobState], of: str, by: Mapping[str, Allocation]) -> float:
+        """Return what jobs hold of a resource by allocations."""
         pools = self._round.cluster.topology.pools
-        given = ((state, state.allocation) for state in states)
-        return sum(held(pools[a.option.pool], s.job, a.option, of) for s, a in given if a)
+        given = ((state.job, by.get(state.job.id)) for state in states)
+        return sum(held(pools[a.option.pool], job, a.option, of) for job, a in given if a)
 
     def _asked_of(self, of: str) -> dict[str, float]:
         """Return what each job asks for of a resource, by what its options have of it."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from ronda.horizon.solve import ROUND
 from ronda.instances.arguments import checked
 from ronda.instances.base import Index, Positive, Record
-from ronda.instances.errors import InputError, RondaError
+from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
@@ -161,10 +161,7 @@ def whatif(
     made = made.knowing(every if len(changes) > 1 else rounds[0][1])
     steps = len(rounds) + 1
     told(0.0, "the round as it is")
-    base = made.judged(valid, initial)
-    if base.plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE):
-        why = base.plan.record.message or base.plan.stop.value
-        raise RondaError(f"{base.plan.policy}: no plan for the round as it is: {why}")
+    base = made.as_it_is(valid, initial)
     outcomes = []
     for k, (words, changed) in enumerate(rounds):
         told((k + 1) / steps, words)

@@ -18,8 +18,8 @@ from ronda.horizon.solve import solve_valid
 from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
-from ronda.instances.errors import InputError
-from ronda.instances.plan import Plan
+from ronda.instances.errors import InputError, RondaError
+from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
 from ronda.solvers.applied_rules import broken_rules
 from ronda.solvers.as_one import AsOne
@@ -121,6 +121,14 @@ class Frozen(TimelyPolicy):
         """Return the policy with the round's new jobs added to its scale, at their worth there."""
         asked = self.made.question(AsOne(round).round, Deadline(), 0)
         return replace(self, scale=with_newcomers(self.scale, _outlook(asked, self.scale)))
+
+    def as_it_is(self, round: Round, initial: Plan | None) -> Judged:
+        """Return the plan of the unchanged round; raise RondaError if there is none."""
+        found = self.judged(round, initial)
+        if found.plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE):
+            why = found.plan.record.message or found.plan.stop.value
+            raise RondaError(f"{found.plan.policy}: no plan for the round as it is: {why}")
+        return found
 
     def judged(self, round: Round, initial: Plan | None, base: Judged | None = None) -> Judged:
         """Return the plan of a round, bounded for a changed round by the prices of the `base` plan.

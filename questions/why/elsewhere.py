@@ -1,4 +1,8 @@
-"""Why a job does not start in another place: a GPU model, a partition or a node."""
+"""Why a job that waits does not start in another place: a GPU model, a partition or a node.
+
+This is a question of a cluster as it is, about the earliest start. What it would cost others if a
+plan of a round had the job there, is the question of `ronda.questions.not_there`.
+"""
 
 import difflib
 from dataclasses import dataclass

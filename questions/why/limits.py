@@ -191,7 +191,8 @@ class Limits:
         return self._held[of]
 
     def _on(self, job: SeenJob, name: str, of: str) -> float:
-        node, has = self._node[name], held_on(job, name, self._node)
+        node = self._node[name]
+        has = held_on(job, node)
         return max(amount_of(of, has, label) for label in (node.gpu_type, *node.features))
 
     def within(self, job: SeenJob, tenant: str) -> bool:
@@ -230,10 +231,6 @@ def amount_of(of: str, amounts: Mapping[str, float], flavor: str | None) -> floa
     return amounts.get(GPUS, 0.0) if flavor == of else 0.0
 
 
-def held_on(job: SeenJob, name: str, nodes: Mapping[str, SeenNode]) -> Amounts:
+def held_on(job: SeenJob, node: SeenNode) -> Mapping[str, float]:
     """Return what a running job holds on a node: all of it if it has its nodes to itself."""
-    if job.exclusive:
-        return nodes[name].has
-    if name in job.held:
-        return job.held[name]
-    return {resource: amount * job.on[name] for resource, amount in job.per.items()}
+    return node.has if job.exclusive else job.holds(node.name)

@@ -48,12 +48,11 @@ class FreeRoom:
         self.ends = np.array([self._end(job) for job in self.running], dtype=float)
         self.limits = Limits(snapshot, self.running)
         of, on, amounts, alone = list[int](), list[int](), list[Floats](), list[bool]()
-        by_name = {node.name: node for node in snapshot.nodes}
         for j, job in enumerate(self.running):
             for name in job.on:
                 of.append(j)
                 on.append(self.node[name])
-                amounts.append(self.vector(held_on(job, name, by_name)))
+                amounts.append(self.vector(held_on(job, snapshot.nodes[on[-1]])))
                 alone.append(job.exclusive)
         self._of, self._on = np.array(of, dtype=int), np.array(on, dtype=int)
         self._held = np.array(amounts).reshape(len(of), len(self.resources))

@@ -59,6 +59,13 @@ def _mib(text: str) -> float | None:
     return number if match[2].upper() == "M" else number * 1024
 
 
+def lasting(text: str) -> float | None:
+    """Return a time above 0 in seconds, such as that of ``15min``; None for anything else."""
+    match = re.fullmatch(r"\s*(\d{0,9}\.?\d{1,9})\s*(s|m|min|h|d)?\s*", text, re.ASCII)
+    units_s = {"m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+    return float(match[1]) * units_s.get(match[2], 1.0) or None if match else None
+
+
 def _levels(text: str) -> tuple[str, ...] | None:
     parts = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     return parts if set(parts) <= {*get_args(Knowledge)} else None

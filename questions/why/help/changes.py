@@ -231,20 +231,20 @@ def _splits(job: SeenJob) -> list[tuple[str, Edit]]:
     counts = [k for k in range(1, total + 1) if total % k == 0 and k != job.count]
 
     def cut(count: int) -> Edit:
-        return lambda each: _split(each, count)
+        return lambda each: in_pieces(each, count, each.count / count)
 
     return [("split", cut(k)) for k in sorted(counts, key=lambda k: abs(log(k / job.count)))]
 
 
-def _split(job: SeenJob, count: int) -> SeenJob:
-    """Return a job with its work in `count` pieces; whole amounts stay whole, and pods pieces."""
-    per = {}
+def in_pieces(job: SeenJob, count: int, by: float) -> SeenJob:
+    """Return a job in so many pieces, each with so many times as much of all but pods.
+
+    Whole amounts stay whole (they are rounded up), except for memory.
+    """
+    per = {of: asked if of == "pods" else asked * by for of, asked in job.per.items()}
     for of, asked in job.per.items():
-        if of == "pods":
-            per[of] = asked
-            continue
-        share = asked * job.count / count
-        per[of] = float(ceil(share - 1e-9)) if asked == round(asked) and of != MEMORY else share
+        if of != MEMORY and asked == round(asked):
+            per[of] = float(ceil(per[of] - 1e-9))
     return replace(job, count=count, per=per)
 
 

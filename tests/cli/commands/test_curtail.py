@@ -75,7 +75,7 @@ def test_nothing_to_shed_is_said(ronda, tmp_path):
         (("--less", "5"), "25% or watts"),
         (("--less", "200%"), "25% or watts"),
         (("--less", "1000kW"), "may not be stopped"),
-        (("--for", "3d"), "15min or 3h"),
+        (("--for", "3w"), "15min or 3h"),
         (("--for", "0"), "15min or 3h"),
         (("--at", "5"), "an instance"),
         (("--drive", "--less", "5%"), "an instance"),

@@ -14,6 +14,7 @@ from ronda.cli.options import (
     Source,
     force_option,
     json_option,
+    lasting,
     seed_option,
     time_limit_option,
 )
@@ -21,14 +22,6 @@ from ronda.cli.output import figure_files, refuse_existing, show
 from ronda.cli.progress import Bars, bar
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
-
-UNITS_S = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
-
-
-def _duration(text: str) -> float | None:
-    match = re.fullmatch(r"\s*(\d{0,9}\.?\d{1,9})\s*(s|min|h)?\s*", text, re.ASCII)
-    seconds = float(match[1]) * UNITS_S[match[2] or ""] if match else 0.0
-    return seconds if seconds > 0 else None
 
 
 def _less(text: str) -> float | None:
@@ -43,7 +36,7 @@ def _less(text: str) -> float | None:
     return watts if watts > 1 else None
 
 
-DURATION = Parsed("duration", "a time above 0 such as 30, 15min or 3h", _duration)
+DURATION = Parsed("duration", "a time above 0 such as 30, 15min or 3h", lasting)
 LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _less)
 
 

@@ -1,6 +1,5 @@
 """``ronda fits``: whether a job would run if it was submitted, at which size, and when."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -8,22 +7,19 @@ import click
 
 from ronda.cli.clusters import cluster, cluster_options
 from ronda.cli.command import taught
-from ronda.cli.options import Parsed, json_option, stacked
+from ronda.cli.options import Parsed, json_option, lasting, stacked
 from ronda.cli.output import show
 from ronda.instances.errors import InputError
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import CPU, MEMORY
 from ronda.questions.fits.request import JobRequest, read_request, submitted
 
-UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+def _with_unit(text: str) -> float | None:
+    return lasting(text) if text.strip()[-1:].isalpha() else None  # a bare number may be minutes
 
 
-def _seconds(text: str) -> float | None:
-    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d+)?)\s*(s|m|min|h|d)\s*", text, re.ASCII)
-    return float(match[1]) * UNITS[match[2]] or None if match else None
-
-
-TIME = Parsed("time", "a time such as 90m, 2h or 1.5d", _seconds)
+TIME = Parsed("time", "a time such as 90m, 2h or 1.5d", _with_unit)
 ABOVE = click.FloatRange(min=0, min_open=True)
 
 request_options = stacked(
