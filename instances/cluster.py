@@ -435,6 +435,11 @@ def _in_service(whole: Topology, out: tuple[tuple[int, int], ...]) -> Topology:
     )
 
 
+def partitions_of(names: Iterable[str]) -> tuple[Partition, ...]:
+    """Return the partitions of some names, each once; the one called "default" needs no entry."""
+    return tuple(Partition(name=name) for name in dict.fromkeys(names) if name != "default")
+
+
 @checked
 def uniform_cluster(gpu: GpuType, nodes: Count, gpus_per_node: Count, **rest: Any) -> Cluster:
     """Return a cluster of equal nodes; `rest` holds further fields of their `NodeGroup`."""

@@ -4,7 +4,10 @@ They hold for all rounds of an instance. What changes from round to round (what 
 which nodes leave) stands in the `Round`.
 """
 
+from collections.abc import Iterable
 from typing import Literal
+
+from msgspec.structs import replace
 
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record
 
@@ -217,3 +220,16 @@ class Site(Record, frozen=True, kw_only=True):
 
 NO_SITE = Site()
 """The site without rules."""
+
+OWN = "/own"
+"""The end of the name of a tenant for the jobs of a tenant that has others below it."""
+
+
+def with_named(site: Site, tenants: Iterable[str | None], classes: Iterable[str | None]) -> Site:
+    """Return a site with the tenants, and the classes of rank 0, that jobs name besides its own."""
+    known, ranked = ({each.name for each in own} for own in (site.tenants, site.classes))
+    above = {name: name.removesuffix(OWN) for name in tenants if name and name not in known}
+    more = [Tenant(name=k, parent=of if of in known else None) for k, of in above.items()]
+    ranks = {name: 0 for name in classes if name and name not in ranked}
+    others = [PriorityClass(name=name, rank=rank) for name, rank in ranks.items()]
+    return replace(site, tenants=(*site.tenants, *more), classes=(*site.classes, *others))

@@ -6,13 +6,10 @@ from functools import cached_property
 import msgspec
 from msgspec.structs import replace
 
-from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition, Rack
+from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack, partitions_of
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import Noted, SeenJob, SeenNode, Snapshot
-from ronda.instances.traces.rigid import MACHINES
-
-ASSUMED_GIB = 80.0
-"""The memory of a GPU whose model and memory are not told."""
+from ronda.instances.traces.rigid import MACHINES, UNKNOWN_GIB, machine_of
 
 
 def label_of(partitions: Iterable[str]) -> str:
@@ -68,12 +65,11 @@ class GpuNodes:
             name = _model(node)
             if name not in types:
                 types[name] = self._type(name, node)
-        names = dict.fromkeys(group.partition for group in self._groups)
         return Cluster(
             gpu_types=tuple(types.values()),
             node_groups=tuple(self._groups),
             racks=tuple(self._racks.values()),
-            partitions=tuple(Partition(name=name) for name in names if name != "default"),
+            partitions=partitions_of(group.partition for group in self._groups),
         )
 
     def _group(self, node: SeenNode) -> NodeGroup:
@@ -106,12 +102,10 @@ class GpuNodes:
         return self._racks[path].name if path else None
 
     def _type(self, name: str, node: SeenNode) -> GpuType:
-        known, memory_gib = MACHINES.get(name.lower()), node.gpu_memory_gib
-        if memory_gib is None and known is not None:
-            memory_gib = known.gpu.memory_gib
-        if memory_gib is None:
-            self.noted.add(f"GPU type taken to have {ASSUMED_GIB:g} GiB, as none are told", name)
-        return GpuType(name=name, memory_gib=memory_gib or ASSUMED_GIB, parts=node.parts)
+        if node.gpu_memory_gib is None and name.lower() not in MACHINES:
+            self.noted.add(f"GPU type taken to have {UNKNOWN_GIB:g} GiB, as none are told", name)
+        memory_gib = node.gpu_memory_gib or machine_of(name).gpu.memory_gib
+        return GpuType(name=name, memory_gib=memory_gib, parts=node.parts)
 
 
 def _model(node: SeenNode) -> str:

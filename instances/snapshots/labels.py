@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from ronda.instances.job import Job
-from ronda.instances.site import LimitGroup, PriorityClass, Site, Tenant
+from ronda.instances.site import OWN, LimitGroup, Site, with_named
 from ronda.instances.snapshots.snapshot import SeenJob, Snapshot
 
 
@@ -24,7 +24,7 @@ class Labels:
 
     def tenant(self, job: SeenJob) -> str | None:
         """Return the tenant of a job in a round."""
-        return f"{job.tenant}/own" if job.tenant in self._inner and job.tenant else job.tenant
+        return f"{job.tenant}{OWN}" if job.tenant in self._inner and job.tenant else job.tenant
 
     def priority(self, job: SeenJob) -> str | None:
         """Return the class of a job in a round."""
@@ -34,26 +34,20 @@ class Labels:
 
     def site(self, kept: Iterable[Job]) -> Site:
         """Return the site of the jobs that a round keeps."""
-        tenants = {tenant.name: tenant for tenant in self._seen.tenants}
-        classes = {} if self._split else {each.name: each for each in self._seen.classes}
-        known = {each.name: each for each in self._seen.classes}
-        for job in self._jobs:
-            owner, name = self.tenant(job), self.priority(job)
-            if owner is not None and owner not in tenants:
-                parent = job.tenant if job.tenant in self._inner else None
-                tenants[owner] = Tenant(name=owner, parent=parent)
-            if name is not None and name not in classes:
-                like = known.get(job.priority or "", PriorityClass(name=name, rank=0))
-                classes[name] = replace(like, name=name)
+        classes = known = {each.name: each for each in self._seen.classes}
+        if self._split:
+            split = {self.priority(job) or "": job.priority for job in self._jobs}
+            classes = {k: replace(known[of], name=k) for k, of in split.items() if of in known}
         arrays = {job.id: (job.job_array, job.array_most) for job in self._jobs}
         tasks = [arrays[job.id] for job in kept if job.job_array is not None]
-        return Site(
-            tenants=tuple(tenants.values()),
+        site = Site(
+            tenants=self._seen.tenants,
             groups=tuple(group for each in self._seen.groups for group in self._group(each)),
             classes=tuple(classes.values()),
             job_arrays={array: most for array, most in tasks if array and most},
             **dict(self._seen.rules),  # type: ignore[arg-type]
         )
+        return with_named(site, map(self.tenant, self._jobs), map(self.priority, self._jobs))
 
     def _group(self, group: LimitGroup) -> Iterable[LimitGroup]:
         """Yield a group by classes in place of partitions, unless no job is in it."""

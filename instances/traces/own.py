@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from msgspec import structs
 
-from ronda.instances.cluster import Cluster, Partition
+from ronda.instances.cluster import Cluster, partitions_of
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import read_part
 from ronda.instances.instance import Cadence, Instance
@@ -63,8 +63,7 @@ def read_cluster(path: str | Path) -> Cluster:
     """
     cluster = read_part(path, Cluster)
     if not cluster.partitions:
-        named = dict.fromkeys(group.partition for group in cluster.node_groups)
-        partitions = tuple(Partition(name=name) for name in named if name != "default")
+        partitions = partitions_of(group.partition for group in cluster.node_groups)
         cluster = structs.replace(cluster, partitions=partitions)
     if found := list(cluster_problems(cluster)):
         raise as_error(str(path), found)

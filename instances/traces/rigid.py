@@ -1,6 +1,6 @@
 """Instances of rigid jobs, made from canonical job rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 from pathlib import Path
@@ -10,7 +10,7 @@ import msgspec
 from msgspec import structs
 
 from ronda.instances.base import Name, NonNegative, Positive
-from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition
+from ronda.instances.cluster import Cluster, GpuType, NodeGroup, partitions_of
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Costs, Estimate, Job, Truth
@@ -49,6 +49,19 @@ T4_NODE = Machine(
 )
 
 MACHINES = {"v100": V100_NODE, "p100": P100_NODE, "a100": A100_NODE, "t4": T4_NODE}
+
+
+UNKNOWN_GIB = 80.0
+"""The memory of a GPU type that nobody described."""
+
+
+def machine_of(kind: str, described: Sequence[Machine] = ()) -> Machine:
+    """Return the description of a GPU type: one that was given, or of ronda's own."""
+    for machine in (*described, *MACHINES.values()):
+        if machine.gpu.name.lower() == kind.lower():
+            return machine
+    unknown = GpuType(name=kind, memory_gib=UNKNOWN_GIB)
+    return Machine(gpu=unknown, gpus=8, busy_w=0.0, host_idle_w=0.0)
 
 
 class _Card(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -107,7 +120,7 @@ def make_cluster(machine: Machine, nodes: int | Mapping[str, int]) -> Cluster:
     return Cluster(
         gpu_types=(machine.gpu,),
         node_groups=groups,
-        partitions=tuple(Partition(name=vc) for vc in counts if vc != "default"),
+        partitions=partitions_of(counts),
     )
 
 

@@ -15,7 +15,7 @@ from ronda.instances.profile import Profile, Rigid
 from ronda.instances.rules.hosts import need_problems
 from ronda.instances.rules.jobs import LAST_S, job_problems
 from ronda.instances.rules.problem import Problem, limits
-from ronda.instances.site import NO_SITE, PriorityClass, Site, Tenant
+from ronda.instances.site import NO_SITE, OWN, Site, with_named
 from ronda.instances.traces.columns import Dropped
 from ronda.instances.traces.logs.runs import STEPS, LogRun, RowAccount
 from ronda.instances.traces.logs.seen_cluster import (
@@ -27,9 +27,6 @@ from ronda.instances.traces.logs.seen_cluster import (
 )
 from ronda.instances.traces.recorded import Recorded, RecordedRun
 from ronda.instances.traces.rigid import HELIOS_COSTS, RESTARTS, Machine, busy_power
-
-OWN = "/own"
-"""The end of the name of a tenant for the jobs of an account with accounts below it."""
 
 TIMED_OUT = "TIMEOUT"
 """The state of a job that its time limit ended."""
@@ -166,23 +163,9 @@ def log_instance(
 
 def _site(site: Site, jobs: Sequence[Job], at_once: Mapping[str, int]) -> Site:
     """Return a site with the accounts, QOS and array limits that jobs name."""
-    tenants, classes, arrays = (
-        [name for name in dict.fromkeys(getattr(job, field) for job in jobs) if name]
-        for field in ("tenant", "priority", "job_array")
-    )
-    accounts, ranked = ({one.name for one in own} for own in (site.tenants, site.classes))
-    more = tuple(
-        Tenant(name=name, parent=name.removesuffix(OWN) if name.endswith(OWN) else None)
-        for name in tenants
-        if name not in accounts
-    )
-    others = tuple(PriorityClass(name=name, rank=0) for name in classes if name not in ranked)
-    return structs.replace(
-        site,
-        tenants=(*site.tenants, *more),
-        classes=(*site.classes, *others),
-        job_arrays={name: at_once[name] for name in arrays},
-    )
+    named = with_named(site, (job.tenant for job in jobs), (job.priority for job in jobs))
+    arrays = dict.fromkeys(job.job_array for job in jobs if job.job_array)
+    return structs.replace(named, job_arrays={name: at_once[name] for name in arrays})
 
 
 class _LoggedJob(NamedTuple):

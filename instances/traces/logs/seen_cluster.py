@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition
+from ronda.instances.cluster import Cluster, GpuType, NodeGroup, partitions_of
 from ronda.instances.traces.logs.runs import LogRun
-from ronda.instances.traces.rigid import MACHINES, Machine
+from ronda.instances.traces.rigid import UNKNOWN_GIB, Machine, machine_of
 from ronda.instances.traces.slurm_cells import node_names
 
 UNTYPED = "gpu"
@@ -20,9 +20,6 @@ UNTYPED = "gpu"
 
 USUAL = 8
 """The GPUs of a node of a log that says nothing of nodes."""
-
-UNKNOWN_GIB = 80.0
-"""The memory of a GPU type that nobody described."""
 
 
 @dataclass(frozen=True)
@@ -248,15 +245,6 @@ def _homes(nodes: Mapping[str, set[str]]) -> dict[str, tuple[str, tuple[str, ...
     return home
 
 
-def machine_of(kind: str, described: Sequence[Machine]) -> Machine:
-    """Return the description of a GPU type: one that was given, or of ronda's own."""
-    for machine in (*described, *MACHINES.values()):
-        if machine.gpu.name.lower() == kind.lower():
-            return machine
-    unknown = GpuType(name=kind, memory_gib=UNKNOWN_GIB)
-    return Machine(gpu=unknown, gpus=8, busy_w=0.0, host_idle_w=0.0)
-
-
 def seen_groups(
     groups: Sequence[NodeGroup],
     index: Mapping[str, int],
@@ -277,10 +265,9 @@ def seen_groups(
             f"GPU types of unknown memory and watts, taken for {UNKNOWN_GIB:g} GiB and 0 W: "
             f"{', '.join(unknown)} (--gpu describes them)"
         )
-    names = dict.fromkeys(group.partition for group in groups)
     cluster = Cluster(
         gpu_types=tuple(types),
         node_groups=tuple(groups),
-        partitions=tuple(Partition(name=name) for name in names if name != "default"),
+        partitions=partitions_of(group.partition for group in groups),
     )
     return SeenCluster(cluster, index, home, machines, tuple(notes))

@@ -17,9 +17,9 @@ from ronda.instances.errors import printable, short
 from ronda.instances.files.storage import label
 from ronda.instances.job import After
 from ronda.instances.traces.logs.runs import EVERY, LogFilter, LogRun, RowAccount, refuse_unreadable
-from ronda.instances.traces.logs.seen_cluster import SeenCluster, machine_of, seen_groups
+from ronda.instances.traces.logs.seen_cluster import SeenCluster, seen_groups
 from ronda.instances.traces.logs.stream import opened
-from ronda.instances.traces.rigid import Machine
+from ronda.instances.traces.rigid import Machine, machine_of
 from ronda.instances.traces.text import number
 
 PROCESSOR = "processor"
