@@ -102,11 +102,7 @@ class _Places:
         if any(self._free[node] < 0 for node, _ in given):
             self._above.append(f"job {job.id} at {run.start_s:g} s")
         end_s = max(run.start_s, self._until_s) if run.end_s is None else run.end_s
-        if end_s > run.start_s:
-            heapq.heappush(self._ends, (end_s, given))
-        else:
-            for node, gpus in given:
-                self._free[node] += gpus
+        heapq.heappush(self._ends, (end_s, given))
         return given
 
     def notes(self) -> Iterator[str]:

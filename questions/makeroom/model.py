@@ -475,16 +475,7 @@ def in_slices(model: Any) -> None:
             add_row(model, [(1.0, count) for _, count in held[q]], 1.0)
 
 
-FAMILIES = (
-    all_placed,
-    all_moved,
-    room_on_nodes,
-    in_levels,
-    alone,
-    terms_kept,
-    limits,
-    in_slices,
-)
+FAMILIES = (all_placed, all_moved, room_on_nodes, in_levels, alone, terms_kept, limits, in_slices)
 
 # -- measures of harm -----------------------------------------------------------------------------
 

@@ -12,6 +12,13 @@ from ronda.instances.site import GPUS, LimitGroup
 from ronda.instances.snapshots.snapshot import Noted, SeenJob, SeenNode, Snapshot
 from ronda.questions.why.words import POWER_CAP, WATTS
 
+SAME = (
+    *("id", "name", "user", "tenant", "priority", "submit_s", "eligible_s", "exclusive", "after"),
+    *("after_all", "one_node", "gpu_types", "features", "job_array", "slices", "part", "share"),
+    "preemptible",
+)
+"""The fields of a job that a snapshot's job has in the same way."""
+
 
 def snapshot_of(round: Round) -> Snapshot:
     """Return a round as a snapshot.
@@ -38,36 +45,19 @@ def snapshot_of(round: Round) -> Snapshot:
         draws = max(0.0, extra_w(round, option)) if capped and option is not None else 0.0
         jobs.append(
             SeenJob(
-                id=job.id,
-                name=job.name,
-                user=job.user,
-                tenant=job.tenant,
+                **{field: getattr(job, field) for field in SAME},
                 partitions=(job.partition,),
-                priority=job.priority,
                 rank=state.rank if state.rank is not None else rank.get(job.priority or ""),
-                submit_s=job.submit_s,
-                eligible_s=job.eligible_s,
                 start_s=None if state.allocation is None else state.held_s,
                 limit_s=_limit_s(round, state, option),
                 ends_s=None if state.allocation is None else _ends_s(round, state),
                 count=count,
                 per=per | ({WATTS: draws / count} if draws else {}),
                 own_nodes=job.pieces is not None and job.pieces.own_nodes,
-                exclusive=job.exclusive,
-                gpu_types=job.gpu_types,
-                features=job.features,
                 nodes=tuple(names[node] for node in job.nodes),
-                one_node=job.one_node,
-                after=job.after,
-                after_all=job.after_all,
                 blocked=state.blocked,
-                job_array=job.job_array,
                 array_most=round.site.job_arrays.get(job.job_array or ""),
                 licences={k: float(v) for k, v in job.licences.items()},
-                slices=job.slices,
-                part=job.part,
-                share=job.share,
-                preemptible=job.preemptible,
                 restarts=state.restarts,
                 on=_on(names, state.allocation),
                 held=_held(names, job, state.allocation, draws),

@@ -150,13 +150,13 @@ def _shape(waiting: WaitingJob, name: str) -> str:
 
 def _by_rack(waiting: WaitingJob, level: str) -> dict[str, int]:
     """Return the number of nodes with room for a piece now by rack."""
-    free = Counter({rack: 0 for rack in waiting.outlook.racks(level) if rack is not None})
-    rooms = (waiting.room(asked, waiting.now_s) for asked in waiting.asked())
-    for n in np.flatnonzero(next(rooms, np.zeros(0)) >= 1).tolist():
-        rack = waiting.outlook.racks(level)[n]
-        if rack is not None:
-            free[rack] += 1
-    return dict(free)
+    racks, asked = waiting.outlook.racks(level), next(waiting.asked(), None)
+    room = np.zeros(len(racks)) if asked is None else waiting.room(asked, waiting.now_s)
+    found = dict.fromkeys((rack for rack in racks if rack is not None), 0)
+    for rack, pieces in zip(racks, room.tolist(), strict=True):
+        if rack is not None and pieces >= 1:
+            found[rack] += 1
+    return found
 
 
 def _on_nodes(waiting: WaitingJob, resource: str) -> tuple[str, list[str]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from math import ceil, inf, log, nextafter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -260,46 +260,34 @@ def _slices(job: SeenJob) -> Iterator[tuple[str, Edit]]:
     if slices.together is not None:
         found.append(replace(slices, together=None))
     for other in (*found, None):
-        yield "slices", partial(_with, slices=other)
-
-
-def _with(job: SeenJob, **fields: Any) -> SeenJob:
-    return replace(job, **fields)
+        yield "slices", partial(replace, slices=other)
 
 
 def _choices(job: SeenJob, outlook: FreeRoom) -> Iterator[tuple[str, Edit]]:
     """Yield requests without a condition, or with another partition, model, tenant or class."""
     seen = outlook.snapshot
-    empty: dict[str, Any] = {
-        "exclusive": False,
-        "own_nodes": False,
-        "one_node": False,
-        "nodes": (),
-        "not_nodes": (),
-        "gpu_types": (),
-    }
-    for field, none in empty.items():
-        if getattr(job, field) != none:
-            yield field, partial(_with, **{field: none})
+    for field in ("exclusive", "own_nodes", "one_node", "nodes", "not_nodes", "gpu_types"):
+        if asked := getattr(job, field):
+            yield field, partial(replace, **{field: type(asked)()})
     for label in job.features:
         rest = tuple(other for other in job.features if other != label)
-        yield "features", partial(_with, features=rest)
+        yield "features", partial(replace, features=rest)
     if job.gpu_types:
         models = {node.gpu_type for node in seen.nodes if node.gpu_type is not None}
         for model in sorted(models - set(job.gpu_types)):
-            yield "gpu_types", partial(_with, gpu_types=(model,))
+            yield "gpu_types", partial(replace, gpu_types=(model,))
     if job.partitions:
         parts = {part for node in seen.nodes for part in node.partitions}
         parts |= {part for group in seen.groups for part in group.partitions}
         for part in sorted(parts - set(job.partitions)):
-            yield "partition", partial(_with, partitions=(part,))
+            yield "partition", partial(replace, partitions=(part,))
     if job.user is not None:
         own = [other for other in seen.jobs if other.user == job.user]
         for field in ("tenant", "priority"):
             others = {getattr(other, field) for other in own} - {getattr(job, field), None}
             for name in sorted(others):
-                yield field, partial(_with, **{field: name})
+                yield field, partial(replace, **{field: name})
     if any(each.when != "any" for each in job.after):
         after = tuple(replace(each, when="any") for each in job.after)
         never = job.blocked is not None and "depend" in job.blocked.lower()
-        yield "after", partial(_with, after=after, blocked=None if never else job.blocked)
+        yield "after", partial(replace, after=after, blocked=None if never else job.blocked)
