@@ -52,11 +52,6 @@ def round_of(seen: Snapshot, noted: Noted | None = None) -> Round:
         maker.leave_out(round, found)
 
 
-def round_nodes(seen: Snapshot) -> tuple[SeenNode, ...]:
-    """Return the nodes of a snapshot's round, in the order of their numbers there."""
-    return tuple(GpuNodes(seen, [job for job in seen.jobs if job.has_gpus], Noted()).nodes)
-
-
 class _Maker:
     """A maker of rounds, which leaves out more jobs from one round to the next."""
 
@@ -258,7 +253,6 @@ class _Maker:
 
 
 def _in_service(node: SeenNode, now_s: float) -> bool:
-    """Return whether a node takes jobs now."""
     return node.out is None and (node.leaves_s is None or node.leaves_s > now_s)
 
 

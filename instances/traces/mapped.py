@@ -84,9 +84,11 @@ class Converted:
     @property
     def fields(self) -> dict[str, Any]:
         """The outcome of the conversion as fields for programs."""
-        fields = {name: getattr(self, name) for name in ("rows", "runs")}
-        fields |= {"load": round(self.load, 4), "dropped": self.dropped}
-        return fields | {
+        return {
+            "rows": self.rows,
+            "runs": self.runs,
+            "load": round(self.load, 4),
+            "dropped": self.dropped,
             "examples": self.dropped.examples,
             "unread": self.unread,
             "notes": self.notes,

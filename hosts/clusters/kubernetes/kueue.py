@@ -42,9 +42,8 @@ def read_kueue(files: Sequence[Text], now_s: float | None) -> Snapshot:
         else:
             jobs += _Reader(workload, pods, quotas, own[workload.id]).jobs()
     jobs += jobs_of(objects, pods, others, own=False)
-    tenants, policy = quotas.tenants, quotas.policy
-    classes = Classes(objects)
-    return snapshot(objects, "kueue", now_s, pods, jobs, classes, tenants=tenants, policy=policy)
+    rules = {"tenants": quotas.tenants, "policy": quotas.policy}
+    return snapshot(objects, "kueue", now_s, pods, jobs, Classes(objects), **rules)
 
 
 def _shared_out(workloads: Sequence[Doc], pods: Pods) -> tuple[dict[str, list[Doc]], list[Doc]]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
@@ -190,11 +190,13 @@ class Objects:
         self._known: dict[tuple[str, str], dict[str, Doc]] = {}
         self._asked: set[str] = set()
         for file in files:
-            documents = list(_documents(file))
-            if not documents:
+            read = _json_values if file.text.lstrip()[:1] in (b"{", b"[") else _yaml_values
+            values = read(file)
+            if not values:
                 raise InputError(file.place, "no object", "the output of kubectl get -o json")
-            for document in documents:
-                self.add(document)
+            for k, value in enumerate(values, 1):  # there may be several in a row
+                place = file.place if len(values) == 1 else f"{file.place}, document {k}"
+                self.add(Doc(value, place))
 
     def add(self, document: Doc) -> None:
         """Add an object, or all objects of a list."""
@@ -241,14 +243,6 @@ class Objects:
         for key in ("lastTransitionTime", "lastHeartbeatTime"):
             found += [c.time_s(key) for doc in every for c in doc.docs("status", "conditions")]
         return max((time for time in found if time is not None), default=None)
-
-
-def _documents(file: Text) -> Iterator[Doc]:
-    """Yield the documents of a file, which may hold several in a row."""
-    read = _json_values if file.text.lstrip()[:1] in (b"{", b"[") else _yaml_values
-    values = read(file)
-    for k, value in enumerate(values):
-        yield Doc(value, file.place if len(values) == 1 else f"{file.place}, document {k + 1}")
 
 
 def _json_values(file: Text) -> list[Any]:

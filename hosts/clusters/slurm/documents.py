@@ -22,7 +22,10 @@ Fields = dict[str, Any]
 Sections = dict[str, list[Fields]]
 """Records of one kind, by kind."""
 
-_MOMENTS = ("last_sched_evaluation", "last_busy", "slurmd_start_time", "reason_changed_at")
+_MOMENTS = (
+    *("last_sched_evaluation", "last_busy", "slurmd_start_time", "reason_changed_at"),
+    *("last_update", "last_backfill"),  # of whole documents
+)
 
 
 def json_sections(file: Text) -> Iterator[tuple[str, list[Fields], Fields]]:
@@ -55,10 +58,8 @@ def json_sections(file: Text) -> Iterator[tuple[str, list[Fields], Fields]]:
         yield section, [made for entry in entries for made in make(entry)], document
 
 
-def moments(records: list[Fields], document: Fields) -> Iterator[float]:
-    """Yield times at or before which Slurm wrote a document."""
-    for key in ("last_update", "last_backfill"):
-        yield number(document.get(key)) or 0.0
+def moments(records: list[Fields]) -> Iterator[float]:
+    """Yield times at or before which Slurm wrote records, or a document."""
     for record in records:
         for key in _MOMENTS:
             yield number(record.get(key)) or 0.0

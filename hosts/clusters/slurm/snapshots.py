@@ -29,14 +29,10 @@ def slurm_snapshot(files: Sequence[Text], now_s: float | None) -> Snapshot:
     sections: Sections = {}
     latest = 0.0
     for file in files:
-        if file.text.lstrip()[:1] in (b"{", b"["):
-            for kind, records, document in json_sections(file):
-                _add(sections, kind, records, file.place)
-                latest = max(latest, *moments(records, document), 0.0)
-        else:
-            for kind, records in text_sections(file):
-                _add(sections, kind, records, file.place)
-                latest = max([latest, *moments(records, {})])
+        read = json_sections if file.text.lstrip()[:1] in (b"{", b"[") else text_sections
+        for kind, records, *document in read(file):
+            _add(sections, kind, records, file.place)
+            latest = max([latest, *moments([*records, *document])])
     noted = Noted()
     nodes = list(seen_nodes(sections.get("nodes", ()), noted, source))
     partitions = sections.get("partitions", [])

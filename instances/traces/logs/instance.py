@@ -271,9 +271,7 @@ class _Maker:
         self.labels = {label for group in seen.cluster.node_groups for label in group.features}
         self.whole = not seen.cluster.partitions
         profile = Profile(name="rigid", throughput={kind: Rigid() for kind in sorted(self.known)})
-        power = dict[str, Any]()
-        for kind, machine in seen.machines.items():
-            power |= {kind: busy_power(machine)[machine.gpu.name]}
+        power = {kind: busy_power(m)[m.gpu.name] for kind, m in seen.machines.items()}
         self.profile = structs.replace(
             profile, power=power if len(power) == len(self.known) else {}
         )
@@ -302,8 +300,8 @@ class _Maker:
         limit_s = run.limit_s if 0 < run.limit_s < inf else None
         if limit_s is not None and run.state != TIMED_OUT:
             limit_s = max(limit_s, work)
-        eligible_s = logged.runs[0][0].eligible_s
-        eligible_s = min(eligible_s, logged.runs[0][0].start_s)
+        first = logged.runs[0][0]
+        eligible_s = min(first.eligible_s, first.start_s)
         pieces = sum(part.count for part in parts)
         return Job(
             id=logged.id,
@@ -443,20 +441,17 @@ def _sound(
         pairs[k] = pairs[k][0], structs.replace(pairs[k][1], needs={})
     kept = [pair for k, pair in enumerate(pairs) if k not in wrong]
     ids = {job.id for _, job in kept}
-    return [(logged, _with_predecessors(job, ids)) for logged, job in kept]
+    there = [tuple(one for one in job.after if one.job in ids) for _, job in kept]
+    return [
+        (logged, structs.replace(job, after=after))
+        for (logged, job), after in zip(kept, there, strict=True)
+    ]
 
 
 def _placed(problem: Problem) -> tuple[int, str]:
     """Return the number of the job that a problem is about, and the field."""
     inside, _, rest = problem.place.removeprefix("<").partition(">")
     return int(inside), rest.partition(" ")[0].lstrip(".")
-
-
-def _with_predecessors(job: Job, ids: set[str]) -> Job:
-    """Return a job without a predecessor that the instance does not have."""
-    if not job.after or job.after[0].job in ids:
-        return job
-    return structs.replace(job, after=())
 
 
 def _drop(logged: _LoggedJob, why: str, account: RowAccount) -> None:

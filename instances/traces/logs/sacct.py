@@ -8,6 +8,7 @@ breaks, as nothing is quoted.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import inf, isnan, nan
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,7 @@ class _Reader:
         self._known(names, place)
         at = {name: k for k, name in enumerate(names) if name}
         free = [at[name] for name in FREE if name in at]
-        rest = rows if headed else _chain(first, rows)
+        rest = rows if headed else chain([first], rows)
         whole = _whole_rows(rest, delimiter, len(names), at["jobid"], free, self.account)
         for row, cells in whole:
             self.account.rows += 1
@@ -330,11 +331,6 @@ def _features(text: str) -> tuple[str, ...]:
 
 def _shown(text: str) -> str:
     return repr(printable(short(text, 60)))
-
-
-def _chain(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    yield first
-    yield from rest
 
 
 def _header(line: str, columns: Sequence[str], place: str) -> tuple[list[str], str, bool]:

@@ -119,8 +119,7 @@ class _Node:
     def peaks(self) -> tuple[int, float, float]:
         """Return the most GPUs, cores and GiB in use at once; what ends at a time ends first."""
         uses = sorted(self.uses, key=lambda use: (use[0], use[1] > 0))
-        found = (max(accumulate(use[k] for use in uses)) for k in (1, 2, 3))
-        gpus, cpus, gib = found
+        gpus, cpus, gib = (max(accumulate(use[k] for use in uses)) for k in (1, 2, 3))
         return int(gpus), round(cpus, 6), round(gib, 6)
 
 

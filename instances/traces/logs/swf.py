@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from math import inf, nan
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ronda.instances.cluster import NodeGroup
 from ronda.instances.errors import printable, short
 from ronda.instances.files.storage import label
@@ -156,13 +158,17 @@ class SwfLog:
             return
         ready_s = parts[-1].end_s if parts else job.submit_s
         start_s = ready_s + max(0.0, fields[3])
-        run = LogRun(place=place, job=job.job, state=PARTS[int(fields[11])])
-        for name in ("submit_s", "limit_s", "user", "account", "name", "qos", "partition", "after"):
-            setattr(run, name, getattr(job, name))
-        run.gpus = fields[5] if fields[5] > 0 else job.gpus
-        run.asked, run.memory_gib = (), job.memory_gib
-        run.start_s, run.end_s, run.ran_s = start_s, start_s + fields[4], fields[4]
-        parts.append(run)
+        part = replace(
+            job,
+            place=place,
+            state=PARTS[int(fields[11])],
+            gpus=fields[5] if fields[5] > 0 else job.gpus,
+            start_s=start_s,
+            end_s=start_s + fields[4],
+            ran_s=fields[4],
+            supposed=False,
+        )
+        parts.append(part)
 
     def _whole(self, job: LogRun, parts: Sequence[LogRun]) -> Iterator[LogRun]:
         """Yield a job's run, or its parts in place of it; count a job that is not read.

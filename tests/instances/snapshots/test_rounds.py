@@ -12,11 +12,17 @@ from ronda.instances.errors import InputError
 from ronda.instances.job import After, Need
 from ronda.instances.rules.validate import problems
 from ronda.instances.site import LimitGroup, PriorityClass, Tenant
-from ronda.instances.snapshots.rounds import round_nodes, round_of
+from ronda.instances.snapshots.gpu_nodes import GpuNodes
+from ronda.instances.snapshots.rounds import round_of
 from ronda.instances.snapshots.snapshot import Noted, SeenJob, SeenNode, Snapshot
 
 NOW_S = 1.8e9
 A = {"gpus": 8.0, "cpu": 64.0, "memory_gib": 512.0}
+
+
+def round_nodes(snapshot):
+    """Return the nodes of a snapshot's round, in the order of their numbers there."""
+    return GpuNodes(snapshot, [each for each in snapshot.jobs if each.has_gpus], Noted()).nodes
 
 
 def node(name, **more):
