@@ -244,11 +244,9 @@ def tres(text: str) -> Tres:
     }
     cpus, nodes = (number(told.get(key)) or 0.0 for key in ("cpu", "node"))
     memory = memory_gib(told.get("mem", "0")) or 0.0
-    if twice or any(amount != amount for amount in generic.values()):
-        return Tres(nan, (), cpus, memory, int(nodes))
     typed = {key[4:]: n for key, n in generic.items() if key.startswith("gpu:")}
     gpus = generic.get("gpu", sum(typed.values()))
-    if gpus < sum(typed.values()):
+    if twice or gpus < sum(typed.values()) or any(n != n for n in generic.values()):
         return Tres(nan, (), cpus, memory, int(nodes))
     slices = sum(n for kind, n in typed.items() if _SLICE.search(kind))
     shared = slices + sum(n for key, n in generic.items() if not key.startswith("gpu"))

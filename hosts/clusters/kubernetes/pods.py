@@ -209,10 +209,8 @@ class Pods:
                     waits=waits,
                 )
             )
-        first, times = (
-            pods[0].doc("spec"),
-            (("metadata", "creationTimestamp"), ("status", "startTime")),
-        )
+        first = pods[0].doc("spec")
+        times = (("metadata", "creationTimestamp"), ("status", "startTime"))
         told = [[t for pod in pods if (t := pod.time_s(*path)) is not None] for path in times]
         common = {
             "name": pods[0].name,

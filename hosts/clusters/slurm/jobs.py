@@ -26,7 +26,8 @@ _HOLDS = {
     "JobHeldUser": "it is held by its user (scontrol release)",
     "JobHeldAdmin": "it is held by an administrator (scontrol release)",
 }
-_NEVER = {"DependencyNeverSatisfied", "BadConstraints", "InvalidAccount", "InvalidQOS"}
+_NEVER = ("DependencyNeverSatisfied", "BadConstraints", "InvalidAccount", "InvalidQOS")
+_HOLDS |= {reason: f"Slurm says {reason}" for reason in _NEVER}
 _WHEN: dict[str, Literal["ok", "notok", "any", "start"]] = {
     "after": "start",
     "afterany": "any",
@@ -112,8 +113,6 @@ class _Maker:
         """Return a waiting job; its start_time is a forecast."""
         reason = self.text("state_reason")
         blocked = _HOLDS.get(reason)
-        if blocked is None and reason in _NEVER:
-            blocked = f"Slurm says {reason}"
         if blocked is None and (
             self.record.get("hold") is True or number(self.record.get("priority")) == 0
         ):

@@ -22,7 +22,8 @@ _NO_RESOURCE = ("node", "billing", "energy", "vmem", "pages")
 
 def tenants(sections: Sections, noted: Noted) -> tuple[Tenant, ...]:
     """Return the accounts."""
-    parents = dict(_parents([*sections.get("associations", ()), *sections.get("shares", ())]))
+    told = dict(_parents([*sections.get("associations", ()), *sections.get("shares", ())]))
+    parents = {name: above if above in told else None for name, above in told.items()}
     found: dict[str, Tenant] = {}
     for row in sections.get("associations", ()):
         name = word(row.get("Account"))
@@ -31,17 +32,15 @@ def tenants(sections: Sections, noted: Noted) -> tuple[Tenant, ...]:
             share = number(row.get("Share"))
             found[name] = Tenant(
                 name=name,
-                parent=parents.get(name) if parents.get(name) in parents else None,
+                parent=parents[name],
                 quotas=tuple(quotas),
                 weight=1.0 if share is None else max(0.0, share),
                 max_jobs=_whole(row.get("GrpJobs")),
                 max_gpu_s=_gpu_s(row.get("GrpTRESRunMins")),
             )
             _unread(row, noted, f"account {name}")
-    for name, parent in parents.items():
-        above = parent if parent in parents else None
-        found.setdefault(name, Tenant(name=name, parent=above))
-    return tuple(found.values())
+    others = [Tenant(name=k, parent=above) for k, above in parents.items() if k not in found]
+    return (*found.values(), *others)
 
 
 def _parents(rows: Sequence[Fields]) -> Iterator[tuple[str, str | None]]:

@@ -136,7 +136,9 @@ def log_instance(
     if not sound:
         raise _no_jobs(account, place)
     jobs, made = [job for job, _ in sound], [one for _, one in sound]
-    said = [*seen.notes, *maker.notes(jobs, site), RESTARTS, *_told(account)]
+    said = [*seen.notes, *maker.notes(jobs, site), RESTARTS]
+    told = account.told + account.folded
+    said += [f"{what}: {count:,}" for what, count in told.items() if what != STEPS]
     instance = Instance(
         name=name,
         cluster=seen.cluster,
@@ -458,14 +460,6 @@ def _drop(logged: _LoggedJob, why: str, account: RowAccount) -> None:
     for run in logged.runs:
         for part in run:
             account.drop(why, part.place)
-
-
-def _told(account: RowAccount) -> Iterator[str]:
-    for what, count in account.told.items():
-        yield f"{what}: {count:,}"
-    for what, count in account.folded.items():
-        if what != STEPS:
-            yield f"{what}: {count:,}"
 
 
 def _no_jobs(account: RowAccount, place: str) -> InputError:

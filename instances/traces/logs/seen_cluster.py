@@ -91,11 +91,8 @@ def given_cluster(cluster: Cluster, runs: Iterable[LogRun]) -> SeenCluster:
             index[name] = free.pop(0)
     home = _homes({each.name: {each.name} for each in cluster.partitions})
     lost = sorted(most.keys() - index.keys(), key=natural)
-    notes = (
-        (f"nodes of the log that the cluster does not have: {len(lost):,}, such as {lost[0]}",)
-        if lost
-        else ()
-    )
+    words = "nodes of the log that the cluster does not have"
+    notes = (f"{words}: {len(lost):,}, such as {lost[0]}",) if lost else ()
     return SeenCluster(cluster, index, home, notes=notes)
 
 
