@@ -367,7 +367,7 @@ def limits(model: Any) -> None:
         for at in np.flatnonzero(endless).tolist():
             add_row(model, [] if at not in loose else model.stops[loose[at]], 1.0, 1.0)
         held = np.where(endless, 0.0, held)
-        most = limit.most - asks - float(held.sum())
+        most = limit.most - limit.elsewhere - asks - float(held.sum())
         stops = _stopped(model, held, range(len(space.loose)), -1.0)
         add_row(model, [*terms, *stops], most)
 

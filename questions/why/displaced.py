@@ -75,8 +75,9 @@ def _holdings(
 
 def _told(waiting: WaitingJob, by: str, gone: list[SeenJob]) -> str:
     if by == "priority":
-        jobs = f"{many(len(gone), 'job')} of lower priority {'runs' if len(gone) == 1 else 'run'}"
-        return f"{jobs}, without which it would start now; the scheduler has not stopped them."
+        run, them = ("runs", "it") if len(gone) == 1 else ("run", "them")
+        jobs = f"{many(len(gone), 'job')} of lower priority {run}"
+        return f"{jobs}, without which it would start now; the scheduler has not stopped {them}."
     held, owed = _holdings(waiting)
     of = GPUS if any(of == GPUS for _, of in owed) else CPU
     over = sorted({one.tenant for one in gone if one.tenant is not None})
@@ -85,7 +86,9 @@ def _told(waiting: WaitingJob, by: str, gone: list[SeenJob]) -> str:
         for tenant in over[:3]
     )
     own = waiting.job.tenant
+    noun = "tenant" if waiting.outlook.snapshot.system == "ronda" else "queue"
     return (
-        f"Its {own} holds {held[own, of]:g} of the {amount(of, owed.get((own, of), 0.0))} that are "
-        f"guaranteed to it, and {names}: taken back, it would start now, but the scheduler has not."
+        f"Its {noun} {own} holds {held[own, of]:g} of the {amount(of, owed.get((own, of), 0.0))} "
+        f"that are guaranteed to it, and {names}: taken back, it would start now, but the "
+        "scheduler has not."
     )

@@ -48,8 +48,8 @@ class LimitCount(NamedTuple):
 class JointLimit:
     """A limit that a job meets.
 
-    `amounts` (J,) are what the running jobs count in it. What jobs with time limits may still hold
-    is `timed`.
+    `amounts` (J,) are what the running jobs count in it, and `elsewhere` is what no job of the
+    cluster holds. What jobs with time limits may still hold is `timed`.
     """
 
     row: str
@@ -58,10 +58,11 @@ class JointLimit:
     amounts: Floats
     asks: float
     timed: bool = False
+    elsewhere: float = 0.0
 
     def at(self, at_s: float, ends: Floats) -> LimitCount:
         """Return the limit at a time; `ends` (J,) say when the running jobs end."""
-        held = float(self.counts(at_s, ends).sum())
+        held = self.elsewhere + float(self.counts(at_s, ends).sum())
         return LimitCount(self.row, self.of, self.most, held, self.asks)
 
     def counts(self, at_s: float, ends: Floats) -> Floats:
@@ -153,8 +154,8 @@ class Limits:
         for name, amount in job.licences.items():
             held = np.array([one.licences.get(name, 0.0) for one in self._running], dtype=float)
             taken = self._snapshot.licences_taken.get(name, 0.0)
-            most = self._snapshot.licences.get(name, 0.0) - taken
-            yield JointLimit(f"licence[{name}]", name, most, held, amount)
+            most = self._snapshot.licences.get(name, 0.0)
+            yield JointLimit(f"licence[{name}]", name, most, held, amount, elsewhere=taken)
         if job.job_array is not None and job.array_most is not None:
             tasks = np.array([one.job_array == job.job_array for one in self._running], dtype=float)
             yield JointLimit(f"array[{job.job_array}]", "tasks", job.array_most, tasks, 1.0)

@@ -1,6 +1,7 @@
 """What holds a job back, in sentences with numbers."""
 
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from math import inf
 
@@ -8,11 +9,22 @@ import numpy as np
 
 from ronda.instances.base import Floats, Mask
 from ronda.instances.site import GPUS
-from ronda.instances.snapshots.snapshot import SeenJob
+from ronda.instances.snapshots.snapshot import SeenJob, SeenNode
 from ronda.questions.why.earliest import WaitingJob
 from ronda.questions.why.limits import JointLimit
 from ronda.questions.why.queue import ahead
-from ronda.questions.why.words import WATTS, amount, amounts, hours, in_row, many, of_row
+from ronda.questions.why.words import (
+    PLURALS,
+    POWER_ROW,
+    WATTS,
+    a_piece,
+    amount,
+    amounts,
+    hours,
+    in_row,
+    many,
+    of_row,
+)
 
 WORDS = {
     "quota": "what others hold above their guarantee",
@@ -39,13 +51,14 @@ IN_VAIN = "Waiting does not help."
 
 
 def named(name: str) -> str:
-    """Return the words for what holds a job back."""
+    """Return the words for what holds a job back, to stand within a sentence."""
     if name.startswith("on:"):
-        return f"{name[3:]} on nodes"
-    if name in WORDS:
-        return WORDS[name]
+        return f"{PLURALS.get(name[3:], name[3:])} on nodes"
+    if name in WORDS or name == POWER_ROW:
+        return WORDS.get(name, "the power cap")
     of = name.rstrip("]").rpartition(",")[2] if "," in name else ""
-    return of_row(name, of) + (f" ({of})" if of else "")
+    row = of_row(name, of) + (f" ({PLURALS.get(of, of)})" if of else "")
+    return row[0].lower() + row[1:]
 
 
 def told(waiting: WaitingJob, name: str) -> tuple[str, list[str]]:
@@ -60,13 +73,13 @@ def told(waiting: WaitingJob, name: str) -> tuple[str, list[str]]:
     if name == "longest":
         return _too_long(waiting), [f"{IN_VAIN} A job with such a limit never starts there."]
     if name == "out":
-        return _out(waiting), [_free(waiting)]
+        return _out(waiting), _free(waiting)
     if name == "leaves":
-        return _leaving(waiting), [_free(waiting)]
+        return _leaving(waiting), _free(waiting)
     if name.startswith("on:"):
         return _on_nodes(waiting, name.removeprefix("on:"))
     if name in WORDS:
-        return _shape(waiting, name), [_free(waiting)]
+        return _shape(waiting, name), _free(waiting)
     return _limited(waiting, name)
 
 
@@ -88,13 +101,18 @@ def in_order(waiting: WaitingJob) -> tuple[str, list[str]]:
 
 def _others_first(waiting: WaitingJob) -> str:
     ends = dict(zip((j.id for j in waiting.outlook.running), waiting.outlook.ends, strict=True))
+    waits = {job.id for job in waiting.outlook.snapshot.jobs if job.start_s is None}
     told = [
-        f"{each.job}, which runs until {hours(float(ends[each.job]) - waiting.now_s)} from now"
+        f"{each.job}, which runs {_for(float(ends[each.job]) - waiting.now_s)}"
         if each.job in ends
-        else f"{each.job}, which waits itself or is not known"
+        else f"{each.job}, which {'waits itself' if each.job in waits else 'is not known'}"
         for each in waiting.job.after
     ]
     return f"It waits for {'; and for '.join(told[:3])}."
+
+
+def _for(seconds: float) -> str:
+    return "without a known end" if seconds == inf else f"for at most {hours(seconds)} more"
 
 
 def _too_long(waiting: WaitingJob) -> str:
@@ -104,48 +122,83 @@ def _too_long(waiting: WaitingJob) -> str:
 
 
 def _out(waiting: WaitingJob) -> str:
-    mine = waiting.usable()
-    nodes = [node for node, own in zip(waiting.outlook.snapshot.nodes, mine, strict=True) if own]
+    nodes = _usable(waiting)
     out = [node for node in nodes if node.out is not None]
-    why = ", ".join(f"{n} {reason}" for reason, n in Counter(n.out for n in out).most_common(3))
+    reasons = Counter(node.out for node in out).most_common(3)
+    why = ", ".join(f"{reason}: {n}" if len(reasons) > 1 else f"{reason}" for reason, n in reasons)
     back = [node.back_s for node in out if node.back_s is not None]
-    text = f"{len(out)} of the {many(len(nodes), 'node')} that it may use take no jobs ({why})"
+    text = f"{_some(len(out), len(nodes))} {'takes' if len(out) == 1 else 'take'} no jobs ({why})"
     if back:
         text += f"; the first is back in {hours(min(back) - waiting.now_s)}"
     return f"{text}."
 
 
 def _leaving(waiting: WaitingJob) -> str:
-    limit_s, mine = waiting.job.limit_s, waiting.usable()
-    nodes = [node for node, own in zip(waiting.outlook.snapshot.nodes, mine, strict=True) if own]
-    leaving = sorted(node.leaves_s for node in nodes if node.leaves_s is not None)
+    """Tell when nodes leave, or have left, for how long, and for which reservation."""
+    limit_s, now_s, nodes = waiting.job.limit_s, waiting.now_s, _usable(waiting)
+    leaving = [node for node in nodes if node.leaves_s is not None]
+    one, since = len(leaving) == 1, sorted({(n.leaves_s or 0.0) - now_s for n in leaving})
+    leave, are = ("leaves", "is") if one else ("leave", "are")
+    when = f"{leave} in {hours(since[0])}" if since[0] > 0 else f"{are} reserved now"
+    names = sorted({node.reserved for node in leaving if node.reserved is not None})
+    text = f"{_some(len(leaving), len(nodes))} {when}{' or later' if len(since) > 1 else ''}"
+    text += f" (for {', '.join(names[:3])})" if names else ""
+    back = [node.back_s for node in leaving if node.back_s is not None]
+    if len(back) == len(leaving):
+        text += f" and {are} back in {hours(min(back) - now_s)}"
     limit = "no time limit" if limit_s is None else f"a time limit of {hours(limit_s)}"
-    return (
-        f"{len(leaving)} of the {many(len(nodes), 'node')} that it may use leave in "
-        f"{hours(leaving[0] - waiting.now_s)} or later, and it has {limit}."
-    )
+    return f"{text}; the job has {limit}."
+
+
+def _usable(waiting: WaitingJob) -> list[SeenNode]:
+    mine = waiting.usable()
+    return [node for node, own in zip(waiting.outlook.snapshot.nodes, mine, strict=True) if own]
+
+
+def _some(count: int, nodes: int) -> str:
+    """Return the words for so many of the nodes that a job may use."""
+    if nodes == 1:
+        return "The only node that it may use"
+    return f"{'All' if count == nodes else f'{count} of the'} {nodes} nodes that it may use"
 
 
 def _shape(waiting: WaitingJob, name: str) -> str:
-    job = waiting.job
+    job, nodes = waiting.job, len(_usable(waiting))
     if name == "slices" and job.slices is not None:
         size, free = job.slices.nodes, _by_rack(waiting, job.slices.within)
-        slices = f"slices of {size} nodes" if size else "slices"
-        fit = f", room for {sum(n // size for n in free.values())} of them" if size else ""
         racks = ", ".join(f"{n} in {rack}" for rack, n in sorted(free.items())[:6])
         level = job.slices.within
-        return f"Its {job.count} nodes are {slices} within a {level}; free are {racks}{fit}."
+        if size == job.count:
+            return f"All its {size} nodes must be in one {level}; free are {racks}."
+        slices = f"slices of {size} nodes" if size else "slices"
+        room = sum(n // size for n in free.values()) if size else 0
+        fit = f", room for {room} of {-(-job.count // size)} slices" if size else ""
+        return f"Its {job.count} nodes are {slices}, each in one {level}; free are {racks}{fit}."
     if name == "exclusive":
         idle = int(((waiting.outlook.used(waiting.now_s)[1] == 0) & waiting.usable()).sum())
         return f"It has its nodes to itself, and {idle} of those that it may use are empty."
+    if name == "own_nodes" and nodes < job.count:
+        return f"It asks for {job.count} nodes, and may use {many(nodes, 'node')}."
     if name == "own_nodes":
-        asked = next(waiting.asked())
-        able = int((waiting.room(asked, waiting.now_s) >= 1).sum())
+        able = int((waiting.room(next(waiting.asked()), waiting.now_s) >= 1).sum())
         have = "node has" if able == 1 else "nodes have"
-        return f"Each of its {job.count} pieces needs a node of its own, and {able} {have} room."
+        noun = _pieces_of(waiting).replace("nodes", "pieces")
+        return f"Each of its {job.count} {noun} needs a node of its own, and {able} {have} room."
     if name == "one_node":
-        return f"All its {job.count} pieces must be on one node."
-    return f"Other nodes would have room, but {named(name)} closes them."
+        able = int(max(waiting.room(one, waiting.now_s).max(initial=0) for one in waiting.asked()))
+        pieces = f"{job.count} {_pieces_of(waiting)}"
+        return f"All its {pieces} must be on one node, and no node has room for more than {able}."
+    asks = {
+        "gpu_types": f"GPUs of model {' or '.join(job.gpu_types)}",
+        "features": f"nodes with {', '.join(job.features)}",
+        "partition": f"partition {' or '.join(job.partitions)}",
+    }.get(name, named(name))
+    there = "other nodes would have room" if nodes else "there is no such node"
+    return f"It asks for {asks}, and {there}."
+
+
+def _pieces_of(waiting: WaitingJob) -> str:
+    return f"{a_piece(waiting.job, waiting.outlook.snapshot.system)}s"
 
 
 def _by_rack(waiting: WaitingJob, level: str) -> dict[str, int]:
@@ -163,27 +216,45 @@ def _on_nodes(waiting: WaitingJob, resource: str) -> tuple[str, list[str]]:
     """Tell of a resource of which no node, or too few, have enough."""
     outlook, job, mine = waiting.outlook, waiting.job, waiting.usable()
     need, has = job.per[resource], outlook.has[:, outlook.resources.index(resource)]
-    nodes = f"the {many(int(mine.sum()), 'node')} that it may use"
-    piece = "It" if job.count == 1 else "Each of its pieces"
+    said, only = amount(resource, need), mine.sum() == 1
+    nodes = "the only node that it may use" if only else f"the {mine.sum()} nodes that it may use"
+    pieces = _pieces_of(waiting)
+    piece = "It" if job.count == 1 else f"Each of its {pieces}"
+    on = "" if job.count > 1 and pieces == "nodes" else " on one node"
     most = float(has[mine].max(initial=0.0))
     if most < need:
-        there = f"{nodes} have at most {amount(resource, most)}" if most else f"{nodes} have none"
-        return f"{piece} asks for {amount(resource, need)} on one node, and {there}.", [IN_VAIN]
+        there = f"at most {amount(resource, most)}" if most else "none"
+        return f"{piece} asks for {said}{on}, and {nodes} {_have(only)} {there}.", [IN_VAIN]
     empty = _pieces(has, mine, need)
     if empty < job.count:
-        pieces = f"{job.count} pieces of {amount(resource, need)}"
-        asks = many(job.count, "GPU") if anywhere(job) else pieces
-        return f"It asks for {asks}, and {nodes} hold {empty} when empty.", [IN_VAIN]
+        asks = many(job.count, "GPU") if anywhere(job) else f"{job.count} {pieces} of {said}"
+        hold = "holds" if only else "hold"
+        return f"It asks for {asks}, and {nodes} {hold} {empty} when empty.", [IN_VAIN]
     free = has - outlook.used(waiting.now_s)[0][:, outlook.resources.index(resource)]
-    room, most = _pieces(free, mine, need), float(free[mine].max(initial=0.0))
-    text = f"{piece} needs {amount(resource, need)} on a node, and "
+    room, most = _pieces(free, mine, need), max(0.0, float(free[mine].max(initial=0.0)))
+    rooms = [float(waiting.room(asked, waiting.now_s).sum()) for asked in waiting.asked()]
+    text = f"{piece} needs {said}{on.replace('one', 'a')}, and "
     if anywhere(job):
         text = f"It needs {job.count} GPUs, and {room} are free on {nodes}."
+    elif room == 0 and most == 0:
+        text += f"{nodes} {_have(only)} none free."
+    elif room == 0 and only:
+        text += f"{nodes} has at most {amount(resource, most)} free."
     elif room == 0:
-        text += f"none of {nodes} has so much free (at most {amount(resource, max(0.0, most))})."
+        text += f"none of {nodes} has so much free (at most {amount(resource, most)})."
+    elif room < job.count:
+        text += f"there is room for {room} of {job.count} {pieces}."
+    elif job.count == 1:
+        text += "no node that is open to it has that free beside all else that it needs."
     else:
-        text += f"there is room for {room} of {many(job.count, 'piece')}."
-    return text, [_free(waiting), *_holders(waiting, outlook.limits.held(resource), resource)]
+        beside = f"there is room for {max(rooms, default=0):g} of {job.count} {pieces}"
+        text += f"with all else that they need {beside}."
+    held = outlook.limits.held(resource)
+    return text, [*_free(waiting), *_holders(waiting, held, partial(amount, resource))]
+
+
+def _have(one: object) -> str:
+    return "has" if one else "have"
 
 
 def anywhere(job: SeenJob) -> bool:
@@ -196,30 +267,34 @@ def _pieces(free: Floats, nodes: Mask, need: float) -> int:
     return int(np.floor(np.maximum(free[nodes], 0.0) / need + 1e-9).sum())
 
 
-def _free(waiting: WaitingJob) -> str:
-    """Say what is free now on the nodes that the job may use."""
+def _free(waiting: WaitingJob) -> list[str]:
+    """Say what is free now on the nodes that the job may use, if there are any."""
     outlook, job, mine = waiting.outlook, waiting.job, waiting.usable()
+    if not mine.any():
+        return []
     limit_s = inf if job.limit_s is None else job.limit_s
     able = mine & outlook.open(waiting.now_s, limit_s)
+    if not able.any():
+        return ["No node that it may use is open to it now."]
     enough = outlook.has - outlook.used(waiting.now_s)[0] >= outlook.vector(job.per) - 1e-9
-    each = [
-        f"{int((able & enough[:, outlook.resources.index(r)]).sum())} have {amount(r, need)} free"
-        for r, need in job.per.items()
-    ]
-    return (
-        f"Of {many(int(mine.sum()), 'node')} that it may use, {int(able.sum())} take it now: "
-        f"{', '.join(each)}; {int((able & enough.all(axis=1)).sum())} have all of it."
-    )
+    each = list[str]()
+    for of, need in job.per.items():
+        count = int((able & enough[:, outlook.resources.index(of)]).sum())
+        each.append(f"{count} {_have(count == 1)} {amount(of, need)} free")
+    count, nodes = int((able & enough.all(axis=1)).sum()), many(int(mine.sum()), "node")
+    are = "is" if able.sum() == 1 else "are"
+    text = f"Of {nodes} that it may use, {able.sum()} {are} open to it now: {', '.join(each)}"
+    return [f"{text}; {count} {_have(count == 1)} all of it." if len(each) > 1 else f"{text}."]
 
 
-def _holders(waiting: WaitingJob, held: Floats, of: str) -> list[str]:
+def _holders(waiting: WaitingJob, held: Floats, said: Callable[[float], str]) -> list[str]:
     """Say who holds most of a resource, if the host tells users or tenants."""
     by = Counter[str]()
     for job, holds in zip(waiting.outlook.running, held.tolist(), strict=True):
         who = job.user or job.tenant
         if who is not None and holds:
             by[who] += holds
-    top = [f"{who} ({amount(of, holds)})" for who, holds in by.most_common(3)]
+    top = [f"{who} ({said(holds)})" for who, holds in by.most_common(3)]
     return [f"Most is held by {', '.join(top)}."] if top else []
 
 
@@ -230,13 +305,18 @@ def _limited(waiting: WaitingJob, row: str) -> tuple[str, list[str]]:
     asked = waiting.job.per.get(count.of, 0.0) * waiting.job.count
     said = partial(in_row, row, count.of)
 
-    text = f"{of_row(row, count.of)} is {said(count.most)}; {said(count.held)} are held, "
-    text += f"and it is charged {said(count.asks)}"
+    holds = f"{said(count.held)} {'is' if count.held == 1 else 'are'} held"
+    holds = holds if count.held else "nothing is held"
+    text = f"{of_row(row, count.of)} is {said(count.most)}; {holds}"
+    text += f", and it is charged {said(count.asks)}"
     if waiting.job.exclusive and asked < count.asks:
-        text += f" (it asks for {said(asked)}, but has its nodes to itself)"
-    proof = [f"{IN_VAIN} It alone is above the limit."] if count.asks > count.most else []
+        text += f" (it asks for {said(asked) if asked else 'none'}, but has its nodes to itself)"
+    taken = waiting.outlook.snapshot.licences_taken.get(count.of, 0.0) if "licence[" in row else 0.0
+    proof = [f"{said(taken)} of that {'is' if taken == 1 else 'are'} held elsewhere."] * bool(taken)
+    if count.asks > count.most:
+        proof.append(f"{IN_VAIN} It alone is above the limit.")
     held = _held_within(waiting, row)
-    return f"{text}.", [*proof, *([] if held is None else _holders(waiting, held, count.of))]
+    return f"{text}.", [*proof, *([] if held is None else _holders(waiting, held, said))]
 
 
 def _held_within(waiting: WaitingJob, row: str) -> Floats | None:

@@ -102,12 +102,25 @@ def dominant(waiting: WaitingJob) -> Dominant:
     if not found:
         text, proof = in_order(waiting)
         return Dominant("order", "", never=False, text=text, proof=tuple(proof))
-    first = found[0]
+    first = found[0] if found[0].alone_s >= start_s else _last(waiting, found)
     kind = KINDS.get(first.name, "room" if first.name.startswith("on:") else "limit")
-    if kind == "room" and not waiting.fits_empty():
+    if kind in ("room", "shape") and not waiting.fits_empty():
         kind = "request"
     text, proof = told(waiting, first.name)
-    others = [named(one.name) for one in found[1:] if one.alone_s > now_s]
+    others = [named(one.name) for one in found if one != first and one.alone_s > now_s]
     if others:
         proof = [*proof, f"Also short: {', '.join(others[:3])}."]
     return Dominant(kind, first.name, start_s == inf, text, tuple(proof))
+
+
+def _last(waiting: WaitingJob, found: list[Hindrance]) -> Hindrance:
+    """Return what alone kept a job from starting when something last became free before it did.
+
+    So no single thing explains its start. If several did, it is the first of all.
+    """
+    times = waiting.outlook.times
+    at_s = float(times[times < waiting.start()].max(initial=waiting.now_s))
+    for one in found:
+        if any(waiting.fits(asked, at_s) for asked in waiting.asked(frozenset({one.name}))):
+            return one
+    return found[0]

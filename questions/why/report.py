@@ -12,7 +12,7 @@ from ronda.questions.why.elsewhere import Elsewhere
 from ronda.questions.why.price import RowPrice
 from ronda.questions.why.proof import anywhere, named
 from ronda.questions.why.replay import Replay
-from ronda.questions.why.words import WATTS, amounts, hours, many, when
+from ronda.questions.why.words import WATTS, a_piece, amounts, hours, many, when
 
 
 def why_report(
@@ -99,13 +99,17 @@ def asks(found: Why) -> str:
     """Return the words for the request of a job."""
     job = found.waiting.job
     per = {resource: held for resource, held in job.per.items() if resource != WATTS}
-    text = amounts(per) if job.count == 1 else f"{job.count} pieces of {amounts(per)}"
+    text, noun = amounts(per), a_piece(job, found.waiting.outlook.snapshot.system)
+    if job.count > 1 and noun == "node":
+        text = f"{job.count} nodes with {text} each"
+    elif job.count > 1:
+        text = f"{job.count} {noun}s of {text}"
     if anywhere(job):
         text = f"{job.count} GPUs, anywhere"
     shapes = [
         words
         for words, true in (
-            ("each on a node of its own", job.own_nodes and job.count > 1),
+            ("each on a node of its own", job.own_nodes and job.count > 1 and noun == "pod"),
             ("all on one node", job.one_node and job.count > 1),
             ("with its nodes to itself", job.exclusive),
             (f"of model {' or '.join(job.gpu_types)}", bool(job.gpu_types)),

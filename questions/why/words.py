@@ -4,12 +4,26 @@ import re
 from collections.abc import Mapping
 from math import inf
 
-UNITS = {"gpus": "GPU", "cpu": "CPU", "jobs": "job", "tasks": "task", "pods": "pod"}
+from ronda.instances.snapshots.snapshot import SeenJob
+
+UNITS = {"gpus": "GPU", "cpu": "CPU", "jobs": "job", "tasks": "task", "pods": "pod slot"}
+PLURALS = {of: f"{unit}s" for of, unit in UNITS.items()} | {"memory_gib": "memory"}
+
+
+PODS = {"kueue", "kai", "kubernetes"}
+"""The systems whose jobs are pods."""
 
 
 def many(count: float, noun: str) -> str:
     """Return a number with its noun, in the plural unless it is one."""
     return f"{count:g} {noun}" + ("" if count == 1 else "s")
+
+
+def a_piece(job: SeenJob, system: str) -> str:
+    """Return the noun for one of the equal pieces of a job."""
+    if system in PODS:
+        return "pod"
+    return "node" if job.own_nodes or job.slices is not None else "piece"
 
 
 def amount(resource: str, value: float) -> str:
@@ -72,11 +86,11 @@ def in_row(row: str, of: str, value: float) -> str:
 ROWS = {
     "limit": "the limit of {who}",
     "jobs": "the limit on running jobs of {who}",
-    "run": "the limit of {who} on GPU time until time limits",
+    "run": "the limit of {who} on the GPU time that jobs may still use",
     "firm": "the guarantee of {who} for jobs that may not be stopped",
     "tree": "the quota of {who} and all below it",
     "borrow": "the borrowing limit of {who}",
-    "licence": "the number of {who}",
+    "licence": "the limit of {who}",
     "array": "the limit of job array {who}",
 }
 

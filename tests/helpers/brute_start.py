@@ -70,6 +70,8 @@ def _held_on(seen, job, name):
     node = next(node for node in seen.nodes if node.name == name)
     if job.exclusive:
         return node.has
+    if name in job.held:
+        return job.held[name]
     return {of: amount * job.on[name] for of, amount in job.per.items()}
 
 
@@ -168,6 +170,8 @@ def _room(seen, running, job, at_s, partition, node):
     most = 1 if job.own_nodes or job.slices is not None else job.count
     for of, amount in job.per.items():
         used = sum(_held_on(seen, other, node.name).get(of, 0.0) for other in here)
+        if node.has.get(of) == inf:
+            continue
         most = min(most, int((node.has.get(of, 0.0) - used + 1e-9) // amount))
     return max(0, most)
 

@@ -258,7 +258,7 @@ def test_who_may_be_disturbed(more, terms, gone) -> None:
         (RoomTerms(most_gpus=3.0), {}, "The terms forbid it. Without them one would move 1 job"),
         (RoomTerms(), {"per": {"gpus": 9.0}}, "It asks for 9 GPUs on one node"),
         (RoomTerms(), {"blocked": "held by its user"}, "The scheduler holds it: held by its user."),
-        (RoomTerms(), {"licences": {"l": 2.0}}, "number of l is 1"),
+        (RoomTerms(), {"licences": {"l": 2.0}}, "limit of l is 1"),
     ],
 )
 def test_why_no_room_can_be_made(terms: RoomTerms, job: dict[str, object], words: str) -> None:

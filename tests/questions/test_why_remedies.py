@@ -76,7 +76,7 @@ def test_the_smallest_limits() -> None:
     ]
     time = (LimitGroup(name="g", max_gpu_s=12 * HOUR),)
     assert _told(JOB, (NODE,), groups=time) == [
-        "0: Raise the limit of g on GPU time until time limits by 4 GPU-hours, "
+        "0: Raise the limit of g on the GPU time that jobs may still use by 4 GPU-hours, "
         "from 12 to 16 GPU-hours."
     ]
     uneven = (_node("a", partitions=("p",)), _node("b", has={"gpus": 4.0}, partitions=("q",)))
@@ -94,7 +94,7 @@ def test_the_smallest_limits() -> None:
     ]
     job = replace(JOB, licences={"l": 2.0})
     assert _told(job, (NODE,), licences={"l": 1.0}) == [
-        "0: Raise the number of l by 1, from 1 to 2."
+        "0: Raise the limit of l by 1, from 1 to 2."
     ]
     longest = (LimitGroup(name="g", max_limit_s=3 * HOUR),)
     assert _told(JOB, (NODE,), groups=longest) == ["0: Allow 4 h instead of 3 h in g."]

@@ -55,10 +55,12 @@ def remedies(waiting: WaitingJob) -> list[Remedy]:
 
 
 def _limits(waiting: WaitingJob) -> Iterator[Remedy]:
-    """Yield by how much to raise each limit that alone starts the job sooner, or else all."""
+    """Yield by how much to raise each limit that alone helps, and all of them if that is better."""
     rows = [name for name in waiting.names() if "[" in name]
     found = [one for row in rows for one in _raised(waiting, (row,))]
-    yield from found or _raised(waiting, rows)
+    yield from found
+    if waiting.start(rows) < min((one.start_s for one in found), default=inf):
+        yield from _raised(waiting, rows)
 
 
 def _raised(waiting: WaitingJob, rows: Sequence[str]) -> Iterator[Remedy]:

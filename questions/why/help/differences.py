@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import MEMORY, SeenJob
 from ronda.questions.why.proof import anywhere
-from ronda.questions.why.words import amount, hours, many
+from ronda.questions.why.words import a_piece, amount, hours, many
 
 HALF = 0.5
 """The weight of the share of a resource other than GPUs, or of the time limit, that is given up."""
@@ -63,11 +63,12 @@ def differences(asked: SeenJob, edited: SeenJob, system: str = "") -> Iterator[C
     left = work(edited) / work(asked)
     if edited.count != asked.count and isclose(left, 1) and GPUS in asked.per:
         cost = KINDS["split"] * abs(log2(edited.count / asked.count))
-        yield Concession("split", cost, f"{_shape(edited)} instead of {_shape(asked)}")
+        shape = f"{_shape(edited, system)} instead of {_shape(asked, system)}"
+        yield Concession("split", cost, shape)
     else:
         if edited.count != asked.count:
             option = f"--nodes={edited.count}" if asked.own_nodes else ""
-            noun = "GPU" if anywhere(asked) else "piece"
+            noun = "GPU" if anywhere(asked) else a_piece(asked, system)
             yield Concession(
                 "pieces",
                 1 - edited.count / asked.count,
@@ -77,8 +78,8 @@ def differences(asked: SeenJob, edited: SeenJob, system: str = "") -> Iterator[C
         gpus, had = edited.per.get(GPUS, 0.0), asked.per.get(GPUS, 0.0)
         if gpus != had:
             share = (1 - gpus / had) * edited.count / asked.count
-            yield Concession("gpus", share, _less(asked, GPUS, gpus))
-    yield from _amounts(asked, edited, slurm=slurm)
+            yield Concession("gpus", share, _less(asked, GPUS, gpus, system))
+    yield from _amounts(asked, edited, system)
     yield from _time(asked, edited, slurm=slurm)
     yield from _choices(asked, edited, slurm=slurm)
 
@@ -87,13 +88,14 @@ def _by(slurm: bool, option: str) -> str:
     return f": {option}" if slurm and option else ""
 
 
-def _shape(job: SeenJob) -> str:
-    return f"{many(job.count, 'piece')} of {amount(GPUS, job.per[GPUS])}"
+def _shape(job: SeenJob, system: str) -> str:
+    return f"{many(job.count, a_piece(job, system))} of {amount(GPUS, job.per[GPUS])}"
 
 
-def _less(asked: SeenJob, of: str, left: float) -> str:
+def _less(asked: SeenJob, of: str, left: float, system: str) -> str:
     """Return the words for a smaller amount; memory is in MiB if it is not whole GiB."""
-    piece, had = " a piece" if asked.count > 1 else "", asked.per[of]
+    piece = f" a {a_piece(asked, system)}" if asked.count > 1 else ""
+    had = asked.per[of]
     if of == MEMORY and abs(left - round(left)) > 1e-9:
         left, had, words = left * 1024, had * 1024, f"{left * 1024:.0f} MiB of memory"
     else:
@@ -101,19 +103,18 @@ def _less(asked: SeenJob, of: str, left: float) -> str:
     return f"{words}{piece} instead of {round(had, 6):g} ({round(had - left, 6):g} less)"
 
 
-def _amounts(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Concession]:
+def _amounts(asked: SeenJob, edited: SeenJob, system: str) -> Iterator[Concession]:
     split = edited.count != asked.count and isclose(work(edited), work(asked))
     for of, had in asked.per.items():
         left = edited.per.get(of, 0.0)
         share = 1 - (edited.count * left / work(edited)) / (asked.count * had / work(asked))
         if of != GPUS and left < had and not (split and share < 1e-9):
-            option = ""
+            text, option = _less(asked, of, left, system), ""
             if of == MEMORY and (asked.count == 1 or asked.own_nodes):
                 whole = abs(left - round(left)) < 1e-9
                 option = f"--mem={left:.0f}G" if whole else f"--mem={left * 1024:.0f}M"
-            yield Concession(
-                of, HALF * max(0.0, share), f"{_less(asked, of, left)}{_by(slurm, option)}"
-            )
+            text += _by(system == "slurm", option)
+            yield Concession(of, HALF * max(0.0, share), text)
     for name, had in asked.licences.items():
         left = edited.licences.get(name, 0.0)
         if left < had:
