@@ -177,7 +177,6 @@ def broken_down(round: Round, made: Policy, seed: int) -> Callable[[Report, Plan
 
 
 def _by_rule(found: Breakdown, plan: Plan) -> Table:
-    """Return the table of the parts of the objective by rule."""
     jobs = found.jobs
     rows = {
         "progress of jobs": sum(each.progress for each in jobs),
@@ -196,7 +195,6 @@ def _by_rule(found: Breakdown, plan: Plan) -> Table:
 
 
 def _by_job(found: Breakdown) -> Table:
-    """Return the table of the parts of the objective by job."""
     kinds = ("progress", "stop_spared", "reserved")
     used = [kind for kind in kinds if any(getattr(each, kind) for each in found.jobs)]
     rows = []

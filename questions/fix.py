@@ -219,7 +219,6 @@ class _Fixing:
             yield replace(fix, more=float(more), limit=float(pool.gpus + more), checked=okay)
 
     def _with_gpus(self, name: str, more: int) -> Question:
-        """Return the question of the round with more GPUs."""
         changed = with_minimum_runs(AsOne(Gpus(name, more).apply(self._given)).round)
         return _as_stated(self._policy.question(changed, self._deadline, 0), changed)
 

@@ -7,6 +7,7 @@ Times are seconds since the Unix epoch, or since any other moment that all of th
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Literal
 
 from msgspec import structs
@@ -184,6 +185,11 @@ class SeenJob(Record, frozen=True, kw_only=True):
         if node in self.held:
             return self.held[node]
         return {of: amount * self.on[node] for of, amount in self.per.items() if node in self.on}
+
+    @property
+    def may_run_s(self) -> float:
+        """The seconds for which it may run in all, infinite without a time limit."""
+        return inf if self.limit_s is None else self.limit_s
 
     @property
     def has_gpus(self) -> bool:

@@ -111,13 +111,12 @@ class Space:
     def cap(self) -> dict[int, int]:
         """Most blocks of the waiting job by node, where there could be any."""
         job, now_s = self.asked.job, self.outlook.snapshot.now_s
-        limit_s = np.inf if job.limit_s is None else job.limit_s
         room = np.minimum(pieces_on(self.most, self.per), self.count)
         if job.own_nodes or job.slices is not None:
             room = np.minimum(room, 1.0)
         if job.exclusive:
             room = np.where(self.stay > 0, 0.0, room)
-        room = np.where(self.asked.nodes & self.outlook.open(now_s, limit_s), room, 0.0)
+        room = np.where(self.asked.nodes & self.outlook.open(now_s, job.may_run_s), room, 0.0)
         return {int(n): int(room[n]) for n in np.flatnonzero(room)}
 
     @cached_property
@@ -151,10 +150,9 @@ def build(space: Space, *, moves: bool) -> Any | None:
         model.come = pyo.Var(pyo.Any, dense=False, domain=pyo.NonNegativeIntegers)
         for n, most in space.cap.items():
             model.put[n].setub(most)
-        for k in may:
-            add_row(model, [(1.0, model.moved[k]), (-1.0, model.gone[k])], 0.0)
         model.stops = {k: [(1.0, model.gone[k])] for k in loose}
         for k in may:
+            add_row(model, [(1.0, model.moved[k]), (-1.0, model.gone[k])], 0.0)
             model.stops[k].append((-1.0, model.moved[k]))
         for add in FAMILIES:
             add(model)
@@ -303,7 +301,6 @@ def terms_kept(model: Any) -> None:
     terms, snapshot = space.terms, space.outlook.snapshot
     limits = space.outlook.limits
     every = list(range(len(space.loose)))
-    bounds: list[tuple[list[int], int | None, float | None]]
     bounds = [(every, terms.most_jobs, terms.most_gpus)]
     for tenant in snapshot.tenants:
         most = tenant.disruption
@@ -379,7 +376,7 @@ def _asks(model: Any, limit: JointLimit | Lent) -> tuple[list[tuple[float, Any]]
     family = "tree" if isinstance(limit, Lent) else limit.row.partition("[")[0]
     if not limit.asks or not job.exclusive or family not in ("tree", "limit", "run", "firm"):
         return [], limit.asks
-    factor = (job.limit_s or np.inf) if family == "run" else 1.0
+    factor = job.may_run_s if family == "run" else 1.0
     each = {n: factor * amount_of(limit.of, nodes[n].has, flavor) for n in model.whole}
     if not all(map(isfinite, each.values())):
         return [], limit.asks

@@ -79,7 +79,7 @@ def _allowed(waiting: WaitingJob, asked: RouteAsked, on: Sequence[int]) -> bool:
 def _placed(outlook: FreeRoom, job: SeenJob, action: Action) -> Iterator[str]:
     """Yield what is wrong with the nodes of a job that moves or starts."""
     now_s, partition = outlook.snapshot.now_s, job.partitions[0] if job.partitions else None
-    limit_s = np.inf if job.limit_s is None else job.limit_s
+    limit_s = job.may_run_s
     if action.verb == "move":
         limit_s = float(outlook.ends[[one.id for one in outlook.running].index(job.id)]) - now_s
     ways = [partition] if action.verb == "move" else (job.partitions or (None,))

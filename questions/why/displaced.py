@@ -32,7 +32,6 @@ def displaced(waiting: WaitingJob) -> Dominant | None:
 
 
 def _lower(snapshot: Snapshot, job: SeenJob) -> Callable[[SeenJob], bool]:
-    """Return the test of whether a running job has a lower priority."""
     rank = {each.name: float(each.rank) for each in snapshot.classes}
 
     def of(one: SeenJob) -> float:

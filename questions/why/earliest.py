@@ -188,8 +188,7 @@ class WaitingJob:
         begin_s = self.ready(asked.skip)
         if begin_s == inf:
             return inf
-        limit_s = inf if self.job.limit_s is None else self.job.limit_s
-        turns = self.outlook.turns(limit_s) if "leaves" not in asked.skip else np.zeros(0)
+        turns = np.zeros(0) if "leaves" in asked.skip else self.outlook.turns(self.job.may_run_s)
         times = self._times(asked, begin_s)
         for first, end in pairwise([-inf, *turns[turns >= begin_s].tolist(), inf]):
             own = times[(times > first) & (times <= end)]
@@ -237,8 +236,8 @@ class WaitingJob:
         for each in self.job.after:
             if each.job in waiting:
                 first, runs = waiting[each.job], each.when != "start"
-                limit_s = (inf if first.limit_s is None else first.limit_s) if runs else 0.0
-                done.append(self._start_before(first) + limit_s + each.delay_s)
+                ran_s = first.may_run_s if runs else 0.0
+                done.append(self._start_before(first) + ran_s + each.delay_s)
             elif each.when == "start" or each.job not in ends:
                 done.append(self.now_s + each.delay_s)
             else:
@@ -287,9 +286,8 @@ class WaitingJob:
         They come `beside` what is held then, as in `FreeRoom.used`; by default by running jobs.
         """
         job, skip, outlook = asked.job, asked.skip, self.outlook
-        limit_s = inf if job.limit_s is None else job.limit_s
         nodes = asked.nodes & outlook.open(
-            at_s, limit_s, out="out" not in skip, leaving="leaves" not in skip
+            at_s, job.may_run_s, out="out" not in skip, leaving="leaves" not in skip
         )
         used, jobs = outlook.used(at_s) if beside is None else beside
         room = pieces_on(outlook.has - used, asked.per)

@@ -181,7 +181,7 @@ class Limits:
             held = held * [not one.preemptible for one in self._running]
             asks *= not job.preemptible
         if timed and asks:
-            asks *= np.inf if job.limit_s is None else job.limit_s
+            asks *= job.may_run_s
         return JointLimit(cap.name, cap.of, cap.most, held, asks, timed)
 
     def held(self, of: str) -> Floats:

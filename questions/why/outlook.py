@@ -72,9 +72,7 @@ class FreeRoom:
         return row
 
     def _end(self, job: SeenJob) -> float:
-        end_s = job.ends_s
-        if end_s is None:
-            end_s = inf if job.limit_s is None else (job.start_s or 0.0) + job.limit_s
+        end_s = (job.start_s or 0.0) + job.may_run_s if job.ends_s is None else job.ends_s
         return max(end_s, self.snapshot.now_s)
 
     def _closures(self) -> tuple[Mask, Floats, Floats]:

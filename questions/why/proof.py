@@ -272,8 +272,7 @@ def _free(waiting: WaitingJob) -> list[str]:
     outlook, job, mine = waiting.outlook, waiting.job, waiting.usable()
     if not mine.any():
         return []
-    limit_s = inf if job.limit_s is None else job.limit_s
-    able = mine & outlook.open(waiting.now_s, limit_s)
+    able = mine & outlook.open(waiting.now_s, job.may_run_s)
     if not able.any():
         return ["No node that it may use is open to it now."]
     enough = outlook.has - outlook.used(waiting.now_s)[0] >= outlook.vector(job.per) - 1e-9
@@ -299,7 +298,6 @@ def _holders(waiting: WaitingJob, held: Floats, said: Callable[[float], str]) ->
 
 
 def _limited(waiting: WaitingJob, row: str) -> tuple[str, list[str]]:
-    """Tell of a limit on what jobs hold together."""
     met = [each for way in waiting.ways() for each in waiting.counts(way, waiting.now_s)]
     count = min((c for c in met if c.row == row), key=lambda c: c.held + c.asks - c.most)
     asked = waiting.job.per.get(count.of, 0.0) * waiting.job.count

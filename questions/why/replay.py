@@ -3,7 +3,7 @@
 import heapq
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -34,12 +34,7 @@ class PlannedStart:
 
     job: SeenJob
     start_s: float
-    on: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def end_s(self) -> float:
-        """The time at which its time limit ends it."""
-        return inf if self.job.limit_s is None else self.start_s + self.job.limit_s
+    on: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +99,10 @@ class Reservations:
 
         The room is how many of its pieces each node can take, shape (N,).
         """
-        limit_s = inf if waiting.job.limit_s is None else waiting.job.limit_s
         times = np.array(self._times)
         for k in range(int(np.searchsorted(times, from_s, side="right")) - 1, len(times)):
             at_s = max(from_s, float(times[k]))
-            end = int(np.searchsorted(times, at_s + limit_s, side="left"))
+            end = int(np.searchsorted(times, at_s + waiting.job.may_run_s, side="left"))
             for until in (k + 1, end):  # what is short at once need not be looked at further
                 room = waiting.room(asked, at_s, self._most(k, until))
                 if not enough(waiting.job, room, self._outlook, asked.skip):
@@ -132,7 +126,7 @@ class Reservations:
 
     def take(self, job: SeenJob, asked: RouteAsked, start_s: float, room: Floats) -> PlannedStart:
         """Reserve the fullest nodes that have room for a job until its time limit."""
-        end_s = inf if job.limit_s is None else start_s + job.limit_s
+        end_s = start_s + job.may_run_s
         first, last = self._at(start_s), len(self._times) if end_s == inf else self._at(end_s)
         on = _fullest(job, room)
         for n, pieces in on.items():

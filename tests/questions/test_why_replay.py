@@ -105,11 +105,12 @@ def test_reservations_do_not_overlap(seed: int) -> None:
     held = [(0.0, one.limit_s or 0.0, one.on) for one in busy]
     for each in found.planned:
         assert sum(each.on.values()) == each.job.count
+        end_s = each.start_s + each.job.may_run_s
         for start, end, on in held:
-            assert not set(on) & set(each.on) or end <= each.start_s or each.end_s <= start
+            assert not set(on) & set(each.on) or end <= each.start_s or end_s <= start
         free = 4 - sum(len(on) for start, end, on in held if start <= each.start_s < end)
         assert free >= each.job.count
-        held.append((each.start_s, each.end_s, each.on))
+        held.append((each.start_s, end_s, each.on))
     points = [
         found.start_s,
         *(s for s, _, _ in held if found.start_s < s < found.start_s + 3 * HOUR),

@@ -89,7 +89,6 @@ def _raised(waiting: WaitingJob, rows: Sequence[str]) -> Iterator[Remedy]:
 
 
 def _short(waiting: WaitingJob, asked: RouteAsked, at_s: float) -> list[LimitCount]:
-    """Return the limits that would be exceeded if a job started at a time."""
     full = waiting.with_room(asked, waiting.room(asked, at_s))
     rows = [one for limit in full.limits for one in counted(limit, at_s, waiting.outlook.ends)]
     return [one for one in rows if not one.fits]

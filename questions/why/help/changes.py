@@ -99,7 +99,7 @@ def easings(waiting: WaitingJob, hole_s: float | None = None) -> list[Easing]:
 
 
 def _in_hole(waiting: WaitingJob, job: SeenJob, hole_s: float | None) -> list[Easing]:
-    if hole_s is None or not MINUTE <= hole_s < (job.limit_s or inf):
+    if hole_s is None or not MINUTE <= hole_s < job.may_run_s:
         return []
     return [_easing(waiting, job, replace(job, limit_s=hole_s // MINUTE * MINUTE))]
 

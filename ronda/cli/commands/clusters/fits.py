@@ -94,7 +94,6 @@ def _request(
     tenant: str | None,
     user: str | None,
 ) -> JobRequest:
-    """Return the request that options state."""
     if gpus is None:
         raise InputError("--gpus", "no number", "how many, or a JOB.json instead of options")
     each = per_node or 1
