@@ -368,6 +368,7 @@ def test_reservations_that_are_over_or_later(written):
         for name, a, b in listed
     ]
     doc = {"jobs": [job()], "nodes": [node(), node("n2")], "reservations": records}
+    assert written(doc | {"last_update": 9e9}).now_s == 9e9
     one, two = written(doc, now_s=100).nodes
     assert (one.reserved, one.leaves_s, one.back_s) == ("next", 300, 400)
     assert (two.reserved, two.leaves_s) == (None, None)

@@ -68,6 +68,7 @@ def test_jobs_and_nodes_keep_what_a_plan_needs():
         ("n1..n2", 2, "a100"),
         ("n3", 1, "v100"),
     ]
+    assert [kind.memory_gib for kind in round_.cluster.gpu_types] == [40, 32]  # as ronda knows
     (one,) = round_.running
     assert one.allocation.placement == ((0, 4), (1, 4))
     assert (one.job.gpus, one.job.pieces.count, one.job.pieces.own_nodes) == (8, 2, True)

@@ -69,6 +69,14 @@ def test_a_job_has_all_that_the_log_says(tmp_path):
     assert found.account.unread == ("priority",)
 
 
+def test_jobs_that_run_when_the_log_ends_are_in_use_until_then(tmp_path):
+    """Two of 4 GPUs at once on one node need 8."""
+    four = {"held": "gres/gpu:a100=4", "asked": "gres/gpu:a100=4", "end": "Unknown"}
+    rows = (row(str(k), "RUNNING", f"09:{k}0:00", **four) for k in (1, 2))
+    (group, _) = log(tmp_path, *rows, row("3", nodes="other")).instance.cluster.node_groups
+    assert (group.count, group.gpus_per_node) == (1, 8)
+
+
 @pytest.mark.parametrize("delimiter", ["|", ",", ";", "\t", "^", "::"])
 def test_any_delimiter_any_order_with_or_without_a_header(tmp_path, delimiter):
     """A header says its own; without one the columns are told as sacct was told them."""
@@ -351,6 +359,11 @@ def test_a_log_of_cpus_says_how_to_read_it(tmp_path):
         ("JobID|JobID|State|Submit|Start|End|AllocTRES\n", "each column once"),
         ('{"jobs": [', "sacct --json, whole"),
         ('{"jobs": [{"job_id": 7}]}', "sacct --json, whole"),
+        (
+            '{"jobs": [{"job_id": 7, "time": {}, "state": {"current": "FAILED"}, "tres": '
+            '{"allocated": [{"count": 1}]}}]}',
+            "an object with a type and a count",
+        ),
         (f"{HEAD}\n", "no rows"),
         (f"{HEAD}|Cluster\n{row('1')}|a\n{row('2')}|b\n", "jobs of two clusters, 'a' and 'b'"),
     ],

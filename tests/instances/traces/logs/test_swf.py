@@ -53,6 +53,8 @@ def test_each_field_is_read(tmp_path):
     assert (one.priority, one.partition) == ("batch", "whole machine")
     assert (two.user, two.limit_s, two.priority) == ("9", None, None)
     assert two.after == (After(job="1", when="any", delay_s=30),)
+    alone = read(tmp_path, text + "2 60 0 50 4 -1 -1 4 -1 -1 0 9 2 5 -1 1 7 30\n")
+    assert alone.instance.jobs[1].after == ()  # the log has no job 7
     (group,) = found.instance.cluster.node_groups
     assert (group.count, group.gpus_per_node, group.gpu_type) == (4, 8, "processor")
     (run,) = found.recorded.runs["1"]
