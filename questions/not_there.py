@@ -210,16 +210,8 @@ def _spent(question: Question, forced: Judged, plan: Plan, job: str) -> tuple[Sp
     row = rows_of(question.table, seen.shown(forced.plan))[
         [state.job.id for state in question.table.jobs].index(seen.stands_for(job))
     ]
-    asked = priced(question, plan.prices)
-    use = asked.problem.use.dense(np.flatnonzero(asked.rows == row))
-    if not use.shape[1]:
-        return ()
-    spent = [
-        Spent(row=name, amount=float(amount), price=float(price))
-        for name, amount, price in zip(asked.problem.names, use[:, 0], asked.prices, strict=True)
-        if amount * price > 0
-    ]
-    return tuple(sorted(spent, key=lambda each: -each.amount * each.price))
+    spent = priced(question, plan.prices).spent(int(row))
+    return tuple(Spent(row=name, amount=amount, price=price) for name, amount, price in spent)
 
 
 def place_of(round: Round, text: str) -> dict[str, str | int]:

@@ -209,11 +209,12 @@ class Priced(NamedTuple):
         """Return the dual bound D(p), which no plan exceeds."""
         return bound_at(self.problem, self.prices)
 
-    def dearest(self, row: int) -> str:
-        """Return the resource for which a row of the table pays most; "" if it pays nothing."""
-        cost = self.prices[:, None] * self.problem.use.dense(np.flatnonzero(self.rows == row))
-        at = int(np.argmax(cost)) if cost.size else 0
-        return self.problem.names[at] if cost.size and cost[at, 0] > 0 else ""
+    def spent(self, row: int) -> list[tuple[str, float, float]]:
+        """Return what a row of the table pays for: names, amounts and prices, the dearest first."""
+        used = self.problem.use.dense(np.flatnonzero(self.rows == row)).sum(axis=1)
+        every = zip(self.problem.names, used.tolist(), self.prices.tolist(), strict=True)
+        paid = [(name, amount, price) for name, amount, price in every if amount * price > 0]
+        return sorted(paid, key=lambda each: -each[1] * each[2])
 
 
 def priced(question: Question, prices: Mapping[str, float]) -> Priced:

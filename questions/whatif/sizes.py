@@ -83,7 +83,8 @@ def sizes_of(
         size = Size(pool=table.pools[pool].name, gpus=gpus, worth=worth)
         if (got := forced.worth.get(job.id, 0.0)) > 0:
             size = replace(size, worth=got - bonus)
-        found.append(_judged(size, job.id, base, forced, dear.dearest(best)))
+        dearest = next((name for name, *_ in dear.spent(best)), "")
+        found.append(_judged(size, job.id, base, forced, dearest))
     return (*found, *nowhere(round, job, {pool for pool, _ in pairs}))
 
 

@@ -49,8 +49,12 @@ def remedies(waiting: WaitingJob) -> list[Remedy]:
     """Return what an operator could do so that a job starts sooner, the earliest start first."""
     if waiting.start() <= waiting.now_s:
         return []
-    found = [*_limits(waiting), *_longest(waiting), *_hold(waiting)]
-    found += [*_nodes(waiting), *_outages(waiting)]
+    found = [*_limits(waiting)]
+    acts = {"longest": _longest, "blocked": _hold, "out": _nodes, "leaves": _outages}
+    for name, act in acts.items():
+        start_s = waiting.start({name})
+        if start_s < waiting.start():
+            found += act(waiting, start_s)
     return sorted(found, key=lambda one: one.start_s)
 
 
@@ -94,29 +98,21 @@ def _short(waiting: WaitingJob, asked: RouteAsked, at_s: float) -> list[LimitCou
     return [one for one in rows if not one.fits]
 
 
-def _longest(waiting: WaitingJob) -> Iterator[Remedy]:
+def _longest(waiting: WaitingJob, start_s: float) -> Iterator[Remedy]:
     """Yield the longer time limit that a group would have to allow."""
-    start_s, limit_s = waiting.start({"longest"}), waiting.job.limit_s
-    if start_s >= waiting.start() or limit_s is None:
-        return
+    limit_s = waiting.job.may_run_s
     group = waiting.longest()
     most_s = group.max_limit_s or 0.0
     text = f"Allow {hours(limit_s)} instead of {hours(most_s)} in {group.name}."
     yield Remedy("longest", text, start_s, {group.name: limit_s - most_s})
 
 
-def _hold(waiting: WaitingJob) -> Iterator[Remedy]:
-    start_s = waiting.start({"blocked"})
-    if start_s < waiting.start():
-        text = f"Remove what holds it: {waiting.job.blocked}."
-        yield Remedy("hold", text, start_s, {})
+def _hold(waiting: WaitingJob, start_s: float) -> Iterator[Remedy]:
+    yield Remedy("hold", f"Remove what holds it: {waiting.job.blocked}.", start_s, {})
 
 
-def _nodes(waiting: WaitingJob) -> Iterator[Remedy]:
+def _nodes(waiting: WaitingJob, start_s: float) -> Iterator[Remedy]:
     """Yield the fewest nodes out of service that would start the job as early as all of them."""
-    start_s = waiting.start({"out"})
-    if start_s >= waiting.start():
-        return
     found = [
         nodes
         for asked in _routes(waiting, "out", start_s)
@@ -168,10 +164,10 @@ def _fewest(waiting: WaitingJob, asked: RouteAsked, at_s: float) -> Sequence[int
     return kept
 
 
-def _outages(waiting: WaitingJob) -> Iterator[Remedy]:
+def _outages(waiting: WaitingJob, start_s: float) -> Iterator[Remedy]:
     """Yield by how much later nodes would have to leave, by as little as can be."""
-    start_s, limit_s = waiting.start({"leaves"}), waiting.job.limit_s
-    if start_s >= waiting.start() or limit_s is None:
+    limit_s = waiting.job.limit_s
+    if limit_s is None:
         return
     best: tuple[float, Sequence[int]] | None = None
     for asked in _routes(waiting, "leaves", start_s):

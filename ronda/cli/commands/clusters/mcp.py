@@ -7,11 +7,7 @@ from ronda.cli.command import taught
 from ronda.instances.errors import need
 
 
-@taught(
-    "mcp",
-    "ronda mcp --slurm squeue.json sinfo.json",
-    "ronda mcp round-tenants",
-)
+@taught("mcp", "ronda mcp --slurm squeue.json sinfo.json", "ronda mcp round-tenants")
 @click.argument("files", metavar="FILES...", nargs=-1, required=True)
 @cluster_options
 def command(files: tuple[str, ...], now_s: float | None, system: str | None = None) -> int:
