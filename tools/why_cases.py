@@ -29,15 +29,19 @@ COUNTS = ("job", "task", "lic", "run", "app", "slot")
 PER_PIECE = {"watt": WATTS, "node": "nodes"}
 """The resources that counters count and nodes do not lack, by what stands in their names."""
 
+UP = {"up", "idle", "mixed", "allocated", "ready"}
+"""The states of nodes that take jobs."""
+
 READ = {
     "state": "nodes queues running pending limits",
-    "nodes": "name cpus mem_gb gpus pods state configured_gpus gpu_type queue block reason back_h",
+    "nodes": "name cpus mem_gb gpus pods state configured_gpus gpu_type queue block reason back_h "
+    "features",
     "queues": "name nodes max_time_h deserved used nominal",
     "running": "id left_h alloc user queue prio",
     "pending": "id n per limit_h user queue prio needs only type distinct exclusive segment "
-    "dependency depends_on begin_h reservation",
+    "dependency depends_on begin_h exclude features",
     "limits": "counters windows hard policy note",
-    "windows": "name nodes from_h to_h start_h end_h",
+    "windows": "name nodes queue jobs users from_h to_h start_h end_h",
     "counters": "name limit held other",
     "hard": "what asked max",
 }
@@ -56,7 +60,11 @@ def snapshot_of_case(case: Case) -> Snapshot:
     queues = {queue["name"]: queue for queue in state["queues"]}
     pods = {"pods": 1.0} if any("pods" in node for node in state["nodes"]) else {}
     jobs = [_running(one, pods) for one in state["running"]]
-    jobs += [_waiting(one, queues, pods) for one in state["pending"]]
+    for node in state["nodes"]:
+        if node.get("queue") in queues:
+            queues[node["queue"]] = {"nodes": (), **queues[node["queue"]]}
+    pending = [_waiting(one, queues, pods) for one in state["pending"]]
+    jobs += [replace(job, submit_s=float(k - len(pending))) for k, job in enumerate(pending)]
     nodes = [_node(node, queues) for node in state["nodes"]]
     first = len(state["running"])
     longest = {name: queue["max_time_h"] for name, queue in queues.items() if "max_time_h" in queue}
@@ -95,6 +103,9 @@ def snapshot_of_case(case: Case) -> Snapshot:
         jobs = [replace(job, tenant=owners[job.id] or sole) for job in jobs]
     for window in state["limits"].get("windows", ()):
         nodes = [_closed(node, window, noted) for node in nodes]
+        its = {*window.get("jobs", ()), *window.get("users", ())}
+        inside = [one["id"] for one in state["pending"] if {one["id"], one.get("user")} & its]
+        jobs = [replace(j, reservation=window["name"]) if j.id in inside else j for j in jobs]
     _note_unread(state, noted)
     return Snapshot(
         source=case["id"],
@@ -129,6 +140,8 @@ def _with(job: SeenJob, of: str, amount: float) -> SeenJob:
 def _closed(node: SeenNode, window: Case, noted: Noted) -> SeenNode:
     """Return a node that a reservation closes; a second reservation is noted."""
     if node.name not in window.get("nodes", (node.name,)):
+        return node
+    if "queue" in window and window["queue"] not in node.partitions:
         return node
     if node.leaves_s is not None:
         noted.add("second window of a node, which is left out", f"{window['name']} of {node.name}")
@@ -170,11 +183,12 @@ def _tenants(queues: list[Case], nodes: list[Case]) -> tuple[Tenant, ...]:
 
 def _node(node: Case, queues: Case) -> SeenNode:
     inside = [name for name, queue in queues.items() if node["name"] in queue.get("nodes", ())]
-    up = node["state"] == "up"
+    up = node["state"] in UP
     return SeenNode(
         name=node["name"],
         has=_amounts({**node, "gpus": node.get("configured_gpus", node["gpus"])}),
         gpu_type=node.get("gpu_type"),
+        features=tuple(node.get("features", ())),
         partitions=tuple(dict.fromkeys([*inside, *filter(None, [node.get("queue")])])),
         racks=(("block", node["block"]),) if "block" in node else (),
         out=None if up else node.get("reason", node["state"]),
@@ -213,7 +227,8 @@ def _waiting(one: Case, queues: Case, pods: dict[str, float]) -> SeenJob:
         nodes=() if set(only) == set(own.get("nodes", ())) else only,
         after=after,
         eligible_s=one["begin_h"] * HOUR if "begin_h" in one else None,
-        reservation=one.get("reservation"),
+        not_nodes=tuple(one.get("exclude", ())),
+        features=tuple(one.get("features", ())),
         blocked="its dependency can never be satisfied" if never else None,
         slices=Slices(nodes=one["segment"], within="block") if "segment" in one else None,
     )
