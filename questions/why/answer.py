@@ -80,7 +80,7 @@ def why(snapshot: Snapshot, job: str, seconds: float = 0.6) -> Why:
     room = FreeRoom(snapshot)
     waiting = WaitingJob(room, asked)
     rule = replay(room, waiting.job, seconds)
-    eased = easings(waiting, rule.hole_s)[:SHOWN]
+    eased = easings(waiting, rule.starts_now)[:SHOWN]
     each_s = seconds / (2 * max(1, len(eased)))
     delays = [
         delayed(room, one.job, one.start_s, rule, each_s) if one.start_s < inf else None

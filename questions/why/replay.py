@@ -2,8 +2,8 @@
 
 import heapq
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from math import inf
 
 import numpy as np
@@ -53,9 +53,9 @@ class Replay:
         The number of jobs before it in the queue.
     skipped
         How many of them were not looked at, because time was up; its true start may be later.
-    hole_s
-        With a time limit up to this it would start now, as those before it need its room only
-        later; None if it could not start now, or if there are no reservations.
+    starts_now
+        Whether the job would start now if it asked otherwise, beside what those before it reserve;
+        None if it starts now, or if there are no reservations.
     """
 
     rule: str
@@ -63,7 +63,7 @@ class Replay:
     planned: tuple[PlannedStart, ...]
     ahead: int
     skipped: int = 0
-    hole_s: float | None = None
+    starts_now: Callable[[SeenJob], bool] | None = field(default=None, compare=False)
 
 
 def replay(outlook: FreeRoom, job: SeenJob, seconds: float = 1.0) -> Replay:
@@ -99,26 +99,30 @@ class Reservations:
 
         The room is how many of its pieces each node can take, shape (N,).
         """
-        times = np.array(self._times)
-        for k in range(int(np.searchsorted(times, from_s, side="right")) - 1, len(times)):
-            at_s = max(from_s, float(times[k]))
-            end = int(np.searchsorted(times, at_s + waiting.job.may_run_s, side="left"))
-            for until in (k + 1, end):  # what is short at once need not be looked at further
-                room = waiting.room(asked, at_s, self._most(k, until))
-                if not enough(waiting.job, room, self._outlook, asked.skip):
-                    break
-            else:
+        since = int(np.searchsorted(self._times, from_s, side="right")) - 1
+        for k in range(since, len(self._times)):
+            at_s = max(from_s, self._times[k])
+            room = self._room(waiting, asked, at_s, k)
+            if room is not None:
                 return at_s, room
         return None
 
-    def hole_s(self, waiting: WaitingJob, asked: RouteAsked) -> float:
-        """Return for how long the reservations leave room for a job that could start now."""
-        now_s = self._times[0]
-        for k, at_s in enumerate(self._times):
-            room = waiting.room(asked, at_s, self._most(0, k + 1))
+    def starts_now(self, job: SeenJob) -> bool:
+        """Return whether a job may start now and has room until its time limit."""
+        waiting, now_s = WaitingJob(self._outlook, job), self._times[0]
+        return waiting.ready() <= now_s and any(
+            waiting.allowed(asked, now_s) and self._room(waiting, asked, now_s, 0) is not None
+            for asked in waiting.asked()
+        )
+
+    def _room(self, waiting: WaitingJob, asked: RouteAsked, at_s: float, k: int) -> Floats | None:
+        """Return the room of a job that starts at a time, after the k-th; None for too little."""
+        end = int(np.searchsorted(self._times, at_s + waiting.job.may_run_s, side="left"))
+        for until in (k + 1, end):  # what is short at once need not be looked at further
+            room = waiting.room(asked, at_s, self._most(k, until))
             if not enough(waiting.job, room, self._outlook, asked.skip):
-                return float(at_s - now_s)
-        return inf
+                return None
+        return room
 
     def _most(self, first: int, end: int) -> tuple[Floats, Floats]:
         """Return the most that jobs hold on each node, and of jobs there, within some times."""
@@ -182,9 +186,8 @@ def _reserving(outlook: FreeRoom, job: SeenJob, until: float) -> Replay:
     waiting = WaitingJob(outlook, job)
     found = _best(book, waiting, waiting.ready(), now=False)
     start_s = inf if found is None else found[1]
-    holes = [book.hole_s(waiting, asked) for asked in waiting.asked() if waiting.fits(asked, now_s)]
-    hole_s = max(holes, default=None) if start_s > now_s else None
-    return Replay(CONSERVATIVE, start_s, tuple(planned), len(first), skipped, hole_s)
+    other = book.starts_now if start_s > now_s else None
+    return Replay(CONSERVATIVE, start_s, tuple(planned), len(first), skipped, other)
 
 
 def delayed(

@@ -29,8 +29,8 @@ def _seen(job: SeenJob, *others: SeenJob, **more: object) -> Snapshot:
     return Snapshot(source="here", system="slurm", now_s=0.0, jobs=jobs, **fields)
 
 
-def _asked(job: SeenJob, *others: SeenJob, hole_s: float | None = None, **more: object):
-    return easings(WaitingJob(FreeRoom(_seen(job, *others, **more)), job), hole_s)
+def _asked(job: SeenJob, *others: SeenJob, starts_now=None, **more: object):
+    return easings(WaitingJob(FreeRoom(_seen(job, *others, **more)), job), starts_now)
 
 
 RACKS = tuple(
@@ -129,11 +129,14 @@ def test_two_changes_only_if_none_helps() -> None:
 
 
 def test_a_hole_of_the_queue() -> None:
-    """A job that could start now is told the time limit that fits before the others."""
-    (only,) = _asked(_waits(gpus=1), hole_s=7300.0)
+    """A job that could start now is told what fits beside the others: less time, or fewer GPUs."""
+    (only,) = _asked(_waits(gpus=1), starts_now=lambda job: job.limit_s <= 7300)
     assert only.text == "a time limit of 2 h 1 min instead of 10 h: --time=2:01:00"
     assert _asked(_waits(gpus=1)) == []
-    assert _asked(_waits(gpus=1), hole_s=36000.0) == []
+    assert _asked(_waits(gpus=1), starts_now=lambda _: False) == []
+    split, fewer = _asked(_waits(gpus=3), starts_now=lambda job: job.per["gpus"] <= 2)
+    assert split.text == "3 pieces of 1 GPU instead of 1 piece of 3 GPUs"
+    assert fewer.text == "2 GPUs instead of 3 (1 less)"
 
 
 def test_earlier_and_earliest() -> None:

@@ -56,7 +56,9 @@ def test_the_hole_and_whom_a_start_delays(limit: float, late: list[tuple[str, fl
         Snapshot(source="here", system="slurm", now_s=0.0, nodes=NODES, jobs=(big, *busy, job))
     )
     found = replay(room, job)
-    assert found.hole_s == 2 * HOUR
+    assert found.starts_now is not None
+    limits = [limit for limit in (1, 2, 3) if found.starts_now(replace(job, limit_s=limit * HOUR))]
+    assert limits == [1, 2]
     assert delayed(room, replace(job, limit_s=limit * HOUR), 0.0, found, 9.0) == late
     kueue = FreeRoom(
         Snapshot(source="here", system="kueue", now_s=0.0, nodes=NODES, jobs=(big, *busy, job))

@@ -73,7 +73,10 @@ class Dial(NamedTuple):
     turn: Callable[[SeenJob, int], SeenJob]
 
 
-def easings(waiting: WaitingJob, hole_s: float | None = None) -> list[Easing]:
+StartsNow = Callable[[SeenJob], bool]
+
+
+def easings(waiting: WaitingJob, starts_now: StartsNow | None = None) -> list[Easing]:
     """Return the cheapest changes that start a job sooner: those that start it now come first.
 
     Two changes are combined only if none helps alone. Of each kind there is the least change that
@@ -84,13 +87,14 @@ def easings(waiting: WaitingJob, hole_s: float | None = None) -> list[Easing]:
     ----------
     waiting
         The job as it asks.
-    hole_s
-        For how long the jobs before it leave room for it now. If it could start now, a time limit
-        that fits there is what helps.
+    starts_now
+        Whether a job that asks otherwise would start now beside what those before it reserve. If
+        the job could start now but for them, such changes are what helps.
     """
     job = replace(waiting.job, least=None)
     if waiting.start() <= waiting.now_s:
-        return _in_hole(waiting, job, hole_s)
+        found = [] if starts_now is None else list(_beside(waiting, job, starts_now))
+        return _best(found, waiting.now_s)
     found = [one for dial in dials(job, waiting.outlook) for one in _least(waiting, job, dial)]
     if not found:
         pairs = combinations(dials(job, waiting.outlook, SPLITS), 2)
@@ -98,10 +102,12 @@ def easings(waiting: WaitingJob, hole_s: float | None = None) -> list[Easing]:
     return _best(found, waiting.now_s)
 
 
-def _in_hole(waiting: WaitingJob, job: SeenJob, hole_s: float | None) -> list[Easing]:
-    if hole_s is None or not MINUTE <= hole_s < job.may_run_s:
-        return []
-    return [_easing(waiting, job, replace(job, limit_s=hole_s // MINUTE * MINUTE))]
+def _beside(waiting: WaitingJob, job: SeenJob, starts_now: StartsNow) -> Iterator[Easing]:
+    """Yield the least turn of each dial with which the job starts beside those before it."""
+    for dial in dials(job, waiting.outlook):
+        edited = partial(dial.turn, job)
+        if starts_now(edited(dial.size - 1)):
+            yield _easing(waiting, job, edited(_first_step(edited, dial.size, starts_now)))
 
 
 def _best(found: Iterable[Easing], now_s: float) -> list[Easing]:
@@ -146,10 +152,15 @@ def _sooner(waiting: WaitingJob) -> float:
 def _step(waiting: WaitingJob, edited: Callable[[int], SeenJob], size: int, by_s: float) -> int:
     """Return the first step at which the edited job starts by a time, as it does at the last."""
 
-    def early(step: int) -> bool:
-        return WaitingJob(waiting.outlook, edited(step)).start() <= by_s
+    def early(job: SeenJob) -> bool:
+        return WaitingJob(waiting.outlook, job).start() <= by_s
 
-    return bisect_left(range(size - 1), x=True, key=early)
+    return _first_step(edited, size, early)
+
+
+def _first_step(edited: Callable[[int], SeenJob], size: int, does: StartsNow) -> int:
+    """Return the first step at which the edited job does something, as it does at the last."""
+    return bisect_left(range(size - 1), x=True, key=lambda step: does(edited(step)))
 
 
 def _both(waiting: WaitingJob, job: SeenJob, first: Dial, second: Dial) -> Iterator[Easing]:
