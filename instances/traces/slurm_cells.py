@@ -19,6 +19,10 @@ SILENT = frozenset({"", "Unknown", "None", "N/A", "NONE", "None assigned", "INVA
 NOTHING = {text.lower() for text in SILENT} | {"unlimited", "infinite", "not_set"}
 """The words, in lower case, that stand for no value."""
 
+ONGOING = {"RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "RESIZING", "STOPPED"}
+ONGOING |= {"STAGE_OUT", "SIGNALING"}
+"""States of jobs that hold nodes."""
+
 _ID = re.compile(r"([0-9]+)(?:_(?:([0-9]+)|\[([^\]]*)\]?))?(?:\+([0-9]+))?(\..+)?")
 _TASKS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([1-9][0-9]{0,8}))?)?")
 _LASTS = re.compile(r"(?:([0-9]{1,6})-)?(?:([0-9]{1,7}):)?([0-9]{1,8}):([0-9]{2})(?:\.[0-9]+)?")

@@ -15,12 +15,11 @@ from ronda.instances.rules.problem import show, too_many
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import CPU, MEMORY, Noted, SeenJob
 from ronda.instances.traces.hostlists import host_names, numbers
-from ronda.instances.traces.slurm_cells import gpus_of, gres, number
+from ronda.instances.traces.slurm_cells import ONGOING, gpus_of, gres, number
 
 _ENDED = {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"}
 _ENDED |= {"BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "REVOKED"}
 _RUNS = {"RUNNING", "SUSPENDED"}
-_HOLDS_NODES = {"CONFIGURING", "COMPLETING", "STAGE_OUT", "RESIZING", "STOPPED", "SIGNALING"}
 _WAITS = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 _HOLDS = {
     "JobHeldUser": "it is held by its user (scontrol release)",
@@ -80,10 +79,10 @@ def _runs(record: Fields, place: str) -> bool | None:
     """Return whether a job runs or waits; None if it has ended."""
     states = {part.upper() for part in words(record.get("job_state"))}
     base = states & (_ENDED | _RUNS | {"PENDING"})
-    if len(base) > 1 or not states & (_ENDED | _RUNS | _HOLDS_NODES | _WAITS):
+    if len(base) > 1 or not states & (_ENDED | ONGOING | _WAITS):
         found = show(sorted(states))
         raise InputError(place, found, "one state such as RUNNING or PENDING, and flags of it")
-    if states & (_RUNS | _HOLDS_NODES):
+    if states & ONGOING:
         return True
     return None if states & _ENDED else False
 

@@ -28,6 +28,7 @@ from ronda.instances.traces.logs.runs import (
 )
 from ronda.instances.traces.logs.stream import opened
 from ronda.instances.traces.slurm_cells import (
+    ONGOING,
     SILENT,
     LocalClock,
     gpus_of,
@@ -319,9 +320,6 @@ class _Reader:
 
 REQUEUED = ("REQUEUED", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REQUEUE_HOLD")
 """States of runs that another run may follow."""
-
-ONGOING = ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "RESIZING", "STOPPED", "STAGE_OUT")
-"""States of runs that have not ended."""
 
 
 def _features(text: str) -> tuple[str, ...]:
