@@ -1,6 +1,7 @@
 """``ronda curtail``: the supply curve of a cluster's flexible power."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 import click
@@ -8,6 +9,7 @@ import click
 from ronda.cli.command import taught
 from ronda.cli.load import subject
 from ronda.cli.options import (
+    FIGURE,
     SECONDS,
     Parsed,
     PolicyName,
@@ -18,7 +20,7 @@ from ronda.cli.options import (
     seed_option,
     time_limit_option,
 )
-from ronda.cli.output import figure_files, refuse_existing, show
+from ronda.cli.output import show
 from ronda.cli.progress import Bars, bar
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
@@ -112,7 +114,7 @@ LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _le
 @time_limit_option(10.0, "For each plan.")
 @click.option(
     "--picture",
-    type=click.Path(path_type=Path),
+    type=FIGURE,
     metavar="FILE",
     help="Draw the curve as a PNG, with its numbers as CSV beside it.",
 )
@@ -140,8 +142,6 @@ def command(
     power caps gives plans, and from the prices of power a bound on what any plan is worth. The
     reduction holds for the window; what is lost may be caught up later, which --drive measures.
     """
-    for file in figure_files(picture) if picture is not None else ():
-        refuse_existing(file)
     from ronda.questions.curtail.answer import curtail
     from ronda.questions.curtail.driven import Driven, driven
     from ronda.questions.curtail.report import curtail_report
@@ -164,10 +164,7 @@ def command(
         raise InputError("--drive", "no reduction", "at least one, such as --less 25%")
     runs: tuple[Driven, ...] = ()
     with Bars() as bars:
-
-        def told(share: float, what: str) -> None:
-            bars.update("plans", share, what)
-
+        told = partial(bars.update, "plans")
         found = curtail(
             round_,
             for_s=window,

@@ -7,7 +7,7 @@ import click
 
 from ronda.cli.clusters import cluster, cluster_options
 from ronda.cli.command import taught
-from ronda.cli.options import Parsed, json_option, lasting, stacked
+from ronda.cli.options import Parsed, json_option, lasting
 from ronda.cli.output import show
 from ronda.instances.errors import InputError
 from ronda.instances.site import GPUS
@@ -22,23 +22,6 @@ def _with_unit(text: str) -> float | None:
 TIME = Parsed("time", "a time such as 90m, 2h or 1.5d", _with_unit)
 ABOVE = click.FloatRange(min=0, min_open=True)
 
-request_options = stacked(
-    click.option("--gpus", type=click.IntRange(1, 10**6), help="GPUs in all."),
-    click.option(
-        "--per-node",
-        type=click.IntRange(1, 10**4),
-        help="GPUs on each node, on nodes of their own; without it, GPUs may stand anywhere.",
-    ),
-    click.option("--cpus-per-gpu", type=ABOVE, help="Cores for each GPU."),
-    click.option("--mem-per-gpu", type=ABOVE, metavar="GIB", help="Memory for each GPU."),
-    click.option("--time", type=TIME, metavar="TIME", help="Its time limit, such as 90m or 2h."),
-    click.option("--type", "model", metavar="MODEL", help="The model of its GPUs."),
-    click.option("--partition", metavar="NAME", help="The partition that it goes to."),
-    click.option("--tenant", metavar="NAME", help="The account or queue that is charged."),
-    click.option("--user", metavar="NAME", help="Who submits it."),
-)
-"""The options that say what a job asks for, instead of a JOB.json."""
-
 
 @taught(
     "fits",
@@ -48,7 +31,19 @@ request_options = stacked(
 )
 @click.argument("files", metavar="FILES... [JOB.json]", nargs=-1, required=True)
 @cluster_options
-@request_options
+@click.option("--gpus", type=click.IntRange(1, 10**6), help="GPUs in all.")
+@click.option(
+    "--per-node",
+    type=click.IntRange(1, 10**4),
+    help="GPUs on each node, on nodes of their own; without it, GPUs may stand anywhere.",
+)
+@click.option("--cpus-per-gpu", type=ABOVE, help="Cores for each GPU.")
+@click.option("--mem-per-gpu", type=ABOVE, metavar="GIB", help="Memory for each GPU.")
+@click.option("--time", type=TIME, metavar="TIME", help="Its time limit, such as 90m or 2h.")
+@click.option("--type", "model", metavar="MODEL", help="The model of its GPUs.")
+@click.option("--partition", metavar="NAME", help="The partition that it goes to.")
+@click.option("--tenant", metavar="NAME", help="The account or queue that is charged.")
+@click.option("--user", metavar="NAME", help="Who submits it.")
 @json_option
 def command(
     files: tuple[str, ...],
