@@ -2,14 +2,12 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from msgspec.structs import asdict
 from msgspec.structs import replace as struct_replace
 
 from ronda.instances.base import Count, Name, NonNegative, Positive, Record
 from ronda.instances.errors import InputError
-from ronda.instances.files.json import read_part
 from ronda.instances.job import After, Slices
 from ronda.instances.rules.problem import one_of, show
 from ronda.instances.site import GPUS
@@ -47,17 +45,6 @@ class JobRequest(Record, frozen=True, kw_only=True):
     licences: dict[Name, Positive] = {}
     slices: Slices | None = None
     preemptible: bool = True
-
-
-def read_request(path: Path) -> JobRequest:
-    """Return the request in a JSON file.
-
-    Raises
-    ------
-    InputError
-        If the file is no request.
-    """
-    return read_part(path, JobRequest)
 
 
 def submitted(snapshot: Snapshot, request: JobRequest, place: str) -> Snapshot:

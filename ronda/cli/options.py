@@ -329,6 +329,14 @@ def time_limit_option(default: float, help: str) -> Callable[[Command], Command]
     return _shown("--time-limit", type=SECONDS, default=default, metavar="SECONDS", help=help)
 
 
+at_option = click.option(
+    "--at",
+    type=SECONDS,
+    metavar="SECONDS",
+    help="Of an instance: which decision of a run. Without it, the one with most live jobs.",
+)
+
+
 def out_option(default: str) -> Callable[[Command], Command]:
     """Return the option ``--out`` of commands that make many runs."""
     return _shown(

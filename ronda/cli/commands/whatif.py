@@ -11,10 +11,10 @@ from ronda.cli.command import taught
 from ronda.cli.load import subject
 from ronda.cli.options import (
     FOLDER,
-    SECONDS,
     Parsed,
     PolicyName,
     Source,
+    at_option,
     force_option,
     json_option,
     seed_option,
@@ -115,12 +115,7 @@ SHARE = Parsed("share", "a share from above 0 to 10, such as 0.9", _share)
     "for all plans.",
 )
 @with_option
-@click.option(
-    "--at",
-    type=SECONDS,
-    metavar="SECONDS",
-    help="Of an instance: which decision of a run. Without it, the one with most live jobs.",
-)
+@at_option
 @seed_option
 @time_limit_option(10.0, "For each plan.")
 @click.option(

@@ -10,10 +10,10 @@ from ronda.cli.command import taught
 from ronda.cli.load import subject
 from ronda.cli.options import (
     FIGURE,
-    SECONDS,
     Parsed,
     PolicyName,
     Source,
+    at_option,
     force_option,
     json_option,
     lasting,
@@ -99,12 +99,7 @@ LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _le
     show_default=True,
     help="Who makes the plan as it is, and those that are solved anew: prices or milp.",
 )
-@click.option(
-    "--at",
-    type=SECONDS,
-    metavar="SECONDS",
-    help="Of an instance: which decision of a run. Without it, the one with most live jobs.",
-)
+@at_option
 @click.option(
     "--drive",
     is_flag=True,

@@ -1,6 +1,5 @@
 """``ronda fits``: whether a job would run if it was submitted, at which size, and when."""
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,9 +9,10 @@ from ronda.cli.command import taught
 from ronda.cli.options import Parsed, json_option, lasting
 from ronda.cli.output import show
 from ronda.instances.errors import InputError
+from ronda.instances.files.json import read_part
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import CPU, MEMORY
-from ronda.questions.fits.request import JobRequest, read_request, submitted
+from ronda.questions.fits.request import JobRequest, submitted
 
 
 def _with_unit(text: str) -> float | None:
@@ -69,7 +69,7 @@ def command(
         raise InputError("ronda fits", "one file and no options", expected)
     else:
         found_in, place = files[:-1], files[-1]
-        request = read_request(Path(place))
+        request = read_part(place, JobRequest)
     seen = submitted(cluster(found_in, system, now_s), request, place)
 
     from ronda.questions.fits.answer import fit
