@@ -86,9 +86,8 @@ def driven(
 
     def under(cap_w: float, done: int) -> tuple[Schedule, Usage]:
         """Return the run under a cap in the window, and what it draws."""
-        told(
-            done / (1 + len(caps_w)), f"run under {cap_w:,.0f} W" if cap_w < inf else "run as it is"
-        )
+        words = f"run under {cap_w:,.0f} W" if cap_w < inf else "run as it is"
+        told(done / (1 + len(caps_w)), words)
         own = with_cap(instance, at_s, for_s, cap_w)
         schedule = run(own, policy, seed=seed, time_limit_s=time_limit_s)
         return schedule, usage_of(own, schedule)

@@ -148,6 +148,10 @@ def _by_rule(replay: Replay, now_s: float) -> str:
 
 def _fields(source: str, snapshot: Snapshot, found: Why) -> dict[str, Any]:
     job, now_s = found.waiting.job, found.waiting.now_s
+
+    def in_s(at_s: float) -> float | None:
+        return finite(at_s - now_s)
+
     return {
         "source": source,
         "job": job.id,
@@ -164,18 +168,14 @@ def _fields(source: str, snapshot: Snapshot, found: Why) -> dict[str, Any]:
             "words": named(found.reason.name) if found.reason.name else "the order of the queue",
         },
         "hindrances": [
-            {
-                "name": each.name,
-                "alone_s": finite(each.alone_s - now_s),
-                "without_s": finite(each.without_s - now_s),
-            }
+            {"name": each.name, "alone_s": in_s(each.alone_s), "without_s": in_s(each.without_s)}
             for each in found.hindrances
             if each.alone_s > now_s or each.without_s < found.start_s
         ],
-        "start_in_s": finite(found.start_s - now_s),
+        "start_in_s": in_s(found.start_s),
         "replay": {
             "rule": found.replay.rule,
-            "start_in_s": finite(found.replay.start_s - now_s),
+            "start_in_s": in_s(found.replay.start_s),
             "ahead": found.replay.ahead,
             "skipped": found.replay.skipped,
             "planned": [
@@ -187,7 +187,7 @@ def _fields(source: str, snapshot: Snapshot, found: Why) -> dict[str, Any]:
             {
                 "kinds": list(easing.kinds),
                 "text": easing.text,
-                "start_in_s": finite(easing.start_s - now_s),
+                "start_in_s": in_s(easing.start_s),
                 "cost": easing.cost,
                 "less": easing.less,
                 "delays": None if late is None else {job: finite(s) for job, s in late},
@@ -195,13 +195,8 @@ def _fields(source: str, snapshot: Snapshot, found: Why) -> dict[str, Any]:
             for easing, late in zip(found.easings, found.delays, strict=True)
         ],
         "remedies": [
-            {
-                "kind": remedy.kind,
-                "text": remedy.text,
-                "start_in_s": finite(remedy.start_s - now_s),
-                "amounts": remedy.amounts,
-            }
-            for remedy in found.remedies
+            {"kind": r.kind, "text": r.text, "start_in_s": in_s(r.start_s), "amounts": r.amounts}
+            for r in found.remedies
         ],
         "noted": dict(snapshot.noted.counts),
     }
