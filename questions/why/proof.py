@@ -159,7 +159,9 @@ def _some(count: int, nodes: int) -> str:
     """Return the words for so many of the nodes that a job may use."""
     if nodes == 1:
         return "The only node that it may use"
-    return f"{'All' if count == nodes else f'{count} of the'} {nodes} nodes that it may use"
+    if count == nodes:
+        return f"{'Both' if nodes == 2 else f'All {nodes}'} nodes that it may use"
+    return f"{count} of the {nodes} nodes that it may use"
 
 
 def _shape(waiting: WaitingJob, name: str) -> str:
@@ -282,7 +284,10 @@ def _free(waiting: WaitingJob) -> list[str]:
         each.append(f"{count} {_have(count == 1)} {amount(of, need)} free")
     count, nodes = int((able & enough.all(axis=1)).sum()), many(int(mine.sum()), "node")
     are = "is" if able.sum() == 1 else "are"
-    text = f"Of {nodes} that it may use, {able.sum()} {are} open to it now: {', '.join(each)}"
+    text = f"Of {nodes} that it may use, {able.sum()} {are} open to it now"
+    if mine.sum() == 1:
+        text = "The only node that it may use is open to it now"
+    text = f"{text}: {', '.join(each)}"
     return [f"{text}; {count} {_have(count == 1)} all of it." if len(each) > 1 else f"{text}."]
 
 

@@ -98,7 +98,7 @@ def _late(late: list[tuple[str, float]] | None) -> str:
 def asks(found: Why) -> str:
     """Return the words for the request of a job."""
     job = found.waiting.job
-    per = {resource: held for resource, held in job.per.items() if resource != WATTS}
+    per = {resource: held for resource, held in job.per.items() if resource not in (WATTS, "pods")}
     text, noun = amounts(per), a_piece(job, found.waiting.outlook.snapshot.system)
     if job.count > 1 and noun == "node":
         text = f"{job.count} nodes with {text} each"
