@@ -18,9 +18,7 @@ LEAST_S = 1.0
 """The difference of starts at which the axis of differences begins: the clock of most logs."""
 
 
-def calibration(
-    found: Sequence[tuple[str, Mapping[str, Schedule], Mapping[str, Floats]]],
-) -> Chart:
+def calibration(found: Sequence[tuple[str, Mapping[str, Schedule], Mapping[str, Floats]]]) -> Chart:
     """Show for each log the waiting jobs over time, and the share of jobs with a start as close.
 
     `found` has a log's name, its schedules by policy with that of the log itself, and how far the

@@ -13,6 +13,12 @@ from ronda.questions.curtail.driven import Driven
 NAMES = 3
 """Number of those who bear a reduction that a row names."""
 
+FIELDS = (
+    *("for_s", "within_s", "drawn_w", "floor_w", "worth", "slack", "gpus", "borne_by"),
+    *("pass_s", "solve_s"),
+)
+"""The fields of a curve that programs read as they are."""
+
 
 def curtail_report(
     source: str, found: Curtailment, price: float | None = None, runs: Sequence[Driven] = ()
@@ -21,16 +27,7 @@ def curtail_report(
     fields = {
         "round": found.round.name,
         "now_s": found.round.now_s,
-        "for_s": found.for_s,
-        "within_s": found.within_s,
-        "drawn_w": found.drawn_w,
-        "floor_w": found.floor_w,
-        "worth": found.worth,
-        "slack": found.slack,
-        "gpus": found.gpus,
-        "borne_by": found.borne_by,
-        "pass_s": found.pass_s,
-        "solve_s": found.solve_s,
+        **{field: getattr(found, field) for field in FIELDS},
         "sheds": [
             {k: v for k, v in asdict(shed).items() if k != "plan"}
             | {"gpu_s": shed.gpu_s, "delay_s": shed.delay_s}

@@ -35,6 +35,7 @@ def curtail(title: str, found: Curtailment, price: float | None = None) -> Chart
         Panel(prices, x, Axis(f"{unit} a kWh", ends=(0.0, 1.1 * tall)), "where it pays"),
         Panel(_areas(found, kw), x, Axis("GPU-hours behind"), f"who bears it, by {found.borne_by}"),
     ]
+    header = ("less_w", "worth", "most_worth", "solved", "last_kwh", "each_kwh", "gpu_s", "delay_s")
     rows = [
         (s.less_w, s.worth, s.most_worth, s.solved, a, b, s.gpu_s, s.delay_s)
         for s, a, b in zip(found.sheds, last, mean, strict=True)
@@ -45,16 +46,7 @@ def curtail(title: str, found: Curtailment, price: float | None = None) -> Chart
         panels,
         columns=3,
         inches=(13.0, 4.6),
-        header=(
-            "less_w",
-            "worth",
-            "most_worth",
-            "solved",
-            "last_kwh",
-            "each_kwh",
-            "gpu_s",
-            "delay_s",
-        ),
+        header=header,
         rows=rows,
     )
 
