@@ -123,9 +123,7 @@ def explain_jobs(
     InputError
         If the round has no such job, or the plan is a fallback that compared no options.
     """
-    known = [state.job.id for state in round.jobs]
-    for job in jobs:
-        refuse_unknown(job, known)
+    refuse_unknown(jobs, round)
     if not plan.details.objective or plan.objective is None:
         raise InputError(
             "--explain", f"no choice by prices ({plan.status.value})", "a plan that was weighed"
@@ -143,9 +141,11 @@ def explain_jobs(
     return [replace(each, job=job) for each, job in zip(found, jobs, strict=True)]
 
 
-def refuse_unknown(job: str, known: Sequence[str]) -> None:
-    """Raise InputError, naming similar ids, if a job is not in the round."""
-    if job in known:
+def refuse_unknown(jobs: Sequence[str], round: Round) -> None:
+    """Raise InputError, naming similar ids, for the first job that is not in the round."""
+    known = [state.job.id for state in round.jobs]
+    job = next((job for job in jobs if job not in known), None)
+    if job is None:
         return
     near = get_close_matches(job, known, n=3, cutoff=0.5) or list(known[:3])
     meant = f" ({', '.join(near)}{', ...' if len(known) > len(near) else ''})" if near else ""

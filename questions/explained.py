@@ -51,9 +51,7 @@ class Explainer:
             able = [name for name in POLICIES if _has_prices(policy_class(name))]
             expected = f"a policy with prices: {', '.join(able)}"
             raise InputError("--explain", f"--policy {made.name}, which has no prices", expected)
-        known = [state.job.id for state in round.jobs]
-        for job in jobs:
-            refuse_unknown(job, known)
+        refuse_unknown(jobs, round)
         self.round, self.made, self.jobs = round, made, jobs
 
     def explain(self, plan: Plan) -> list[Explanation]:

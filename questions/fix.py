@@ -345,9 +345,10 @@ class _Fixing:
                 return Fix(kind="jobs", unit="jobs")
             rows = taken(chosen, limits.rows)
             gone = {table.jobs[j].job.id for j in np.flatnonzero(table.must_run & (rows < 0))}
-            without = _without(self._round, gone)
-        left = replace(table, must_run=table.must_run & (rows >= 0))
-        okay = self._checked(replace(self._question, table=left), rows, without=without)
+            left = (state for state in self._round.running if state.job.id not in gone)
+            without = replace(self._round, running=tuple(left))
+        kept = replace(table, must_run=table.must_run & (rows >= 0))
+        okay = self._checked(replace(self._question, table=kept), rows, without=without)
         return Fix(
             kind="jobs", more=float(len(gone)), unit="jobs", jobs=tuple(sorted(gone)), checked=okay
         )
@@ -426,11 +427,6 @@ def _limit_of(round: Round, fix: Fix) -> float:
     if fix.kind == "rack":
         return next(r.power_cap_w or 0.0 for r in round.cluster.racks if r.name == fix.of)
     return (round.power_cap_w if fix.kind == "power" else round.energy_j) or 0.0
-
-
-def _without(round: Round, gone: set[str]) -> Round:
-    running = tuple(state for state in round.running if state.job.id not in gone)
-    return replace(round, running=running)
 
 
 def _leaves(row: str, at_s: float) -> bool:

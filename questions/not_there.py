@@ -115,7 +115,7 @@ def why_not_there(
     InputError
         If there is no such job or place, or the policy does not choose by values.
     """
-    refuse_unknown(job, [state.job.id for state in round.jobs])
+    refuse_unknown([job], round)
     state = next(state for state in round.jobs if state.job.id == job)
     changed = round
     if partition is not None:
@@ -246,8 +246,7 @@ def not_there_told(
     round: Round, made: Policy, jobs: Sequence[str], where: str, seed: int
 ) -> Callable[[Report, Plan], Report]:
     """Return a function that adds to a plan's report why some jobs are not there."""
-    for job in jobs:
-        refuse_unknown(job, [state.job.id for state in round.jobs])
+    refuse_unknown(jobs, round)
     place = place_of(round, where)
 
     def told(report: Report, plan: Plan) -> Report:

@@ -56,7 +56,10 @@ def recorded_schedule(instance: Instance, recorded: Recorded) -> Schedule:
         end_s=max(ends, default=0.0),
         versions={"ronda": version("ronda")},
     )
-    return _metered(instance, made)
+    flat = flatten(instance, made)
+    if instance.faults.outages:
+        flat, _ = with_off_times(flat, instance.faults, made.end_s)
+    return replace(made, energy=energy(flat, instance.cluster.topology, made.end_s))
 
 
 def _refuse(instance: Instance, recorded: Recorded) -> None:
@@ -229,11 +232,3 @@ class _Segments:
             return option, 1.0
         rate = verdict.actual.samples_per_s
         return replace(option, rate=rate, power_w=verdict.power_w), rate * job.truth.throughput
-
-
-def _metered(instance: Instance, schedule: Schedule) -> Schedule:
-    """Return the schedule with the energy that the instance's model gives it."""
-    flat = flatten(instance, schedule)
-    if instance.faults.outages:
-        flat, _ = with_off_times(flat, instance.faults, schedule.end_s)
-    return replace(schedule, energy=energy(flat, instance.cluster.topology, schedule.end_s))
