@@ -211,4 +211,5 @@ def worth_share(values: Floats, claims: Sequence[Guarantee]) -> float:
     for claim in claims:
         claimed[claim.rows] += claim.price * claim.amount
     worth, own = values[good] - claimed[good], claimed[good] > 0
-    return float(np.clip(worth[own].sum() / (claimed[good].sum() + worth[own].sum()), 0.01, 1.0))
+    total = claimed[good].sum() + worth[own].sum()
+    return float(np.clip(worth[own].sum() / total, 0.01, 1.0)) if total > 0 else 1.0

@@ -77,7 +77,7 @@ def sizes_of(
         rows = own[(table.pool[own] == pool) & (table.gpus[own] == gpus)]
         best = int(rows[np.argmax(question.values[rows])])
         worth = float(question.values[best])
-        bonus = 2.0 * base.objective + abs(worth)
+        bonus = 2.0 * abs(base.objective) + abs(worth)
         only = Only(job.id, frozenset({pool}), gpus, bonus)
         forced = with_fields(made, only=only).judged(round, base.plan)
         size = Size(pool=table.pools[pool].name, gpus=gpus, worth=worth)
