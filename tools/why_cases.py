@@ -274,6 +274,9 @@ def told(case: Case) -> Iterator[str]:
     seen = snapshot_of_case(case)
     found = why(seen, next(job.id for job in seen.jobs if job.start_s is None))
     yield f"{case['id']}: {found.reason.kind}: {found.reason.text}"
+    printed = case.get("printed_reason", {})
+    misleads = printed.get("misleads", "-")
+    yield f"    the scheduler prints {printed.get('code', '-')} (misleads: {misleads})"
     by_rule = f"{found.replay.start_s / HOUR:g} ({case['replay_start']})"
     yield f"    earliest: {found.start_s / HOUR:g} ({case['earliest_start']}), by rule: {by_rule}"
     yield "    ({new_start}: {change})".format(**case["cheapest_change"])
