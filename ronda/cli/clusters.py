@@ -79,6 +79,21 @@ def round_in_front(files: Sequence[str], system: str | None, seen: Snapshot) -> 
     return round_of(seen, Noted())
 
 
+def cluster_round(files: Sequence[str], system: str | None, now_s: float | None) -> Round:
+    """Return the round of the cluster that files show, as `cluster` reads them.
+
+    Raises
+    ------
+    InputError
+        If it has no GPUs, or if a file cannot be read.
+    """
+    seen = cluster(files, system, now_s)
+    found = round_in_front(files, system, seen)
+    if found is None:
+        raise InputError(seen.source, "no node with GPUs", "some: a round is about jobs with GPUs")
+    return found
+
+
 _REQUEST = re.compile(
     r"waiting\[(\d+)\]\.job\.(?:gpus|one_node|nodes|features|gpu_types|needs|slices|licences|part)\b"
 )

@@ -2,12 +2,11 @@
 
 import click
 
+from ronda.cli.clusters import cluster_options, cluster_round
 from ronda.cli.command import taught
-from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
     PolicyName,
     json_option,
-    round_argument,
     seed_option,
     time_limit_option,
     with_option,
@@ -17,8 +16,13 @@ from ronda.cli.progress import waiting
 from ronda.instances.clock import Deadline
 
 
-@taught("queues", "ronda queues round.json", "ronda queues round.json --json")
-@round_argument
+@taught(
+    "queues",
+    "ronda queues --slurm squeue.json sinfo.json associations.txt",
+    "ronda queues round.json --json",
+)
+@click.argument("files", metavar="FILES...", nargs=-1, required=True)
+@cluster_options
 @click.option(
     "--policy",
     type=PolicyName(),
@@ -34,20 +38,24 @@ from ronda.instances.clock import Deadline
 @click.pass_obj
 def command(
     entered: float,
-    source: str,
+    files: tuple[str, ...],
+    now_s: float | None,
     policy: str,
     extra: str,
     time_limit: float,
     seed: int,
     as_json: bool,
+    system: str | None = None,
 ) -> int:
-    """Say what each tenant of a ROUND holds, is owed, borrows (and from whom) and waits for.
+    """Say what each tenant holds, is owed, borrows (and from whom) and waits for.
 
-    Without tenants, the same is said of users. What a GPU more of a guarantee or a limit is worth
-    follows from the prices of a plan. The exit code is 3 if no plan was found in time.
+    FILES are a round, or what the tools of a scheduler write, as for 'ronda why'. Without tenants,
+    the same is said of users. What a GPU more of a guarantee or a limit is worth follows from the
+    prices of a plan. The exit code is 3 if no plan was found in time.
     """
     deadline = Deadline(time_limit, started=entered)
-    round_ = load_round(source)
+    source = " ".join(files)
+    round_ = cluster_round(files, system, now_s)
 
     from ronda.questions.queues.answer import queues
     from ronda.questions.queues.report import queues_report
