@@ -10,8 +10,9 @@ import inspect
 import re
 import sys
 from functools import lru_cache, wraps
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, cast
 
 from ronda.instances.clock import Deadline
@@ -78,6 +79,17 @@ def imported(path: str, place: str) -> tuple[ModuleType, str]:
     return _module(path, its_code, place), its_code
 
 
+class _Fresh(SourceFileLoader):
+    """A loader that reads the file itself.
+
+    Bytecode is told from newer code by size and second, and files may be written twice in one.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code of the file as it is."""
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 @lru_cache(maxsize=16)
 def _module(path: str, its_code: str, place: str) -> ModuleType:
     """Import a file as a module with a unique name."""
@@ -85,10 +97,11 @@ def _module(path: str, its_code: str, place: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise InputError(place, "another suffix", "a Python file, NAME.py")
+    spec.loader = loader = _Fresh(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # where dataclasses and pickle look for it
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise plugins.failed(place, error) from error

@@ -1,6 +1,7 @@
 """``ronda explain --fix``: what would make an infeasible round feasible."""
 
 import json
+import os
 
 RULES = """
 import ronda
@@ -37,3 +38,14 @@ def test_out_of_time(folder, ronda):
     (folder / "rules.py").write_text(RULES.format(1000), encoding="utf-8")
     words = ("explain", "round.json", "--with", "rules.py", "--fix", "--time-limit", "0.001")
     assert ronda(*words).exit_code == 3
+
+
+def test_a_file_of_rules_that_is_written_twice_in_a_second(folder, ronda):
+    """What counts is the file as it is, and not bytecode of another of the same size and time."""
+    path, found = folder / "rules.py", []
+    for at in (40, 41, 40):
+        path.write_text(RULES.format(at), encoding="utf-8")
+        os.utime(path, (1e9, 1e9))
+        done = ronda("explain", "round.json", "--with", "rules.py", "--json")
+        found.append(json.loads(done.stdout.splitlines()[-1])["feasible"])
+    assert found == [True, False, True]
