@@ -6,6 +6,7 @@ path, no code, no module.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any
 
 import msgspec
@@ -14,13 +15,9 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
 import ronda
-from ronda.cli.clusters import cluster, round_in_front
+from ronda.cli.clusters import InFront, decoded, in_front
 from ronda.hosts.serving.allowed import served
 from ronda.instances.errors import InputError, RondaError
-from ronda.instances.files.json import parse
-from ronda.instances.round import Round
-from ronda.instances.rules.validate import consistent
-from ronda.instances.snapshots.snapshot import Snapshot
 from ronda.instances.tables.table import Report
 from ronda.questions.fits.answer import fit
 from ronda.questions.fits.report import fit_report
@@ -31,8 +28,8 @@ from ronda.questions.whatif.answer import whatif
 from ronda.questions.whatif.changes import Change, Gpus, PowerCap, WithoutJob
 from ronda.questions.whatif.report import whatif_report
 from ronda.questions.why.answer import why
-from ronda.questions.why.of_round import snapshot_of
 from ronda.questions.why.price import price
+from ronda.questions.why.queue import queue
 from ronda.questions.why.report import why_report
 from ronda.solvers.plan_report import plan_report
 from ronda.solvers.registry import policy as made_policy
@@ -57,7 +54,7 @@ class Questions:
     Parameters
     ----------
     files, system, now_s
-        The files of the cluster, as in `ronda.cli.clusters.cluster`.
+        The files of the cluster, as in `ronda.cli.clusters.in_front`.
     """
 
     def __init__(self, files: Sequence[str], system: str | None, now_s: float | None) -> None:
@@ -65,9 +62,9 @@ class Questions:
 
     def why(self, job: str, round: str = "") -> dict[str, Any]:
         """Say why a waiting job waits, when it could start, and what would help."""
-        seen = self._snapshot(round)
-        found, made = why(seen, job), self._round(round, seen)
-        priced = None if made is None else price(made, found.reason.name, 1.0)
+        front = self._front(round)
+        seen, found = front.snapshot, why(front.snapshot, job)
+        priced = None if front.round is None else price(front.round, found.reason.name, 1.0)
         return _told(why_report(seen.source, seen, found, priced))
 
     def fits(self, request: dict[str, Any], round: str = "") -> dict[str, Any]:
@@ -81,14 +78,12 @@ class Questions:
             asked = msgspec.convert(request, JobRequest)
         except msgspec.ValidationError as error:
             raise InputError("request", str(error), "the fields of a request") from None
-        seen = submitted(self._snapshot(round), asked, "request")
+        seen = submitted(self._front(round).snapshot, asked, "request")
         return _told(fit_report(seen.source, seen, fit(seen, asked.id)))
 
     def jobs(self, round: str = "") -> dict[str, Any]:
         """List the waiting jobs by the host's order, and how many jobs run."""
-        from ronda.questions.why.queue import queue
-
-        seen = self._snapshot(round)
+        seen = self._front(round).snapshot
         waiting = [
             {"id": job.id, "user": job.user, "tenant": job.tenant, "printed": job.reason}
             for job in queue(seen)
@@ -98,7 +93,7 @@ class Questions:
 
     def queues(self, round: str = "") -> dict[str, Any]:
         """Say what each tenant holds, is owed, borrows and waits for, and what quota is worth."""
-        made = self._needed(round)
+        made = self._front(round).needed_round()
         found = queues(made, made_policy("prices"), deadline=ronda.Deadline(MOST_S))
         return _told(queues_report(made.name, made, found))
 
@@ -106,7 +101,7 @@ class Questions:
         self, policy: str = "prices", seconds: float = 2.0, round: str = ""
     ) -> dict[str, Any]:
         """Decide which waiting jobs should run now, by one of ronda's policies (default prices)."""
-        made, rule = self._needed(round), made_policy(served(policy))
+        made, rule = self._front(round).needed_round(), made_policy(served(policy))
         limit_s = min(max(seconds, 0.1), MOST_S)
         plan = ronda.solve(made, rule, deadline=limit_s)
         report = plan_report(made.name, made, plan, rule, seed=0, elapsed_s=plan.record.total_s)
@@ -128,31 +123,18 @@ class Questions:
         changes: list[Change] = [Gpus(name, more) for name, more in (gpus or {}).items()]
         changes += [] if power_cap is None else [PowerCap(None, power_cap)]
         changes += [WithoutJob(job) for job in without_jobs or ()]
-        made = self._needed(round)
+        made = self._front(round).needed_round()
         found = whatif(made, changes, time_limit_s=MOST_S / (2 + len(changes)))
         return _told(whatif_report(made.name, made, found))
 
-    def _snapshot(self, text: str) -> Snapshot:
-        if text:
-            return snapshot_of(_read(text))
-        return cluster(self._files, self._system, self._now_s)
-
-    def _round(self, text: str, seen: Snapshot) -> Round | None:
-        return _read(text) if text else round_in_front(self._files, self._system, seen)
-
-    def _needed(self, text: str) -> Round:
-        made = self._round(text, self._snapshot(text))
-        if made is None:
-            raise InputError("the cluster", "no node with GPUs", "some: rounds are about GPUs")
-        return made
-
-
-def _read(text: str) -> Round:
-    """Return the round in a client's text."""
-    data = text.encode()
-    if len(data) > MOST_BYTES:
-        raise InputError("round", f"{len(data)} bytes", f"at most {MOST_BYTES}")
-    return consistent(parse(data, "round", Round), "round")
+    def _front(self, text: str) -> InFront:
+        """Return the round in a client's text, or else the operator's cluster as it is now."""
+        if not text:
+            return in_front(self._files, self._system, self._now_s)
+        data = text.encode()
+        if len(data) > MOST_BYTES:
+            raise InputError("round", f"{len(data)} bytes", f"at most {MOST_BYTES}")
+        return decoded(data, "round")
 
 
 def _told(report: Report) -> dict[str, Any]:
@@ -180,7 +162,6 @@ def server(questions: Questions) -> MCPServer[Any]:
 
 def _in_words(ask: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
     """Return a question whose errors are one line for the assistant."""
-    from functools import wraps
 
     @wraps(ask)
     def asked(*args: Any, **given: Any) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import click
 from msgspec.structs import replace
 
-from ronda.cli.load import round_
+from ronda.cli.load import kind_of, round_
 from ronda.cli.options import Parsed, stacked
 from ronda.hosts.clusters.read import SYSTEMS, read_snapshot
 from ronda.instances.errors import InputError
@@ -53,7 +54,49 @@ cluster_options: Callable[[Any], Any] = stacked(
 """The options that say how a command's files are read, as `system` and `now_s`."""
 
 
-def cluster(files: Sequence[str], system: str | None, now_s: float | None) -> Snapshot:
+class InFront:
+    """A cluster in front of a command, of which files are read once.
+
+    Parameters
+    ----------
+    snapshot
+        The cluster, or a function that makes it of its round.
+    round
+        Its round, if that is what was read.
+    """
+
+    def __init__(self, snapshot: Callable[[], Snapshot], round: Round | None = None) -> None:
+        self._make, self._read = snapshot, round
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """The cluster, with every job that waits."""
+        return self._make()
+
+    @cached_property
+    def round(self) -> Round | None:
+        """The round of the cluster, without jobs that can never run; None if it has no GPUs."""
+        if self._read is not None:
+            return self._read
+        if not any(node.has.get(GPUS, 0.0) >= 1 for node in self.snapshot.nodes):
+            return None
+        return round_of(self.snapshot, Noted())
+
+    def needed_round(self) -> Round:
+        """Return the round of the cluster.
+
+        Raises
+        ------
+        InputError
+            If it has no GPUs.
+        """
+        if self.round is None:
+            expected = "some: a round is about jobs with GPUs"
+            raise InputError(self.snapshot.source, "no node with GPUs", expected)
+        return self.round
+
+
+def in_front(files: Sequence[str], system: str | None, now_s: float | None) -> InFront:
     """Return the cluster that files show: a round's without `system`, else one of its scheduler.
 
     Raises
@@ -62,36 +105,21 @@ def cluster(files: Sequence[str], system: str | None, now_s: float | None) -> Sn
         If a file cannot be read, or if a round is not one file.
     """
     if system is not None:
-        return read_snapshot(system, files, now_s)
+        seen = read_snapshot(system, files, now_s)
+        return InFront(lambda: seen)
     if len(files) != 1:
         options = ", ".join(f"--{name}" for name in SYSTEMS)
         found = f"{len(files)} files without an option that says which scheduler's they are"
         raise InputError("FILES", found, f"a round, or one of {options}" if options else "a round")
-    return snapshot_of(_round(files[0]))
+    if not Path(files[0]).is_file():
+        read = round_(files[0])
+        return InFront(lambda: snapshot_of(read), read)
+    return decoded(unpack(read_bytes(Path(files[0])), files[0]), files[0])
 
 
-def round_in_front(files: Sequence[str], system: str | None, seen: Snapshot) -> Round | None:
-    """Return the round of the cluster that files show; None if it has no GPUs."""
-    if system is None:
-        return _round(files[0], every=False)
-    if not any(node.has.get(GPUS, 0.0) >= 1 for node in seen.nodes):
-        return None
-    return round_of(seen, Noted())
-
-
-def cluster_round(files: Sequence[str], system: str | None, now_s: float | None) -> Round:
-    """Return the round of the cluster that files show, as `cluster` reads them.
-
-    Raises
-    ------
-    InputError
-        If it has no GPUs, or if a file cannot be read.
-    """
-    seen = cluster(files, system, now_s)
-    found = round_in_front(files, system, seen)
-    if found is None:
-        raise InputError(seen.source, "no node with GPUs", "some: a round is about jobs with GPUs")
-    return found
+def cluster(files: Sequence[str], system: str | None, now_s: float | None) -> Snapshot:
+    """Return the cluster that files show, as `in_front` reads them."""
+    return in_front(files, system, now_s).snapshot
 
 
 _REQUEST = re.compile(
@@ -100,20 +128,18 @@ _REQUEST = re.compile(
 """The places of a round at which a waiting job asks for what the cluster could never give."""
 
 
-def _round(source: str, *, every: bool = True) -> Round:
-    """Return the round that an argument names, with `every` job that waits or those that can run.
+def decoded(text: bytes, place: str) -> InFront:
+    """Return the round in a JSON text; its waiting jobs may ask for what nothing can give.
 
     Whoever asks why a job waits that can never run is to hear why, not that the file is refused.
     """
-    if not Path(source).is_file():
-        return round_(source)
-    found = parse(unpack(read_bytes(Path(source)), source), source, KINDS | OLDER)
+    found = parse(text, place, KINDS | OLDER)
     if not isinstance(found, Round):
-        return round_(source)
+        hint = f"a round (drive a whole horizon with: ronda run {place})"
+        raise InputError(place, kind_of(found), hint)
     whole, odd = cross_checked(found)
     never = {int(match[1]) for one in odd if (match := _REQUEST.match(one.place)) is not None}
-    if not never:
-        return consistent(found, source)
     kept = tuple(state for k, state in enumerate(found.waiting) if k not in never)
-    able = consistent(replace(found, waiting=kept), source)
-    return replace(able, waiting=whole.waiting) if every else able
+    able = consistent(replace(found, waiting=kept) if never else found, place)
+    every = replace(able, waiting=whole.waiting) if never else able
+    return InFront(lambda: snapshot_of(every), able)

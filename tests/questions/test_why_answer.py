@@ -135,3 +135,14 @@ def test_nodes_that_power_up() -> None:
     assert why(seen, "J").reason.kind == "order"
     seen.noted.add("node that powers up, taken to be in service", "a")
     assert why(seen, "J").reason.kind == "machine"
+
+
+def test_a_round_on_standard_input_is_read_once(tmp_path: Path) -> None:
+    """What comes through a pipe serves the answer and its price, and the queues as well."""
+    write(ronda.load("round-tenants"), tmp_path / "r.json")
+    text = (tmp_path / "r.json").read_bytes()
+    done = CliRunner().invoke(cli, ["why", "-", "j71", "--json"], input=text)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout.splitlines()[-1])["price"]["row"] == "power_cap"
+    done = CliRunner().invoke(cli, ["queues", "-", "--json"], input=text)
+    assert done.exit_code == 0, done.output

@@ -2,7 +2,7 @@
 
 import click
 
-from ronda.cli.clusters import cluster_options, cluster_round
+from ronda.cli.clusters import cluster_options, in_front
 from ronda.cli.command import taught
 from ronda.cli.options import (
     PolicyName,
@@ -55,7 +55,7 @@ def command(
     """
     deadline = Deadline(time_limit, started=entered)
     source = " ".join(files)
-    round_ = cluster_round(files, system, now_s)
+    round_ = in_front(files, system, now_s).needed_round()
 
     from ronda.questions.queues.answer import queues
     from ronda.questions.queues.report import queues_report

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from msgspec.structs import asdict
 
-from ronda.cli.clusters import cluster, cluster_options, round_in_front
+from ronda.cli.clusters import cluster_options, in_front
 from ronda.cli.command import taught
 from ronda.cli.options import FIGURE, force_option, json_option
 from ronda.cli.output import show
@@ -52,7 +52,8 @@ def command(
     on time limits.
     """
     *found_in, job = files
-    seen = cluster(found_in, system, now_s)
+    front = in_front(found_in, system, now_s)
+    seen = front.snapshot
 
     from ronda.questions.makeroom.answer import harm_said, least_harm
     from ronda.questions.why.answer import why
@@ -67,8 +68,7 @@ def command(
         harm = least_harm(seen, job, deadline=ROOM_S)
         if harm.possible:
             room = harm_said(harm), [asdict(action) for action in harm.actions]
-    made = round_in_front(found_in, system, seen)
-    priced = None if made is None else price(made, found.reason.name, PRICED_S)
+    priced = None if front.round is None else price(front.round, found.reason.name, PRICED_S)
     if figure is not None:
         from ronda.bench.figures.answers.why import why as shown
         from ronda.bench.figures.draw import save_chart
