@@ -171,18 +171,12 @@ def _blocks(job: SeenJob) -> tuple[tuple[Block, int], ...]:
 class _Targets:
     """The nodes that running jobs may move to.
 
-    They are of the model of GPUs that a job has, with the same of the labels that limits count. A
-    job on nodes of several models does not move.
+    They are of the model of GPUs that a job has. A job on nodes of several models does not move.
     """
 
     def __init__(self, outlook: FreeRoom) -> None:
-        flavors, self._outlook = set(outlook.limits.flavors), outlook
-        kinds = [
-            (node.gpu_type or "", *sorted(flavors & set(node.features)))
-            for node in outlook.snapshot.nodes
-        ]
-        place = {kind: k for k, kind in enumerate(sorted(set(kinds)))}
-        self._kinds = np.array([place[kind] for kind in kinds], dtype=int)
+        self._outlook = outlook
+        self._kinds = np.array([node.gpu_type or "" for node in outlook.snapshot.nodes])
 
     def _kept(self, reservation: str | None) -> Mask:
         """Return the nodes that are kept for the jobs of other reservations, shape (N,)."""

@@ -372,12 +372,12 @@ def limits(model: Any) -> None:
 def _asks(model: Any, limit: JointLimit | Lent) -> tuple[list[tuple[float, Any]], float]:
     """Return what the waiting job asks of a limit: terms, or a number."""
     space: Space = model.space
-    job, nodes, flavor = space.asked.job, space.outlook.snapshot.nodes, space.asked.way.flavor
+    job, nodes, gpu = space.asked.job, space.outlook.snapshot.nodes, space.asked.way.model
     family = "tree" if isinstance(limit, Lent) else limit.row.partition("[")[0]
     if not limit.asks or not job.exclusive or family not in ("tree", "limit", "run", "firm"):
         return [], limit.asks
     factor = job.may_run_s if family == "run" else 1.0
-    each = {n: factor * amount_of(limit.of, nodes[n].has, flavor) for n in model.whole}
+    each = {n: factor * amount_of(limit.of, nodes[n].has, gpu) for n in model.whole}
     if not all(map(isfinite, each.values())):
         return [], limit.asks
     return [(amount, model.whole[n]) for n, amount in each.items() if amount], 0.0

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ronda.formulations.site.order import too_long
 from ronda.instances.base import Floats, Mask
 from ronda.instances.job import Slices
-from ronda.instances.site import LimitGroup
+from ronda.instances.site import GPUS, LimitGroup
 from ronda.instances.snapshots.snapshot import SeenJob
 from ronda.questions.why.limits import Amounts, JointLimit, Lent, LimitCount, Route
 from ronda.questions.why.outlook import FreeRoom, nodes_needed, pieces_on
@@ -72,8 +72,10 @@ class WaitingJob:
     def ways(self) -> list[Route]:
         """Return the ways in which the job may run: by partition and by what limits tell apart."""
         partitions: Sequence[str | None] = self.job.partitions or (None,)
-        flavors: Sequence[str | None] = self.outlook.limits.flavors or (None,)
-        return [Route(partition, flavor) for partition in partitions for flavor in flavors]
+        models: Sequence[str | None] = ()
+        if self.job.per.get(GPUS):
+            models = self.outlook.limits.models
+        return [Route(partition, model) for partition in partitions for model in models or (None,)]
 
     def names(self) -> list[str]:
         """Return the names of all that may hold the job back."""
@@ -140,10 +142,10 @@ class WaitingJob:
     def _nodes(self, way: Route, skip: frozenset[str]) -> Mask:
         """Return the nodes that the job may use in a way, whatever is free, shape (N,)."""
         nodes = self.outlook.may_use(self.job, way.partition, skip)
-        if way.flavor is None:
+        if way.model is None:
             return nodes
         seen = self.outlook.snapshot.nodes
-        own: Mask = np.array([way.flavor in (n.gpu_type, *n.features) for n in seen], dtype=bool)
+        own: Mask = np.array([(node.gpu_type or "") == way.model for node in seen], dtype=bool)
         return nodes & own
 
     def counts(self, way: Route, at_s: float) -> list[LimitCount]:

@@ -13,20 +13,17 @@ from ronda.instances.job import Job
 from ronda.instances.site import GPUS, Site
 from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
 
-FLAVOR = "@"
-"""Between a resource and the label of the nodes on which a limit counts it, as in ``cpu@spot``."""
-
 Amounts = dict[str, float]
 
 
 class Route(NamedTuple):
-    """One of the ways in which a job may run: in a partition, on nodes of a model or label.
+    """One of the ways in which a job may run: in a partition, on nodes with GPUs of one model.
 
-    None stands for any.
+    None stands for any; the model of nodes of which none is told is "".
     """
 
     partition: str | None = None
-    flavor: str | None = None
+    model: str | None = None
 
 
 class LimitCount(NamedTuple):
@@ -129,13 +126,11 @@ class Limits:
         self._held: dict[str, Floats] = {}
 
     @property
-    def flavors(self) -> list[str]:
-        """The labels and models of GPUs that limits tell apart."""
+    def models(self) -> list[str]:
+        """The models of GPUs on nodes if limits tell any of them apart, else none."""
         named = set(resources(self.site)) | {of for g in self.site.groups for of in g.most}
-        labels = {node.gpu_type for node in self._snapshot.nodes}
-        labels |= {label for node in self._snapshot.nodes for label in node.features}
-        found = {of.rpartition(FLAVOR)[2] for of in named}
-        return sorted(found & {label for label in labels if label is not None})
+        models = {node.gpu_type or "" for node in self._snapshot.nodes}
+        return sorted(models) if named & models else []
 
     def met_by(self, job: SeenJob, way: Route, charged: Amounts) -> Iterator[JointLimit | Lent]:
         """Yield the limits that a waiting job meets, if it is `charged` that in all."""
@@ -145,9 +140,9 @@ class Limits:
             for cap in each.caps:
                 if cap.first <= number < cap.end:
                     inside = (cap.first <= numbers) & (numbers < cap.end)
-                    yield self._capped(cap, job, inside, amount_of(cap.of, charged, way.flavor))
+                    yield self._capped(cap, job, inside, amount_of(cap.of, charged, way.model))
         for of in resources(self.site) if asked.tenant is not None else ():
-            asks = amount_of(of, charged, way.flavor)
+            asks = amount_of(of, charged, way.model)
             if asks and asked.tenant is not None:
                 held = self.held(of)[:, None] * self._members
                 yield Lent(self.tree, of, asked.tenant, list(self.tree.leaf), held, asks)
@@ -193,8 +188,7 @@ class Limits:
 
     def _on(self, job: SeenJob, name: str, of: str) -> float:
         node = self._node[name]
-        has = held_on(job, node)
-        return max(amount_of(of, has, label) for label in (node.gpu_type, *node.features))
+        return amount_of(of, held_on(job, node), node.gpu_type)
 
     def within(self, job: SeenJob, tenant: str) -> bool:
         """Return whether a job is of a tenant, or of one below it."""
@@ -222,14 +216,11 @@ def _first_way(job: SeenJob) -> Route:
     return Route(job.partitions[0] if job.partitions else None)
 
 
-def amount_of(of: str, amounts: Mapping[str, float], flavor: str | None) -> float:
-    """Return the amount of a limit's resource in what is held on nodes of a model or label."""
-    resource, at, label = of.partition(FLAVOR)
-    if at:
-        return amounts.get(resource, 0.0) if flavor == label else 0.0
+def amount_of(of: str, amounts: Mapping[str, float], model: str | None) -> float:
+    """Return the amount of a limit's resource in what is held on nodes with GPUs of a model."""
     if of in amounts:
         return amounts[of]
-    return amounts.get(GPUS, 0.0) if flavor == of else 0.0
+    return amounts.get(GPUS, 0.0) if model == of else 0.0
 
 
 def held_on(job: SeenJob, node: SeenNode) -> Mapping[str, float]:

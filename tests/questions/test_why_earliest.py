@@ -169,3 +169,15 @@ def test_a_chain_of_waiting_jobs() -> None:
     )
     assert _ask(job, replace(first, limit_s=None), *BUSY).start() == inf
     assert _ask(job, replace(first, after=(After(job="J"),)), *BUSY).start() == inf
+
+
+def test_limits_on_one_model_leave_the_others() -> None:
+    """A limit on A100 holds nobody on other nodes, of another model or none, nor a job of CPUs."""
+    group = (LimitGroup(name="q", most={"A100": 0}),)
+    other = replace(NODE, name="b", gpu_type="H100")
+    none = replace(NODE, name="b", gpu_type=None, features=("cpu", "A100"))
+    assert _ask(_waits(gpus=1), nodes=(NODE,), groups=group).start() == inf
+    for second in (other, none):
+        assert _ask(_waits(gpus=1), nodes=(NODE, second), groups=group).start() == 0
+    both = (*group, LimitGroup(name="r", most={"cpu": 128}))
+    assert _ask(_waits(2, cpu=64), nodes=(NODE, none), groups=both).start() == 0
