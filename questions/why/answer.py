@@ -35,7 +35,7 @@ class Why:
     reason
         What holds it back most.
     hindrances
-        All that may hold it back, the most important first.
+        All that holds it back, the most important first.
     start_s
         Earliest start that any scheduler could give without stopping or delaying others.
     replay
@@ -86,7 +86,8 @@ def why(snapshot: Snapshot, job: str, seconds: float = 0.6) -> Why:
         delayed(room, one.job, one.start_s, rule, each_s) if one.start_s < inf else None
         for one in eased
     ]
-    reason = dominant(waiting)
+    found = hindrances(waiting)
+    reason = dominant(waiting, found)
     said = as_printed(waiting) if reason.kind == "order" else None
     if said is not None:
         reason = said
@@ -98,7 +99,7 @@ def why(snapshot: Snapshot, job: str, seconds: float = 0.6) -> Why:
         waiting=waiting,
         charged=waiting.charged(waiting.usable()),
         reason=reason,
-        hindrances=tuple(hindrances(waiting)),
+        hindrances=tuple(found),
         start_s=waiting.start(),
         replay=rule,
         easings=tuple(eased),

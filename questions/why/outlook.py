@@ -91,6 +91,12 @@ class FreeRoom:
         now_s = self.snapshot.now_s
         return np.unique(np.append(found[(found > now_s) & np.isfinite(found)], now_s))
 
+    @cached_property
+    def over_time(self) -> tuple[Floats, Floats]:
+        """What jobs hold at each of `times`, (T, N, R), and how many jobs are there, (T, N)."""
+        used, jobs = zip(*(self.used(at_s) for at_s in self.times.tolist()), strict=True)
+        return np.array(used), np.array(jobs)
+
     def used(self, at_s: float) -> tuple[Floats, Floats]:
         """Return what jobs hold on each node at a time, (N, R), and how many jobs are there."""
         going = self.ends[self._of] > at_s if len(self._of) else np.zeros(0, dtype=bool)

@@ -1,5 +1,6 @@
 """The one reason that holds a job back most."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -71,11 +72,14 @@ class Dominant:
 
 
 def hindrances(waiting: WaitingJob) -> list[Hindrance]:
-    """Return all that may hold a job back, the most important first.
+    """Return all that holds a job back, the most important first; none if it could start now.
 
     That is what alone would make it wait longest; of several, what would let it start first if it
     were gone; of several, what is more particular.
     """
+    start_s, now_s = waiting.start(), waiting.now_s
+    if start_s <= now_s:
+        return []
     names = waiting.names()
     every = frozenset(names)
     found = []
@@ -91,14 +95,14 @@ def hindrances(waiting: WaitingJob) -> list[Hindrance]:
         late = 3 if one.name == "on:gpus" else 2 * one.name.startswith("on:")
         return -one.alone_s, one.without_s, len(ORDER) + late + (one.name in CHOICE)
 
-    return sorted(found, key=key)
+    matter = (one for one in found if one.alone_s > now_s or one.without_s < start_s)
+    return sorted(matter, key=key)
 
 
-def dominant(waiting: WaitingJob) -> Dominant:
-    """Return the reason that holds a job back most, with its proof."""
+def dominant(waiting: WaitingJob, among: Sequence[Hindrance] | None = None) -> Dominant:
+    """Return the reason that holds a job back most, with its proof, `among` its `hindrances`."""
     start_s, now_s = waiting.start(), waiting.now_s
-    every = hindrances(waiting) if start_s > now_s else []
-    found = [one for one in every if one.alone_s > now_s or one.without_s < start_s]
+    found = hindrances(waiting) if among is None else among
     if not found:
         text, proof = in_order(waiting)
         return Dominant("order", "", never=False, text=text, proof=tuple(proof))
@@ -113,7 +117,7 @@ def dominant(waiting: WaitingJob) -> Dominant:
     return Dominant(kind, first.name, start_s == inf, text, tuple(proof))
 
 
-def _last(waiting: WaitingJob, found: list[Hindrance]) -> Hindrance:
+def _last(waiting: WaitingJob, found: Sequence[Hindrance]) -> Hindrance:
     """Return what alone kept a job from starting when something last became free before it did.
 
     So no single thing explains its start. If several did, it is the first of all.

@@ -88,9 +88,8 @@ class Reservations:
 
     def __init__(self, outlook: FreeRoom) -> None:
         self._outlook = outlook
-        self._times = list(outlook.times.tolist())
-        self._used = np.array([outlook.used(at_s)[0] for at_s in self._times])
-        self._jobs = np.array([outlook.used(at_s)[1] for at_s in self._times])
+        self._times: list[float] = outlook.times.tolist()
+        self._used, self._jobs = (held.copy() for held in outlook.over_time)
 
     def first(
         self, waiting: WaitingJob, asked: RouteAsked, from_s: float

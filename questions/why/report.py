@@ -170,7 +170,6 @@ def _fields(source: str, snapshot: Snapshot, found: Why) -> dict[str, Any]:
         "hindrances": [
             {"name": each.name, "alone_s": in_s(each.alone_s), "without_s": in_s(each.without_s)}
             for each in found.hindrances
-            if each.alone_s > now_s or each.without_s < found.start_s
         ],
         "start_in_s": in_s(found.start_s),
         "replay": {
