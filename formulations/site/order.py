@@ -5,13 +5,14 @@ the reason in `JobState.blocked` or in the fields of the job; their options are 
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.options.stated_rows import Sheet
 from ronda.formulations.options.table import OptionTable
+from ronda.formulations.tenants.sharers import Tree, inside
 from ronda.instances.base import Floats, Mask
 from ronda.instances.job import Allocation, Job, JobState
 from ronda.instances.models.cache import per_record
@@ -53,23 +54,23 @@ def why_not(round: Round, state: JobState) -> str | None:
 
 def too_long(site: Site, job: Job) -> LimitGroup | None:
     """Return the group with the shortest longest time limit that a job exceeds, or None."""
-    if job.limit_s is None:
+    limit_s = job.limit_s
+    if limit_s is None:
         return None
-    above, parent = {job.tenant}, {tenant.name: tenant.parent for tenant in site.tenants}
-    name = job.tenant
-    while name is not None:
-        above.add(name := parent.get(name))
-    found = [
-        group
+    found = (group for most_s, group, member in _longest(site) if limit_s > most_s and member(job))
+    return next(found, None)
+
+
+@per_record(maxsize=4)
+def _longest(site: Site) -> list[tuple[float, LimitGroup, Callable[[Job], bool]]]:
+    """Return the groups that allow no longer time limits, the shortest first, with their tests."""
+    tree = Tree(site)
+    stated = [
+        (group.max_limit_s, group, inside(group, tree))
         for group in site.groups
         if group.max_limit_s is not None
-        and job.limit_s > group.max_limit_s
-        and (not group.users or job.user in group.users)
-        and (not group.classes or job.priority in group.classes)
-        and (not group.partitions or job.partition in group.partitions)
-        and (not group.tenants or above & set(group.tenants))
     ]
-    return min(found, key=lambda group: group.max_limit_s or 0.0, default=None)
+    return sorted(stated, key=lambda one: one[0])
 
 
 @per_record(maxsize=4)

@@ -175,23 +175,32 @@ def _caps(
         yield Cap(f"run[{name},{GPUS}]", Count.TIME, GPUS, gpu_s, *span)
 
 
-def _of_group(group: LimitGroup, tree: Tree, jobs: Iterable[Job]) -> Sharers:
-    """Return the limits of a group on its live jobs, numbered by whoever shares the limits."""
+def inside(group: LimitGroup, tree: Tree) -> Callable[[Job], bool]:
+    """Return the test of whether a job is in a group of a site with a tree of tenants."""
     spans = [tree.span[name] for name in group.tenants]
 
-    def shares(job: Job) -> str | None:
-        """Return who of the group shares limits with a job, or None if it is not in the group."""
+    def of(job: Job) -> bool:
         number = tree.number(job)
-        inside = (
+        return (
             (not group.users or job.user in group.users)
             and (not group.classes or job.priority in group.classes)
             and (not group.partitions or job.partition in group.partitions)
             and (not spans or any(first <= number < end for first, end in spans))
         )
+
+    return of
+
+
+def _of_group(group: LimitGroup, tree: Tree, jobs: Iterable[Job]) -> Sharers:
+    """Return the limits of a group on its live jobs, numbered by whoever shares the limits."""
+    member = inside(group, tree)
+
+    def shares(job: Job) -> str | None:
+        """Return who of the group shares limits with a job, or None if it is not in the group."""
         who = {"group": "", "user": job.user or "", "tenant": job.tenant or "", "job": job.id}[
             group.per
         ]
-        return who if inside else None
+        return who if member(job) else None
 
     known = sorted({who for job in jobs if (who := shares(job)) is not None})
     number = {who: k for k, who in enumerate(known)}

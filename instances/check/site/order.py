@@ -1,10 +1,11 @@
 """The check of the order of jobs: who may start, job arrays, and time limits."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import inf
 
 from ronda.instances.check.site.given import JobInPlan
+from ronda.instances.check.site.tenants import at_or_below, in_group
 from ronda.instances.instance import Instance
 from ronda.instances.job import After, Job
 from ronda.instances.plan import Plan
@@ -17,6 +18,7 @@ from ronda.instances.violation import SECOND, Violation
 def early_starts(round: Round, plan: Plan, given: list[JobInPlan]) -> list[Violation]:
     """Return the jobs that start although they are blocked, too early, or have jobs before them."""
     found, live = [], {each.state.job.id: each.state for each in given}
+    longest = _longest(round.site)
     for state, allocation, _ in given:
         if allocation is None or state.allocation is not None:
             continue
@@ -33,7 +35,7 @@ def early_starts(round: Round, plan: Plan, given: list[JobInPlan]) -> list[Viola
             ]
             if len(open_) == len(job.after) or (job.after_all and open_):
                 message = f"starts, but job {open_[0]} must come first"
-        most_s = _longest_s(round.site, job)
+        most_s = min((most_s for most_s, concerns in longest if concerns(job)), default=inf)
         if message is None and (job.limit_s or 0.0) > most_s:
             message = f"starts with a time limit of {job.limit_s:g} s, at most {most_s:g} s"
         if message is not None:
@@ -41,24 +43,11 @@ def early_starts(round: Round, plan: Plan, given: list[JobInPlan]) -> list[Viola
     return found
 
 
-def _longest_s(site: Site, job: Job) -> float:
-    """Return the longest time limit with which the groups of a job let it start."""
-    line, parent = [job.tenant], {tenant.name: tenant.parent for tenant in site.tenants}
-    while line[-1] is not None:
-        line.append(parent.get(line[-1]))
-    longest = inf
-    for group in site.groups:
-        labels = (
-            (group.users, [job.user]),
-            (group.classes, [job.priority]),
-            (group.partitions, [job.partition]),
-            (group.tenants, line),
-        )
-        if group.max_limit_s is not None and all(
-            not wanted or any(name in wanted for name in own) for wanted, own in labels
-        ):
-            longest = min(longest, group.max_limit_s)
-    return longest
+def _longest(site: Site) -> list[tuple[float, Callable[[Job], bool]]]:
+    """Return the longest time limits that groups allow, each with the test of who is concerned."""
+    limits = [group for group in site.groups if group.max_limit_s is not None]
+    below = {t.name: at_or_below(site, t.name) for t in site.tenants} if limits else {}
+    return [(group.max_limit_s or 0.0, in_group(group, below)) for group in limits]
 
 
 def crowded_arrays(round: Round, plan: Plan, given: list[JobInPlan]) -> list[Violation]:

@@ -108,7 +108,7 @@ def _amount(pool: Pool, hold: Hold, of: str) -> float:
 
 def limited(site: Site, held: HeldAt) -> Iterator[Limited]:
     """Yield every amount that tenants and groups are limited in."""
-    below = {tenant.name: _below(site, tenant.name) for tenant in site.tenants}
+    below = {tenant.name: at_or_below(site, tenant.name) for tenant in site.tenants}
     resources = dict.fromkeys(quota.of for tenant in site.tenants for quota in tenant.quotas)
     by_tenant = {of: held.sums(lambda job: job.tenant, of) for of in resources}
     for of, sums in by_tenant.items():
@@ -128,7 +128,7 @@ def limited(site: Site, held: HeldAt) -> Iterator[Limited]:
         yield from _of_group(group, held, below)
 
 
-def _below(site: Site, name: str) -> set[str]:
+def at_or_below(site: Site, name: str) -> set[str]:
     """Return a tenant and all below it."""
     found, before = {name}, 0
     while len(found) > before:
@@ -196,19 +196,29 @@ def _running(
                 yield Limited("running", where, "GPU-seconds ahead", use, each.max_gpu_s)
 
 
-def _of_group(group: LimitGroup, held: HeldAt, below: dict[str, set[str]]) -> Iterator[Limited]:
-    """Yield what the jobs of a group hold that share its limits."""
+def in_group(group: LimitGroup, below: dict[str, set[str]]) -> Callable[[Job], bool]:
+    """Return the test of whether a job is in a group; `below` has each tenant with all below it."""
     tenants = set().union(*(below[name] for name in group.tenants))
 
-    def sharing(job: Job) -> str | None:
-        for labels, own in (
+    def of(job: Job) -> bool:
+        labels = (
             (group.users, job.user in group.users),
             (group.classes, job.priority in group.classes),
             (group.partitions, job.partition in group.partitions),
             (group.tenants, job.tenant in tenants),
-        ):
-            if labels and not own:
-                return None
+        )
+        return all(own for wanted, own in labels if wanted)
+
+    return of
+
+
+def _of_group(group: LimitGroup, held: HeldAt, below: dict[str, set[str]]) -> Iterator[Limited]:
+    """Yield what the jobs of a group hold that share its limits."""
+    member = in_group(group, below)
+
+    def sharing(job: Job) -> str | None:
+        if not member(job):
+            return None
         user, tenant = job.user or "", job.tenant or ""
         return {"group": "", "user": user, "tenant": tenant, "job": job.id}[group.per]
 
