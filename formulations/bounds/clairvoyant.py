@@ -81,7 +81,7 @@ def bounds(
     counting_jct_s = float((counted.sum() - submitted) / jobs)
     priced_jct_s = None
     if priced and jobs <= 10_000:  # beyond, its grid is too coarse to help
-        total = _priced(need, watts, end_s, counted)
+        total = _priced(instance, need, watts, end_s, counted)
         priced_jct_s = (total - submitted) / jobs
     return Bounds(
         mean_jct_s=max(alone_jct_s, counting_jct_s, priced_jct_s or 0.0),
@@ -108,11 +108,11 @@ def _watts(instance: Instance, need: Needs) -> list[Resource]:
     if cap is not None:
         left_w = np.maximum(np.array(cap.values) - need.idle_w, 0.0)
         supply = Supply(np.array(cap.times_s, dtype=float), left_w)
-        found.append(Resource(supply, stored=False, group=None, unit=unit))
+        found.append(Resource(supply, stored=False, pool=None, unit=unit))
     if instance.budget.energy is not None:
         line = accrual(instance.budget, reserved_w=0.0)
         supply = Supply(line.times_s, np.maximum(line.rates_w - need.idle_w, 0.0), line.initial_j)
-        found.append(Resource(supply, stored=True, group=None, unit=unit))
+        found.append(Resource(supply, stored=True, pool=None, unit=unit))
     return found
 
 
@@ -135,14 +135,16 @@ def _counting(need: Needs, watts: list[Resource], alone: Floats) -> Floats:
     return counted
 
 
-def _priced(need: Needs, watts: list[Resource], end_s: float, counted: Floats) -> float:
+def _priced(
+    instance: Instance, need: Needs, watts: list[Resource], end_s: float, counted: Floats
+) -> float:
     """Return the priced bound on the sum of all completion times."""
     alone_s = float((need.gpu_s / need.group_gpus[need.group]).sum())
     horizon_s = max(end_s, float(need.submit_s.max()) + alone_s)
     crowd = _crowd(need.submit_s, counted)
     gpus = [
-        Resource(Supply(np.zeros(1), np.array([count])), stored=False, group=group, unit=1.0)
-        for group, count in enumerate(need.group_gpus.tolist())
+        Resource(Supply(np.zeros(1), np.array([1.0 * pool.gpus])), stored=False, pool=p, unit=1.0)
+        for p, pool in enumerate(instance.cluster.topology.pools)
     ]
     priced_watts = [resource for resource in watts if resource.unit > 0]
     return priced_total(need, [*gpus, *priced_watts], horizon_s, crowd)

@@ -44,14 +44,14 @@ class Supply:
 class Resource:
     """A resource that jobs share.
 
-    ``supply`` is in GPU-seconds or joules; ``stored`` tells whether it can be used later. ``group``
-    is the group of pools that has the GPUs, None for watts, which all jobs share. ``unit`` is the
-    typical use of one GPU.
+    ``supply`` is in GPU-seconds or joules; ``stored`` tells whether it can be used later. ``pool``
+    is the pool of GPUs, None for watts, which all pools share. ``unit`` is the typical use of one
+    GPU.
     """
 
     supply: Supply
     stored: bool
-    group: int | None
+    pool: int | None
     unit: float
 
 

@@ -1,6 +1,6 @@
 """A lower bound on the sum of completion times from prices of the cluster's resources.
 
-Let every second t have a price pi_m(t) >= 0 for each resource m (GPUs of a group of pools; watts).
+Let every second t have a price pi_m(t) >= 0 for each resource m (GPUs of a pool; watts).
 A schedule uses no more of a resource than its supply u_m(t). So with the use e_jm(t) of job j::
 
     sum_j C_j  >=  sum_j [ C_j + sum_m int pi_m e_jm dt ]  -  sum_m int pi_m u_m dt
@@ -119,9 +119,7 @@ class _Market:
     ) -> None:
         some, rows = alike.modes, alike.rows
         columns = [
-            (some.gpus if r.group == alike.group else 0.0 * some.gpus)
-            if r.group is not None
-            else alike.extra_w
+            alike.extra_w if r.pool is None else np.where(some.pool == r.pool, some.gpus, 0.0)
             for r in resources
         ]
         use = rounded(np.stack([c / r.unit for c, r in zip(columns, resources, strict=True)]), -1)
