@@ -57,10 +57,10 @@ def batsim_jobs(instance: Instance, schedule: Schedule) -> str:
 
 
 def _asked(instance: Instance, job: Job, part: int, submit_s: float) -> list[str]:
-    """Return the columns up to the requested time, which is unknown and so -1."""
+    """Return the columns up to the requested time, which is -1 for a job without a limit."""
     name = f"{job.id}#{part}" if part else job.id
     words = [printable(word) for word in (name, instance.name, job.profile)]
-    return [*words, plain(submit_s), str(job.gpus), "-1"]
+    return [*words, plain(submit_s), str(job.gpus), plain(job.limit_s or -1)]
 
 
 def _ran(part: JobPart, submit_s: float) -> list[str]:

@@ -285,6 +285,18 @@ _HELIOS = Columns(
     since=date(2020, 4, 1),
 )
 
+_PHILLY = Columns(
+    submit="submit_s",
+    gpus="num_gpus",
+    duration="duration_s",
+    id="job_id",
+    vc="vc",
+    user="user",
+    name="name",
+    optional=("vc", "user", "name"),
+    since=date(2017, 9, 4),
+)
+
 NAMED = MappingProxyType(
     {
         "openb": Columns(
@@ -299,16 +311,8 @@ NAMED = MappingProxyType(
         "helios": _HELIOS,
         # the public slice of two virtual clusters, whose clock starts at 2020-09-01 00:00
         "helios-slice": replace(_HELIOS, submit="submit_time", submit_unit="us"),
-        "philly": Columns(
-            submit="submit_s",
-            gpus="num_gpus",
-            duration="duration_s",
-            id="job_id",
-            vc="vc",
-            user="user",
-            name="name",
-            optional=("vc", "user", "name"),
-        ),
+        "philly": _PHILLY,
+        "pai": replace(_PHILLY, since=date(1970, 1, 1)),
         "itp": Columns(
             submit="submit_s/submission_time",
             gpus="num_gpus/num_gpu",

@@ -199,19 +199,20 @@ def read_mapped(
 
 
 def table_of(
-    path: Path, columns: Columns, *, by_name: bool, own: bool = False, sized: bool = True
+    path: Path, columns: Columns, *, by_name: bool | None, own: bool = False, sized: bool = True
 ) -> ReadTable:
     """Return a table with its mapping, and refuse a contradictory mapping or a missing column.
 
-    `by_name` states that there may be several partitions. `own` and `sized` are as in `checked`.
+    `by_name` states that there may be several partitions; None for those that the table has. `own`
+    and `sized` are as in `checked`.
     """
 
     def there(columns: Columns) -> Columns:
-        parted = columns.vc is not None if own else by_name
+        parted = columns.vc is not None if own or by_name is None else by_name
         checked(columns, by_name=parted, own=own, sized=sized)
         return columns
 
-    columns = there(columns.without(() if by_name else ("vc",)))
+    columns = there(columns.without(("vc",) if by_name is False else ()))
     if path.suffix == ".parquet":
         try:
             frame = pd.read_parquet(io.BytesIO(read_bytes(path))).astype(str)

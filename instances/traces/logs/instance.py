@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf, isnan
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import structs
 
@@ -37,7 +37,8 @@ class ReadLog(NamedTuple):
 
     `runs` is the number of runs of the instance's jobs, parts of heterogeneous jobs apart.
     `gpu_hours` are those of all these runs. `load` is the GPU-seconds of all jobs divided by those
-    of the cluster between the first and the last submission.
+    of the cluster between the first and the last submission. `machines` says where the cluster is
+    from: it was given, was seen in use at once (a lower bound), or is unknown, as no start is told.
     """
 
     instance: Instance
@@ -46,6 +47,7 @@ class ReadLog(NamedTuple):
     runs: int
     gpu_hours: float
     load: float
+    machines: Literal["given", "seen", "unknown"]
 
     @property
     def dropped(self) -> Dropped:
@@ -128,7 +130,10 @@ def log_instance(
     seen = None if seen_cluster is None else seen_cluster()
     if cluster is not None:
         seen = given_cluster(cluster, started)
-    seen = seen or inferred_cluster(started, until_s, described)
+    machines: Literal["given", "seen", "unknown"] = "given"
+    if seen is None:
+        seen = inferred_cluster(started, until_s, described)
+        machines = "unknown" if all(part.supposed for part in started) else "seen"
     jobs.sort(key=lambda job: (job.submit_s, natural(job.id)))
     base_s = start_s if start_s is not None else jobs[0].submit_s if jobs else 0.0
     maker = _Maker(seen, base_s, until_s, at_once, site)
@@ -160,6 +165,7 @@ def log_instance(
         runs=len(every),
         gpu_hours=sum(part.gpus * maker.held_s(part) for part in every) / 3600.0,
         load=used_s / (span_s * seen.cluster.gpus),
+        machines=machines,
     )
 
 

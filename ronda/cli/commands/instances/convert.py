@@ -10,12 +10,12 @@ import msgspec
 
 from ronda.cli.command import OpenGroup, Taught
 from ronda.cli.load import written
+from ronda.cli.logs import GPU, OWN_GPU
 from ronda.cli.options import (
     DOCUMENT,
     NODES,
     SECONDS,
     TARGET,
-    Parsed,
     stacked,
     was_given,
     write_options,
@@ -29,7 +29,7 @@ from ronda.instances.files.storage import write_bytes
 from ronda.instances.instance import Instance
 from ronda.instances.traces.columns import NAMED, Columns, Dropped, Filters, columns_of
 from ronda.instances.traces.recorded import Recorded
-from ronda.instances.traces.rigid import MACHINES, read_machine
+from ronda.instances.traces.rigid import MACHINES
 from ronda.solvers.plugins import Plugin
 
 OWN = {
@@ -48,6 +48,7 @@ LOGS = {
     for name, about in (
         ("sacct", "Read the accounting of Slurm, or count it."),
         ("swf", "Read a log in the Standard Workload Format, or count it."),
+        ("batsim", "Read a workload of the simulator Batsim, or count it."),
     )
 }
 """The commands that read what schedulers logged."""
@@ -159,9 +160,6 @@ _MACHINES = {
     "gpu": "--gpu",
 }
 """The options that ``--cluster`` replaces."""
-
-OWN_GPU = "name=H100,memory_gib=80,idle_w=60,busy_w=700,host_idle_w=500"
-GPU = Parsed("gpu", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", read_machine)
 
 
 @command.command(

@@ -1,0 +1,140 @@
+"""Workloads of the simulator Batsim: jobs with a submission, resources and a profile.
+
+See ``docs/input-workload.rst`` in Batsim's repository. A profile of type ``delay``, which Batsim 5
+calls ``DelayProfile``, lasts for its delay on any machine, and so does a sequence of such profiles
+(``composed``, ``SequentialCompositionProfile``). How long another profile lasts depends on a
+platform that a workload does not describe.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf, nan
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from ronda.instances.cluster import NodeGroup
+from ronda.instances.errors import InputError, printable, short
+from ronda.instances.files.storage import label, unpack
+from ronda.instances.traces.logs.runs import EVERY, LogFilter, LogRun, RowAccount
+from ronda.instances.traces.logs.seen_cluster import SeenCluster, seen_groups
+from ronda.instances.traces.logs.stream import opened
+from ronda.instances.traces.logs.swf import PROCESSOR
+from ronda.instances.traces.rigid import Machine, machine_of
+
+DELAYS = ("delay", "DelayProfile")
+SEQUENCES = ("composed", "SequentialCompositionProfile")
+KILLED = "TIMEOUT"
+
+_Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class _BatsimJob(msgspec.Struct):
+    id: str | int
+    subtime: _Seconds
+    res: Annotated[int, msgspec.Meta(ge=1)]
+    profile: str | int
+    walltime: float = -1.0
+
+
+class _BatsimFile(msgspec.Struct):
+    nb_res: Annotated[int, msgspec.Meta(ge=1)]
+    jobs: list[_BatsimJob]
+    profiles: dict[str, dict[str, Any]]
+
+
+class BatsimLog:
+    """A workload of Batsim, whose jobs start when they are submitted, as far as it says.
+
+    Raises
+    ------
+    InputError
+        If the file is no workload, an id is there twice, or a job has a profile that is not there.
+    """
+
+    def __init__(self, path: Path, account: RowAccount, part: LogFilter = EVERY) -> None:
+        self.account, self.part, self.place = account, part, label(path)
+        with opened(path) as file:
+            text = unpack(file.read(), self.place)
+        try:
+            self.read = msgspec.json.decode(text, type=_BatsimFile)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise InputError(self.place, str(error), "a workload of Batsim, whole") from None
+
+    def runs(self) -> Iterator[LogRun]:
+        """Yield a run for each job whose profile says how long it lasts; count the others."""
+        told = set[str]()
+        for k, job in enumerate(self.read.jobs):
+            place, name = f"jobs[{k}]", str(job.id)
+            self.account.rows += 1
+            if name in told:
+                raise InputError(f"{self.place}, {place}.id", repr(name), "each id once")
+            told.add(name)
+            lasts_s = self._lasting(str(job.profile), f"{self.place}, {place}.profile")
+            limit_s = job.walltime if job.walltime > 0 else inf
+            if why := self._unfit(job, name, lasts_s):
+                self.account.drop(why, place)
+                continue
+            run = LogRun(
+                place=place,
+                job=name,
+                state=KILLED if lasts_s > limit_s else "COMPLETED",
+                submit_s=job.subtime,
+                start_s=job.subtime,
+                end_s=job.subtime + min(lasts_s, limit_s),
+                ran_s=lasts_s,
+                limit_s=limit_s,
+                name=str(job.profile),
+                gpus=float(job.res),
+                asked=(),
+                supposed=True,
+            )
+            self.account.until_s = max(self.account.until_s, run.known_s)
+            yield run
+
+    def _unfit(self, job: _BatsimJob, name: str, lasts_s: float) -> str | None:
+        if self.part.partitions:
+            return "another partition"
+        if not self.part.drawn(name):
+            return "a job that is not in the sample"
+        if not self.part.within(job.subtime):
+            return "a submission outside the window"
+        if job.res > self.read.nb_res:
+            return f"more than the {self.read.nb_res:,} resources of the workload"
+        if not lasts_s >= 0:
+            kind = self.read.profiles[str(job.profile)].get("type")
+            shown = printable(short(str(kind), 60))
+            return f"a profile of type {shown}, whose time depends on a platform"
+        return None
+
+    def _lasting(self, name: str, place: str, inside: Sequence[str] = ()) -> float:
+        """Return the seconds of a profile; NaN if they depend on a platform."""
+        profile: Mapping[str, Any] | None = self.read.profiles.get(name)
+        if profile is None or name in inside:
+            found = "a profile inside itself" if inside and profile else "no such profile"
+            raise InputError(place, f"{name!r}, {found}", "one of the profiles")
+        kind = profile.get("type")
+        value = profile.get("delay" if kind in DELAYS else "repeat", 1)
+        if kind not in (*DELAYS, *SEQUENCES):
+            return nan
+        parts = profile.get("seq", ()) if kind in SEQUENCES else ()
+        sound = isinstance(value, int | float) and 0 <= value < inf and isinstance(parts, Sequence)
+        if not sound or (kind in DELAYS and "delay" not in profile):
+            found = printable(short(str(profile), 60))
+            raise InputError(f"{self.place}, profiles.{name}", found, "a delay, or a list seq")
+        each = (self._lasting(str(part), place, (*inside, name)) for part in parts)
+        return float(value) * (sum(each) if kind in SEQUENCES else 1.0)
+
+    def cluster(self, described: Sequence[Machine]) -> SeenCluster:
+        """Return the resources as nodes of one GPU, of the first type in `described`."""
+        kind = described[0].gpu.name if described else PROCESSOR
+        group = NodeGroup(
+            name="nodes1",
+            count=self.read.nb_res,
+            gpus_per_node=1,
+            gpu_type=kind,
+            partition="default",
+            host_idle_w=machine_of(kind, described).host_idle_w,
+        )
+        notes = [f"cluster: the {self.read.nb_res:,} resources of the workload; each is a GPU"]
+        return seen_groups([group], {}, {"default": ("default", ())}, described, notes)
