@@ -46,7 +46,8 @@ class PageChart(msgspec.Struct):
     layout: Plotly
 
 
-def _shown(section: str, choice: str, caption: str, chart: Chart | Panel) -> PageChart:
+def page_chart(section: str, choice: str, caption: str, chart: Chart | Panel) -> PageChart:
+    """Return a chart or a panel of a section for the page."""
     if isinstance(chart, Panel):
         chart = Chart(choice, [chart])
     return PageChart(section, choice, caption, *plotly(chart))
@@ -76,12 +77,12 @@ def quality(found: Reported) -> list[PageChart]:
         marks = [_point(found, label, own) for label, own in groups.items()]
         marks += [Marks("rule", y=[bound_s], width=1, dash="--")] * bool(bound_s)
         x, y = Axis("time of a decision (ms)", "log"), Axis("mean JCT (s)", "log")
-        made.append(_shown("quality", name, words, Panel(marks, x, y)))
+        made.append(page_chart("quality", name, words, Panel(marks, x, y)))
     chart = overview(found.results, found.labels)
     if len(made) < 2 or not any(marks.name for marks in chart.panels[0].marks):
         return made
     words = caption("quality", "all", left=_left(found.results, sound(found.results)))
-    return [_shown("quality", "all workloads", words, chart), *made]
+    return [page_chart("quality", "all workloads", words, chart), *made]
 
 
 def _left(runs: Iterable[Result], shown: Collection[str]) -> str:
@@ -123,7 +124,7 @@ def profiles(found: Reported) -> list[PageChart]:
         for k, (label, share) in enumerate(zip(found.labels, shares.T, strict=True))
     ]
     panel = distribution(lines, "times the best mean JCT", "share of workloads")
-    return [_shown("profiles", "", caption("profiles"), panel)]
+    return [page_chart("profiles", "", caption("profiles"), panel)]
 
 
 def distributions(
@@ -146,7 +147,7 @@ def distributions(
         if lines:
             pooled = " All runs of a policy count together." * (len(runs) > len(lines))
             words = caption(section, pooled=pooled)
-            made.append(_shown(section, name, words, distribution(lines, x, y)))
+            made.append(page_chart(section, name, words, distribution(lines, x, y)))
     return made
 
 
@@ -160,7 +161,7 @@ def frontier(found: Reported) -> list[PageChart]:
             found.gaps.append(f"{name}: no run kept its energy budget, so there is no frontier")
             continue
         chart = energy_frontier(name, curves, _bound(found, runs), found.labels, every=True)
-        made.append(_shown("frontier", name, caption("frontier"), chart))
+        made.append(page_chart("frontier", name, caption("frontier"), chart))
     return made
 
 
@@ -194,7 +195,7 @@ def anytime(found: Reported) -> list[PageChart]:
     limit_s = max((run.time_limit_s or 1.0 for run in known), default=1.0)
     for name, some in (whole | own).items():
         chart = quality_over_time(some, reference, limit_s, found.labels)
-        made.append(_shown("anytime", name, caption("anytime"), chart.panels[0]))
+        made.append(page_chart("anytime", name, caption("anytime"), chart.panels[0]))
     return made
 
 

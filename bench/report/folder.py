@@ -24,8 +24,17 @@ from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
 from ronda.instances.tables.table import Table
 
-KINDS = {"comparison": "compare", "frontier": "frontier", "anytime": "anytime", "run": "run"}
+KINDS = {
+    "comparison": "compare",
+    "frontier": "frontier",
+    "anytime": "anytime",
+    "run": "run",
+    "judgement": "judge",
+}
 """The kinds of folders, and the commands that make them."""
+
+JUDGEMENT = "judgement.json"
+"""The file of a judged log."""
 
 
 @dataclass
@@ -128,6 +137,8 @@ def find(folder: Path) -> Reported:
         raise InputError(label(folder), f"a folder of {mark['format']!r}", expected)
     if kind == "run":
         return Reported(folder, kind, mark["about"], (_single(folder, mark["about"]),))
+    if kind == "judgement":
+        return Reported(folder, kind, mark["about"], ())
     made = Reported(folder, kind, mark["about"], results_of(folder).all())
     if not made.results:
         raise InputError(label(folder), "no run that ended", f"{expected}, once a run of it ended")

@@ -89,6 +89,8 @@ def failures(found: Reported) -> list[str]:
 
 def contents(found: Reported) -> str:
     """Return a sentence about the contents of the folder."""
+    if not found.results:
+        return f"The answer of ronda {KINDS[found.kind]}."
     seeds = {result.seed for result in found.results}
     counts = (
         (len(found.labels), "policy", "policies"),

@@ -1,0 +1,24 @@
+"""The section of a judged log on the page."""
+
+from ronda.bench.figures.answers.judge import causes_panel, waiting_panel
+from ronda.bench.report.charts import PageChart, caption, page_chart
+from ronda.bench.report.section import PageSection
+from ronda.questions.judge.judged import JudgedLog
+from ronda.questions.judge.report import judge_report
+
+
+def judged_section(found: JudgedLog) -> PageSection:
+    """Return the section of a judged log."""
+    parts = list(judge_report(found).parts)
+    return PageSection(_charts(found), parts, caption("judge", "method"))
+
+
+def _charts(found: JudgedLog) -> list[PageChart]:
+    queues = [queue for queue in found.queues if queue.judgement.waited_s > 0]
+    if not queues:
+        return []
+    causes = page_chart("judge", "causes of waiting", caption("judge"), causes_panel(queues))
+    causes.layout |= {"barmode": "overlay", "margin": {"r": 130}}
+    told = caption("judge", "queue")
+    own = (page_chart("judge", q.judgement.queue, told, waiting_panel(q)) for q in queues)
+    return [causes, *own]

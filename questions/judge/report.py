@@ -1,0 +1,122 @@
+"""The report of ``ronda judge``: what was waited for what, with what makes it certain."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from ronda.instances.tables.numbers import percent
+from ronda.instances.tables.table import Report, Table
+from ronda.questions.judge.judged import JudgedLog, JudgedQueue
+from ronda.questions.judge.judgement import CAUSES, Judgement, ReplayedQueue
+
+
+def judge_report(found: JudgedLog) -> Report:
+    """Return the report on a log: for each queue its causes, replays and worst decisions."""
+    parts = list[str | Table]()
+    for queue in found.queues:
+        parts += _queue(found, queue)
+    if found.others:
+        parts.append(f"Queues that were not judged: {', '.join(found.others)} (--queue NAME).")
+    return Report(fields(found), parts, found.notes)
+
+
+def fields(found: JudgedLog) -> dict[str, Any]:
+    """Return the answer as fields for programs; all times are in seconds."""
+    made = asdict(found)
+    for queue in made["queues"]:
+        del queue["clock_s"], queue["waited_s"]
+        for replay in queue["judgement"]["replays"]:
+            del replay["starts"]
+    return made
+
+
+def _queue(found: JudgedLog, queue: JudgedQueue) -> Iterator[str | Table]:
+    told = queue.judgement
+    (low_s, high_s), whole_s = told.window_s, told.waited_s
+    yield (
+        f"Queue {told.queue}: {told.jobs:,} jobs that started from {found.when(low_s)} to "
+        f"{found.when(high_s)} waited {_job_hours(whole_s)} job-hours, "
+        f"{whole_s / 3600 / max(1, told.jobs):,.2f} h each. {told.trusted_why}"
+    )
+    yield _causes(told)
+    if whole_s > 0:
+        known = _between(told.same_knowledge, whole_s)
+        yield (
+            f"In hindsight, {_between(told.hindsight, whole_s)} of the waiting could have been "
+            f"spared; on what was known when it was decided, {known}."
+        )
+    if told.energy_j is not None:
+        yield f"These jobs drew {told.energy_j / 3.6e6:,.1f} kWh, as the log has it."
+    yield _replays(told)
+    yield _decisions(found, queue)
+    for line in told.unknown:
+        yield f"Not known: {line}"
+
+
+def _between(regret: tuple[float, float], whole_s: float) -> str:
+    """Return the words for an interval of regret."""
+    low, high = (percent(each / whole_s) for each in regret)
+    return f"{low} %" if low == high else f"between {low} % and {high} %"
+
+
+def _job_hours(seconds: float) -> str:
+    return f"{seconds / 3600:z,.1f}"
+
+
+def _causes(told: Judgement) -> Table:
+    whole_s = told.waited_s or 1.0
+    rows = [
+        {
+            "cause": cause.name if cause.name in CAUSES else f"of this, {cause.name}",
+            "job-hours": _job_hours(cause.wait_s),
+            "%": percent(cause.wait_s / whole_s),
+            "what makes it certain": cause.certain,
+        }
+        for cause in told.causes
+    ]
+    total = {"cause": "waited", "job-hours": _job_hours(told.waited_s), "%": percent(1.0)}
+    rows.append(total | {"what makes it certain": "The log has every start."})
+    return Table.of(f"{told.queue}: what was waited for", rows, left=(0, 3))
+
+
+def _replays(told: Judgement) -> Table:
+    def waited(replay: ReplayedQueue) -> str:
+        if replay.wait_s is None:
+            return f"does not count: {told.jobs - replay.placed:,} jobs had no room"
+        return _job_hours(replay.wait_s)
+
+    rows = [
+        {
+            "order": "the log",
+            "space": "as it was",
+            "run times": "",
+            "job-hours": _job_hours(told.waited_s),
+        }
+    ]
+    rows += [
+        {
+            "order": replay.name,
+            "space": replay.space,
+            "run times": "known" if replay.foresight else "not known",
+            "job-hours": waited(replay),
+        }
+        for replay in told.replays
+    ]
+    return Table.of(f"{told.queue}: the same jobs in other orders", rows, left=(0, 1, 2))
+
+
+def _decisions(found: JudgedLog, queue: JudgedQueue) -> Table | str:
+    if not queue.decisions:
+        return "No decision is proven to have cost waiting."
+    rows = (
+        {
+            "when": found.when(each.at_s),
+            "job-hours": _job_hours(each.cost_s),
+            "instead": each.text,
+        }
+        for each in queue.decisions
+    )
+    title = f"{queue.judgement.queue}: what cost the most, worst first"
+    spared_s = sum(each.cost_s for each in queue.decisions)
+    notes = [f"together {_job_hours(spared_s)} job-hours; one after the other, they add up"]
+    return Table.of(title, rows, notes, left=(0, 2))

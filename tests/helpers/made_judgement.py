@@ -1,0 +1,58 @@
+"""A judged log whose every figure is written down."""
+
+from ronda.questions.judge.decisions import CostlyDecision
+from ronda.questions.judge.judged import LOG, JudgedLog, JudgedQueue
+from ronda.questions.judge.judgement import (
+    CAUSES,
+    PROVEN,
+    Judgement,
+    ReplayedQueue,
+    WaitCause,
+)
+
+HOUR_S = 3600.0
+PARTS_H = {"gpu": (15, -1, 20, 6, 4, 56), "<b>cpu</b>": (0, 0, 8, 0, 0, 2)}
+"""Job-hours by cause, in the order of `CAUSES`: 100 and 10."""
+
+
+def made_queue(name):
+    """Return the judgement of a queue."""
+    parts_s = [hours * HOUR_S for hours in PARTS_H[name]]
+    waited_s = sum(parts_s)
+    same_s, policy_s = waited_s - parts_s[0], waited_s - sum(parts_s[:2])
+    best_s = policy_s - parts_s[2]
+    judgement = Judgement(
+        queue=name,
+        jobs=50,
+        window_s=(0.0, 40 * HOUR_S),
+        trusted_why="The window ends where less than 90 % of the nodes is proven.",
+        proven=((0.0, 1.0),),
+        waited_s=waited_s,
+        causes=tuple(
+            WaitCause(cause, part_s, f"Of {cause}.")
+            for cause, part_s in zip(CAUSES, parts_s, strict=True)
+        ),
+        hindsight=(waited_s - best_s, waited_s - parts_s[-1]),
+        same_knowledge=(waited_s - policy_s, waited_s - parts_s[-1]),
+        replays=(
+            ReplayedQueue("same order", PROVEN, False, same_s, 50, {}),
+            ReplayedQueue("least work first", PROVEN, False, policy_s, 50, {}),
+            ReplayedQueue("shortest first", PROVEN, True, best_s, 50, {}),
+            ReplayedQueue("widest first", PROVEN, False, None, 47, {}),
+        ),
+        energy_j=None,
+        unknown=("Limits of users.",),
+    )
+    told = (CostlyDecision(HOUR_S, 2 * HOUR_S, 7 * HOUR_S, "Start job 77 and not job 76."),)
+    curves = {LOG: (0.0, waited_s), "same order": (0.0, same_s), "shortest first": (0.0, best_s)}
+    return JudgedQueue(judgement, told, (0.0, 40 * HOUR_S), curves)
+
+
+MADE = JudgedLog(
+    source="march.txt",
+    began_s=1_774_224_000.0,
+    zone="Europe/Berlin",
+    queues=tuple(map(made_queue, PARTS_H)),
+    others=("debug",),
+    notes=("rows: 100",),
+)
