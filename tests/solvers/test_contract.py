@@ -22,7 +22,9 @@ def made(request):
     return policy(request.param)
 
 
-SHORT = {name: {"generations": 5} for name in ("evolve", "evolve+fused", "genetic")}
+SHORT = {
+    name: {"generations": 2, "population": 8} for name in ("evolve", "evolve+fused", "genetic")
+}
 """Searches that take seconds with their defaults, and keep no more of the contract by that."""
 
 

@@ -14,7 +14,7 @@ from ronda.solvers.registry import policy
 from site_rounds import OBJECTIVE, RULES, drawn_rules, tiny
 from tests.helpers.cut_rounds import drawn
 
-ROUNDS, PARTS = 200 if os.environ.get("SOAK") else 60, 20
+ROUNDS, PARTS = 200 if os.environ.get("SOAK") else 30, 10
 CLOSE = 1e-4
 """The gap that `milp` proves by default."""
 
