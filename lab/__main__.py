@@ -16,6 +16,7 @@ STUDIES = {
     "placement": "Choosing nodes together with options against placing options afterwards.",
     "stranded": "How many GPUs host resources and fractions strand in a real mix of pods.",
     "consolidation": "How many nodes moves can empty, with a bound, at 25 to 500 nodes.",
+    "hindsight": "The best schedules known, and how much of the gap to a bound is left.",
 }
 """Name of each study and what it asks."""
 
@@ -27,6 +28,7 @@ MODULES = {
     "placement": "lab.placement",
     "stranded": "lab.stranded",
     "consolidation": "lab.consolidation",
+    "hindsight": "lab.hindsight.report",
 }
 
 

@@ -1,0 +1,114 @@
+"""The search in hindsight: every trial changes the best run known, from a moment on, at random.
+
+Trial number k of a seed draws from a generator of its own, and depends on nothing but the trials
+before it. So a search that goes on from its results is one that was never cut.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from lab.hindsight.steering import Nudge, Run, drive
+from ronda.bench.runs.results import SealedLines
+from ronda.instances.check.checker import check
+from ronda.instances.errors import InputError
+from ronda.instances.instance import DECLARED, Instance, Knowledge
+
+ONLINE = ("srtf", "pollux-like", "powerflow")
+"""Policies that are run for comparison only."""
+
+STEERED = ("prices", "prices(horizon_s=300)", "milp(gap=1e-3)", "prices(horizon_s=1500)")
+"""Policies that may take over within a run; a search starts from the first three."""
+
+MOVES = ("weights", "widths", "holds", "policies")
+"""What a trial may change."""
+
+Line = dict[str, Any]
+
+
+def starts(instance: Instance) -> list[tuple[str, Knowledge]]:
+    """Return the runs without nudges: policies as they are told of jobs, and with true sizes."""
+    fused = ("milp+fused",) if any(job.fusible for job in instance.jobs) else ()
+    told: list[tuple[str, Knowledge]] = [(p, DECLARED) for p in (*ONLINE, *STEERED[:3], *fused)]
+    exact = all(j.truth and j.estimate and j.estimate.work == j.truth.work for j in instance.jobs)
+    return told if exact else [*told, *((p, "oracle") for p in (*STEERED[:2], *fused))]
+
+
+def search(
+    instance: Instance,
+    lines: SealedLines[Line],
+    seed: int,
+    trials: int,
+    keep: Callable[[Run], None],
+) -> Iterator[Line]:
+    """Make trials until there are as many as asked for; yield the line of each that is new.
+
+    A trial is a line in the file before the next one begins. `keep` gets each run that is the best
+    so far, if the checker finds nothing in its schedule.
+    """
+    begun, places = starts(instance), [(instance.name, seed, k) for k in range(trials)]
+    done = [line for line in map(lines.get, places) if line is not None]
+    leader = _again(instance, done)
+    for number in range(len(done), trials):
+        line: Line = {"instance": instance.name, "seed": seed, "trial": number, "wrong": []}
+        nudges = list[Nudge]()
+        if number < len(begun):
+            line |= {"move": "start", "policy": begun[number][0], "knowledge": begun[number][1]}
+            run = drive(instance, *begun[number])
+        elif leader is None:
+            expected = "an instance of which some policy completes all jobs"
+            raise InputError(instance.name, "none that does", expected)
+        else:
+            line["move"], nudges = _drawn(np.random.default_rng([seed, number]), instance, leader)
+            run = drive(instance, leader.policy, leader.knowledge, nudges, leader)
+        line |= {"nudges": msgspec.to_builtins(nudges), "best": False}
+        line["mean_jct_s"] = None if run is None else run.mean_jct_s
+        if run is not None and run.policy not in ONLINE and _better(run, leader):
+            line["wrong"] = [str(violation) for violation in check(instance, run.schedule)]
+            if not line["wrong"]:
+                line["best"], leader = True, run
+                keep(run)
+        lines.append(line)
+        yield line
+
+
+def _better(run: Run, leader: Run | None) -> bool:
+    return leader is None or run.mean_jct_s < leader.mean_jct_s * (1.0 - 1e-9)
+
+
+def _again(instance: Instance, done: Sequence[Line]) -> Run | None:
+    """Return the best run of earlier trials, which is made once more and must end the same."""
+    best = [line for line in done if line["best"]]
+    if not best:
+        return None
+    first = [line for line in best if line["move"] == "start"][-1]
+    nudges = msgspec.convert([nudge for line in best for nudge in line["nudges"]], list[Nudge])
+    run = drive(instance, first["policy"], first["knowledge"], nudges)
+    before, found = best[-1]["mean_jct_s"], None if run is None else run.mean_jct_s
+    if found is None or abs(found - before) > 1e-9 * before:
+        place = f"{instance.name}, trial {best[-1]['trial']}"
+        raise InputError(place, f"{before:g} s, and now {found} s", "trials of the same ronda")
+    return run
+
+
+def _drawn(rng: np.random.Generator, instance: Instance, leader: Run) -> tuple[str, list[Nudge]]:
+    """Draw a moment in the life of a job that stays long, and what is other from then on."""
+    jobs, share, move = instance.jobs, np.sqrt(leader.jct_s), str(rng.choice(MOVES))
+    j = int(rng.choice(len(jobs), p=share / share.sum()))
+    job, own_s = jobs[j], float(leader.jct_s[j])
+    now_s = job.submit_s + (own_s * float(rng.random()) if rng.random() < 0.5 else 0.0)
+    least, most = job.min_gpus or job.gpus, job.max_gpus or job.gpus
+    if move == "policies":
+        return move, [Nudge(now_s, policy=str(rng.choice(STEERED)))]
+    if move == "holds":
+        return move, [Nudge(now_s, job.id, until_s=now_s + own_s * 10.0 ** rng.uniform(-2.0, 0.0))]
+    if move == "widths" and least < most:
+        widths = [2**k for k in range(most.bit_length()) if least <= 2**k <= most]
+        return move, [Nudge(now_s, job.id, most_gpus=int(rng.choice(widths)))]
+    submit_s = np.array([job.submit_s for job in jobs])
+    live = np.flatnonzero((submit_s <= now_s) & (now_s < submit_s + leader.jct_s))
+    some = {j, *rng.permutation(live)[: int(rng.integers(3))].tolist()}
+    size = rng.choice([0.3, 0.6, 1.5])
+    return "weights", [Nudge(now_s, jobs[k].id, float(np.exp(rng.normal(0, size)))) for k in some]
