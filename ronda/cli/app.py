@@ -41,6 +41,7 @@ instances = _group(
         "list": "List the packaged instances.",
         "show": "Show what an instance or a round holds.",
         "check": "Check a file, or an answer to it.",
+        "audit": "Say what a log is worth before it is simulated.",
         "convert": "Convert a published trace.",
         "generate": "Generate a round or a horizon.",
     },

@@ -91,9 +91,18 @@ def test_a_trace_of_another_package(package, ronda, tmp_path):
     assert json.loads(out.read_text())["description"] == "loglog"
 
 
+def test_a_trace_of_another_package_is_audited(package, ronda, tmp_path):
+    """Its instance has no record of what ran; its machines are given."""
+    done = ronda("instances", "audit", tmp_path / "log", "--reader", "two", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert (told["jobs"], told["machines"], told["pools"][0]["most_held"]) == (2, "given", None)
+
+
 @pytest.mark.parametrize(
     ("words", "place", "found"),
     [
+        ("instances audit log --reader gone", "--reader gone", "gone_for_good"),
         ("lost", "ronda lost", "AttributeError"),
         ("odd", "ronda odd", "int"),
         (

@@ -114,6 +114,7 @@ def test_a_workload_of_batsim(made):
         "w": (1, 20.25, 10.0),
     }
     assert [job.submit_s for job in jobs.values()] == [0.0, 5.5, 7.0]
+    assert read.gpu_hours == pytest.approx((2 * 20.25 + 42.5 + 10.0) / 3600)
     assert read.dropped == {
         "a profile of type parallel_homogeneous, whose time depends on a platform": 1,
         "more than the 4 resources of the workload": 1,
