@@ -26,6 +26,7 @@ from .instances.profile import Profile
 from .instances.round import Round
 from .instances.schedule import Schedule
 from .questions.alternatives import alternatives
+from .questions.certificates.certify import certificate
 from .questions.consolidate.answer import consolidate
 from .questions.curtail.answer import curtail
 from .questions.whatif.answer import whatif
@@ -62,6 +63,7 @@ __all__ = [
     "Term",
     "alternatives",
     "broken_rules",
+    "certificate",
     "check",
     "compare",
     "consolidate",

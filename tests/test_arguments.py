@@ -76,6 +76,14 @@ CASES = {
             "log": NO_LOG,
         },
     ),
+    ronda.certificate: (
+        {"round": ROUND, "plan": ronda.Plan()},
+        {
+            "round": (*NO_RECORD, None, INSTANCE),
+            "plan": (*NO_RECORD, None, ROUND),
+            "policy": NO_POLICY,
+        },
+    ),
     ronda.consolidate: (
         {"round": ROUND},
         {

@@ -88,17 +88,18 @@ class Question(msgspec.Struct, frozen=True, eq=False):
         deadline: Deadline | None = None,
         initial: Plan | None = None,
         extra: Rules = NO_RULES,
+        whole: bool = False,
     ) -> "Question":
         """Build the options of a round and their values for the objective and its parameters.
 
         The power of options matters if the objective or a limit of the round depends on it. With
         `initial`, the previous plan, jobs age on the scale of all jobs seen so far. With rules of
-        the user's own, no possible options are left out. Limits yield to jobs that may not be
-        stopped.
+        the user's own, or for the `whole` table, no possible options are left out. Limits yield to
+        jobs that may not be stopped.
         """
         own, (round, gave) = dict(parameters or {}), bearing(with_minimum_runs(round))
         mind_power = minds_power(objective) or bool(extra) or None
-        table = build(round, elastic=elastic, prune=not extra, mind_power=mind_power)
+        table = build(round, elastic=elastic, prune=not (extra or whole), mind_power=mind_power)
         outlook = outlook_of(round, table, objective, own)
         known = seen(outlook, initial)
         if initial is not None and known.jobs and own.get(ALONE_S, 0.0) is None:
