@@ -38,8 +38,6 @@ PUBLISHED_NODES = {"openb": ((24, 1), (518, 2), (54, 4), (617, 8))}
 """Nodes with their GPUs, of traces that publish a list of them beside the jobs."""
 
 COLUMNS = "submit=COLUMN,gpus=COLUMN,duration=COLUMN"
-
-
 UTC = LogFormat(zone=ZoneInfo("UTC"))
 
 
@@ -94,19 +92,18 @@ def read_log(
     first = files[0]
     if not isinstance(how.reader, str):
         return _of_others(how.reader, first)
-    opened_log = log_runs(files, how)
+    runs, account, seen_cluster = log_runs(files, how)
     cluster = how.cluster
     if cluster is None and how.seen is None and (nodes := PUBLISHED_NODES.get(how.reader)):
         cluster = plain_cluster(nodes)
-    stem = first.name.split(".")[0] if str(first) != "-" else "log"
     return log_instance(
-        opened_log.runs,
-        opened_log.account,
+        runs,
+        account,
         place=" ".join(map(label, files[:3])),
-        name=name or stem,
+        name=name or (first.name.split(".")[0] if str(first) != "-" else "log"),
         source=" ".join(path.name for path in files[:8]),
         cluster=cluster,
-        seen_cluster=opened_log.cluster,
+        seen_cluster=seen_cluster,
         described=how.described,
         start_s=how.choice.since_s,
         site=how.site,
@@ -149,16 +146,15 @@ def _of_others(read: Callable[[Path], Any], path: Path) -> ReadLog:
         return made
     if not isinstance(made, Instance):
         raise InputError(label(path), f"a {type(made).__name__} of its reader", "an instance")
-    submits = [job.submit_s for job in made.jobs]
+    submits = [job.submit_s for job in made.jobs] or [0.0]
     used_s = sum(job.gpus * job.truth.work for job in made.jobs if job.truth is not None)
-    span_s = max(1.0, max(submits, default=0.0) - min(submits, default=0.0))
     return ReadLog(
         instance=replace(made, made={"notes": [], **made.made}),
-        recorded=Recorded({}, max(submits, default=0.0)),
-        account=RowAccount(rows=len(submits)),
+        recorded=Recorded({}, max(submits)),
+        account=RowAccount(rows=len(made.jobs)),
         runs=0,
         gpu_hours=0.0,
-        load=used_s / (span_s * made.cluster.gpus),
+        load=used_s / (max(1.0, max(submits) - min(submits)) * made.cluster.gpus),
         machines="given",
     )
 

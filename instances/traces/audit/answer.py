@@ -1,16 +1,17 @@
 """What a log says about itself, for people and for programs."""
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
-from ronda.instances.tables.numbers import percent
+from ronda.instances.tables.numbers import hours, percent
 from ronda.instances.tables.table import Report, Table
-from ronda.instances.traces.audit.coverage import Hole, LogEnds, ends_of, holes
-from ronda.instances.traces.audit.jobs import Holder, JobFacts, facts_of
+from ronda.instances.traces.audit.coverage import holes, only_ended
+from ronda.instances.traces.audit.jobs import Holder, facts_of
 from ronda.instances.traces.audit.pools import LONG_S, PoolUse, pools_of
 from ronda.instances.traces.audit.sample import sample_of
 from ronda.instances.traces.logs.instance import ReadLog
@@ -29,65 +30,44 @@ KINDS = {
 }
 """Kinds of dropped rows, by how their reasons begin."""
 
+ENDS = ("from", "until"), ("before", "after")
 
-@dataclass(frozen=True)
+
 class Audit:
-    """What a log says about itself; times are seconds from the instance's start, `base_s`.
+    """What a log says about itself, in seconds from the instance's start, which is `base_s`.
 
-    Attributes
-    ----------
-    read, base_s
-        The log, and its start in seconds since 1970, or on its own clock.
-    first_s, last_s
-        First and last submission.
-    rows
-        Rows that are not jobs, by kind.
-    holes, ends
-        What is missing within the log and at its ends.
-    pools
-        Demand, use and capacity by pool.
-    facts
-        What it says of its jobs.
-    sample
-        Why it is a sample of what ran, or None.
+    `rows` are those that are no jobs, by kind. `ended` is from and until when the log has only jobs
+    that ended, None where it does not look so. `now_s` is the present in seconds since 1970.
     """
 
-    read: ReadLog
-    base_s: float
-    first_s: float
-    last_s: float
-    rows: dict[str, int]
-    holes: tuple[Hole, ...]
-    ends: LogEnds
-    pools: tuple[PoolUse, ...]
-    facts: JobFacts
-    sample: str | None
+    def __init__(self, read: ReadLog, now_s: float) -> None:
+        submit_s = np.sort([job.submit_s for job in read.instance.jobs])
+        self.read, self.base_s = read, float(read.instance.made.get("unix_start_s", 0.0))
+        self.first_s, self.last_s = float(submit_s[0]), float(submit_s[-1])
+        self.rows = Counter(_kind(why) for why in read.dropped.elements())
+        self.holes, self.ended = [*holes(submit_s)], only_ended(read.recorded)
+        self.pools, self.facts = pools_of(read), facts_of(read, now_s)
+        self.sample = sample_of(read)
 
     def when(self, at_s: float) -> str:
         """Return a moment as a date, or as a day of the log's own clock."""
         if self.base_s + at_s > DATED_S:
-            moment = datetime.fromtimestamp(0, UTC) + timedelta(seconds=round(self.base_s + at_s))
-            return moment.strftime("%Y-%m-%d %H:%M")
+            return f"{_date(self.base_s + at_s):%Y-%m-%d %H:%M}"
         day, second = divmod(round(self.base_s + at_s), 86400)
         return f"day {day}, {second // 3600:02}:{second // 60 % 60:02}"
 
     def months(self) -> list[str]:
         """Return the calendar months that lie in a hole as a whole."""
-        found = list[str]()
+        found = list[int]()
         for hole in self.holes if self.base_s > DATED_S else ():
-            ends = (self.base_s + hole.start_s, self.base_s + hole.end_s)
-            first, last = (datetime.fromtimestamp(end, UTC) for end in ends)
-            span = range(first.year * 12 + first.month, last.year * 12 + last.month - 1)
-            found += [f"{month // 12}-{month % 12 + 1:02}" for month in span]
-        return found
+            first, last = (_date(self.base_s + end_s) for end_s in (hole.start_s, hole.end_s))
+            found += range(first.year * 12 + first.month, last.year * 12 + last.month - 1)
+        return [f"{month // 12}-{month % 12 + 1:02}" for month in found]
 
     def report(self, source: str) -> Report:
         """Return the report for people and programs."""
-        return Report(self._fields(source), [*self._parts(source)])
-
-    def _fields(self, source: str) -> dict[str, Any]:
         account = self.read.account
-        return {
+        told: dict[str, Any] = {
             "file": source,
             "rows": account.rows,
             "jobs": len(self.read.instance.jobs),
@@ -95,220 +75,148 @@ class Audit:
             "first_s": self.first_s,
             "last_s": self.last_s,
             "until_s": self.read.recorded.until_s,
-            "kinds": self.rows,
+            "kinds": dict.fromkeys(KINDS, 0) | self.rows,
             "dropped": account.dropped,
             "examples": account.dropped.examples,
             "folded": account.folded,
             "holes": [asdict(hole) for hole in self.holes],
             "months_missing": self.months(),
-            "ends": asdict(self.ends),
+            "only_ended_from_s": self.ended[0],
+            "only_ended_until_s": self.ended[1],
             "machines": self.read.machines,
             "pools": [
                 {each.name: getattr(pool, each.name) for each in fields(pool) if each.repr}
                 for pool in self.pools
             ],
-            "facts": asdict(self.facts),
             "sample": self.sample,
             "notes": self.read.instance.made["notes"],
         }
+        return Report(told | asdict(self.facts), [*self._parts(source)])
 
     def _parts(self, source: str) -> Iterator[str | Table]:
-        facts, jobs = self.facts, self.read.instance.jobs
-        days = (self.last_s - self.first_s) / 86400
+        jobs, facts = len(self.read.instance.jobs), self.facts
         yield (
-            f"{source}: {self.read.account.rows:,} rows, {len(jobs):,} jobs, submitted within "
-            f"{days:,.1f} days, {self.when(self.first_s)} to {self.when(self.last_s)}"
+            f"{source}: {self.read.account.rows:,} rows, {jobs:,} jobs, submitted from "
+            f"{self.when(self.first_s)} to {self.when(self.last_s)}"
         )
         dropped = self.read.dropped
-        kinds = {why: _kind(why) for why in dropped}
-        yield Table.of(
-            "",
-            (
-                {
-                    "rows that are no jobs": f"{count:,}",
-                    "kind": kinds[why],
-                    "because of": why,
-                    "as in": dropped.examples[why],
-                }
-                for why, count in dropped.most_common()
-            ),
-            left=(1, 2, 3),
-        )
-        yield from self._covered()
-        yield self._used()
-        yield from self._overloaded()
-        yield from self._jobs(facts)
-        yield f"a sample: {self.sample}" if self.sample else self._whole()
+        rows = ((_kind(why), f"{n:,}", why, dropped.examples[why]) for why, n in dropped.items())
+        yield Table("", ("no jobs", "rows", "because of", "as in"), (*rows,), left=(0, 2, 3))
+        yield Table.facts({name: text for name, text in self._covered() if text})
+        yield Table.of("", map(self._used, self.pools))
+        yield from self._overloads()
+        if facts.users:
+            yield self._holders(f"of {facts.users:,} users", facts.top_users)
+        yield self._holders(f"of {facts.shapes:,} shapes that look alike", facts.top_shapes)
+        yield Table.facts({name: text for name, text in self._told() if text})
 
-    def _covered(self) -> Iterator[str]:
-        for hole in sorted(self.holes, key=lambda each: each.start_s - each.end_s)[:5]:
+    def _covered(self) -> Iterator[tuple[str, str]]:
+        longest = sorted(self.holes, key=lambda each: each.start_s - each.end_s)
+        for k, hole in enumerate(longest[:5], 1):
             days = (hole.end_s - hole.start_s) / 86400
             yield (
-                f"hole: no submission for {days:,.1f} days from {self.when(hole.start_s)}; "
-                f"{hole.expected:.1g} such were to be expected"
+                f"hole {k} of {len(longest)}",
+                f"no submission for {days:,.1f} days from {self.when(hole.start_s)}; "
+                f"{hole.expected:.1g} such were to be expected",
             )
-        if len(self.holes) > 5:
-            yield f"holes in all: {len(self.holes):,}"
-        if months := self.months():
-            yield f"months without a submission: {', '.join(months)}"
-        if not self.holes:
-            yield "holes: none that the log's own week does not explain"
-        ends = self.ends
-        for at_s, word, missing in (
-            (ends.only_ended_from_s, "from", "before"),
-            (ends.only_ended_until_s, "until", "after"),
-        ):
+        yield "holes", "" if longest else "none that the log's own week does not explain"
+        yield "months without a job", ", ".join(self.months())
+        for at_s, where, lost in zip(self.ended, *ENDS, strict=True):
             if at_s is not None:
-                yield (
-                    f"cut off: it has only jobs that ended {word} {self.when(at_s)}; those that "
-                    f"ended {missing} are missing"
-                )
-        if ends.running:
-            yield f"running when it ends: {ends.running:,} jobs"
-        if ends.half_from_s is not None and ends.half_until_s is not None:
-            yield (
-                f"in use: half of the usual GPUs or more from {self.when(ends.half_from_s)} to "
-                f"{self.when(ends.half_until_s)}; before and after, some that ran may be missing"
-            )
-        if self.facts.twins:
-            yield f"doubles: {self.facts.twins:,} jobs equal another in all told of them but the id"
-        if self.facts.future:
-            yield f"times after the present: {self.facts.future:,} jobs"
-
-    def _used(self) -> Table:
-        sign = {"given": "", "seen": "≥ ", "unknown": ""}[self.read.machines]
-        rows = (
-            {
-                "pool": pool.name,
-                "GPUs": "?" if pool.gpus is None else f"{sign}{pool.gpus:,}",
-                "jobs": f"{pool.jobs:,}",
-                "GPU-hours": f"{pool.gpu_hours:,.1f}",
-                "load": "?" if pool.load is None else f"{pool.load:.2f}",
-                "wanted at most": f"{pool.most_wanted:,}",
-                "in use at most": "?" if pool.most_held is None else f"{pool.most_held:,}",
-                "overloaded (h)": _hours(pool),
-                "behind at most (GPU-hours)": f"{pool.overloads[0].most_gpu_s / 3600:,.1f}"
-                if pool.overloads
-                else "0"
-                if pool.gpus
-                else "?",
-            }
-            for pool in self.pools
+                words = f"only jobs that ended {where} {self.when(at_s)}; those {lost} are missing"
+                yield f"cut off {lost}", words
+        twins, future = self.facts.twins, self.facts.future
+        yield "doubles", f"{twins:,} jobs equal another in all but the id" if twins else ""
+        yield "after the present", f"{future:,} times" if future else ""
+        yield (
+            "sample",
+            self.sample
+            or (
+                "no sign of it"
+                if self.read.machines == "given" and self.facts.started
+                else "cannot be told without machines (--cluster, --slurm) and starts"
+            ),
         )
-        return Table.of("", rows)
 
-    def _overloaded(self) -> Iterator[str]:
+    def _used(self, pool: PoolUse) -> dict[str, str]:
+        least = "≥ " if self.read.machines == "seen" else ""
+        late_s = sum(each.end_s - each.start_s for each in pool.overloads)
+        peak_s = pool.overloads[0].most_gpu_s if pool.overloads else 0.0
+        return {
+            "pool": pool.name,
+            "GPUs": "?" if pool.gpus is None else f"{least}{pool.gpus:,}",
+            "jobs": f"{pool.jobs:,}",
+            "GPU-hours": f"{pool.gpu_hours:,.1f}",
+            "load": "?" if pool.load is None else f"{pool.load:.2f}",
+            "wanted at most": f"{pool.most_wanted:,}",
+            "in use at most": "?" if pool.most_held is None else f"{pool.most_held:,}",
+            "overloaded (h)": "?" if pool.gpus is None else hours(late_s),
+            "behind, peak (GPU-h)": "?" if pool.gpus is None else f"≥ {hours(peak_s)}",
+        }
+
+    def _overloads(self) -> Iterator[str]:
         """Say until when work is behind whatever is done."""
         if self.read.machines == "unknown":
             yield "capacity: unknown, as no start is told; --cluster says what there was"
         if self.read.machines == "seen":
             yield (
-                "capacity: what the log shows in use, a lower bound; overloads are certain only if "
-                "there was no more (--cluster, --slurm)"
+                "capacity: what the log shows of nodes, a lower bound; overloads are certain if "
+                "there was no more of it (--cluster, --slurm)"
             )
         for pool in self.pools:
             long = [o for o in pool.overloads if o.most_gpu_s >= LONG_S * (pool.gpus or 1)]
-            if not long:
-                continue
-            most, last = long[0], max(long, key=lambda each: each.end_s)
-            more = "" if last is most else f"; the last of {len(long)} ends {self.when(last.end_s)}"
-            late = " (after the log's end)" if last.end_s > self.read.recorded.until_s else ""
-            yield (
-                f"overload of {pool.name}: whatever the scheduler does, work is behind from "
-                f"{self.when(most.start_s)} to {self.when(most.end_s)}, at most "
-                f"{most.most_gpu_s / 3600:,.1f} GPU-hours at {self.when(most.most_at_s)}"
-                f"{more}{late}"
-            )
+            for most in long[:1]:
+                last_s = max(each.end_s for each in long)
+                more = f"; the last of {len(long)} ends {self.when(last_s)}" if long[1:] else ""
+                late = " (after the log's end)" if last_s > self.read.recorded.until_s else ""
+                yield (
+                    f"overload of {pool.name}: whatever the scheduler does, work is behind from "
+                    f"{self.when(most.start_s)} to {self.when(most.end_s)}, "
+                    f"{hours(most.most_gpu_s)} GPU-hours or more of it at "
+                    f"{self.when(most.most_at_s)}{more}{late}"
+                )
 
-    def _jobs(self, facts: JobFacts) -> Iterator[str | Table]:
-        jobs = self.read.instance.jobs
-        hours = self.pools[0].gpu_hours or 1.0
-        if facts.users:
-            yield _holders(f"of {facts.users:,} users", facts.top_users, len(jobs), hours)
-        else:
-            yield "users: not named"
-        title = f"of {facts.shapes:,} shapes, which look alike to a scheduler"
-        yield _holders(title, facts.top_shapes, len(jobs), hours)
-        if facts.limits is None:
-            yield "time limits: none"
-        else:
-            low, mid, high = facts.limits.times
-            yield (
-                f"time limits: {facts.limits.jobs:,} jobs have one, {low:,.1f}, {mid:,.1f} and "
-                f"{high:,.1f} times the run time (tenth, median, ninth tenth); "
-                f"{percent(facts.limits.within_twice)} % at most twice, "
-                f"{percent(facts.limits.killed)} % were ended by it"
-            )
-        if facts.states:
-            told = (f"{state} {count:,}" for state, count in facts.states.items())
-            yield f"runs by state: {', '.join(told)}"
-        if facts.again:
-            yield (
-                f"ran more than once: {facts.again:,} jobs; {facts.again_gpu_hours:,.1f} GPU-hours "
-                "of earlier runs"
-            )
-        if facts.later:
-            yield (
-                f"eligible after submission: {facts.later:,} jobs, {facts.later_hours:,.1f} hours "
-                "that are no one's queueing"
-            )
-        if facts.started:
-            yield (
-                f"waits: {facts.waited:,} of {facts.started:,} jobs more than a minute, "
-                f"{facts.waited_hours:,.1f} job-hours in all"
-            )
+    def _told(self) -> Iterator[tuple[str, str]]:
+        facts = self.facts
+        times = ", ".join(f"{each:,.1f}" for each in facts.limit_times)
+        limits = (
+            f"of {facts.limited:,} jobs, {times} times the run time (tenth, median, ninth tenth); "
+            f"{percent(facts.within_twice)} % at most twice, {percent(facts.killed)} % ended by it"
+        )
+        yield "time limits", limits if times else "none"
+        yield "runs by state", ", ".join(f"{state} {n:,}" for state, n in facts.states.items())
+        again = f"{facts.again:,} jobs; {facts.again_gpu_hours:,.1f} GPU-hours of earlier runs"
+        yield "ran more than once", again if facts.again else ""
+        later = f"{facts.later:,} jobs, {facts.later_hours:,.1f} hours that are no one's queueing"
+        yield "eligible later", later if facts.later else ""
+        waits = (
+            f"{facts.waited:,} of {facts.started:,} jobs more than a minute, "
+            f"{facts.waited_hours:,.1f} job-hours in all"
+        )
+        yield "waits", waits if facts.started else ""
 
-    def _whole(self) -> str:
-        if self.read.machines == "given" and self.facts.started:
-            return "a sample: no sign of it"
-        return "a sample: cannot be told without the machines and starts (--cluster, --slurm)"
+    def _holders(self, title: str, holders: tuple[Holder, ...]) -> Table:
+        jobs, all_hours = len(self.read.instance.jobs), self.pools[0].gpu_hours or 1.0
+        rows = (
+            {
+                title: each.name,
+                "jobs": f"{each.jobs:,}",
+                "%": percent(each.jobs / jobs),
+                "GPU-hours": f"{each.gpu_hours:,.1f}",
+                "% of all": percent(each.gpu_hours / all_hours),
+                "run time (s): tenth, median, ninth tenth": " ".join(
+                    f"{s:,.0f}" for s in each.run_s
+                ),
+            }
+            for each in holders
+        )
+        return Table.of("", rows)
 
 
-def _hours(pool: PoolUse) -> str:
-    if pool.gpus is None:
-        return "?"
-    return f"{sum(each.end_s - each.start_s for each in pool.overloads) / 3600:,.1f}"
-
-
-def _holders(title: str, holders: tuple[Holder, ...], jobs: int, hours: float) -> Table:
-    rows = []
-    for each in holders:
-        row = {
-            title: each.name,
-            "jobs": f"{each.jobs:,}",
-            "%": percent(each.jobs / jobs),
-            "GPU-hours": f"{each.gpu_hours:,.1f}",
-            "% of all": percent(each.gpu_hours / hours),
-        }
-        if each.run_s:
-            row["run time (s): tenth, median, ninth tenth"] = " ".join(
-                f"{s:,.0f}" for s in each.run_s
-            )
-        rows.append(row)
-    return Table.of("", rows)
+def _date(unix_s: float) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(seconds=round(unix_s))
 
 
 def _kind(why: str) -> str:
     """Return the kind of a reason for which a row is no job."""
     return next((kind for kind, heads in KINDS.items() if why.startswith(heads)), "other")
-
-
-def audit_log(read: ReadLog, now_s: float) -> Audit:
-    """Return what a log says about itself; `now_s` is the present in seconds since 1970."""
-    submit_s = np.sort([job.submit_s for job in read.instance.jobs])
-    pools = tuple(pools_of(read))
-    rows = dict.fromkeys(KINDS, 0)
-    for why, count in read.dropped.items():
-        rows[_kind(why)] = rows.get(_kind(why), 0) + count
-    return Audit(
-        read=read,
-        base_s=read.instance.made.get("unix_start_s", 0.0),
-        first_s=float(submit_s[0]),
-        last_s=float(submit_s[-1]),
-        rows=rows,
-        holes=tuple(holes(submit_s)),
-        ends=ends_of(read, pools[0].held_s, pools[0].held),
-        pools=pools,
-        facts=facts_of(read, now_s),
-        sample=sample_of(read),
-    )

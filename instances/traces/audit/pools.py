@@ -12,13 +12,13 @@ all that is wanted fits, and above it no order, no preemption and no packing hel
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
-from ronda.instances.base import Floats, Ints
+from ronda.instances.base import Floats
+from ronda.instances.cluster import Cluster, NodeGroup
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job
 from ronda.instances.outcome.usage import steps
@@ -35,14 +35,9 @@ LONG_S = 3600.0
 
 @dataclass(frozen=True)
 class Overload:
-    """A time in which work of a pool is behind under any scheduler.
+    """A time, from `start_s` to `end_s` at the least, in which work is behind in any schedule.
 
-    Attributes
-    ----------
-    start_s, end_s
-        From when, and until when at the earliest, some of it is behind.
-    most_gpu_s, most_at_s
-        The most GPU-seconds that are behind at once, at the least, and when.
+    The most GPU-seconds are behind at `most_at_s`: `most_gpu_s` at the least.
     """
 
     start_s: float
@@ -53,29 +48,12 @@ class Overload:
 
 @dataclass(frozen=True)
 class PoolUse:
-    """What was asked of a pool and what was in use.
+    """What was asked of a pool of `gpus` GPUs (None if the log does not show them) and was in use.
 
-    Attributes
-    ----------
-    name
-        Partition, features and GPU types.
-    gpus
-        GPUs; None if the log does not show them.
-    jobs, gpu_hours
-        Its jobs, and the GPU-hours of their work.
-    load
-        Their GPU-seconds over those of the pool between the first and the last submission; None if
-        these are less than an hour apart.
-    most_wanted, most_held
-        The most GPUs wanted, as if no job waited, and in use.
-    overloads
-        The overloads, of which those of `LONG_S` and more count, largest first.
-    time_s, wanted
-        Times in seconds, and the GPUs wanted from each on.
-    held_s, held
-        Times in seconds, and the GPUs in use from each on.
-    behind
-        The least GPU-seconds behind at each of `time_s`.
+    `load` is the work over the capacity between the first and the last submission, None if these
+    are less than an hour apart. At most `most_wanted` GPUs are wanted at once if no job waits.
+    Overloads are in order of size. From each of `time_s` on, `wanted` GPUs are wanted, and at it
+    `behind` GPU-seconds are behind; from each of `held_s` on, `held` GPUs are in use.
     """
 
     name: str
@@ -88,40 +66,44 @@ class PoolUse:
     overloads: tuple[Overload, ...]
     time_s: Floats = field(repr=False)
     wanted: Floats = field(repr=False)
+    behind: Floats = field(repr=False)
     held_s: Floats = field(repr=False)
     held: Floats = field(repr=False)
-    behind: Floats = field(repr=False)
 
 
 def pools_of(read: ReadLog) -> list[PoolUse]:
     """Return the pools of a log with what was asked of them: all nodes first, then by work."""
     instance = read.instance
-    whole = frozenset(range(len(instance.cluster.node_groups)))
-    usual = _Usual(instance)
+    jobs, cluster = instance.jobs, instance.cluster
+    seen = dict[object, tuple[frozenset[int], str]]()
     members, names = defaultdict[frozenset[int], list[int]](list), dict[frozenset[int], str]()
-    for k, job in enumerate(instance.jobs):
-        groups = usual.groups(job)
+    for k, job in enumerate(jobs):
+        key = job.partition, job.gpu_types, job.features
+        groups, name = seen.get(key) or seen.setdefault(key, _allowed(cluster, job))
         members[groups].append(k)
-        names.setdefault(groups, usual.name(job))
-    names[whole] = "all" if len(members) > 1 or whole not in members else names[whole]
-    asked = np.array([job.gpus * usual.lasting(job) for job in instance.jobs])
-    able_s = np.array([able(job) for job in instance.jobs])
-    sizes = {g: float(asked[own].sum()) for g, own in members.items()}
-    order = sorted(members.keys() - {whole}, key=lambda g: -sizes[g])[: MOST - 1]
-    runs, found = _Runs.of(instance, read.recorded), []
-    for groups in (whole, *order):
-        own = np.sort(np.concatenate([np.array(m) for g, m in members.items() if g <= groups]))
-        held_s, held = runs.held(groups, own)
-        gpus = sum(usual.sizes[g] for g in groups) if read.machines != "unknown" else None
-        gpu_count = np.array([instance.jobs[k].gpus for k in own], dtype=float)
-        from_s, lasts_s = able_s[own], asked[own] / gpu_count
-        time_s, wanted = steps(
-            np.concatenate([from_s, from_s + lasts_s]), np.concatenate([gpu_count, -gpu_count])
-        )
-        behind = np.zeros_like(time_s) if gpus is None else least_behind(time_s, wanted, gpus)
-        work_s = float(asked[own].sum())
-        span_s = float(np.ptp([instance.jobs[k].submit_s for k in own]))
-        overloads = () if gpus is None else tuple(_overloads(time_s, wanted, behind, gpus))
+        names.setdefault(groups, name)
+    whole = frozenset(range(len(cluster.node_groups)))
+    if {*members} != {whole}:
+        names[whole] = "all"
+    gpus_s = np.array([job.gpus * lasting(instance, job) for job in jobs])
+    wide, able_s = np.array([float(job.gpus) for job in jobs]), np.array([*map(able, jobs)])
+    submit_s = np.array([job.submit_s for job in jobs])
+    order = sorted(members.keys() - {whole}, key=lambda g: -float(gpus_s[members[g]].sum()))
+    runs, found = _runs(instance, read.recorded), []
+    for groups in (whole, *order[: MOST - 1]):
+        own = np.concatenate([members[g] for g in members if g <= groups]).astype(int)
+        ends_s = able_s[own] + gpus_s[own] / wide[own]
+        changes = np.concatenate([wide[own], -wide[own]])
+        time_s, wanted = steps(np.concatenate([able_s[own], ends_s]), changes)
+        here = np.isin(runs[1], [*groups]) | ((runs[1] < 0) & np.isin(runs[0], own))
+        changes = np.concatenate([runs[2, here], -runs[2, here]])
+        held_s, held = steps(runs[3:, here].ravel(), changes) if here.any() else np.zeros((2, 0))
+        gpus, behind, over = None, np.zeros_like(wanted), list[Overload]()
+        if read.machines != "unknown":
+            gpus = sum(g.count * g.gpus_per_node for g in _of(cluster, groups))
+            behind = least_behind(time_s, wanted, gpus)
+            over = [*_overloads(time_s, wanted, behind, gpus)]
+        work_s, span_s = float(gpus_s[own].sum()), float(np.ptp(submit_s[own]))
         found.append(
             PoolUse(
                 name=names[groups],
@@ -129,14 +111,14 @@ def pools_of(read: ReadLog) -> list[PoolUse]:
                 jobs=len(own),
                 gpu_hours=work_s / 3600.0,
                 load=work_s / (span_s * gpus) if gpus and span_s >= LONG_S else None,
-                most_wanted=round(float(wanted.max(initial=0.0))),
+                most_wanted=round(float(wanted.max())),
                 most_held=round(float(held.max())) if len(held) else None,
-                overloads=tuple(sorted(overloads, key=lambda each: -each.most_gpu_s)),
+                overloads=tuple(sorted(over, key=lambda each: -each.most_gpu_s)),
                 time_s=time_s,
                 wanted=wanted,
+                behind=behind,
                 held_s=held_s,
                 held=held,
-                behind=behind,
             )
         )
     return found
@@ -145,6 +127,14 @@ def pools_of(read: ReadLog) -> list[PoolUse]:
 def able(job: Job) -> float:
     """Return when a job could start at the earliest."""
     return job.submit_s if job.eligible_s is None else max(job.submit_s, job.eligible_s)
+
+
+def lasting(instance: Instance, job: Job) -> float:
+    """Return the seconds that a job runs on its GPUs; 0 if they depend on more than these."""
+    speeds = instance.profiles[job.profile].throughput.values()
+    if job.truth is None or not all(isinstance(speed, Rigid) for speed in speeds):
+        return 0.0
+    return job.truth.work if job.limit_s is None else min(job.truth.work, job.limit_s)
 
 
 def least_behind(time_s: Floats, wanted: Floats, gpus: float) -> Floats:
@@ -159,88 +149,40 @@ def least_behind(time_s: Floats, wanted: Floats, gpus: float) -> Floats:
 
 def _overloads(time_s: Floats, wanted: Floats, behind: Floats, gpus: int) -> Iterator[Overload]:
     """Yield the times in which work is behind; an end lies where it is made up for."""
-    late = np.append(behind > 1e-6, False)
-    edges = np.flatnonzero(np.diff(np.append(False, late).astype(int)))
-    for first, after in edges.reshape(-1, 2).tolist():
-        most = first + int(np.argmax(behind[first:after]))
-        last = after - 1
-        spare = gpus - wanted[last]
-        yield Overload(
-            start_s=float(time_s[first - 1]),
-            end_s=float(time_s[last] + behind[last] / spare),
-            most_gpu_s=float(behind[most]),
-            most_at_s=float(time_s[most]),
-        )
+    late = np.concatenate([[False], behind > 1e-6, [False]]).astype(int)
+    for first, after in np.flatnonzero(np.diff(late)).reshape(-1, 2).tolist():
+        most, last = first + int(np.argmax(behind[first:after])), after - 1
+        end_s = float(time_s[last] + behind[last] / (gpus - wanted[last]))
+        yield Overload(float(time_s[first - 1]), end_s, float(behind[most]), float(time_s[most]))
 
 
-class _Runs(NamedTuple):
-    """The recorded runs as arrays: job, group of nodes (-1 if not told), GPUs, start and end."""
-
-    job: Ints
-    group: Ints
-    gpus: Floats
-    start_s: Floats
-    end_s: Floats
-
-    @classmethod
-    def of(cls, instance: Instance, recorded: Recorded) -> "_Runs":
-        """Return the runs; one on several groups has a row for each."""
-        counts = [group.count for group in instance.cluster.node_groups]
-        of_node = np.repeat(np.arange(len(counts)), counts).tolist()
-        rows = list[tuple[float, ...]]()
-        for k, job in enumerate(instance.jobs):
-            for run in recorded.runs.get(job.id, ()):
-                end_s = recorded.until_s if run.end_s is None else run.end_s
-                each = Counter[int]() if run.held else Counter({-1: job.gpus})
-                for node, gpus in run.held.items():
-                    each[of_node[node]] += gpus
-                rows += [(k, group, gpus, run.start_s, end_s) for group, gpus in each.items()]
-        columns = np.array(rows).reshape(-1, 5).T
-        return cls(columns[0].astype(int), columns[1].astype(int), *columns[2:])
-
-    def held(self, groups: frozenset[int], jobs: Ints) -> tuple[Floats, ...]:
-        """Return the times, and the GPUs in use on some groups from each on.
-
-        A run of which the nodes are not told counts if its job is one of `jobs`.
-        """
-        here = np.isin(self.group, [*groups]) | ((self.group < 0) & np.isin(self.job, jobs))
-        if not here.any():
-            return np.zeros(0), np.zeros(0)
-        times = np.concatenate([self.start_s[here], self.end_s[here]])
-        return steps(times, np.concatenate([self.gpus[here], -self.gpus[here]]))
+def _runs(instance: Instance, recorded: Recorded) -> Floats:
+    """Return rows of jobs, groups of nodes (-1 if not told), GPUs, starts and ends of all runs."""
+    counts = [group.count for group in instance.cluster.node_groups]
+    of_node = np.repeat(np.arange(len(counts)), counts).tolist()
+    rows = list[tuple[float, ...]]()
+    for k, job in enumerate(instance.jobs):
+        for run in recorded.runs.get(job.id, ()):
+            end_s = recorded.until_s if run.end_s is None else run.end_s
+            each = Counter[int]() if run.held else Counter({-1: job.gpus})
+            for node, gpus in run.held.items():
+                each[of_node[node]] += gpus
+            rows += [(k, group, gpus, run.start_s, end_s) for group, gpus in each.items()]
+    return np.array(rows, float).reshape(-1, 5).T
 
 
-class _Usual:
-    """Which groups of nodes jobs may use, and how long they run; the same for jobs alike."""
+def _of(cluster: Cluster, groups: frozenset[int]) -> list[NodeGroup]:
+    return [cluster.node_groups[k] for k in sorted(groups)]
 
-    def __init__(self, instance: Instance) -> None:
-        self.cluster, self.profiles = instance.cluster, instance.profiles
-        self.sizes = [group.count * group.gpus_per_node for group in self.cluster.node_groups]
-        self.known = dict[object, frozenset[int]]()
 
-    def groups(self, job: Job) -> frozenset[int]:
-        key = job.partition, job.gpu_types, job.features
-        if key not in self.known:
-            self.known[key] = frozenset(
-                k
-                for k, group in enumerate(self.cluster.node_groups)
-                if group.partition == job.partition
-                and (not job.gpu_types or group.gpu_type in job.gpu_types)
-                and {*job.features} <= {*group.features}
-            )
-        return self.known[key]
-
-    def name(self, job: Job) -> str:
-        kinds: Sequence[str] = job.gpu_types
-        if not kinds:
-            groups = self.cluster.node_groups
-            kinds = tuple(dict.fromkeys(groups[k].gpu_type for k in sorted(self.groups(job))))
-        where = job.features or (job.partition,)
-        return f"{' '.join(where)}: {'/'.join(kinds)}"
-
-    def lasting(self, job: Job) -> float:
-        """Return the seconds that a job runs on its GPUs; 0 if they depend on more than these."""
-        speeds = self.profiles[job.profile].throughput.values()
-        if job.truth is None or not all(isinstance(speed, Rigid) for speed in speeds):
-            return 0.0
-        return job.truth.work if job.limit_s is None else min(job.truth.work, job.limit_s)
+def _allowed(cluster: Cluster, job: Job) -> tuple[frozenset[int], str]:
+    """Return the groups of nodes that a job may use, and the name of their pool."""
+    groups = frozenset(
+        k
+        for k, group in enumerate(cluster.node_groups)
+        if group.partition == job.partition
+        and (not job.gpu_types or group.gpu_type in job.gpu_types)
+        and {*job.features} <= {*group.features}
+    )
+    kinds = job.gpu_types or dict.fromkeys(group.gpu_type for group in _of(cluster, groups))
+    return groups, f"{' '.join(job.features or (job.partition,))}: {'/'.join(kinds)}"

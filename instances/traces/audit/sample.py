@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ronda.instances.base import Floats
 from ronda.instances.traces.audit.pools import able, pools_of
 from ronda.instances.traces.logs.instance import ReadLog
 
@@ -14,7 +15,7 @@ WAITED_S = 60.0
 """A wait above this is one for room, not a cycle of the scheduler."""
 
 
-def waits(read: ReadLog) -> np.ndarray:
+def waits(read: ReadLog) -> Floats:
     """Return the seconds from when each recorded job could start until it first did."""
     runs = read.recorded.runs
     told = ((job, runs[job.id][0].start_s) for job in read.instance.jobs if job.id in runs)
@@ -28,17 +29,15 @@ def sample_of(read: ReadLog) -> str | None:
     GPUs was in use: others, which the log does not have, held them, or what jobs waited for is not
     in it. Machines that are only seen in the log itself cannot show this.
     """
-    if read.machines != "given" or not read.recorded.runs:
-        return None
-    whole = pools_of(read)[0]
     waited = int((waits(read) > WAITED_S).sum())
-    if not waited or not whole.most_held or not whole.gpus:
+    if read.machines != "given" or not waited:
         return None
-    if whole.most_held > FULL * whole.gpus:
+    held, gpus = pools_of(read)[0].most_held or 0, read.instance.cluster.gpus
+    if held > FULL * gpus:
         return None
     parts = read.dropped[PART]
     more = f" (not counting {parts:,} rows with {PART})" if parts else ""
     return (
-        f"at most {whole.most_held:,} of {whole.gpus:,} GPUs are in use at once, yet {waited:,} "
-        f"jobs waited more than {WAITED_S:g} s: most of what ran is not in the log{more}"
+        f"at most {held:,} of {gpus:,} GPUs are in use at once, yet {waited:,} jobs waited more "
+        f"than {WAITED_S:g} s: most of what ran is not in the log{more}"
     )

@@ -6,16 +6,17 @@ calls ``DelayProfile``, lasts for its delay on any machine, and so does a sequen
 platform that a workload does not describe.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import inf, nan
 from pathlib import Path
-from typing import Annotated, Any
 
 import msgspec
 
+from ronda.instances.base import Count, NonNegative
 from ronda.instances.cluster import NodeGroup
 from ronda.instances.errors import InputError, printable, short
 from ronda.instances.files.storage import label, unpack
+from ronda.instances.traces.logs.instance import TIMED_OUT
 from ronda.instances.traces.logs.runs import EVERY, LogFilter, LogRun, RowAccount
 from ronda.instances.traces.logs.seen_cluster import SeenCluster, seen_groups
 from ronda.instances.traces.logs.stream import opened
@@ -24,23 +25,27 @@ from ronda.instances.traces.rigid import Machine, machine_of
 
 DELAYS = ("delay", "DelayProfile")
 SEQUENCES = ("composed", "SequentialCompositionProfile")
-KILLED = "TIMEOUT"
-
-_Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class _BatsimJob(msgspec.Struct):
     id: str | int
-    subtime: _Seconds
-    res: Annotated[int, msgspec.Meta(ge=1)]
+    subtime: NonNegative
+    res: Count
     profile: str | int
     walltime: float = -1.0
 
 
+class _BatsimProfile(msgspec.Struct):
+    type: str
+    delay: NonNegative | None = None
+    repeat: Count = 1
+    seq: list[str] = []
+
+
 class _BatsimFile(msgspec.Struct):
-    nb_res: Annotated[int, msgspec.Meta(ge=1)]
+    nb_res: Count
     jobs: list[_BatsimJob]
-    profiles: dict[str, dict[str, Any]]
+    profiles: dict[str, _BatsimProfile]
 
 
 class BatsimLog:
@@ -78,7 +83,7 @@ class BatsimLog:
             run = LogRun(
                 place=place,
                 job=name,
-                state=KILLED if lasts_s > limit_s else "COMPLETED",
+                state=TIMED_OUT if lasts_s > limit_s else "COMPLETED",
                 submit_s=job.subtime,
                 start_s=job.subtime,
                 end_s=job.subtime + min(lasts_s, limit_s),
@@ -102,28 +107,21 @@ class BatsimLog:
         if job.res > self.read.nb_res:
             return f"more than the {self.read.nb_res:,} resources of the workload"
         if not lasts_s >= 0:
-            kind = self.read.profiles[str(job.profile)].get("type")
-            shown = printable(short(str(kind), 60))
-            return f"a profile of type {shown}, whose time depends on a platform"
+            kind = printable(short(self.read.profiles[str(job.profile)].type, 60))
+            return f"a profile of type {kind}, whose time depends on a platform"
         return None
 
     def _lasting(self, name: str, place: str, inside: Sequence[str] = ()) -> float:
         """Return the seconds of a profile; NaN if they depend on a platform."""
-        profile: Mapping[str, Any] | None = self.read.profiles.get(name)
-        if profile is None or name in inside:
-            found = "a profile inside itself" if inside and profile else "no such profile"
+        profile = self.read.profiles.get(name)
+        if profile is None or name in inside or (profile.type in DELAYS and profile.delay is None):
+            odd = "without seconds" if profile and name not in inside else "inside itself"
+            found = f"a profile {odd}" if profile else "no such profile"
             raise InputError(place, f"{name!r}, {found}", "one of the profiles")
-        kind = profile.get("type")
-        value = profile.get("delay" if kind in DELAYS else "repeat", 1)
-        if kind not in (*DELAYS, *SEQUENCES):
-            return nan
-        parts = profile.get("seq", ()) if kind in SEQUENCES else ()
-        sound = isinstance(value, int | float) and 0 <= value < inf and isinstance(parts, Sequence)
-        if not sound or (kind in DELAYS and "delay" not in profile):
-            found = printable(short(str(profile), 60))
-            raise InputError(f"{self.place}, profiles.{name}", found, "a delay, or a list seq")
-        each = (self._lasting(str(part), place, (*inside, name)) for part in parts)
-        return float(value) * (sum(each) if kind in SEQUENCES else 1.0)
+        if profile.type in SEQUENCES:
+            each = (self._lasting(part, place, (*inside, name)) for part in profile.seq)
+            return profile.repeat * sum(each)
+        return nan if profile.delay is None or profile.type not in DELAYS else profile.delay
 
     def cluster(self, described: Sequence[Machine]) -> SeenCluster:
         """Return the resources as nodes of one GPU, of the first type in `described`."""

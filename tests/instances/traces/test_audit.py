@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from ronda.instances.traces.audit.answer import audit_log
+from ronda.instances.traces.audit.answer import Audit
 from ronda.instances.traces.audit.coverage import holes
 from ronda.instances.traces.audit.pools import least_behind, pools_of
 from ronda.instances.traces.audit.sample import sample_of
@@ -27,11 +27,11 @@ def at(hours):
 
 def row(name, submit, start, end, *, eligible=None, **other):
     """Return a row of sacct; times are hours, `None` where there is none."""
-    told = {"gpus": 1, "state": "COMPLETED", "user": "ann", "limit": 10} | other
+    told = {"gpus": 1, "state": "COMPLETED", "user": "ann", "limit": 10, "node": "n1"} | other
     hours = (submit, submit if eligible is None else eligible, start, end)
     times = [at(hour) if hour is not None else "Unknown" for hour in hours]
     cells = [name, told["state"], *times, f"gres/gpu={told['gpus']}", "main", told["user"]]
-    return "|".join(map(str, [*cells, f"{told['limit']}:00:00", "n1"]))
+    return "|".join(map(str, [*cells, f"{told['limit']}:00:00", told["node"]]))
 
 
 @pytest.fixture
@@ -56,12 +56,12 @@ def test_each_fault_is_counted(log):
         row("4", 6, None, None, state="CANCELLED"),
         row("5", 6, 7, 8, gpus=2, state="PREEMPTED", user="bob", limit=1),
         row("5", 6, 9, 10, gpus=2, state="TIMEOUT", user="bob", limit=1),
-        row("6", 7, 9, 11, eligible=8.5, limit=2),
-        row("7", 7, 9, 11, eligible=8.5, limit=2),  # equal to 6
+        row("6", 7, 9, 11, eligible=8.5, limit=3),
+        row("7", 7, 9, 11, eligible=8.5, limit=3),  # equal to 6
         row("8", 24_100, 24_101, 24_102, user="cyd"),  # after the present
     ]
-    found = audit_log(log(*rows), NOW_S)
-    assert found.rows == {
+    found = Audit(log(*rows), NOW_S)
+    assert found.report("log").fields["kinds"] == {
         "doubles": 1,
         "impossible times": 2,
         "unreadable": 0,
@@ -78,15 +78,13 @@ def test_each_fault_is_counted(log):
         ("cyd", 1, 1.0),
     ]
     assert [(shape.jobs, shape.run_s) for shape in facts.top_shapes[:1]] == [(2, (7200.0,) * 3)]
-    limits = facts.limits
-    assert (limits.jobs, limits.within_twice, limits.killed) == (5, 3 / 5, 1 / 5)
-    assert limits.times == tuple(np.quantile([5, 1, 1, 1, 10], [0.1, 0.5, 0.9]))
+    assert (facts.limited, facts.within_twice, facts.killed) == (5, 3 / 5, 1 / 5)
+    assert facts.limit_times == tuple(np.quantile([5, 1, 1.5, 1.5, 10], [0.1, 0.5, 0.9]))
     (hole,) = found.holes
     assert (hole.start_s, hole.end_s) == (7 * HOUR, 24_100 * HOUR)
     assert found.months()[:2] == ["2024-02", "2024-03"]
     assert len(found.months()) == 32
     told = found.report("log")
-    assert told.fields["kinds"] == found.rows
     assert any("32" not in str(part) and "2024-02" in str(part) for part in told.parts)
 
 
@@ -151,8 +149,8 @@ def test_an_overload_ends_when_it_is_made_up_for(log):
     (over,) = pool.overloads
     assert (over.start_s, over.end_s) == (0.0, 6 * HOUR)
     assert (over.most_gpu_s, over.most_at_s) == (6 * HOUR, 3 * HOUR)
-    told = [part for part in audit_log(read, NOW_S).report("log").parts if "overload" in str(part)]
-    assert "work is behind from 2024-01-01 00:00 to 2024-01-01 06:00, at most 6.0 GPU-hours" in str(
+    told = [part for part in Audit(read, NOW_S).report("log").parts if "overload" in str(part)]
+    assert "work is behind from 2024-01-01 00:00 to 2024-01-01 06:00, 6 GPU-hours or more" in str(
         told
     )
 
@@ -199,17 +197,19 @@ def test_only_those_that_ended_in_a_window(log):
     begins, lasts = random.uniform(0, 240, 900), random.exponential(6.0, 900) + 0.01
     times = [*zip(np.sort(begins), lasts, strict=True)]
     every = [row(k, s, s, s + d, limit=99) for k, (s, d) in enumerate(times)]
-    whole = audit_log(log(*every), NOW_S).ends
-    assert (whole.only_ended_from_s, whole.only_ended_until_s) == (None, None)
+    whole = Audit(log(*every), NOW_S)
+    assert whole.ended == (None, None)
     within = [text for text, (s, d) in zip(every, times, strict=True) if 120 <= s + d < 168]
-    cut = audit_log(log(*within), NOW_S)
+    cut = Audit(log(*within), NOW_S)
     first = min(s + d for s, d in times if s + d >= 120)
     base = min(s for s, d in times if 120 <= s + d < 168)
-    assert cut.ends.only_ended_from_s == pytest.approx((first - base) * HOUR, abs=2.0)
-    assert cut.ends.only_ended_until_s == pytest.approx(cut.read.recorded.until_s)
+    assert cut.ended[0] == pytest.approx((first - base) * HOUR, abs=2.0)
+    assert cut.ended[1] == pytest.approx(cut.read.recorded.until_s)
+    goes_on = row(5000, 160, 160, None, state="RUNNING", limit=99)
+    assert Audit(log(*within, goes_on), NOW_S).ended[1] is None
     words = " ".join(map(str, cut.report("log").parts))
-    assert "those that ended before are missing" in words
-    assert "those that ended after are missing" in words
+    assert "those before are missing" in words
+    assert "those after are missing" in words
 
 
 def test_a_sample_is_told_by_its_machines_alone(log):
@@ -219,7 +219,8 @@ def test_a_sample_is_told_by_its_machines_alone(log):
     found = sample_of(log(*waits, cluster=many))
     assert found is not None
     assert found.startswith("at most 2 of 100 GPUs are in use at once, yet 2 jobs waited")
-    assert sample_of(log(*waits)) is None
+    apart = [row(k, 0, k, k + 1, node=f"n{k}") for k in range(1, 9)]
+    assert sample_of(log(*apart)) is None  # 8 nodes are seen, one at a time
     assert sample_of(log(*waits, cluster=plain_cluster([(1, 4)]))) is None
     assert sample_of(log(row("1", 0, 0, 3), cluster=many)) is None
 
@@ -231,7 +232,7 @@ def test_a_table_without_starts_has_demand_alone(tmp_path):
     path.write_text("\n".join(rows))
     (pool,) = pools_of(read_log([path], LogReading(reader="philly")))
     assert (pool.gpus, pool.most_wanted, pool.most_held, pool.overloads) == (None, 8, None, ())
-    words = audit_log(read_log([path], LogReading(reader="philly")), NOW_S).report("jobs").parts
+    words = Audit(read_log([path], LogReading(reader="philly")), NOW_S).report("jobs").parts
     assert any("capacity: unknown" in str(part) for part in words)
     given = LogReading(reader="philly", cluster=plain_cluster([(1, 4)]))
     (pool,) = pools_of(read_log([path], given))

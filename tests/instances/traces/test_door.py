@@ -130,7 +130,7 @@ def test_a_workload_of_batsim(made):
             {"profiles": {"d": {"type": "composed", "seq": ["d"]}}},
             "'d', a profile inside itself",
         ),
-        ({"profiles": {"d": {"type": "delay", "delay": "long"}}}, "profiles.d: found"),
+        ({"profiles": {"d": {"type": "delay", "delay": "long"}}}, r"profiles\[...\].delay"),
         ({"nb_res": 0}, r"Expected `int` >= 1 - at `\$.nb_res`"),
         ({"jobs": [{"id": "a", "subtime": -1, "res": 1, "profile": "d"}]}, r"jobs\[0\].subtime"),
     ],

@@ -36,12 +36,12 @@ def command(picture: Path | None, as_json: bool, **given: Any) -> int:
     It tells of holes and cut ends, of doubles and impossible times, of users, shapes and limits,
     and, for each pool, of demand against capacity: until when work is behind under any scheduler.
     """
-    from ronda.instances.traces.audit.answer import audit_log
+    from ronda.instances.traces.audit.answer import Audit
 
     if picture is not None:
         need("--picture", "matplotlib")
     source = " ".join(map(label, given["files"][:3]))
-    found = audit_log(log_of(given), time.time())
+    found = Audit(log_of(given), time.time())
     if picture is not None:
         from ronda.bench.figures.answers.audit import audited
         from ronda.bench.figures.draw import save_chart
