@@ -1,15 +1,70 @@
 """The judgement of one queue of a log, from the proof of its space to the causes of its waiting."""
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from math import inf
 
+import numpy as np
+from msgspec import structs
+
+from ronda.horizon.driver import run
+from ronda.instances.errors import InputError, printable
 from ronda.instances.instance import Instance
+from ronda.instances.job import Costs
 from ronda.instances.traces.recorded import Recorded
-from ronda.questions.judge.judgement import Judgement, QueueSeen
+from ronda.questions.judge.bound import least_wait
+from ronda.questions.judge.judgement import (
+    CAUSES,
+    FULL,
+    POOLED,
+    PROVEN,
+    TOPOLOGY,
+    Judgement,
+    QueueSeen,
+    ReplayedQueue,
+    WaitCause,
+)
+from ronda.questions.judge.orders import Backfilling, Starts, in_order, least_first, searched
+from ronda.questions.judge.queue import (
+    JudgedJobs,
+    judged_jobs,
+    labels_of,
+    names_of,
+    on_given_nodes,
+    ready_s,
+)
+from ronda.questions.judge.space import (
+    IDLE_S,
+    NodeUse,
+    as_one_node,
+    idle_node_s,
+    node_uses,
+    proven_share,
+)
+
+SAME, POLICY, SEARCH = "same order", "first come, with backfilling", "search"
+"""Names of replays; the others by hindsight are named in `_by_hindsight`."""
+
+Progress = Callable[[str], None]
 
 
-def queues_seen(instance: Instance, recorded: Recorded) -> tuple[QueueSeen, ...]:
+def queues_seen(
+    instance: Instance, recorded: Recorded, since_s: float | None = None
+) -> tuple[QueueSeen, ...]:
     """Return the queues of a log, those that waited the most first."""
-    raise NotImplementedError
+    begin_s = _first_end_s(recorded) if since_s is None else since_s
+    found = defaultdict[str, list[float]](list)
+    nodes, labels = defaultdict[str, set[int]](set), labels_of(instance)
+    for job in instance.jobs:
+        for run_ in recorded.runs.get(job.id, ())[:1]:
+            for name in names_of(job, labels):
+                nodes[name].update(run_.held)
+                if run_.start_s >= begin_s:
+                    found[name].append(max(0.0, run_.start_s - ready_s(job, begin_s)))
+    seen = [QueueSeen(name, len(own), len(nodes[name]), sum(own)) for name, own in found.items()]
+    return tuple(sorted(seen, key=lambda each: (-each.waited_s, each.name)))
 
 
 def judge(
@@ -20,29 +75,36 @@ def judge(
     queue: str | None = None,
     since_s: float | None = None,
     trust: float = 0.9,
-    steps: int = 2000,
+    steps: int = 500,
     topology: bool = False,
-    progress: Callable[[str], None] | None = None,
+    policies: Sequence[str] = (),
+    progress: Progress | None = None,
 ) -> Judgement:
     """Return the judgement of a queue of a log.
+
+    All jobs that are not judged are held at their true times.
 
     Parameters
     ----------
     instance, recorded
-        The instance that is made of the log, and what ran.
+        The instance that is made of the log, and what ran. Jobs that ended in the second in which
+        they started wait as others do (``instant`` of `log_instance`).
     cluster_known
         Whether the instance's cluster was given, and not inferred from the log.
     queue
-        Name of a `QueueSeen`; None for the partitions that waited the most.
+        Name of a `QueueSeen`; None for the partition that waited the most.
     since_s
         The first second from which the log has every job that ended; None for the first end in it.
     trust
         The window ends where less than this share of the queue's nodes is proven; 0 judges all of
         the log.
     steps
-        Number of steps of the search for a better order in hindsight.
+        Number of steps of the search for a better order in hindsight, in each space.
     topology
-        Whether the recorded order is replayed on one node as well.
+        Whether the recorded order is replayed as if all nodes were one, too.
+    policies
+        Policies of ronda that are driven over the whole instance, with all its jobs; they may take
+        minutes.
     progress
         Is told in words how far the work is.
 
@@ -51,4 +113,251 @@ def judge(
     InputError
         If the queue is none of the log's, or if no job of it started in the window.
     """
-    raise NotImplementedError
+    tell = progress or _silent
+    begin_s = _first_end_s(recorded) if since_s is None else since_s
+    name = _queue(instance, recorded, queue, begin_s)
+    tell(f"{name}: reading what is proven")
+    jobs = _judged(instance, recorded, name, (begin_s, recorded.until_s))
+    proven = node_uses(jobs, begin_s, recorded.until_s)
+    moments = np.linspace(begin_s, recorded.until_s, 145)[:-1]
+    share = proven_share(proven, moments)
+    until_s, why = _trusted(moments, share, recorded.until_s, trust)
+    if until_s < recorded.until_s:
+        jobs = _judged(instance, recorded, name, (begin_s, until_s))
+        proven = node_uses(jobs, begin_s, recorded.until_s)
+    wide = on_given_nodes(jobs, instance) if cluster_known else jobs
+    full = node_uses(wide, begin_s, recorded.until_s, _sizes(instance, wide))
+
+    replays = [
+        _told(jobs, PROVEN, SAME, False, in_order(jobs, proven, range(len(jobs.ids)))),
+        _told(jobs, PROVEN, POLICY, False, Backfilling(jobs, proven).run()),
+    ]
+    for space, own, uses in ((PROVEN, jobs, proven), (FULL, wide, full)):
+        tell(f"{name}: replays in the {space} space")
+        replays += _by_hindsight(own, space, uses, steps)
+    if topology:
+        one = replace(jobs, shapes=tuple(shape.as_one() for shape in jobs.shapes))
+        starts = in_order(one, as_one_node(proven), range(len(one.ids)))
+        replays.append(_told(one, POOLED, SAME, False, starts))
+    in_full = [each for each in replays if each.space == FULL and each.wait_s is not None]
+    best = min(in_full, key=lambda each: each.wait_s or 0.0)
+    first = np.array([best.starts[each][0] for each in jobs.ids])
+    least = least_wait(wide, full, first, lambda words: tell(f"{name}: {words}"))
+    for policy in policies:
+        tell(f"{name}: {policy} over the whole log")
+        replays.append(_driven(instance, jobs, policy))
+    causes = _causes(jobs, replays, least, cluster_known)
+    waited_s, same_knowledge = jobs.waited_s, _least(replays, PROVEN, POLICY)
+    most = waited_s - least
+    return Judgement(
+        queue=name,
+        jobs=len(jobs.ids),
+        window_s=(begin_s, until_s),
+        trusted_why=why,
+        proven=tuple(zip(moments.tolist(), share.tolist(), strict=True)),
+        waited_s=waited_s,
+        causes=causes,
+        hindsight=(waited_s - min(waited_s, _least(replays, PROVEN)), most),
+        same_knowledge=(waited_s - min(waited_s, same_knowledge), most),
+        replays=tuple(replays),
+        energy_j=None,
+        unknown=tuple(_unknown(instance, jobs, proven, begin_s, recorded.until_s, cluster_known)),
+    )
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+def _first_end_s(recorded: Recorded) -> float:
+    """Return the first end in a log: earlier, jobs that had ended may be missing."""
+    ends = (run_.end_s for runs in recorded.runs.values() for run_ in runs)
+    return min((end_s for end_s in ends if end_s is not None), default=0.0)
+
+
+def _queue(instance: Instance, recorded: Recorded, queue: str | None, begin_s: float) -> str:
+    seen = queues_seen(instance, recorded, begin_s)
+    names = [each.name for each in seen]
+    if queue is None:
+        narrow = [name for name in names if "/" not in name and "+" not in name]
+        queue = next(iter(narrow or names), "")
+    if queue not in names:
+        known = ", ".join(map(printable, names[:8])) or "a log with jobs that start after an end"
+        raise InputError("queue", repr(printable(queue)), f"one of {known}")
+    return queue
+
+
+def _judged(
+    instance: Instance, recorded: Recorded, name: str, window_s: tuple[float, float]
+) -> JudgedJobs:
+    jobs = judged_jobs(instance, recorded, name, window_s)
+    if not jobs.ids:
+        apart = "; ".join(f"{many:,} {why}" for why, (many, _) in jobs.apart.items())
+        found = f"no job that can be judged{': ' if apart else ''}{apart}"
+        place = f"queue {printable(name)}, {window_s[0]:,.0f} to {window_s[1]:,.0f} s"
+        raise InputError(place, found, "jobs that started, on nodes that the log names")
+    return jobs
+
+
+def _trusted(
+    moments: np.ndarray, share: np.ndarray, until_s: float, trust: float
+) -> tuple[float, str]:
+    """Return the end of the window, and why it is there."""
+    low = np.flatnonzero(share < trust)
+    if not len(low):
+        return until_s, (
+            f"All of the log is judged; until its end it proves at least {share.min():.0%} of the "
+            "most that was in use on the nodes."
+        )
+    k = int(low[0])
+    return float(moments[k]), (
+        f"From {moments[k]:,.0f} s on, the log proves {share[k]:.0%} of the most that was in use "
+        f"on the nodes, less than {trust:.0%}: what runs at its end is missing in it."
+    )
+
+
+def _sizes(instance: Instance, jobs: JudgedJobs) -> dict[int, tuple[float, ...]]:
+    """Return devices and resources of hosts of each node that jobs may use."""
+    topology, groups = instance.cluster.topology, instance.cluster.node_groups
+    sizes = dict[int, tuple[float, ...]]()
+    for node in jobs.nodes:
+        has = groups[int(topology.node_group[node])].has
+        hosts = (has.get(name, inf) for name in jobs.hosts)
+        sizes[node] = (float(topology.node_gpus[node]), *hosts)
+    return sizes
+
+
+def _told(
+    jobs: JudgedJobs, space: str, name: str, foresight: bool, starts: Starts
+) -> ReplayedQueue:
+    """Return starts as a replay, which counts if every job has one."""
+    wait_s = None
+    if len(starts) == len(jobs.ids):
+        wait_s = jobs.cost(np.array([starts[k][0] for k in range(len(starts))]))
+    by_id = {jobs.ids[k]: start for k, start in sorted(starts.items())}
+    return ReplayedQueue(name, space, foresight, wait_s, len(starts), by_id)
+
+
+def _by_hindsight(
+    jobs: JudgedJobs, space: str, uses: Mapping[int, NodeUse], steps: int
+) -> Iterator[ReplayedQueue]:
+    """Yield replays whose orders follow from the true run times."""
+    keys = {"shortest first": jobs.lasts_s / jobs.weight}
+    if len(set(jobs.size.tolist())) > 1:
+        keys["smallest first"] = jobs.lasts_s * jobs.size / jobs.weight
+    happened = dict(enumerate(zip(jobs.start_s.tolist(), jobs.where, strict=True)))
+    whole = [(jobs.waited_s, happened)]
+    for name, key in keys.items():
+        starts = least_first(jobs, uses, key)
+        yield (replay := _told(jobs, space, name, True, starts))
+        if replay.wait_s is not None:
+            whole.append((replay.wait_s, starts))
+    starts = in_order(jobs, uses, range(len(jobs.ids)))
+    if len(starts) == len(jobs.ids):
+        whole.append((_told(jobs, space, SAME, True, starts).wait_s or 0.0, starts))
+    first = min(whole, key=lambda each: each[0])[1]
+    yield _told(jobs, space, SEARCH, True, searched(jobs, uses, first, steps))
+
+
+def _driven(instance: Instance, jobs: JudgedJobs, policy: str) -> ReplayedQueue:
+    """Return a run of a policy over the whole instance, without pauses for starts."""
+    free = structs.replace(instance, costs=Costs())
+    own = tuple(structs.replace(job, costs=None) for job in instance.jobs)
+    schedule = run(structs.replace(free, jobs=own), policy)
+    ends = {each.id: each for each in schedule.jobs}
+    starts = dict[str, tuple[float, tuple[int, ...]]]()
+    waits = 0.0
+    for k, name in enumerate(jobs.ids):
+        each = ends[name]
+        if each.end_s is not None and each.segments:
+            nodes = tuple(node for node, _ in each.segments[0].placement)
+            starts[name] = each.segments[0].start_s, nodes
+            late_s = each.end_s - jobs.lasts_s[k] - jobs.ready_s[k]
+            waits += float(jobs.weight[k] * max(0.0, late_s))
+    wait_s = waits if len(starts) == len(jobs.ids) else None
+    return ReplayedQueue(policy, "driven", False, wait_s, len(starts), starts)
+
+
+def _least(replays: Sequence[ReplayedQueue], space: str, name: str = "") -> float:
+    """Return the least wait of the replays in a space that placed every job."""
+    own = (each for each in replays if each.space == space and (not name or each.name == name))
+    return min((each.wait_s for each in own if each.wait_s is not None), default=inf)
+
+
+def _causes(
+    jobs: JudgedJobs, replays: Sequence[ReplayedQueue], least: float, cluster_known: bool
+) -> tuple[WaitCause, ...]:
+    """Return the causes, whose waits add up to what was waited."""
+    waited = jobs.waited_s
+    same = min(waited, _least(replays, PROVEN, SAME))
+    policy = _least(replays, PROVEN, POLICY)
+    policy = same if policy == inf else policy
+    best = min(same, policy, _least(replays, PROVEN))
+    full = min(best, _least(replays, FULL))
+    sizes = "given" if cluster_known else "inferred from peaks, which is a lower bound"
+    certain = (
+        "The same jobs in the recorded order fit into space that the log proves to be free.",
+        "A policy that sees no run times places the same jobs in proven space.",
+        "A schedule by true run times fits into proven space; nobody knew them.",
+        f"It holds if all nodes were in service; their sizes are {sizes}.",
+        "No schedule is known that is better, and no proof that there is none.",
+        f"No schedule in the full space waits less, by prices of its slots; sizes are {sizes}.",
+    )
+    steps = (waited, same, policy, best, full, least, 0.0)
+    parts = [before - after for before, after in pairwise(steps)]
+    causes = [WaitCause(*each) for each in zip(CAUSES, parts, certain, strict=True)]
+    one, by_node = _least(replays, POOLED), _least(replays, PROVEN, SAME)
+    if one < inf and by_node < inf:
+        words = "The recorded order with all proven space on one node; it is no further part."
+        causes.append(WaitCause(TOPOLOGY, by_node - one, words))
+    return tuple(causes)
+
+
+def _unknown(
+    instance: Instance,
+    jobs: JudgedJobs,
+    proven: Mapping[int, NodeUse],
+    begin_s: float,
+    until_s: float,
+    cluster_known: bool,
+) -> Iterator[str]:
+    """Yield what the log does not tell."""
+    yield (
+        f"The log is taken to hold every job that ended from {begin_s:,.0f} to {until_s:,.0f} s."
+    )
+    for why, (many, waited_s) in jobs.apart.items():
+        yield (
+            f"{many:,} jobs are not judged and keep their true times: they {why}. They waited "
+            f"{waited_s / 3600:,.1f} h."
+        )
+    if jobs.held[0]:
+        yield (
+            f"{jobs.held[0]:,} jobs could start only {jobs.held[1] / 3600:,.1f} h in all after "
+            "they were submitted (holds, start times, jobs before them); this counts as no wait."
+        )
+    if cut := sum(each.startswith("CANCELLED") for each in jobs.states):
+        yield f"{cut:,} jobs were cancelled while they ran; elsewhere they might have run longer."
+    if idle_s := idle_node_s(proven, until_s):
+        yield (
+            f"Nodes were without a job for {idle_s / 3600:,.1f} h in all, longer than "
+            f"{IDLE_S:.0f} s each time; why is not known, and it does not count as free."
+        )
+    others = {use.node for use in jobs.others if use.until_s > begin_s} & {*jobs.nodes}
+    if others:
+        yield (
+            f"Other jobs ran on {len(others):,} of the queue's {len(jobs.nodes):,} nodes, at their "
+            "true times. Whether they come first by right is not known, and what they could spare "
+            "does not add up with this."
+        )
+    accounts = {job.tenant for job in instance.jobs if job.id in {*jobs.ids}}
+    if len(accounts) > 1:
+        yield f"Shares and priorities of the queue's {len(accounts):,} accounts are not known."
+    if jobs.most_at_once() == 1 or len(jobs.nodes) == 1:
+        yield "One node, and a limit of one job at once, look alike in a log."
+    if not cluster_known:
+        yield (
+            "Sizes of nodes are what was in use on one of a kind, a lower bound: what could have "
+            "been spared at most holds for these sizes alone."
+        )
+    yield "Limits of users and QOS, reservations, states of nodes and priorities are not known."
+    yield "The energy of the jobs is not known."

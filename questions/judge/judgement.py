@@ -151,11 +151,7 @@ class Judgement:
     unknown: tuple[str, ...]
 
     @property
-    def best(self) -> ReplayedQueue | None:
-        """The replay in proven space that waits the least, if any replay placed every job."""
-        counted = [
-            (replay.wait_s, k)
-            for k, replay in enumerate(self.replays)
-            if replay.space == PROVEN and replay.wait_s is not None
-        ]
-        return self.replays[min(counted)[1]] if counted else None
+    def best(self) -> ReplayedQueue:
+        """The replay in proven space that waits the least; the search places every job."""
+        own = [each for each in self.replays if each.space == PROVEN and each.wait_s is not None]
+        return min(own, key=lambda each: each.wait_s or 0.0)

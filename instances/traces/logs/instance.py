@@ -31,6 +31,9 @@ from ronda.instances.traces.rigid import HELIOS_COSTS, RESTARTS, Machine, busy_p
 TIMED_OUT = "TIMEOUT"
 """The state of a job that its time limit ended."""
 
+INSTANT_S = 0.5
+"""Seconds of a run that a clock of whole seconds shows to be over when it starts."""
+
 
 class ReadLog(NamedTuple):
     """An instance made of a log, with the record of its runs and an account of the log's rows.
@@ -95,6 +98,7 @@ def log_instance(
     described: Sequence[Machine] = (),
     start_s: float | None = None,
     site: Site = NO_SITE,
+    instant: bool = False,
 ) -> ReadLog:
     """Return the instance of rigid jobs that a log tells of.
 
@@ -116,6 +120,9 @@ def log_instance(
         GPU types that ronda does not know.
     site
         The accounts, QOS and limits that are known; those that jobs name besides are added.
+    instant
+        Whether to keep jobs that ended on their nodes in the second in which they started; they
+        work for `INSTANT_S`.
 
     Raises
     ------
@@ -136,7 +143,7 @@ def log_instance(
         machines = "unknown" if all(part.supposed for part in started) else "seen"
     jobs.sort(key=lambda job: (job.submit_s, natural(job.id)))
     base_s = start_s if start_s is not None else jobs[0].submit_s if jobs else 0.0
-    maker = _Maker(seen, base_s, until_s, at_once, site)
+    maker = _Maker(seen, base_s, until_s, at_once, site, instant)
     sound = _sound(jobs, maker, account)
     if not sound:
         raise _no_jobs(account, place)
@@ -271,9 +278,11 @@ class _Maker:
         until_s: float,
         at_once: Mapping[str, int],
         site: Site,
+        instant: bool,
     ) -> None:
         self.inner = {tenant.parent for tenant in site.tenants}
         self.seen, self.base_s, self.until_s, self.at_once = seen, base_s, until_s, at_once
+        self.instant = instant
         self.known = {kind.name for kind in seen.cluster.gpu_types}
         self.hosts = {name for group in seen.cluster.node_groups for name in group.has}
         self.labels = {label for group in seen.cluster.node_groups for label in group.features}
@@ -298,6 +307,8 @@ class _Maker:
         """Return the job, or None if it did not run for any time."""
         parts, run = logged.runs[-1], logged.last
         work = max(part.total_s or self.worked_s(part) for part in parts)
+        if work == 0 and self.instant and run.nodes:
+            work = INSTANT_S
         if not work > 0:
             return None
         partition, features = self.seen.home.get(
