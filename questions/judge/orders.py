@@ -14,7 +14,7 @@ import numpy as np
 
 from ronda.instances.base import Floats
 from ronda.questions.judge.queue import JudgedJobs, Shape
-from ronda.questions.judge.space import NodeUse, Room
+from ronda.questions.judge.space import Holes, NodeUse
 
 Starts = dict[int, tuple[float, tuple[int, ...]]]
 """The start of each placed job and its nodes, by the job's number."""
@@ -22,7 +22,7 @@ Starts = dict[int, tuple[float, tuple[int, ...]]]
 
 def in_order(jobs: JudgedJobs, space: Mapping[int, NodeUse], order: Iterable[int]) -> Starts:
     """Return starts in an order, no job before the one in front of it."""
-    room, starts, now = Room(space), Starts(), -inf
+    room, starts, now = Holes(space), Starts(), -inf
     for k in order:
         found = room.earliest(jobs.shapes[k], max(now, jobs.ready_s[k]), jobs.lasts_s[k])
         if found is not None:
@@ -34,7 +34,7 @@ def in_order(jobs: JudgedJobs, space: Mapping[int, NodeUse], order: Iterable[int
 
 def into_holes(jobs: JudgedJobs, space: Mapping[int, NodeUse], order: Iterable[int]) -> Starts:
     """Return starts in which each job, in an order, gets the earliest hole that others left."""
-    room, starts = Room(space), Starts()
+    room, starts = Holes(space), Starts()
     for k in order:
         found = room.earliest(jobs.shapes[k], jobs.ready_s[k], jobs.lasts_s[k])
         if found is not None:
@@ -45,7 +45,7 @@ def into_holes(jobs: JudgedJobs, space: Mapping[int, NodeUse], order: Iterable[i
 
 def least_first(jobs: JudgedJobs, space: Mapping[int, NodeUse], key: Floats) -> Starts:
     """Return starts in which, whenever jobs can start, the one with the least key does."""
-    room, starts = Room(space), Starts()
+    room, starts = Holes(space), Starts()
     waiting = {shape: list[tuple[float, int]]() for shape in jobs.shapes}
     arrivals = np.argsort(jobs.ready_s, kind="stable").tolist()
     now, arrived = -inf, 0
@@ -82,7 +82,7 @@ class Backfilling:
     """
 
     def __init__(self, jobs: JudgedJobs, space: Mapping[int, NodeUse]) -> None:
-        self.jobs, self.room, self.starts = jobs, Room(space), Starts()
+        self.jobs, self.room, self.starts = jobs, Holes(space), Starts()
         self._promised = {node: list[tuple[float, tuple[float, ...]]]() for node in jobs.nodes}
         for use in jobs.others:
             if use.node in self._promised:
@@ -182,7 +182,7 @@ def searched(jobs: JudgedJobs, space: Mapping[int, NodeUse], starts: Starts, ste
     the earliest hole that is then there, and the other the next; it is undone unless both together
     wait less. A job without another in its way moves to an earlier hole if there is one.
     """
-    room, best = Room(space), dict(starts)
+    room, best = Holes(space), dict(starts)
     for k, (start_s, nodes) in best.items():
         room.place(jobs.shapes[k], nodes, start_s, jobs.lasts_s[k])
     rng = np.random.default_rng(0)

@@ -20,7 +20,7 @@ CUT = ("PREEMPTED", "NODE_FAIL", "REQUEUED", "BOOT_FAIL", "REQUEUE_HOLD")
 Amounts = tuple[float, ...]
 
 
-class Use(NamedTuple):
+class HeldUse(NamedTuple):
     """What one run holds of one node: its devices first, then resources of hosts."""
 
     node: int
@@ -81,8 +81,8 @@ class JudgedJobs:
     rank: tuple[int, ...]
     size: Floats
     where: tuple[tuple[int, ...], ...]
-    judged: tuple[Use, ...]
-    others: tuple[Use, ...]
+    judged: tuple[HeldUse, ...]
+    others: tuple[HeldUse, ...]
     hosts: tuple[str, ...]
     states: tuple[str, ...]
     held: tuple[int, float]
@@ -140,8 +140,12 @@ def judged_jobs(
     """
     hosts = sorted({name for job in instance.jobs for name in job.needs})
     ranks = {each.name: each.rank for each in instance.site.classes}
-    allowed, found = _seen_nodes(instance, recorded), list[tuple[Job, RecordedRun, list[Use]]]()
-    labels, others, apart = labels_of(instance), list[Use](), defaultdict[str, list[float]](list)
+    allowed, found = _seen_nodes(instance, recorded), list[tuple[Job, RecordedRun, list[HeldUse]]]()
+    labels, others, apart = (
+        labels_of(instance),
+        list[HeldUse](),
+        defaultdict[str, list[float]](list),
+    )
     for job in instance.jobs:
         runs = recorded.runs.get(job.id, ())
         uses = [_uses(job, run, hosts, recorded.until_s) for run in runs]
@@ -202,7 +206,7 @@ def _why_apart(runs: Iterable[RecordedRun]) -> str:
     return "" if own[0].held else "ran on nodes that are not known"
 
 
-def _uses(job: Job, run: RecordedRun, hosts: list[str], until_s: float) -> list[Use]:
+def _uses(job: Job, run: RecordedRun, hosts: list[str], until_s: float) -> list[HeldUse]:
     """Return what a run held of each of its nodes."""
     end_s = max(run.start_s, until_s) if run.end_s is None else run.end_s
     least = min(run.held, key=lambda node: (run.held[node], node), default=-1)
@@ -213,7 +217,9 @@ def _uses(job: Job, run: RecordedRun, hosts: list[str], until_s: float) -> list[
             need = job.needs.get(name)
             flat = need.flat if need and node == least else 0.0
             own.append(gpus * need.per_gpu + need.per_node + flat if need else 0.0)
-        uses.append(Use(node, run.start_s, end_s, tuple(own), run.start_s + (job.limit_s or inf)))
+        uses.append(
+            HeldUse(node, run.start_s, end_s, tuple(own), run.start_s + (job.limit_s or inf))
+        )
     return uses
 
 

@@ -14,7 +14,7 @@ from math import inf
 import numpy as np
 
 from ronda.instances.base import Floats
-from ronda.questions.judge.queue import JudgedJobs, Shape, Use
+from ronda.questions.judge.queue import HeldUse, JudgedJobs, Shape
 
 IDLE_S = 300.0
 """A node without any job for longer than this may have been out of service."""
@@ -64,7 +64,7 @@ class NodeUse:
         return self.times_s[edges[::2]], self.times_s[edges[1::2]]
 
 
-def used_over_time(uses: Iterable[Use], times_s: Floats, dimensions: int) -> Floats:
+def used_over_time(uses: Iterable[HeldUse], times_s: Floats, dimensions: int) -> Floats:
     """Return the use of a node from each of some moments to the next, shape (S, D).
 
     `times_s` has infinity at its end; uses begin and end at its moments, or before the first.
@@ -91,7 +91,7 @@ def node_uses(
     sizes
         What each node has, in service all the time; None for what the log proves.
     """
-    own = defaultdict[int, list[Use]](list), defaultdict[int, list[Use]](list)
+    own = defaultdict[int, list[HeldUse]](list), defaultdict[int, list[HeldUse]](list)
     for found, held in zip(own, (jobs.judged, jobs.others), strict=True):
         for use in held:
             if use.until_s > since_s:
@@ -170,7 +170,7 @@ def as_one_node(space: Mapping[int, NodeUse]) -> dict[int, NodeUse]:
     return {0: NodeUse(times_s, most - whole, np.array([inf]), most[None])}
 
 
-class Room:
+class Holes:
     """Holes for jobs on many nodes, while jobs are placed one after the other."""
 
     def __init__(self, space: Mapping[int, NodeUse]) -> None:

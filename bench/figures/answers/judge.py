@@ -93,7 +93,7 @@ def waiting_panel(queue: JudgedQueue) -> Panel:
     for k, name in enumerate(names):
         thick = 2.2 if name == LOG else 1.2
         colour = "ink" if name == LOG else 4 + k
-        label = f"{name} (best of all replays)" if best is not None and name == best.name else name
+        label = f"{name} (best of all replays)" if name == best.name else name
         marks.append(Marks("line", clock, queue.waited_s[name], label, colour, width=thick))
     least = next(cause.wait_s for cause in told.causes if cause.name == UNAVOIDABLE)
     marks.append(Marks("rule", y=[least], name="no schedule ends below", colour="limit", dash="--"))

@@ -8,7 +8,7 @@ import pytest
 from made_runs import ran, read_runs, scheduled
 from ronda.questions.judge.orders import in_order, least_first
 from ronda.questions.judge.queue import judged_jobs
-from ronda.questions.judge.space import Room, as_one_node, node_uses, proven_share
+from ronda.questions.judge.space import Holes, as_one_node, node_uses, proven_share
 
 
 def space_of(runs, window, until=None, sizes=None):
@@ -90,7 +90,7 @@ def test_a_job_on_two_nodes_needs_both_at_once():
     runs = [ran(0, 0, 5, 15, "n1"), ran(1, 0, 3, 12, "n2"), ran(2, 0, 20, 24, "n[1-2]", 2, count=2)]
     jobs, space = space_of(runs, (4, 24))
     assert jobs.ids == ("0", "2")
-    room = Room(space)
+    room = Holes(space)
     assert room.earliest(jobs.shapes[1], 4.0, 4.0) == (12.0, (0, 1))
     room.place(jobs.shapes[0], (0,), 5.0, 10.0)
     assert room.earliest(jobs.shapes[1], 4.0, 4.0) == (15.0, (0, 1))
@@ -111,7 +111,7 @@ def test_one_node_of_all_free_space_has_no_fragments():
     late = jobs.ids.index("x")
     assert in_order(jobs, space, [late])[late][0] == 50.0
     one = as_one_node(space)
-    assert Room(one).earliest(jobs.shapes[late].as_one(), 10.0, 10.0) == (10.0, (0,))
+    assert Holes(one).earliest(jobs.shapes[late].as_one(), 10.0, 10.0) == (10.0, (0,))
 
 
 def test_shortest_first_never_starts_a_job_before_it_is_ready():
