@@ -16,6 +16,7 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError, printable, short
 from ronda.instances.files.storage import label
 from ronda.instances.instance import Instance
+from ronda.instances.rules.validate import validate
 from ronda.instances.site import NO_SITE, Site
 from ronda.instances.traces.columns import NAMED, columns_of
 from ronda.instances.traces.logs.batsim import BatsimLog
@@ -118,8 +119,9 @@ def log_runs(files: Sequence[Path], how: LogReading = LogReading()) -> LogRuns:
     seen = None if how.seen is None else partial(copy, how.seen)
     if reader == "sacct":
         return LogRuns(sacct_runs(files, how.form, account, how.choice), account, seen)
-    if how.form.columns:
-        raise InputError("--columns", f"a log for the reader {reader}", "a log of sacct")
+    of_sacct = {"--columns": how.form.columns, "--device cpu": how.choice.device == "cpu"}
+    for option in (option for option, given in of_sacct.items() if given):
+        raise InputError(option, f"a log for the reader {reader}", "a log of sacct")
     if len(files) > 1:
         raise InputError("FILE", f"{len(files)} files", "one, as each numbers its own jobs")
     if reader in LOGS:
@@ -146,7 +148,7 @@ def _of_others(read: Callable[[Path], Any], path: Path) -> ReadLog:
         return made
     if not isinstance(made, Instance):
         raise InputError(label(path), f"a {type(made).__name__} of its reader", "an instance")
-    submits = [job.submit_s for job in made.jobs] or [0.0]
+    submits = [job.submit_s for job in validate(made).jobs]
     used_s = sum(job.gpus * job.truth.work for job in made.jobs if job.truth is not None)
     return ReadLog(
         instance=replace(made, made={"notes": [], **made.made}),

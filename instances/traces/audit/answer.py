@@ -12,7 +12,7 @@ from ronda.instances.tables.numbers import hours, percent
 from ronda.instances.tables.table import Report, Table
 from ronda.instances.traces.audit.coverage import holes, only_ended
 from ronda.instances.traces.audit.jobs import Holder, facts_of
-from ronda.instances.traces.audit.pools import LONG_S, PoolUse, pools_of
+from ronda.instances.traces.audit.pools import LONG_S, PoolUse, lasting, pools_of
 from ronda.instances.traces.audit.sample import sample_of
 from ronda.instances.traces.logs.instance import ReadLog
 
@@ -101,7 +101,8 @@ class Audit:
         )
         dropped = self.read.dropped
         rows = ((_kind(why), f"{n:,}", why, dropped.examples[why]) for why, n in dropped.items())
-        yield Table("", ("no jobs", "rows", "because of", "as in"), (*rows,), left=(0, 2, 3))
+        if dropped:
+            yield Table("", ("no jobs", "rows", "because of", "as in"), (*rows,), left=(0, 2, 3))
         yield Table.facts({name: text for name, text in self._covered() if text})
         yield Table.of("", map(self._used, self.pools))
         yield from self._overloads()
@@ -185,6 +186,10 @@ class Audit:
         )
         yield "time limits", limits if times else "none"
         yield "runs by state", ", ".join(f"{state} {n:,}" for state, n in facts.states.items())
+        jobs = self.read.instance.jobs
+        without = sum(lasting(self.read.instance, job) == 0 for job in jobs)
+        words = f"{without:,} jobs: not told, or by their number of GPUs, so not in the demand"
+        yield "run time", words if without else ""
         again = f"{facts.again:,} jobs; {facts.again_gpu_hours:,.1f} GPU-hours of earlier runs"
         yield "ran more than once", again if facts.again else ""
         later = f"{facts.later:,} jobs, {facts.later_hours:,.1f} hours that are no one's queueing"

@@ -1,14 +1,14 @@
 """The jobs of a log: who holds how much, which cannot be told apart, and how good limits are."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ronda.instances.job import Job
-from ronda.instances.traces.audit.pools import able
+from ronda.instances.traces.audit.pools import able, lasting
 from ronda.instances.traces.audit.sample import WAITED_S, waits
 from ronda.instances.traces.logs.instance import TIMED_OUT, ReadLog
 from ronda.instances.traces.recorded import RecordedRun
@@ -82,7 +82,8 @@ def facts_of(read: ReadLog, now_s: float) -> JobFacts:
     for job in jobs:
         users[job.user or ""].append(job)
         shapes[_shape(job)].append(job)
-    holders = [_holder(name or "(not named)", own) for name, own in users.items()]
+    run_s = {job.id: lasting(read.instance, job) for job in jobs}
+    holders = [_holder(name or "(not named)", own, run_s) for name, own in users.items()]
     most = sorted(shapes.values(), key=lambda own: -len(own))[:SHOWN]
     rows = [(job, read.recorded.runs.get(job.id, ())) for job in jobs]
     last_s = (max([job.submit_s, *(r.end_s or r.start_s for r in own)]) for job, own in rows)
@@ -106,7 +107,7 @@ def facts_of(read: ReadLog, now_s: float) -> JobFacts:
         users=len(users.keys() - {""}),
         top_users=tuple(sorted(holders, key=lambda each: -each.gpu_hours)[:SHOWN]),
         shapes=len(shapes),
-        top_shapes=tuple(_holder(_told(own[0]), own) for own in most),
+        top_shapes=tuple(_holder(_told(own[0]), own, run_s) for own in most),
         limited=len(limits),
         limit_times=_tenths(times),
         within_twice=float((times <= 2.0).mean()) if len(times) else 0.0,
@@ -150,8 +151,8 @@ def _limit_s(job: Job) -> float | None:
     return job.estimate.work if told else None
 
 
-def _holder(name: str, jobs: Sequence[Job]) -> Holder:
-    runs = [(job.gpus, job.truth.work) for job in jobs if job.truth is not None]
+def _holder(name: str, jobs: Sequence[Job], run_s: Mapping[str, float]) -> Holder:
+    runs = [(job.gpus, run_s[job.id]) for job in jobs if run_s[job.id] > 0]
     return Holder(name, len(jobs), sum(g * s for g, s in runs) / 3600, _tenths(s for _, s in runs))
 
 

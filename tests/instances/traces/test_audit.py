@@ -3,10 +3,12 @@
 import itertools
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import ronda
 from ronda.instances.traces.audit.answer import Audit
 from ronda.instances.traces.audit.coverage import holes
 from ronda.instances.traces.audit.pools import least_behind, pools_of
@@ -239,3 +241,13 @@ def test_a_table_without_starts_has_demand_alone(tmp_path):
     (over,) = pool.overloads
     # 21,600 GPU-seconds are behind at 9,000 s; from then on 3 of 4 GPUs make up for it
     assert (over.start_s, over.end_s) == (0.0, 9000.0 + 21_600.0 / 3)
+
+
+def test_elastic_jobs_of_a_reader_are_counted_and_not_in_the_demand():
+    """How long they run depends on their GPUs, which no log tells of them."""
+    reading = LogReading(reader=lambda path: ronda.load("pollux-1"))
+    found = Audit(read_log([Path("any")], reading), NOW_S)
+    (pool,) = found.pools
+    assert (pool.gpus, pool.jobs, pool.gpu_hours, pool.most_held) == (64, 160, 0.0, None)
+    assert all(shape.run_s == () and shape.gpu_hours == 0 for shape in found.facts.top_shapes)
+    assert "160 jobs: not told, or by their number of GPUs" in str(found.report("any").parts)
