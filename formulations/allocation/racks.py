@@ -111,13 +111,13 @@ def held_gpus(topology: Topology, table: OptionTable, rows: Rows) -> Rows:
     return held
 
 
-def first_fit(topology: Topology, table: OptionTable, chosen: Rows) -> Rows | None:
-    """Return a rack for each chosen option of span rack, -1 for others, shape (J,).
+def fit_racks(topology: Topology, table: OptionTable, chosen: Rows) -> bool:
+    """Return whether all chosen options of span rack find a rack, the largest first.
 
-    The largest options come first, each in the rack that it fills best. Return None if any option
-    finds no rack. `chosen` (J,) is -1 for jobs without an option.
+    Each option takes the rack that it fills best. Which rack it gets is left to the placement,
+    which knows where jobs run (`ronda.formulations.placement.packing`). `chosen` (J,) is -1 for
+    jobs without an option.
     """
-    racks = np.full(len(table.jobs), ANYWHERE)
     rows = chosen[chosen >= 0]
     free = rack_gpus(topology)
     np.subtract.at(free, table.pool[rows], held_gpus(topology, table, rows))
@@ -125,11 +125,10 @@ def first_fit(topology: Topology, table: OptionTable, chosen: Rows) -> Rows | No
     for k in tied[np.argsort(-table.gpus[tied], kind="stable")].tolist():
         left = free[table.pool[k]] - table.gpus[k]
         if left.max() < 0:
-            return None
+            return False
         rack = int(np.argmin(np.where(left >= 0, left, np.iinfo(np.int64).max)))
         free[table.pool[k], rack] = left[rack]
-        racks[table.job[k]] = rack
-    return racks
+    return True
 
 
 def wider(table: OptionTable, values: Floats, k: int) -> int | None:

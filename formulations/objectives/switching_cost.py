@@ -17,23 +17,32 @@ from ronda.formulations.watts import may_sleep
 from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import checkpoint
 from ronda.instances.job import JobState
+from ronda.instances.models.cache import per_record
 from ronda.instances.round import Round
 from ronda.instances.violation import LONGEST_S
 
 
+@per_record(maxsize=2)
 def horizon_s(round: Round) -> float:
     """Return the longest time in seconds that an allocation is expected to last.
 
-    It is the longest of ten rounds, 600 s and two restarts, as jobs change less often where
-    restarts take long. (With restarts of 600 s on pollux-1, a horizon of 600 s keeps jobs from ever
-    growing and triples the mean JCT; two restarts are the best of one to twenty there.) It is half
-    as long where nodes may sleep, as allocations change more often there and a pause also wastes
-    energy.
+    A round shows how long allocations lasted: its live jobs have started t seconds ago in all and
+    have changed n times since. As a job that grows for lack of others shrinks when they come, half
+    of the changes undo another one, and a change has to pay for both pauses in half of the time
+    between two of them. So the time is ``(t/2 + L) / (n + 1)``, as if one more allocation had
+    lasted for L seconds, where L is the longest of ten rounds, 600 s and two restarts, or half of
+    it where nodes may sleep. It is at most L, as hosts may not count changes, and at least two
+    restarts. (With restarts of 600 s on pollux-1, a horizon of 600 s keeps jobs from ever growing
+    and triples the mean JCT; two restarts are the best of one to twenty there.)
     """
     costs = round.costs
     restart_s = max((pause_s for _, pause_s in costs.restart_by_gpus), default=costs.restart_s)
     longest_s = min(max(10.0 * round.length_s, 600.0, 2.0 * restart_s), LONGEST_S)
-    return 0.5 * longest_s if may_sleep(round) else longest_s
+    longest_s = 0.5 * longest_s if may_sleep(round) else longest_s
+    begun = [state for state in round.jobs if state.started]
+    ages_s = sum(max(0.0, round.now_s - state.job.submit_s) for state in begun)
+    seen_s = (0.5 * ages_s + longest_s) / (sum(state.restarts for state in begun) + 1)
+    return min(max(seen_s, 2.0 * restart_s), longest_s)
 
 
 def pause_share(pause_s: Floats, run_s: Floats, longest_s: Floats | float) -> Floats:

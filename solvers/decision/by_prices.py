@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.model_data import Case, Fidelity, make_case
-from ronda.formulations.allocation.racks import first_fit, stays
+from ronda.formulations.allocation.racks import fit_racks, stays
 from ronda.formulations.allocation.rows import is_limit, seconds_of, separable, shortages
 from ronda.formulations.allocation.separable import (
     Separable,
@@ -78,9 +78,8 @@ def allocate_by_prices(
     joint = joint and ready is None and bool(np.count_nonzero(table.span == RACK))
     if not joint or loose.status is SolutionStatus.NONE:
         return loose
-    racks = first_fit(round.cluster.topology, table, loose.chosen)
-    if racks is not None:
-        return replace(loose, racks=racks, details=replace(loose.details, joint=True))
+    if fit_racks(round.cluster.topology, table, loose.chosen):
+        return replace(loose, details=replace(loose.details, joint=True))
     try:
         case = make_case(round, table, values, Fidelity.RACKS, awake=awake)
         tied = _choose(case, values, search)

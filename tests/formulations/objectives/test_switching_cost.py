@@ -228,3 +228,24 @@ def test_allocations_last_longer_where_restarts_do():
     assert horizon_s(snapshot(waits, costs=Costs(restart_s=700.0))) == 1400.0
     by_gpus = Costs(restart_s=5.0, restart_by_gpus=((1, 400.0), (8, 500.0)))
     assert horizon_s(snapshot(waits, costs=by_gpus)) == 1000.0
+
+
+def test_allocations_last_as_long_as_the_live_jobs_show():
+    """Two jobs began 2,000 and 1,000 s ago and changed nine times: (1500 + 600) / 10 = 210 s.
+
+    With fewer changes it is 600 s, and with more twice the restart. A job that has not started
+    shows nothing.
+    """
+
+    def seen(*changes):
+        begun = [
+            msgspec.structs.replace(job(f"j{k}", submit_s=1000.0 * k), started=True, restarts=n)
+            for k, n in enumerate(changes)
+        ]
+        waits = msgspec.structs.replace(job("waits"), restarts=50)
+        return horizon_s(snapshot(*begun, waits, now_s=2000.0, costs=Costs(restart_s=30.0)))
+
+    assert seen(4, 5) == 210.0
+    assert seen(0, 2) == 600.0
+    assert seen(0, 0) == 600.0
+    assert seen(40, 50) == 60.0

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.model_data import Fidelity, make_case
-from ronda.formulations.allocation.racks import first_fit
+from ronda.formulations.allocation.racks import fit_racks
 from ronda.formulations.objectives.by_name import values
 from ronda.formulations.options.build import build
 from ronda.formulations.options.table import CLUSTER, NODE, RACK, option
@@ -172,7 +172,7 @@ def test_racks_have_no_price_where_all_find_one():
     assert (joint.prices, joint.bound) == (two.prices, two.bound)
 
 
-def test_first_fit_fills_racks():
+def test_racks_are_counted_with_what_stays_in_them():
     """A runs in rack 0 (8 of 12 GPUs), so 8 more go to rack 1 of 12, and a third finds none."""
     first = plan_of(TWO_STEPS, replace(THREE, waiting=THREE.waiting[:1]))
     held = replace(THREE.waiting[0], allocation=first.allocations["a"], started=True)
@@ -184,9 +184,20 @@ def test_first_fit_fills_racks():
         for j in range(len(table.jobs))
     ]
     assert table.current[row].tolist() == [True, False, False]
-    found = first_fit(topology, table, np.array([row[0], row[1], -1]))
-    assert found.tolist() == [-1, 1, -1]
-    assert first_fit(topology, table, np.array(row)) is None
+    assert fit_racks(topology, table, np.array([row[0], row[1], -1]))
+    assert not fit_racks(topology, table, np.array(row))
+
+
+def test_no_job_moves_for_a_rack_while_another_is_empty():
+    """A runs on a node of the first rack; 8 GPUs for B go to the second one, and A stays."""
+    small = waiting("a", gpus=1, min_gpus=1, max_gpus=1)
+    round_ = replace(THREE, cluster=racks_of(2, 2), waiting=(small,))
+    held = plan_of(JOINT, round_).allocations["a"]
+    assert held.placement == ((0, 1),)
+    runs = replace(small, allocation=held, started=True)
+    plan = plan_of(JOINT, replace(round_, running=(runs,), waiting=(waiting("b"),)))
+    assert plan.allocations["a"] == held
+    assert plan.allocations["b"].placement == ((2, 4), (3, 4))
 
 
 def test_explanation_counts_the_rack():
