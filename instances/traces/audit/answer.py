@@ -16,6 +16,9 @@ from ronda.instances.traces.audit.pools import LONG_S, PoolUse, lasting, pools_o
 from ronda.instances.traces.audit.sample import sample_of
 from ronda.instances.traces.logs.instance import ReadLog
 
+MOST = 12
+"""The most pools that are shown in the text; those whose jobs ask for most."""
+
 DATED_S = 1e9
 """A clock of the Unix epoch is at least here; others count from a trace's own start."""
 
@@ -104,7 +107,7 @@ class Audit:
         if dropped:
             yield Table("", ("no jobs", "rows", "because of", "as in"), (*rows,), left=(0, 2, 3))
         yield Table.facts({name: text for name, text in self._covered() if text})
-        yield Table.of("", map(self._used, self.pools))
+        yield Table.of("", map(self._used, self.pools[:MOST]))
         yield from self._overloads()
         if facts.users:
             yield self._holders(f"of {facts.users:,} users", facts.top_users)
@@ -147,6 +150,7 @@ class Audit:
             "pool": pool.name,
             "GPUs": "?" if pool.gpus is None else f"{least}{pool.gpus:,}",
             "jobs": f"{pool.jobs:,}",
+            "waited": f"{pool.waited:,}",
             "GPU-hours": f"{pool.gpu_hours:,.1f}",
             "load": "?" if pool.load is None else f"{pool.load:.2f}",
             "wanted at most": f"{pool.most_wanted:,}",

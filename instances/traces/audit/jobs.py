@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ronda.instances.job import Job
-from ronda.instances.traces.audit.pools import able, lasting
-from ronda.instances.traces.audit.sample import WAITED_S, waits
+from ronda.instances.traces.audit.pools import WAITED_S, able, lasting, waits
 from ronda.instances.traces.logs.instance import TIMED_OUT, ReadLog
 from ronda.instances.traces.recorded import RecordedRun
 
@@ -117,9 +116,9 @@ def facts_of(read: ReadLog, now_s: float) -> JobFacts:
         again_gpu_hours=sum(lost_s) / 3600.0,
         later=len(later_s),
         later_hours=sum(later_s) / 3600.0,
-        started=len(waited_s),
+        started=int((~np.isnan(waited_s)).sum()),
         waited=int((waited_s > WAITED_S).sum()),
-        waited_hours=float(waited_s.sum()) / 3600.0,
+        waited_hours=float(np.nansum(waited_s)) / 3600.0,
         twins=sum(count - 1 for count in twins.values()),
         future=sum(base_s + at_s > now_s for at_s in last_s),
     )

@@ -26,8 +26,8 @@ from ronda.instances.profile import Rigid
 from ronda.instances.traces.logs.instance import ReadLog
 from ronda.instances.traces.recorded import Recorded
 
-MOST = 12
-"""The most pools that are shown; those whose jobs ask for most."""
+WAITED_S = 60.0
+"""A wait above this is one for room, not a cycle of the scheduler."""
 
 LONG_S = 3600.0
 """An overload is long from so much work behind on, in seconds of the whole pool."""
@@ -50,8 +50,9 @@ class Overload:
 class PoolUse:
     """What was asked of a pool of `gpus` GPUs (None if the log does not show them) and was in use.
 
-    `load` is the work over the capacity between the first and the last submission, None if these
-    are less than an hour apart. At most `most_wanted` GPUs are wanted at once if no job waits.
+    Of its `jobs`, those in `waited` waited more than a minute. They are `gpu_hours` of work, and
+    `load` is that over the capacity from the first to the last submission, None if these are less
+    than an hour apart. At most `most_wanted` GPUs are wanted at once if no job waits.
     Overloads are in order of size. From each of `time_s` on, `wanted` GPUs are wanted, and at it
     `behind` GPU-seconds are behind; from each of `held_s` on, `held` GPUs are in use.
     """
@@ -59,6 +60,7 @@ class PoolUse:
     name: str
     gpus: int | None
     jobs: int
+    waited: int
     gpu_hours: float
     load: float | None
     most_wanted: int
@@ -72,7 +74,7 @@ class PoolUse:
 
 
 def pools_of(read: ReadLog) -> list[PoolUse]:
-    """Return the pools of a log with what was asked of them: all nodes first, then by work."""
+    """Return the pools of a log: all nodes that its jobs may use first, the others by work."""
     instance = read.instance
     jobs, cluster = instance.jobs, instance.cluster
     seen = dict[object, tuple[frozenset[int], str]]()
@@ -82,15 +84,16 @@ def pools_of(read: ReadLog) -> list[PoolUse]:
         groups, name = seen.get(key) or seen.setdefault(key, _allowed(cluster, job))
         members[groups].append(k)
         names.setdefault(groups, name)
-    whole = frozenset(range(len(cluster.node_groups)))
-    if {*members} != {whole}:
+    whole = frozenset[int]().union(*members)
+    if len(members) > 1:
         names[whole] = "all"
     gpus_s = np.array([job.gpus * lasting(instance, job) for job in jobs])
     wide, able_s = np.array([float(job.gpus) for job in jobs]), np.array([*map(able, jobs)])
     submit_s = np.array([job.submit_s for job in jobs])
     order = sorted(members.keys() - {whole}, key=lambda g: -float(gpus_s[members[g]].sum()))
+    waited = waits(read) > WAITED_S
     runs, found = _runs(instance, read.recorded), []
-    for groups in (whole, *order[: MOST - 1]):
+    for groups in (whole, *order):
         own = np.concatenate([members[g] for g in members if g <= groups]).astype(int)
         ends_s = able_s[own] + gpus_s[own] / wide[own]
         changes = np.concatenate([wide[own], -wide[own]])
@@ -109,6 +112,7 @@ def pools_of(read: ReadLog) -> list[PoolUse]:
                 name=names[groups],
                 gpus=gpus,
                 jobs=len(own),
+                waited=int(waited[own].sum()),
                 gpu_hours=work_s / 3600.0,
                 load=work_s / (span_s * gpus) if gpus and span_s >= LONG_S else None,
                 most_wanted=round(float(wanted.max())),
@@ -127,6 +131,14 @@ def pools_of(read: ReadLog) -> list[PoolUse]:
 def able(job: Job) -> float:
     """Return when a job could start at the earliest."""
     return job.submit_s if job.eligible_s is None else max(job.submit_s, job.eligible_s)
+
+
+def waits(read: ReadLog) -> Floats:
+    """Return the seconds from when each job could start until it did; NaN if that is not told."""
+    runs = read.recorded.runs
+    first_s = [runs[job.id][0].start_s if job.id in runs else np.nan for job in read.instance.jobs]
+    late_s: Floats = np.maximum(0.0, np.array(first_s) - [*map(able, read.instance.jobs)])
+    return late_s
 
 
 def lasting(instance: Instance, job: Job) -> float:

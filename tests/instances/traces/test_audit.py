@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ronda
+from ronda.instances.cluster import Cluster, NodeGroup, Partition
 from ronda.instances.traces.audit.answer import Audit
 from ronda.instances.traces.audit.coverage import holes
 from ronda.instances.traces.audit.pools import least_behind, pools_of
@@ -225,6 +226,18 @@ def test_a_sample_is_told_by_its_machines_alone(log):
     assert sample_of(log(*apart)) is None  # 8 nodes are seen, one at a time
     assert sample_of(log(*waits, cluster=plain_cluster([(1, 4)]))) is None
     assert sample_of(log(row("1", 0, 0, 3), cluster=many)) is None
+    busy = Cluster(
+        gpu_types=many.gpu_types,
+        node_groups=tuple(
+            NodeGroup(name=p, count=n, gpus_per_node=2, gpu_type="gpu", partition=p)
+            for p, n in (("main", 1), ("idle", 50))
+        ),
+        partitions=(Partition(name="main"), Partition(name="idle")),
+    )
+    idle = row("3", 0, 0, 1).replace("|main|", "|idle|")
+    read = log(*waits, idle, cluster=busy)
+    assert sample_of(read) is None  # the nodes of those who waited were busy
+    assert [pool.waited for pool in pools_of(read)] == [2, 2, 0]
 
 
 def test_a_table_without_starts_has_demand_alone(tmp_path):
@@ -236,6 +249,7 @@ def test_a_table_without_starts_has_demand_alone(tmp_path):
     assert (pool.gpus, pool.most_wanted, pool.most_held, pool.overloads) == (None, 8, None, ())
     words = Audit(read_log([path], LogReading(reader="philly")), NOW_S).report("jobs").parts
     assert any("capacity: unknown" in str(part) for part in words)
+    assert Audit(read_log([path], LogReading(reader="philly")), NOW_S).facts.started == 0
     given = LogReading(reader="philly", cluster=plain_cluster([(1, 4)]))
     (pool,) = pools_of(read_log([path], given))
     (over,) = pool.overloads
