@@ -11,7 +11,7 @@ import numpy as np
 from ronda.instances.tables.numbers import hours, percent
 from ronda.instances.tables.table import Report, Table
 from ronda.instances.traces.audit.coverage import holes, only_ended
-from ronda.instances.traces.audit.jobs import Holder, facts_of
+from ronda.instances.traces.audit.jobs import SHOWN, Holder, facts_of
 from ronda.instances.traces.audit.pools import LONG_S, PoolUse, lasting, pools_of
 from ronda.instances.traces.audit.sample import sample_of
 from ronda.instances.traces.logs.instance import ReadLog
@@ -111,6 +111,7 @@ class Audit:
         yield from self._overloads()
         if facts.users:
             yield self._holders(f"of {facts.users:,} users", facts.top_users)
+        yield self._holders(f"GPUs, of {len(facts.sizes):,} sizes", facts.sizes[:SHOWN])
         yield self._holders(f"of {facts.shapes:,} shapes that look alike", facts.top_shapes)
         yield Table.facts({name: text for name, text in self._told() if text})
 

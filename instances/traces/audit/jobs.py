@@ -34,6 +34,8 @@ class JobFacts:
     ----------
     users, top_users
         Number of users that are named, and those who hold most.
+    sizes
+        Jobs by their number of GPUs, those who hold most first.
     shapes, top_shapes
         Number of shapes, and those with most jobs. Jobs of one shape look alike to a scheduler: all
         that it sees of them except names and times is equal.
@@ -56,6 +58,7 @@ class JobFacts:
 
     users: int
     top_users: tuple[Holder, ...]
+    sizes: tuple[Holder, ...]
     shapes: int
     top_shapes: tuple[Holder, ...]
     limited: int
@@ -78,11 +81,14 @@ def facts_of(read: ReadLog, now_s: float) -> JobFacts:
     """Return what a log says of its jobs; `now_s` is the present in seconds since 1970."""
     jobs, base_s = read.instance.jobs, read.instance.made.get("unix_start_s", 0.0)
     users, shapes = defaultdict[str, list[Job]](list), defaultdict[Any, list[Job]](list)
+    sizes = defaultdict[int, list[Job]](list)
     for job in jobs:
         users[job.user or ""].append(job)
         shapes[_shape(job)].append(job)
+        sizes[job.gpus].append(job)
     run_s = {job.id: lasting(read.instance, job) for job in jobs}
     holders = [_holder(name or "(not named)", own, run_s) for name, own in users.items()]
+    wide = [_holder(f"{gpus:,}", own, run_s) for gpus, own in sizes.items()]
     most = sorted(shapes.values(), key=lambda own: -len(own))[:SHOWN]
     rows = [(job, read.recorded.runs.get(job.id, ())) for job in jobs]
     last_s = (max([job.submit_s, *(r.end_s or r.start_s for r in own)]) for job, own in rows)
@@ -105,6 +111,7 @@ def facts_of(read: ReadLog, now_s: float) -> JobFacts:
     return JobFacts(
         users=len(users.keys() - {""}),
         top_users=tuple(sorted(holders, key=lambda each: -each.gpu_hours)[:SHOWN]),
+        sizes=tuple(sorted(wide, key=lambda each: -each.gpu_hours)),
         shapes=len(shapes),
         top_shapes=tuple(_holder(_told(own[0]), own, run_s) for own in most),
         limited=len(limits),

@@ -80,6 +80,10 @@ def test_each_fault_is_counted(log):
         ("bob", 1, 2.0),
         ("cyd", 1, 1.0),
     ]
+    assert [(size.name, size.jobs, size.gpu_hours) for size in facts.sizes] == [
+        ("1", 4, 7.0),
+        ("2", 1, 2.0),
+    ]
     assert [(shape.jobs, shape.run_s) for shape in facts.top_shapes[:1]] == [(2, (7200.0,) * 3)]
     assert (facts.limited, facts.within_twice, facts.killed) == (5, 3 / 5, 1 / 5)
     assert facts.limit_times == tuple(np.quantile([5, 1, 1.5, 1.5, 10], [0.1, 0.5, 0.9]))
