@@ -25,6 +25,10 @@ COMMANDS = {
         "ronda.cli.commands.consolidate:command",
         "Move running jobs so that nodes become empty.",
     ),
+    "judge": (
+        "ronda.cli.commands.clusters.judge:command",
+        "Say what the schedule in a log cost, by cause, with a bound.",
+    ),
     "queues": (
         "ronda.cli.commands.clusters.queues:command",
         "Say who holds, borrows and waits for GPUs.",

@@ -7,7 +7,7 @@ import msgspec
 
 from ronda.bench.report.charts import PageChart
 from ronda.bench.report.folder import JUDGEMENT
-from ronda.bench.runs.folder import claim, load_record, read_mark, store_record
+from ronda.bench.runs.folder import claim, is_used, load_record, read_mark, store_record
 from ronda.instances.tables.table import Table
 
 
@@ -19,11 +19,24 @@ class PageSection(msgspec.Struct):
     method: str
 
 
-def keep_judgement(folder: Path, about: dict[str, Any], section: PageSection) -> Path:
-    """Write the section of a judged log into a folder; return the path of its file."""
+def judgement_mark(folder: Path, about: dict[str, Any]) -> dict[str, Any]:
+    """Return the mark of a folder for a judged log, of a comparison or of its own.
+
+    Raises
+    ------
+    InputError
+        If it has other content.
+    """
     mark = read_mark(folder)
     if mark is None or mark["format"] != "ronda/comparison/1":
         mark = {"format": "ronda/judgement/1", "about": about}
+    is_used(folder, mark)
+    return mark
+
+
+def keep_judgement(folder: Path, about: dict[str, Any], section: PageSection) -> Path:
+    """Write the section of a judged log into a folder; return the path of its file."""
+    mark = judgement_mark(folder, about)
     with claim(folder, mark["format"].split("/")[1], mark["about"]):
         store_record(folder / JUDGEMENT, msgspec.to_builtins(section))
     return folder / JUDGEMENT

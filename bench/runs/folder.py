@@ -45,7 +45,7 @@ def claim(path: Path, kind: str, about: dict[str, Any] | None = None) -> Iterato
     mark = {"format": f"ronda/{kind}/1", "about": about or {}}
     if path.exists() and not path.is_dir():
         raise InputError(label(path), "a file", "a folder")
-    _is_used(path, mark)
+    is_used(path, mark)
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
@@ -55,7 +55,7 @@ def claim(path: Path, kind: str, about: dict[str, Any] | None = None) -> Iterato
         ) from None
     try:
         _lock(lock, path)
-        used = _is_used(path, mark)  # check again: another command may have been first
+        used = is_used(path, mark)  # check again: another command may have been first
         if not used:
             write_bytes(path / MARK, msgspec.json.format(msgspec.json.encode(mark)) + b"\n")
         yield used
@@ -63,7 +63,7 @@ def claim(path: Path, kind: str, about: dict[str, Any] | None = None) -> Iterato
         os.close(lock)
 
 
-def _is_used(path: Path, mark: dict[str, Any]) -> bool:
+def is_used(path: Path, mark: dict[str, Any]) -> bool:
     """Return whether a folder was used for the same purpose; refuse a folder with other content."""
     old = read_mark(path)
     if old is not None:

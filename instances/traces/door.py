@@ -61,6 +61,8 @@ class LogReading:
         GPU types that ronda does not know.
     site
         Accounts, QOS and limits that are known.
+    instant
+        Whether jobs that ended in the second in which they started are kept.
     """
 
     reader: str | Callable[[Path], Any] = ""
@@ -70,6 +72,7 @@ class LogReading:
     seen: SeenCluster | None = None
     described: tuple[Machine, ...] = ()
     site: Site = NO_SITE
+    instant: bool = False
 
 
 class LogRuns(NamedTuple):
@@ -108,6 +111,7 @@ def read_log(
         described=how.described,
         start_s=how.choice.since_s,
         site=how.site,
+        instant=how.instant,
     )
 
 

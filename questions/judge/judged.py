@@ -1,22 +1,29 @@
-"""The answer of ``ronda judge``: the judgements of a log's queues, as shown and as stored."""
+"""The answer of ``ronda judge``: the judgements of a log's queues, with their worst decisions."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from ronda.instances.instance import Instance
-from ronda.instances.traces.recorded import Recorded
-from ronda.questions.judge.decisions import CostlyDecision
-from ronda.questions.judge.judgement import Judgement
+from ronda.instances.base import Floats
+from ronda.instances.errors import InputError
+from ronda.instances.traces.audit.sample import sample_of
+from ronda.instances.traces.logs.instance import ReadLog
+from ronda.questions.judge.answer import POLICY, SAME, judge, queues_seen
+from ronda.questions.judge.certified import certified_regret
+from ronda.questions.judge.decisions import CostlyDecision, Rule, costly_decisions
+from ronda.questions.judge.judgement import FULL, PROVEN, Judgement, QueueSeen
+from ronda.questions.judge.orders import Backfilling, least_first
+from ronda.questions.judge.queue import JudgedJobs, judged_jobs
+from ronda.questions.judge.space import node_uses
 
 LOG = "the log"
 """The name of the recorded schedule among replays."""
 
-STEPS = 400
-"""The most points of a curve."""
+POINTS = 400
+"""The number of points of a curve."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +60,10 @@ class JudgedLog:
         The instance's start in seconds since 1970.
     zone
         Time zone in which times are told.
-    queues
-        The queues that were judged.
-    others
-        Names of the queues that were not.
+    nodes
+        Names of nodes by index.
+    queues, others
+        The queues that were judged, and those that were not.
     notes
         What was read, inferred and left out.
     """
@@ -64,38 +71,120 @@ class JudgedLog:
     source: str
     began_s: float
     zone: str
+    nodes: Mapping[int, str]
     queues: tuple[JudgedQueue, ...]
-    others: tuple[str, ...]
+    others: tuple[QueueSeen, ...]
     notes: tuple[str, ...]
 
     def when(self, at_s: float) -> str:
         """Return the date and time of a second of the instance."""
-        return (
-            f"{datetime.fromtimestamp(self.began_s + at_s, ZoneInfo(self.zone)):%Y-%m-%d %H:%M:%S}"
+        moment = datetime.fromtimestamp(self.began_s + at_s, ZoneInfo(self.zone))
+        return f"{moment:%Y-%m-%d %H:%M:%S}"
+
+
+def judged_log(
+    read: ReadLog,
+    *,
+    zone: str = "UTC",
+    queues: Sequence[str] = (),
+    trust: float = 0.9,
+    topology: bool = False,
+    policies: Sequence[str] = (),
+    decisions: int = 20,
+    progress: Callable[[str], None] = lambda words: None,
+) -> JudgedLog:
+    """Return the judgements of some queues of a log, or of the one that waited the most.
+
+    Parameters
+    ----------
+    read
+        The log.
+    zone
+        Time zone in which times are told.
+    queues
+        Names of queues.
+    trust, topology, policies, progress
+        As for `judge`.
+    decisions
+        The most decisions that are told of a queue.
+
+    Raises
+    ------
+    InputError
+        If the log is a sample of what ran, or tells of no nodes or no such queue.
+    """
+    instance, recorded = read.instance, read.recorded
+    source = instance.source or instance.name
+    if (why := sample_of(read)) is not None:
+        raise InputError(source, why, "a log of all jobs that ran: of a sample no loss is known")
+    judged = list[JudgedQueue]()
+    for name in queues or (None,):
+        found = judge(
+            instance,
+            recorded,
+            cluster_known=read.machines == "given",
+            queue=name,
+            trust=trust,
+            topology=topology,
+            policies=policies,
+            progress=progress,
         )
+        jobs = judged_jobs(instance, recorded, found.queue, found.window_s)
+        space = node_uses(jobs, found.window_s[0], recorded.until_s)
+        worst = costly_decisions(jobs, space, _rules(jobs), decisions, progress)
+        progress("decisions: certificates")
+        worst = tuple(replace(w, regret=certified_regret(jobs, space, w)) for w in worst)
+        judged.append(JudgedQueue(found, worst, *_curves(found, jobs)))
+    names = {queue.judgement.queue for queue in judged}
+    return JudgedLog(
+        source=source,
+        began_s=float(instance.made.get("unix_start_s", 0.0)),
+        zone=zone,
+        nodes=dict(recorded.nodes),
+        queues=tuple(judged),
+        others=tuple(q for q in queues_seen(instance, recorded) if q.name not in names),
+        notes=tuple(read.words),
+    )
 
 
-def judged_queue(
-    judgement: Judgement,
-    instance: Instance,
-    recorded: Recorded,
-    decisions: tuple[CostlyDecision, ...],
-) -> JudgedQueue:
-    """Return a judgement with its decisions, and what was waited over time instead of starts."""
-    low_s, high_s = judgement.window_s
-    shown = [r for r in judgement.replays if r.wait_s is not None and r.starts]
-    starts = {r.name: {job: start_s for job, (start_s, _) in r.starts.items()} for r in shown}
-    names = set[str]().union(*starts.values())
-    jobs = [job for job in instance.jobs if job.id in names]
-    starts = {LOG: {job.id: recorded.runs[job.id][-1].start_s for job in jobs}} | starts
-    last_s = max((max(own.values(), default=high_s) for own in starts.values()), default=high_s)
-    clock_s = np.linspace(low_s, max(high_s, last_s), STEPS)
-    curves = {}
-    for name, own in starts.items():
-        waited = np.zeros(STEPS)
-        for job in jobs:
-            from_s = max(job.submit_s if job.eligible_s is None else job.eligible_s, low_s)
-            waited += job.weight * (np.clip(clock_s, from_s, max(from_s, own[job.id])) - from_s)
-        curves[name] = tuple(waited.round(1).tolist())
-    bare = replace(judgement, replays=tuple(replace(r, starts={}) for r in judgement.replays))
-    return JudgedQueue(bare, decisions, tuple(clock_s.round(1).tolist()), curves)
+def _rules(jobs: JudgedJobs) -> dict[str, Rule]:
+    """Return the rules that know no more of the jobs than the scheduler did.
+
+    The second is for jobs of one priority whose time limits tell them apart.
+    """
+    rules: dict[str, Rule] = {POLICY: lambda own, space: Backfilling(own, space).run()}
+    if len(set((jobs.limit_s * jobs.size).tolist())) > 1 and np.isfinite(jobs.limit_s).all():
+        rules["least work by time limits first"] = lambda own, space: least_first(
+            own, space, own.limit_s * own.size / own.weight
+        )
+    return rules
+
+
+def _curves(
+    found: Judgement, jobs: JudgedJobs
+) -> tuple[tuple[float, ...], dict[str, tuple[float, ...]]]:
+    """Return times, and what the jobs had waited by them in the log and in the main replays."""
+    starts = {LOG: jobs.start_s}
+    for space in (PROVEN, FULL):
+        own = [r for r in found.replays if r.space == space and r.wait_s is not None]
+        best = min(own, key=lambda replay: replay.wait_s or 0.0, default=None)
+        for replay in own:
+            if replay is best or replay.name in (SAME, POLICY):
+                name = f"{replay.name} ({space} space{', best' if replay is best else ''})"
+                starts[name] = np.array([replay.starts[job][0] for job in jobs.ids])
+    last_s = max((float(own.max()) for own in starts.values() if len(own)), default=0.0)
+    clock_s = np.linspace(found.window_s[0], max(found.window_s[1], last_s), POINTS)
+    curves = {name: _waited(clock_s, jobs, own) for name, own in starts.items()}
+    return tuple(clock_s.round(1).tolist()), curves
+
+
+def _waited(clock_s: Floats, jobs: JudgedJobs, start_s: Floats) -> tuple[float, ...]:
+    """Return what the jobs had waited by some times: weights times the time that has passed."""
+    waited = np.zeros(len(clock_s))
+    for moments, sign in ((jobs.ready_s, 1.0), (start_s, -1.0)):
+        order = np.argsort(moments)
+        weight = np.append(0.0, np.cumsum(jobs.weight[order]))
+        moved = np.append(0.0, np.cumsum((jobs.weight * moments)[order]))
+        begun = np.searchsorted(moments[order], clock_s, side="right")
+        waited += sign * (weight[begun] * clock_s - moved[begun])
+    return tuple(waited.round(1).tolist())

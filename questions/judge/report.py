@@ -1,13 +1,18 @@
 """The report of ``ronda judge``: what was waited for what, with what makes it certain."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from ronda.instances.tables.numbers import percent
 from ronda.instances.tables.table import Report, Table
+from ronda.questions.judge.decisions import AHEAD, CostlyDecision, Instead
 from ronda.questions.judge.judged import JudgedLog, JudgedQueue
 from ronda.questions.judge.judgement import CAUSES, Judgement, ReplayedQueue
+from ronda.questions.why.words import hours as lasting
+
+OTHERS = 8
+"""The number of queues that are named besides those that were judged."""
 
 
 def judge_report(found: JudgedLog) -> Report:
@@ -15,8 +20,11 @@ def judge_report(found: JudgedLog) -> Report:
     parts = list[str | Table]()
     for queue in found.queues:
         parts += _queue(found, queue)
-    if found.others:
-        parts.append(f"Queues that were not judged: {', '.join(found.others)} (--queue NAME).")
+    others = [f"{q.name} ({_job_hours(q.waited_s)})" for q in found.others if q.waited_s >= 360]
+    if others:
+        more = f" and {len(others) - OTHERS} more" if len(others) > OTHERS else ""
+        told = ", ".join(others[:OTHERS])
+        parts.append(f"Not judged, with the job-hours they waited: {told}{more} (--queue NAME).")
     return Report(fields(found), parts, found.notes)
 
 
@@ -111,12 +119,59 @@ def _decisions(found: JudgedLog, queue: JudgedQueue) -> Table | str:
     rows = (
         {
             "when": found.when(each.at_s),
-            "job-hours": _job_hours(each.cost_s),
-            "instead": each.text,
+            "job-hours": f"{each.cost_s / 3600:,.2f}",
+            "below best": _below(each.regret),
+            "instead": _instead(found, each),
         }
         for each in queue.decisions
     )
     title = f"{queue.judgement.queue}: what cost the most, worst first"
-    spared_s = sum(each.cost_s for each in queue.decisions)
-    notes = [f"together {_job_hours(spared_s)} job-hours; one after the other, they add up"]
-    return Table.of(title, rows, notes, left=(0, 2))
+    spared = (
+        f"job-hours: what the next {AHEAD} jobs wait less if the rule '{queue.decisions[0].rule}', "
+        "which sees no run times, decides from then on and not only from the next decision on"
+    )
+    return Table.of(title, rows, [spared, _BELOW], left=(0, 3))
+
+
+_BELOW = (
+    "below best: of a plan for that moment alone, by time limits, from that of the best plan found "
+    "to a bound that is certified"
+)
+
+
+def _below(regret: tuple[float, float] | None) -> str:
+    if regret is None:
+        return "–"
+    low, high = (percent(share, ".0f") for share in regret)
+    return f"{low} %" if low == high else f"{low}-{high} %"
+
+
+def _instead(found: JudgedLog, told: CostlyDecision) -> str:
+    """Return what should have been done, and why."""
+    late, early = told.late, told.early
+    if told.decisions > 1:
+        least, most = (lasting(f(start.late_s for start in late)) for f in (min, max))
+        return (
+            f"In {told.decisions:,} decisions, {len(late):,} jobs started {least} to {most} late."
+        )
+    if not late:
+        return f"Hold {_some(early)} back: the room was needed for wider jobs behind."
+    text = f"Start {_job(found, late[0])}, which started {lasting(late[0].late_s)} later"
+    return (
+        f"{text}{f', before {_some(early)}' if early else ' although there was room'}{_more(late)}."
+    )
+
+
+def _job(found: JudgedLog, start: Instead) -> str:
+    """Return a job with what it has of which nodes."""
+    names = [found.nodes.get(node, f"node {node}") for node in start.nodes]
+    where = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"job {start.job} ({start.size:g} on {where})"
+
+
+def _some(jobs: Sequence[str]) -> str:
+    return f"job {jobs[0]}" + (f" and {len(jobs) - 1} more" if len(jobs) > 1 else "")
+
+
+def _more(late: Sequence[Instead]) -> str:
+    return f"; with it {len(late) - 1} more" if len(late) > 1 else ""

@@ -1,5 +1,6 @@
 """The log in front of a command: its files, and how they are read."""
 
+import dataclasses
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -48,7 +49,7 @@ NAMES = Parsed("names", "names, as in a,b", _names)
 OWN_GPU = "name=H100,memory_gib=80,idle_w=60,busy_w=700,host_idle_w=500"
 GPU = Parsed("gpu", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", read_machine)
 
-machine_options: Callable[[Any], Any] = stacked(
+file_options: Callable[[Any], Any] = stacked(
     click.argument(
         "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
     ),
@@ -66,6 +67,11 @@ machine_options: Callable[[Any], Any] = stacked(
         metavar="TYPE",
         help=f"A GPU type other than {', '.join(MACHINES)}, as in {OWN_GPU}; any number of them.",
     ),
+)
+"""The files of a log, and its machines."""
+
+machine_options: Callable[[Any], Any] = stacked(
+    file_options,
     click.option("--since", type=DAY, metavar="DATE", help="Keep jobs submitted from DATE on."),
     click.option("--until", type=DAY, metavar="DATE", help="Keep jobs submitted before DATE."),
     click.option(
@@ -77,6 +83,7 @@ machine_options: Callable[[Any], Any] = stacked(
 slurm_options: Callable[[Any], Any] = stacked(
     click.option(
         "--slurm",
+        "--nodes",
         "shown",
         type=click.Path(path_type=Path),
         multiple=True,
@@ -109,27 +116,31 @@ slurm_options: Callable[[Any], Any] = stacked(
 )
 """How a log of Slurm is read."""
 
-log_options: Callable[[Any], Any] = stacked(
-    machine_options,
-    click.option(
-        "--reader",
-        default="",
-        metavar="READER",
-        help=f"sacct, swf, batsim (these are recognised); a public trace: {', '.join(NAMED)}; "
-        "columns of a table, as --map of ronda instances convert table; or an installed reader.",
-    ),
-    slurm_options,
+reader_option = click.option(
+    "--reader",
+    default="",
+    metavar="READER",
+    help=f"sacct, swf, batsim (these are recognised); a public trace: {', '.join(NAMED)}; "
+    "columns of a table, as --map of ronda instances convert table; or an installed reader.",
 )
+
+log_options: Callable[[Any], Any] = stacked(machine_options, reader_option, slurm_options)
 """The files of a log of any kind, and how they are read, for `log_of`."""
 
+whole_log_options: Callable[[Any], Any] = stacked(file_options, reader_option, slurm_options)
+"""The same of a log of which all jobs are read."""
 
-def log_of(given: dict[str, Any]) -> ReadLog:
-    """Return the log in front of a command; its options are removed from `given`."""
+
+def log_of(given: dict[str, Any], *, instant: bool = False) -> ReadLog:
+    """Return the log in front of a command; its options are removed from `given`.
+
+    With `instant`, jobs that ended in the second in which they started are kept.
+    """
     from ronda.instances.traces.door import read_log
 
     files = given.pop("files")
     try:
-        return read_log(files, reading_of(given))
+        return read_log(files, dataclasses.replace(reading_of(given), instant=instant))
     except InputError as error:
         place = error.place.replace("--map", "--reader")
         raise InputError(place, error.found, error.expected) from None
@@ -148,9 +159,9 @@ def reading_of(given: dict[str, Any]) -> Any:
     reader, described = given.pop("reader", ""), tuple(given.pop("described", ()))
     zone, shown = given.pop("zone", ZoneInfo("UTC")), given.pop("shown", ())
     choice = LogFilter(
-        since_s=_moment(given.pop("since"), zone),
-        until_s=_moment(given.pop("until"), zone),
-        partitions=frozenset(given.pop("partitions")),
+        since_s=_moment(given.pop("since", None), zone),
+        until_s=_moment(given.pop("until", None), zone),
+        partitions=frozenset(given.pop("partitions", ())),
         sample=given.pop("sample", 1.0),
         device=given.pop("device", "gpu"),
     )

@@ -1,11 +1,12 @@
 """A judged log whose every figure is written down."""
 
-from ronda.questions.judge.decisions import CostlyDecision
+from ronda.questions.judge.decisions import CostlyDecision, Instead
 from ronda.questions.judge.judged import LOG, JudgedLog, JudgedQueue
 from ronda.questions.judge.judgement import (
     CAUSES,
     PROVEN,
     Judgement,
+    QueueSeen,
     ReplayedQueue,
     WaitCause,
 )
@@ -43,16 +44,27 @@ def made_queue(name):
         energy_j=None,
         unknown=("Limits of users.",),
     )
-    told = (CostlyDecision(HOUR_S, 2 * HOUR_S, 7 * HOUR_S, "Start job 77 and not job 76."),)
+    late = Instead("77", 8.0, HOUR_S, (3,), 3 * HOUR_S)
+    told = CostlyDecision(
+        rule="least work first",
+        at_s=HOUR_S,
+        until_s=2 * HOUR_S,
+        decisions=1,
+        cost_s=7 * HOUR_S,
+        started=("76",),
+        instead=(late,),
+        regret=(0.1, 0.2),
+    )
     curves = {LOG: (0.0, waited_s), "same order": (0.0, same_s), "shortest first": (0.0, best_s)}
-    return JudgedQueue(judgement, told, (0.0, 40 * HOUR_S), curves)
+    return JudgedQueue(judgement, (told,), (0.0, 40 * HOUR_S), curves)
 
 
 MADE = JudgedLog(
     source="march.txt",
     began_s=1_774_224_000.0,
     zone="Europe/Berlin",
+    nodes={3: "n4"},
     queues=tuple(map(made_queue, PARTS_H)),
-    others=("debug",),
+    others=(QueueSeen("debug", 9, 1, 3 * HOUR_S),),
     notes=("rows: 100",),
 )

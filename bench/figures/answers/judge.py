@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, named
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, named, time_axis
 from ronda.questions.judge.judged import LOG, JudgedLog, JudgedQueue
 from ronda.questions.judge.judgement import CAUSES, GAP, UNAVOIDABLE
 
@@ -10,6 +10,9 @@ HOUR = 3600.0
 SHADES = ("#D55E00", "#E69F00", "#009E73", "#CC79A7", "grey", "#0072B2")
 COLOURS = dict(zip(CAUSES, SHADES, strict=True))
 """Colours of causes: warm ones could be spared, grey is not decided, blue could not be."""
+
+LINES = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#8C8C8C")
+"""Colours of replays."""
 
 MOST = 4
 """The most queues whose waiting is drawn over time."""
@@ -55,10 +58,10 @@ def causes_panel(queues: Sequence[JudgedQueue]) -> Panel:
             )
         )
     for k, queue in enumerate(queues):
-        waited_s, (low_s, high_s) = queue.judgement.waited_s, queue.judgement.hindsight
-        notes[k] = f"{100 * low_s / waited_s:.0f}-{100 * high_s / waited_s:.0f} % avoidable"
+        shares = [100 * each / queue.judgement.waited_s for each in queue.judgement.hindsight]
+        notes[k] = f"{'-'.join(dict.fromkeys(f'{each:.0f}' for each in shares))} % in hindsight"
     title = "what each queue waited for"
-    y = named(f"{q.judgement.queue} ({q.judgement.waited_s / HOUR:,.0f} job-h)" for q in queues)
+    y = named(f"{q.judgement.queue} ({q.judgement.waited_s / HOUR:,.1f} job-h)" for q in queues)
     return Panel(
         marks,
         Axis("share of the waiting", percent=True),
@@ -85,17 +88,19 @@ def _box(
 
 def waiting_panel(queue: JudgedQueue) -> Panel:
     """Return what was waited by each time, in the log and in replays, above the bound."""
-    told, clock = queue.judgement, queue.clock_s
-    best = told.best
-    names = [LOG, *(name for name in queue.waited_s if name != LOG)]
-    unit = Axis("hours of the log", unit=HOUR)
+    told = queue.judgement
+    clock = [at_s - queue.clock_s[0] for at_s in queue.clock_s]
     marks = []
-    for k, name in enumerate(names):
-        thick = 2.2 if name == LOG else 1.2
-        colour = "ink" if name == LOG else 4 + k
-        label = f"{name} (best of all replays)" if name == best.name else name
-        marks.append(Marks("line", clock, queue.waited_s[name], label, colour, width=thick))
+    for k, (name, waited_s) in enumerate(queue.waited_s.items()):
+        thick, colour = (2.2, "ink") if name == LOG else (1.2, LINES[k % len(LINES)])
+        marks.append(Marks("line", clock, waited_s, name, colour, width=thick))
     least = next(cause.wait_s for cause in told.causes if cause.name == UNAVOIDABLE)
     marks.append(Marks("rule", y=[least], name="no schedule ends below", colour="limit", dash="--"))
     title = f"{told.queue}: what had been waited by then"
-    return Panel(marks, unit, Axis("job-hours", ends=(0.0, None), unit=HOUR), title, weight=2.5)
+    return Panel(
+        marks,
+        time_axis(clock[-1]),
+        Axis("job-hours", ends=(0.0, None), unit=HOUR),
+        title,
+        weight=2.5,
+    )

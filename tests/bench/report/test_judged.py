@@ -27,7 +27,7 @@ def test_a_judged_log_is_kept_as_it_was(tmp_path):
     assert done.exit_code == 0, done.output
     page = (tmp_path / "out" / "report.html").read_text()
     assert "In hindsight, between 34.0 % and 44.0 % of the waiting could have been spared" in page
-    assert "Start job 77 and not job 76." in page
+    assert "Start job 77 (8 on n4), which started 3 h later, before job 76." in page
     assert "<b>cpu</b>" not in page
     assert "All runs" not in page
     assert [chart.choice for chart in section.charts] == [
