@@ -16,6 +16,7 @@ An instance without trials in the folder has its bounds only. Everything is kept
 further trials, and a call with --minutes 0 only writes the table again.
 """
 
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,10 +32,14 @@ from ronda.bench.runs.results import SealedLines
 from ronda.bench.tables import fill_file
 from ronda.cli.progress import Bars
 from ronda.formulations.bounds.clairvoyant import bounds
+from ronda.instances.check.checker import check
 from ronda.instances.errors import InputError
-from ronda.instances.files.json import write
+from ronda.instances.files.json import read, write
 from ronda.instances.files.packaged import entries, load
+from ronda.instances.files.storage import label
 from ronda.instances.instance import DECLARED, Instance
+from ronda.instances.outcome.metrics import job_figures
+from ronda.instances.schedule import Schedule
 from ronda.instances.tables.numbers import percent
 
 SECTION = "hindsight"
@@ -47,41 +52,50 @@ def trials_of(folder: Folder) -> SealedLines[Line]:
     return SealedLines(path, "a trial", lambda n: (n["instance"], n["seed"], n["trial"]))
 
 
+def best_s(folder: Folder, instance: Instance) -> float:
+    """Return the mean JCT in seconds of the schedule that is kept; infinite if there is none."""
+    path = folder.path / f"{instance.name}.json.zst"
+    if not path.exists():
+        return math.inf
+    schedule = read(path)
+    wrong = check(instance, schedule) if isinstance(schedule, Schedule) else ["no schedule"]
+    if not isinstance(schedule, Schedule) or wrong:
+        raise InputError(label(path), str(wrong[0]), "a schedule without violations")
+    return float(job_figures(schedule).jct_s.mean())
+
+
 def look(folder: Folder, instance: Instance, seed: int, trials: int, minutes: float) -> None:
-    """Make an instance's trials for some minutes; keep the best schedule in the folder."""
+    """Make an instance's trials for some minutes; keep the best schedule of all searches."""
+    least_s, began = best_s(folder, instance), time.monotonic()
 
     def keep(run: Run) -> None:
-        write(run.schedule, folder.path / f"{instance.name}.json.zst")
+        if run.mean_jct_s < least_s:
+            write(run.schedule, folder.path / f"{instance.name}.json.zst")
 
-    began, best = time.monotonic(), float("inf")
     with Bars() as bars:
         for line in search(instance, trials_of(folder), seed, trials, keep):
             spent = (time.monotonic() - began) / (60.0 * minutes)
-            best = line["mean_jct_s"] if line["best"] else best
-            bars.update(
-                instance.name, min(1.0, spent), f"trial {line['trial']}, best {best:,.1f} s"
-            )
+            bars.update(instance.name, min(1.0, spent), f"trial {line['trial']}")
             if spent >= 1.0:
                 return
 
 
 def bound(*, instance: str, kind: str) -> dict[str, Any]:
     """Return a bound on an instance's mean JCT, in seconds."""
-    given = load(instance)
-    assert isinstance(given, Instance)
-    return {"mean_jct_s": bounds(given).mean_jct_s}
+    return {"mean_jct_s": bounds(_instance(instance)).mean_jct_s}
 
 
-def row_of(name: str, quick_s: float, tight_s: float, lines: Sequence[Line]) -> list[str]:
+def row_of(
+    name: str, quick_s: float, tight_s: float, found_s: float, lines: Sequence[Line]
+) -> list[str]:
     """Return an instance's row: bounds, and what trials found, with shares of the old gap."""
     row = [name, f"{quick_s:,.1f}", f"{tight_s:,.1f}"]
     begun = [line for line in lines if line["move"] == "start" and line["mean_jct_s"] is not None]
     told = [n for n in begun if n["knowledge"] == DECLARED and "horizon_s" not in n["policy"]]
-    best = [line for line in lines if line["best"]]
-    if not told or not best:
+    if not told or found_s == math.inf:
         return [*row, *["–"] * 6]
     online = min(told, key=lambda line: float(line["mean_jct_s"]))
-    online_s, found_s = online["mean_jct_s"], best[-1]["mean_jct_s"]
+    online_s = online["mean_jct_s"]
     found_s = min(found_s, online_s)  # a policy that is not steered may be the best
     gap_s = online_s - quick_s
     parts = (tight_s - quick_s, online_s - found_s, found_s - tight_s)
@@ -94,17 +108,25 @@ def row_of(name: str, quick_s: float, tight_s: float, lines: Sequence[Line]) -> 
     ]
 
 
-def table_of(bounded: pd.DataFrame, lines: Sequence[Line]) -> str:
+def table_of(folder: Folder, bounded: pd.DataFrame) -> str:
     """Return the table of all instances; Markdown."""
     header = ["instance", "quick bound (s)", "tight bound (s)", "best policy (s)"]
     header += ["in hindsight (s, trials)", "policy over tight bound (%)"]
     header += ["gap loose (%)", "reachable (%)", "undecided (%)"]
-    rows = []
+    rows, lines = [], trials_of(folder).all()
     for name, own in bounded.groupby("instance", sort=False):
-        quick_s, tight_s = own.mean_jct_s
+        found_s = best_s(folder, _instance(str(name)))
         mine = [line for line in lines if line["instance"] == name]
-        rows.append(row_of(str(name), quick_s, tight_s, mine))
+        quick_s, tight_s = own.mean_jct_s
+        rows.append(row_of(str(name), quick_s, tight_s, found_s, mine))
     return markdown(header, rows)
+
+
+def _instance(name: str) -> Instance:
+    found = load(name)
+    if not isinstance(found, Instance):
+        raise InputError(name, "a round", "an instance")
+    return found
 
 
 def experiment(
@@ -120,13 +142,9 @@ def experiment(
         fill_file(into, SECTION)  # refuses a page without the marks before any work
     names = instances or tuple(e.name for e in entries() if e.kind == "instance")
     for name in names if minutes else ():
-        given = load(name)
-        if not isinstance(given, Instance):
-            raise InputError(name, "a round", "an instance")
-        look(folder, given, seed, trials, minutes)
-    lines = [line for line in trials_of(folder).all() if line["seed"] == seed]
+        look(folder, _instance(name), seed, trials, minutes)
     cases = [{"instance": name, "kind": kind} for name in names for kind in ("quick", "tight")]
-    table = table_of(folder.measure(cases, bound), lines)
+    table = table_of(folder, folder.measure(cases, bound))
     folder.write(table)
     if into is not None:
         fill_file(into, SECTION, table)

@@ -16,14 +16,11 @@ from ronda.instances.check.checker import check
 from ronda.instances.errors import InputError
 from ronda.instances.instance import DECLARED, Instance, Knowledge
 
-ONLINE = ("srtf", "pollux-like", "powerflow")
-"""Policies that are run for comparison only."""
+ONLINE = ("srtf", "powerflow")
+"""Policies that are run for comparison only, the second one where power or energy is limited."""
 
 STEERED = ("prices", "prices(horizon_s=300)", "milp(gap=1e-3)", "prices(horizon_s=1500)")
 """Policies that may take over within a run; a search starts from the first three."""
-
-MOVES = ("weights", "widths", "holds", "policies")
-"""What a trial may change."""
 
 Line = dict[str, Any]
 
@@ -31,7 +28,9 @@ Line = dict[str, Any]
 def starts(instance: Instance) -> list[tuple[str, Knowledge]]:
     """Return the runs without nudges: policies as they are told of jobs, and with true sizes."""
     fused = ("milp+fused",) if any(job.fusible for job in instance.jobs) else ()
-    told: list[tuple[str, Knowledge]] = [(p, DECLARED) for p in (*ONLINE, *STEERED[:3], *fused)]
+    limited = instance.budget.power_cap_w is not None or instance.budget.energy is not None
+    online = ONLINE if limited else ONLINE[:1]
+    told: list[tuple[str, Knowledge]] = [(p, DECLARED) for p in (*online, *STEERED[:3], *fused)]
     exact = all(j.truth and j.estimate and j.estimate.work == j.truth.work for j in instance.jobs)
     return told if exact else [*told, *((p, "oracle") for p in (*STEERED[:2], *fused))]
 
@@ -61,7 +60,8 @@ def search(
             expected = "an instance of which some policy completes all jobs"
             raise InputError(instance.name, "none that does", expected)
         else:
-            line["move"], nudges = _drawn(np.random.default_rng([seed, number]), instance, leader)
+            line["move"] = "nudges"
+            nudges = _drawn(np.random.default_rng([seed, number]), instance, leader)
             run = drive(instance, leader.policy, leader.knowledge, nudges, leader)
         line |= {"nudges": msgspec.to_builtins(nudges), "best": False}
         line["mean_jct_s"] = None if run is None else run.mean_jct_s
@@ -93,22 +93,27 @@ def _again(instance: Instance, done: Sequence[Line]) -> Run | None:
     return run
 
 
-def _drawn(rng: np.random.Generator, instance: Instance, leader: Run) -> tuple[str, list[Nudge]]:
-    """Draw a moment in the life of a job that stays long, and what is other from then on."""
-    jobs, share, move = instance.jobs, np.sqrt(leader.jct_s), str(rng.choice(MOVES))
-    j = int(rng.choice(len(jobs), p=share / share.sum()))
-    job, own_s = jobs[j], float(leader.jct_s[j])
-    now_s = job.submit_s + (own_s * float(rng.random()) if rng.random() < 0.5 else 0.0)
-    least, most = job.min_gpus or job.gpus, job.max_gpus or job.gpus
-    if move == "policies":
-        return move, [Nudge(now_s, policy=str(rng.choice(STEERED)))]
-    if move == "holds":
-        return move, [Nudge(now_s, job.id, until_s=now_s + own_s * 10.0 ** rng.uniform(-2.0, 0.0))]
-    if move == "widths" and least < most:
-        widths = [2**k for k in range(most.bit_length()) if least <= 2**k <= most]
-        return move, [Nudge(now_s, job.id, most_gpus=int(rng.choice(widths)))]
-    submit_s = np.array([job.submit_s for job in jobs])
-    live = np.flatnonzero((submit_s <= now_s) & (now_s < submit_s + leader.jct_s))
-    some = {j, *rng.permutation(live)[: int(rng.integers(3))].tolist()}
-    size = rng.choice([0.3, 0.6, 1.5])
-    return "weights", [Nudge(now_s, jobs[k].id, float(np.exp(rng.normal(0, size)))) for k in some]
+def _drawn(rng: np.random.Generator, instance: Instance, leader: Run) -> list[Nudge]:
+    """Draw moments in the lives of jobs that stay long, and what is other from then on."""
+    jobs, share = instance.jobs, np.sqrt(leader.jct_s)
+    submit_s, nudges = np.array([job.submit_s for job in jobs]), list[Nudge]()
+    for j in rng.choice(len(jobs), int(rng.integers(1, 4)), p=share / share.sum()).tolist():
+        job, own_s, move = jobs[j], float(leader.jct_s[j]), rng.random()
+        now_s = job.submit_s + (own_s * float(rng.random()) if rng.random() < 0.5 else 0.0)
+        widths = [
+            2**k for k in range(10) if (job.min_gpus or job.gpus) <= 2**k < (job.max_gpus or 0)
+        ]
+        if move < 0.1:
+            others = [name for name in STEERED if name != leader.policy]
+            nudges.append(Nudge(now_s, policy=str(rng.choice(others))))
+        elif move < 0.3:
+            until_s = job.submit_s + own_s * 10.0 ** rng.uniform(-2.0, 0.0)
+            nudges.append(Nudge(job.submit_s, job.id, until_s=until_s))
+        elif move < 0.5 and widths:
+            nudges.append(Nudge(now_s, job.id, most_gpus=int(rng.choice(widths))))
+        else:
+            live = np.flatnonzero((submit_s <= now_s) & (now_s < submit_s + leader.jct_s))
+            some = {j, *rng.permutation(live)[: int(rng.integers(3))].tolist()}
+            factors = np.exp(rng.normal(0.0, rng.choice([0.5, 1.5]), len(some)))
+            nudges += map(Nudge, [now_s] * len(some), [jobs[k].id for k in some], factors.tolist())
+    return nudges

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ronda.horizon.driver import Driver
 from ronda.horizon.journal import Decision, Journal
+from ronda.horizon.state import ClusterState
 from ronda.instances.base import Floats
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import RondaError
@@ -24,7 +25,7 @@ from ronda.solvers.contract import Policy
 from ronda.solvers.greedy.policy import TimelyPolicy
 from ronda.solvers.registry import policy
 
-MARGIN = 0.004
+MARGIN = 0.005
 """A run is given up when it is behind by this share of the time that all jobs spend."""
 
 
@@ -133,15 +134,16 @@ def drive(
     With a leader, the nudges are further ones to its own. What it decided before the first of them
     is not decided again: a run from the beginning would do the same.
     """
-    kept, watch = _Kept(()), None
+    kept = _Kept(())
     if leader is not None:
         times = [decision.record.now_s for decision in leader.decisions]
         first_s = min(nudge.from_s for nudge in nudges) - instance.faults.decision_s
-        kept, watch = _Kept(leader.decisions[: bisect_left(times, first_s)]), _Watch(leader)
+        kept = _Kept(leader.decisions[: bisect_left(times, first_s)])
         nudges = (*leader.nudges, *nudges)
     steered = cast(Policy, Steered(policy, nudges))
     try:
         driver = Driver(instance, steered, 0, None, instance.cadence, knowledge)
+        watch = None if leader is None else _Watch(leader, driver.state)
         schedule = driver.drive(kept, watch)
     except RondaError:
         return None
@@ -152,17 +154,15 @@ def drive(
 class _Watch:
     """Stops a run whose jobs have spent too much more time than a leader's jobs until then."""
 
-    def __init__(self, leader: Run) -> None:
+    def __init__(self, leader: Run, state: ClusterState) -> None:
         self._ends = np.sort(np.array([o.end_s for o in leader.schedule.jobs], dtype=float))
         self._sums = np.concatenate([[0.0], self._ends.cumsum()])
         self._most_s = MARGIN * float(leader.jct_s.sum())
-        self._now_s = self._own_s = 0.0
-        self._completed = 0
+        self._state = state
 
-    def __call__(self, completed: int, _jobs: int, now_s: float) -> None:
+    def __call__(self, _completed: int, _jobs: int, now_s: float) -> None:
         """Compare the time for which completed jobs have been gone."""
-        self._own_s += self._completed * (now_s - self._now_s)
-        self._completed, self._now_s = completed, now_s
+        own = [now_s - (o.end_s or now_s) for o in self._state.outcomes if o is not None]
         gone = int(np.searchsorted(self._ends, now_s))
-        if gone * now_s - self._sums[gone] - self._own_s > self._most_s:
+        if gone * now_s - self._sums[gone] - sum(own) > self._most_s:
             raise RondaError("far behind the best run")
