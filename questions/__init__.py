@@ -29,6 +29,10 @@ COMMANDS = {
         "ronda.cli.commands.clusters.judge:command",
         "Say what the schedule in a log cost, by cause, with a bound.",
     ),
+    "verify": (
+        "ronda.cli.commands.verify:command",
+        "Prove how far a plan is from the best, without any solver.",
+    ),
     "queues": (
         "ronda.cli.commands.clusters.queues:command",
         "Say who holds, borrows and waits for GPUs.",
@@ -36,6 +40,7 @@ COMMANDS = {
 }
 ANSWERS = {
     "explain": "ronda.questions.explained:Explainer",
+    "certificate": "ronda.questions.certificates.certify:certified",
     "breakdown": "ronda.questions.breakdown:broken_down",
     "not": "ronda.questions.not_there:not_there_told",
     "fix": "ronda.questions.fixed:fixed",

@@ -12,8 +12,15 @@ from typing import Any
 import msgspec
 
 from ronda.instances.arguments import described, summary
-from ronda.instances.files.json import KINDS
+from ronda.instances.files.json import KINDS as DOCUMENTS
+from ronda.questions.certificates.record import RoundCertificate
 from tools import formats_page
+
+KINDS: dict[str, type[msgspec.Struct]] = {
+    **DOCUMENTS,
+    "ronda/round-certificate/1": RoundCertificate,
+}
+"""The type of each format that has a schema."""
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

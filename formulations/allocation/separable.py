@@ -269,7 +269,7 @@ def round_bits(values: Numbers) -> Numbers:
 def with_share(problem: Separable, jobs: Rows) -> "Part":
     """Return a part of the given jobs (n,), with their share of all capacities and blocks."""
     share = len(jobs) / max(1, problem.jobs)
-    own = _cut(problem, jobs, np.arange(len(problem.names)), np.arange(len(problem.block_value)))
+    own = subset(problem, jobs, np.arange(len(problem.names)), np.arange(len(problem.block_value)))
     capacity, count = problem.capacity * share, problem.block_count * share
     return replace(own, problem=replace(own.problem, capacity=capacity, block_count=count))
 
@@ -349,7 +349,7 @@ def independent(problem: Separable) -> list[Part]:
         return []
     rows, job, block = np.flatnonzero(binds), owner[: len(filled)], owner[len(filled) :]
     return [
-        _cut(problem, filled[job == kind], rows[component == kind], np.flatnonzero(block == kind))
+        subset(problem, filled[job == kind], rows[component == kind], np.flatnonzero(block == kind))
         for kind in kinds
     ]
 
@@ -367,7 +367,8 @@ def _components(uses: Mask) -> Rows:
     return component
 
 
-def _cut(problem: Separable, jobs: Rows, resources: Rows, blocks: Rows) -> Part:
+def subset(problem: Separable, jobs: Rows, resources: Rows, blocks: Rows) -> Part:
+    """Return the part of a problem with some of its jobs, resources and blocks."""
     counts = np.diff(problem.start)[jobs]
     start = np.concatenate([[0], np.cumsum(counts)])
     options = np.arange(start[-1]) + (problem.start[jobs] - start[:-1]).repeat(counts)

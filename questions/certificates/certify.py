@@ -5,35 +5,34 @@ rows of the site. Rows for nodes and racks have none, which can only raise the b
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace as with_fields
-from fractions import Fraction
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from ronda.formulations.allocation.model_data import case_of_all, lasts_s, make_case
-from ronda.formulations.allocation.rows import CAP, WINDOW, separable, unbearable
+from ronda.formulations.allocation.model_data import lasts_s, make_case
+from ronda.formulations.allocation.rows import CAP, WINDOW, separable
+from ronda.formulations.allocation.separable import subset
 from ronda.formulations.objectives.switching_cost import loss_of_moves
-from ronda.formulations.options.table import options
+from ronda.formulations.options.stated_rows import StatedRows
+from ronda.formulations.options.table import options, rows_of
 from ronda.horizon.solve import ROUND
 from ronda.instances.arguments import checked
-from ronda.instances.base import Mask
 from ronda.instances.errors import InputError
 from ronda.instances.files.canonical import encode
-from ronda.instances.plan import Plan
+from ronda.instances.files.json import write
+from ronda.instances.files.storage import label, read_bytes, unpack, write_bytes
+from ronda.instances.plan import Plan, gap_between
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import exact, validate
-from ronda.questions.certificates.record import (
-    CertifiedJob,
-    CertifiedOption,
-    CertifiedRow,
-    RoundCertificate,
-)
-from ronda.questions.certificates.verify import NotProvenError, Proof, digest, plain
+from ronda.instances.tables.table import Report
+from ronda.questions.certificates.record import CertifiedOption, RoundCertificate
+from ronda.questions.certificates.verify import MODEL, NotProvenError, Proof, digest
 from ronda.solvers.contract import Policy
 from ronda.solvers.decision.plan import Question
+from ronda.solvers.prices.dual import EPSILON
 from ronda.solvers.prices.engine import first_answer
 from ronda.solvers.registry import as_policy
 from ronda.solvers.rules import rules_of
@@ -58,105 +57,108 @@ def certificate(
         If the round has what no certificate covers, or the plan breaks a limit.
     """
     round, made = validate(round), as_policy(policy)
-    given: Mapping[str, Any] = {}
     name = plan.details.objective or getattr(made, "objective", "rank")
-    if name == getattr(made, "objective", None):
-        given = getattr(made, "parameters", given)
-    question = Question.of(
-        round,
-        name,
-        elastic=getattr(made, "elastic", True),
-        parameters={**given, **plan.details.parameters},
-        extra=rules_of(made),
-        whole=True,
-    )
-    limits = question.table.own
+    given = getattr(made, "parameters", {}) if name == getattr(made, "objective", "") else {}
+    for whole in (False, True):
+        question = Question.of(
+            round,
+            name,
+            elastic=getattr(made, "elastic", True),
+            parameters={**given, **plan.details.parameters},
+            extra=rules_of(made),
+            whole=whole,
+        )
+        if (rows_of(question.table, plan) >= 0).sum() >= len(plan.allocations):
+            break  # else the plan may have options that others dominate
+    own = question.table.own
     for hindrance, found in (
-        (question.aims, "aims of the site that are served before the objective"),
+        (question.aims, "aims of the site that come before the objective"),
         (question.gave, "limits that gave way to jobs which may not be stopped"),
-        (limits is not None and limits.moves is not None, "a budget of disruption"),
+        (own is not None and own.moves is not None, "a budget of disruption"),
         (question.table.rack is not None, "rules that see racks"),
     ):
         if hindrance:
             raise InputError("certificate", found, "a round without, as no certificate covers it")
-    jobs, rows = _jobs(question), _rows(question)
     bare = RoundCertificate(
-        round="",
+        round=digest(of_round := encode(exact(round))),
         model="",
         objective=name,
-        worth=0.0,
-        bound=0.0,
+        worth=-1e300,
+        bound=1e300,
         prices=_prices(question),
-        jobs=jobs,
-        rows=rows,
+        jobs=_jobs(question),
+        **({} if own is None else _rows(own)),
     )
-    of_round, of_plan, text = encode(exact(round)), encode(exact(plan)), encode(bare)
+    bare = replace(bare, model=digest(bare.text(), *MODEL))
     try:
-        proof = Proof(plain(of_round), plain(of_plan), plain(text))
-    except NotProvenError as error:
-        raise InputError("certificate", str(error), "a plan that keeps every limit") from None
-    except ValueError as error:
-        raise InputError("certificate", str(error), "a round that certificates cover") from None
-    return msgspec.structs.replace(
-        bare,
-        round=digest(of_round, format="ronda/round/1"),
-        model=digest(text, "jobs", "rows"),
-        worth=_outwards(proof.worth, -math.inf),
-        bound=_outwards(proof.bound, math.inf),
-    )
+        proof = Proof([of_round, encode(exact(plan)), bare.text()])
+    except (NotProvenError, ValueError) as error:
+        expected = "a round that certificates cover, and a plan that keeps every limit"
+        raise InputError("certificate", str(error), expected) from None
+    worth, bound = float(proof.worth), float(proof.bound)  # one digit outwards, so as to be safe
+    return replace(bare, worth=worth - EPSILON * abs(worth), bound=bound + EPSILON * abs(bound))
 
 
-def _jobs(question: Question) -> tuple[CertifiedJob, ...]:
-    """Return the jobs with all options that may be chosen."""
+def certified(
+    round: Round, made: Policy, source: str, out: Path
+) -> Callable[[Report, Plan], Report]:
+    """Return a function that writes a plan's certificate, and adds to a report what it proves.
+
+    The round is written beside it unless the file `source` holds it as ronda writes it.
+    """
+
+    def told(report: Report, plan: Plan) -> Report:
+        found, path, beside = certificate(round, plan, made), Path(source), out.with_suffix("")
+        write_bytes(out, found.text())
+        gap = gap_between(found.bound, found.worth)
+        words = f"Proved by {label(out)}: within {math.ceil(1e8 * gap) / 1e6:g} % of the best"
+        if plan.gap is not None and plan.gap < gap:
+            by = plan.details.proven_by or plan.policy
+            words += f"; by the word of {by}: {plan.status}, within {100 * plan.gap:.2g} %"
+        if not path.is_file() or digest(unpack(read_bytes(path), source)) != found.round:
+            write(round, f"{beside}.round.json")
+            words += f". It is about {label(beside)}.round.json"
+        told = {"worth": found.worth, "bound": found.bound}
+        fields = {**report.fields, "certificate": told}
+        return report._replace(fields=fields, parts=[*report.parts, f"{words}."])
+
+    return told
+
+
+def _jobs(question: Question) -> dict[str, tuple[CertifiedOption, ...]]:
+    """Return the options that rules allow and that fit beside the jobs that must run."""
     round, table, values, own = question.round, question.table, question.values, question.table.own
-    ways = options(table, np.arange(len(table)))
-    ends = lasts_s(round, table) if round.energy_j is not None else np.full(len(table), np.inf)
-    may, found = _possible(question), list[CertifiedJob]()
-    for j, state in enumerate(table.jobs):
-        mine = list[CertifiedOption]()
-        for k in np.flatnonzero(may[table.start[j] : table.start[j + 1]]) + table.start[j]:
-            value, moved = float(values[k]), None
-            if table.current[k]:
-                moved = value - loss_of_moves(round, table, values, np.array([k]), [state.job.id])
-            mine.append(
-                CertifiedOption(
-                    option=ways[k],
-                    value=value,
-                    moved=moved,
-                    lasts_s=float(ends[k]) if np.isfinite(ends[k]) else None,
-                    uses={} if own is None else _named(own.names, own.use, k),
-                )
-            )
-        found.append(CertifiedJob(id=state.job.id, options=tuple(mine)))
-    return tuple(found)
-
-
-def _possible(question: Question) -> Mask:
-    """Return the options (K,) that rules allow, and that fit beside the jobs that must run."""
-    table, round = question.table, question.round
-    firm = np.flatnonzero(table.must_run[table.job])
+    found: dict[str, list[CertifiedOption]] = {state.job.id: [] for state in table.jobs}
+    must = table.must_run[table.job]
     free = np.array([pool.gpus for pool in table.pools])
-    free = free - np.bincount(table.pool[firm], table.own_gpus[firm], len(free))
-    may = np.isfinite(question.values) & (table.own_gpus <= free[table.pool])
-    if round.watts is not None:
-        may &= ~unbearable(case_of_all(round, table, np.arange(len(table))))
-    may |= table.must_run[table.job]
-    return np.asarray(may)
-
-
-def _rows(question: Question) -> tuple[CertifiedRow, ...]:
-    own = question.table.own
-    if own is None:
-        return ()
-    return tuple(
-        CertifiedRow(
-            name=name,
-            limit=float(own.capacity[r]),
-            penalty=float(own.penalty[r]) if np.isfinite(own.penalty[r]) else None,
-            counts=_named(own.names, own.counts, r),
+    free = free - np.bincount(table.pool[must], table.own_gpus[must], len(free))
+    rows = np.flatnonzero(np.isfinite(values) & (must | (table.own_gpus <= free[table.pool])))
+    ends = np.full(len(table), np.inf) if round.energy_j is None else lasts_s(round, table)
+    for k, option in zip(rows.tolist(), options(table, rows), strict=True):
+        job, value, moved = table.jobs[table.job[k]].job.id, float(values[k]), None
+        if table.current[k]:
+            moved = value - loss_of_moves(round, table, values, np.array([k]), [job])
+        found[job].append(
+            CertifiedOption(
+                option=option,
+                value=value,
+                moved=moved,
+                lasts_s=float(ends[k]) if np.isfinite(ends[k]) else None,
+                uses={} if own is None else _named(own.names, own.use, k),
+            )
         )
-        for r, name in enumerate(own.names)
-    )
+    return {job: tuple(ways) for job, ways in found.items()}
+
+
+def _rows(own: StatedRows) -> dict[str, Any]:
+    """Return the fields of a certificate for the rows of the site and of the user."""
+    penalties = dict(zip(own.names, own.penalty.tolist(), strict=True))
+    counts = {name: _named(own.names, own.counts, r) for r, name in enumerate(own.names)}
+    return {
+        "limits": dict(zip(own.names, own.capacity.tolist(), strict=True)),
+        "penalties": {name: x for name, x in penalties.items() if math.isfinite(x)},
+        "counts": {name: counted for name, counted in counts.items() if counted},
+    }
 
 
 def _named(names: tuple[str, ...], matrix: Any, k: int) -> dict[str, float]:
@@ -167,32 +169,19 @@ def _named(names: tuple[str, ...], matrix: Any, k: int) -> dict[str, float]:
 
 
 def _prices(question: Question) -> dict[str, float]:
-    """Return the prices of the rows of a certificate, those of soft rows below their penalties."""
+    """Return prices of the engine for the rows of certificates."""
     table, own = question.table, question.table.own
     names = () if own is None else own.names
     problem = separable(make_case(question.round, table, question.values))
     known = {CAP, WINDOW, *names, *(f"gpus[{pool.name}]" for pool in table.pools)}
     rows = np.array([r for r, name in enumerate(problem.names) if name in known], dtype=np.int64)
-    fewer = with_fields(
-        problem,
-        use=problem.use.only(rows),
-        capacity=problem.capacity[rows],
-        names=tuple(problem.names[r] for r in rows.tolist()),
-        block_use=problem.block_use[rows],
-    )
+    every = np.arange(problem.jobs), np.arange(len(problem.block_value))
+    fewer = subset(problem, every[0], rows, every[1]).problem
     found = fewer.named(first_answer(fewer).dual.prices)
     dear = np.zeros(len(names))  # what a unit of excess costs in rows that count it
     for r in reversed(range(len(names))):
         assert own is not None
-        most = float(own.penalty[r] + dear[r]) * (1 - 1e-12)
+        most = float(own.penalty[r] + dear[r]) * (1 - 1e-12)  # more would make excess pay
         found[names[r]] = price = min(found.get(names[r], 0.0), most)
         dear += price * own.counts[[r]].toarray()[0]
     return {name: price for name, price in found.items() if price > 0}
-
-
-def _outwards(number: Fraction, towards: float) -> float:
-    """Return a near float whose shortest decimal is on the given side of a number, or equal."""
-    found = float(number)
-    while (Fraction(repr(found)) - number) * (1 if towards > 0 else -1) < 0:
-        found = math.nextafter(found, towards)
-    return found

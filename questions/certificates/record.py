@@ -17,7 +17,7 @@ class CertifiedOption(Record, frozen=True, kw_only=True):
     value
         Its value, in units of the objective.
     moved
-        Its value if the job, which has it, moves to other nodes. None for other options.
+        Its value if the job, which has it now, moves to other nodes. None for other options.
     lasts_s
         Seconds for which it draws power. None for the whole energy window.
     uses
@@ -31,42 +31,6 @@ class CertifiedOption(Record, frozen=True, kw_only=True):
     uses: dict[str, float] = {}
 
 
-class CertifiedJob(Record, frozen=True, kw_only=True):
-    """A job of the round.
-
-    Attributes
-    ----------
-    id
-        Id of the job.
-    options
-        All ways to run it. Not to run is worth 0.
-    """
-
-    id: Name
-    options: tuple[CertifiedOption, ...]
-
-
-class CertifiedRow(Record, frozen=True, kw_only=True):
-    """A limit of the site, or of the user, on what chosen options use together.
-
-    Attributes
-    ----------
-    name
-        Name in prices.
-    limit
-        The most that they use.
-    penalty
-        Cost of a unit beyond the limit. None for a limit that is never exceeded.
-    counts
-        Rows before it whose excess counts as well, with the amount for each unit.
-    """
-
-    name: Name
-    limit: float
-    penalty: float | None = None
-    counts: dict[str, float] = {}
-
-
 class RoundCertificate(Record, frozen=True, kw_only=True):
     """A proof of how far a plan of a round is from the best, for readers who trust no solver.
 
@@ -75,9 +39,9 @@ class RoundCertificate(Record, frozen=True, kw_only=True):
     format
         Version of the file format.
     round
-        SHA-256 of the round as ronda writes it, whose first digits are ronda's fingerprint.
+        SHA-256 of the round; the first digits are ronda's fingerprint.
     model
-        SHA-256 of ``jobs`` and ``rows``.
+        SHA-256 of the options and rows.
     objective
         Name of the objective.
     worth
@@ -87,9 +51,13 @@ class RoundCertificate(Record, frozen=True, kw_only=True):
     prices
         Worth of one more unit of each row, by name.
     jobs
-        The jobs of the round, running ones first.
-    rows
-        The rows of the site and of the user.
+        All options of each job, by id, running jobs first. Not to run is worth 0.
+    limits
+        The most that chosen options use of each row of the site and of the user, by name.
+    penalties
+        Cost of a unit beyond a limit, for the limits that may be exceeded.
+    counts
+        Limits before one whose excess counts for it as well, with the amount for each unit.
     """
 
     format: Literal["ronda/round-certificate/1"] = "ronda/round-certificate/1"
@@ -99,9 +67,11 @@ class RoundCertificate(Record, frozen=True, kw_only=True):
     worth: float
     bound: float
     prices: dict[str, NonNegative]
-    jobs: tuple[CertifiedJob, ...]
-    rows: tuple[CertifiedRow, ...]
+    jobs: dict[str, tuple[CertifiedOption, ...]]
+    limits: dict[str, float] = {}
+    penalties: dict[str, NonNegative] = {}
+    counts: dict[str, dict[str, float]] = {}
 
     def text(self) -> bytes:
-        """Return the certificate as JSON, as `verify` reads it."""
-        return encode(self)
+        """Return the certificate as JSON."""
+        return encode(self) + b"\n"

@@ -7,8 +7,7 @@ a_rjk of row r, whose limit is c_r. At prices λ_r >= 0, no choice that keeps th
     Σ_r λ_r c_r + Σ_j max(0, max_k (v_jk - Σ_r λ_r a_rjk)) + Σ_n max(awake_n, asleep_n)
 
 as each term is at least that of the choice (H. Everett, Operations Research 11, 1963). A job that
-may not be stopped has no 0; nodes that are awake have GPUs and draw idle watts; a soft row's price
-is at most what its excess costs.
+must run has no 0; nodes awake have GPUs and draw idle watts; excess over a soft row never pays.
 """
 
 import hashlib
@@ -22,7 +21,7 @@ from typing import Any, TypeVar, cast
 
 FORMAT, CAP, WINDOW = "ronda/round-certificate/1", "power_cap", "energy_window"
 ZERO, ONE, SLACK = Fraction(0), Fraction(1), Fraction(1, 10**6)  # SLACK: that of ronda's checker
-MOST_BYTES, MOST_NODES = 1 << 28, 10**6
+MODEL = "jobs", "limits", "penalties", "counts"
 UNCOVERED = (
     *("nodes", "slices", "exclusive", "neighbourhoods", "one_node", "needs", "licences", "part"),
     *("share", "asked", "fusible", "array", "parts", "width", "mode", "cut", "leaving"),
@@ -60,9 +59,9 @@ def plain(data: bytes, read: Any = number) -> Json:
     return get([json.loads(data.decode(), object_pairs_hook=once, **kinds)], 0, dict)
 
 
-def digest(data: bytes, *names: str, **changed: str) -> str:
-    """Return the SHA-256 of a JSON text, or of some fields, in ronda's form with sorted keys."""
-    read = plain(data, lambda digits: f"\0{digits}\0") | changed
+def digest(data: bytes, *names: str) -> str:
+    """Return the SHA-256 of a round, or of some fields, in ronda's form with sorted keys."""
+    read = plain(data, lambda digits: f"\0{digits}\0") | {"format": "ronda/round/1"}
     found = {name: read.get(name) for name in names or read}
     text = json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(re.sub(r'"\\u0000(.*?)\\u0000"', r"\1", text).encode()).hexdigest()
@@ -75,9 +74,8 @@ def get(of: Any, name: str | int, kind: type[T], usual: T | None = None) -> T:
     if kind is int and isinstance(value, Fraction) and value.denominator == 1:
         value = int(value)
     if not isinstance(value, kind) or isinstance(value, bool):
-        words = {Fraction: "a number", int: "a whole number", list: "a list", str: "a text"}
-        expected = words.get(kind, "an object")
-        raise ValueError(f"{name}: found {ascii(value)[:40]}; expected {expected}")
+        words = {Fraction: "number", int: "whole number", list: "list", str: "text", dict: "object"}
+        raise ValueError(f"{name}: found {ascii(value)[:40]}; expected one {words[kind]}")
     return value
 
 
@@ -93,8 +91,7 @@ def each(of: Any, name: str | int, kind: type[T], *more: str) -> list[T]:
 def gpus_on(of: Any, name: str) -> dict[int, int]:
     """Return numbers of GPUs by node, from pairs that name no node twice."""
     found = [(get(pair, 0, int), get(pair, 1, int)) for pair in each(of, name, list)]
-    once = len(dict(found)) == len(found) and all(count > 0 for _, count in found)
-    need(once, f"{name}: a node stands twice, or without a GPU")
+    need(len(dict(found)) == len(found), f"{name}: a node stands twice")
     return dict(found)
 
 
@@ -106,9 +103,13 @@ def way_of(given: Json) -> tuple[int, int, str, Fraction, Fraction]:
 
 
 class Proof:
-    """The exact worth of a plan, and the bound on the worth of all plans of its round."""
+    """The exact worth of a plan, and the bound on all plans, if the certificate claims no more."""
 
-    def __init__(self, round: Json, plan: Json, certificate: Json) -> None:
+    def __init__(self, texts: list[bytes]) -> None:
+        round, plan, certificate = map(plain, texts)
+        real = FORMAT, digest(texts[0]), digest(texts[2], *MODEL)
+        for name, right in zip(("format", "round", "model"), real, strict=True):
+            need(certificate.get(name) == right, f"{name}: it is {right}, and another is certified")
         (self.round,), self.worth, self.bound = each([[round]], 0, dict), ZERO, ZERO
         prices, given = get(certificate, "prices", dict), get(plan, "allocations", dict, {})
         self.prices = {name: get(prices, name, Fraction) for name in prices}
@@ -116,154 +117,130 @@ class Proof:
         self.banked_j = get(round, "banked_j", Fraction, get(round, "energy_j", Fraction, ZERO))
         self.total, self.used = cast(Any, Counter()), Counter[int]()  # of rows, and GPUs of nodes
         self.loads = [(self.window_s, ZERO)]  # the seconds and watts of the plan's jobs
-        self.read_nodes(get(round, "cluster", dict))
+        sleep = plan if plan.get("asleep") is not None else round
+        self.add_nodes(get(round, "cluster", dict), {*each(sleep, "asleep", int)})
         states = each(round, "running", dict) + each(round, "waiting", dict)
         own = each([[get(state, "job", dict) for state in states]], 0, dict, "features")
-        ids, jobs = [get(job, "id", str) for job in own], each(certificate, "jobs", dict)
-        same = ids == [get(job, "id", str) for job in jobs] and given.keys() <= {*ids}
-        need(same, "the certificate has other jobs than the round, or the plan has more")
-        for state, job in zip(states, jobs, strict=True):
-            self.add_job(state, job, given.get(job["id"]))
-        self.add_nodes({*each(plan if plan.get("asleep") is not None else round, "asleep", int)})
-        self.add_rows({get(row, "name", str): row for row in each(certificate, "rows", dict)})
+        ids, jobs = [get(job, "id", str) for job in own], get(certificate, "jobs", dict)
+        need(ids == [*jobs] and given.keys() <= jobs.keys(), "there are other jobs than certified")
+        for name, state in zip(ids, states, strict=True):
+            self.add_job(state, each(jobs, name, dict), given.get(name))
+        self.add_rows(*(get(certificate, name, dict, {}) for name in MODEL[1:]))
+        worth, bound = (get(certificate, name, Fraction) for name in ("worth", "bound"))
+        need(worth <= self.worth, f"worth: {float(worth)!r} is above {float(self.worth)!r}")
+        need(bound >= self.bound, f"bound: {float(bound)!r} is below {float(self.bound)!r}")
 
-    def read_nodes(self, cluster: Json) -> None:
-        """Read the nodes: pool, GPUs in service, rack, watts awake and asleep."""
-        self.pools, self.nodes = list[tuple[str, str, Fraction]](), list[tuple[Any, ...]]()
+    def add_nodes(self, cluster: Json, asleep: set[int]) -> None:
+        """Add the better state of each node at the prices to the bound, and its own to the plan."""
+        self.pools, self.nodes = list[tuple[str, str, Fraction]](), list[tuple[int, int, str]]()
         types = {get(kind, "name", str): kind for kind in each(cluster, "gpu_types", dict)}
         slow = ["wake_s"] * bool(self.round.get("asleep") or self.round.get("waking"))
         out, _ = gpus_on(cluster, "out"), each(cluster, "racks", dict, "power_cap_w")
         for group in each(cluster, "node_groups", dict, *slow):
             gpus, count = get(group, "gpus_per_node", int), get(group, "count", int)
-            kind, first = get(group, "gpu_type", str), len(self.nodes)
+            kind, host_w = get(group, "gpu_type", str), get(group, "host_idle_w", Fraction, ZERO)
             idle_w = get(get(types, kind, dict), "idle_w", Fraction, ZERO)
             pool = get(group, "partition", str, "default"), kind, idle_w
             self.pools += [pool] * (pool not in self.pools)
-            watts = get(group, "host_idle_w", Fraction, ZERO) + gpus * idle_w
-            sleep_w, rack = get(group, "sleep_w", Fraction, ZERO), get(group, "rack", str, "")
-            need(0 < count <= MOST_NODES - first, f"a group has {count} nodes")
-            for left in (max(0, gpus - out.get(n, 0)) for n in range(first, first + count)):
-                on = left > 0
-                self.nodes.append((self.pools.index(pool), left, rack, watts * on, sleep_w * on))
+            own, rack = self.pools.index(pool), get(group, "rack", str, "")
+            need(0 < count <= 10**6 - len(self.nodes), f"a group has {count} nodes")
+            for n in range(len(self.nodes), len(self.nodes) + count):
+                left, sleep_w = max(0, gpus - out.get(n, 0)), get(group, "sleep_w", Fraction, ZERO)
+                awake = self.uses(own, -left, (host_w + gpus * idle_w) * (left > 0), self.window_s)
+                rests = self.uses(own, 0, sleep_w * (left > 0), self.window_s)
+                self.bound -= min(self.cost(awake), self.cost(rests))
+                self.total.update(rests if n in asleep else awake)
+                self.nodes.append((own, 0 if n in asleep else left, rack))
 
     def uses(self, pool: int, gpus: int, watts: Fraction, lasts_s: Fraction) -> dict[str, Fraction]:
         """Return what GPUs and watts use of rows; where nothing is banked, no end saves joules."""
         seconds = self.window_s if not self.banked_j and lasts_s else lasts_s
-        partition, kind, _ = self.pools[pool]
-        return {f"gpus[{partition}/{kind}]": Fraction(gpus), CAP: watts, WINDOW: watts * seconds}
+        row = "gpus[{}/{}]".format(*self.pools[pool])
+        return {row: Fraction(gpus), CAP: watts, WINDOW: watts * seconds}
 
     def cost(self, uses: dict[str, Fraction]) -> Fraction:
         """Return what uses cost at the prices."""
         return sum((self.prices[name] * uses[name] for name in uses if name in self.prices), ZERO)
 
-    def add_job(self, state: Json, job: Json, given: Any) -> None:
+    def add_job(self, state: Json, ways: list[Json], given: Any) -> None:
         """Add the best of a job's options at the prices to the bound, and its own to the plan."""
-        name, held = f"job {job['id']!a}", state.get("allocation")
+        name, held = f"job {state['job']['id']!a}", state.get("allocation")
         firm = held is not None and state["job"].get("preemptible") is False
         way, was = (None if a is None else way_of(a) for a in (given, held))
-        options = {way_of(option): option for option in each(job, "options", dict)}
-        need(way is None or way in options, f"{name} runs in a way that is none of its options")
-        need(not firm or way is not None, f"{name} may not be stopped, and the plan stops it")
-        values = [] if firm else [ZERO]
-        for own, option in options.items():
-            need(0 <= own[0] < len(self.pools), f"{name} has an option in pool {own[0]}")
-            watts = (
-                get(option["option"], "power_w", Fraction, ZERO) - own[1] * self.pools[own[0]][2]
-            )
-            lasts_s = min(get(option, "lasts_s", Fraction, self.window_s), self.window_s)
+        options, values = {way_of(option): option for option in ways}, [] if firm else [ZERO]
+        need(way in options if way else not firm, f"{name} may not stop, or has no such option")
+        for (pool, gpus, *_), option in options.items():
+            need(0 <= pool < len(self.pools), f"{name} has an option in pool {pool}")
+            watts = get(option["option"], "power_w", Fraction, ZERO) - gpus * self.pools[pool][2]
+            end = min(get(option, "lasts_s", Fraction, self.window_s), self.window_s)
             site, value = get(option, "uses", dict, {}), get(option, "value", Fraction)
-            uses = {row: get(site, row, Fraction) for row in site}
-            uses |= self.uses(*own[:2], watts, lasts_s)
+            uses = {r: get(site, r, Fraction) for r in site} | self.uses(pool, gpus, watts, end)
             values.append(max(value, get(option, "moved", Fraction, value)) - self.cost(uses))
-            if own == way:
+            if way is not None and option is options[way]:
                 self.total.update(uses)
-                self.loads.append((lasts_s, watts))
+                self.loads.append((end, watts))
         self.bound += max(values)
         if way is not None:
             (pool, gpus, span, *_), nodes = way, gpus_on(given, "placement")
-            self.used.update(nodes)
             there = [self.nodes[n] for n in nodes if 0 <= n < len(self.nodes)]
-            near = {"node": len(there), "rack": len({node[2] for node in there})}.get(span, 1) == 1
             right = [n[0] for n in there] == [pool] * len(nodes) and sum(nodes.values()) == gpus
+            near = {"node": len(there), "rack": len({node[2] for node in there})}.get(span, 1) == 1
             need(right and near, f"{name} is not on {gpus} GPUs of pool {pool} within one {span}")
+            self.used.update(nodes)
+            fits = all(0 < nodes[n] <= self.used[n] <= self.nodes[n][1] for n in nodes)
+            need(fits, f"{name} is on nodes that sleep or lack GPUs: {[*nodes]}")
             moves = held is not None and gpus_on(held, "placement") != nodes
             need(not firm or (way == was and not moves), f"{name} may not be changed, and it is")
             self.worth += get(options[way], "moved" if moves and way == was else "value", Fraction)
 
-    def add_nodes(self, asleep: set[int]) -> None:
-        """Add the better state of each node at the prices to the bound, and its own to the plan."""
-        for n, (pool, gpus, _, awake_w, sleep_w) in enumerate(self.nodes):
-            awake = self.uses(pool, -gpus, awake_w, self.window_s)
-            rests = self.uses(pool, 0, sleep_w, self.window_s)
-            self.bound -= min(self.cost(awake), self.cost(rests))
-            self.total.update(rests if n in asleep else awake)
-            most = 0 if n in asleep else gpus
-            need(self.used[n] <= most, f"node {n} has {most} GPUs; the plan uses {self.used[n]}")
-
-    def add_rows(self, site: Json) -> None:
+    def add_rows(self, site: Json, penalties: Json, counts: Json) -> None:
         """Add limits at their prices to the bound; hold the plan to them, and take off excess."""
+        own = {CAP: self.round.get("power_cap_w"), WINDOW: self.round.get("energy_j")}
         limits = {f"gpus[{partition}/{kind}]": ZERO for partition, kind, _ in self.pools}
-        for name, field in ((CAP, "power_cap_w"), (WINDOW, "energy_j")):
-            if self.round.get(field) is not None:
-                limits[name] = get(self.round, field, Fraction)
-        need(not site.keys() & {*limits, CAP, WINDOW}, "a row of the site has the name of another")
-        limits |= {name: get(row, "limit", Fraction) for name, row in site.items()}
+        need(not site.keys() & {*limits, *own}, "a row of the site has the name of another")
+        limits |= {name: get(own, name, Fraction) for name in own if own[name] is not None}
+        limits |= {name: get(site, name, Fraction) for name in site}
         need(self.prices.keys() <= limits.keys(), "there is a price of no row")
         excess, dear = dict[str, Fraction](), dict[str, Fraction]()
         for name, limit in limits.items():
-            price, row, slack = self.prices.get(name, ZERO), site.get(name, {}), SLACK * abs(limit)
+            price, slack = self.prices.get(name, ZERO), SLACK * abs(limit)
             need(price >= 0, f"the price of {name!a} is {float(price)}, below 0")
             self.bound += price * (limit + slack)
-            over, counts = self.total[name] - limit, get(row, "counts", dict, {})
-            for other in counts:
-                over += get(counts, other, Fraction) * get(excess, other, Fraction)
-                dear[other] = dear.get(other, ZERO) + price * get(counts, other, Fraction)
-            if row.get("penalty") is None:
+            over, counted = self.total[name] - limit, get(counts, name, dict, {})
+            for other in counted:
+                over += get(counted, other, Fraction) * get(excess, other, Fraction)
+                dear[other] = dear.get(other, ZERO) + price * get(counted, other, Fraction)
+            if name not in penalties:
                 need(over <= slack, f"{name!a}: the plan is {float(over)} above {float(limit)}")
             else:
                 excess[name] = max(ZERO, over)
-                self.worth -= get(row, "penalty", Fraction) * excess[name]
+                self.worth -= get(penalties, name, Fraction) * excess[name]
         for name in excess:
-            most = get(site[name], "penalty", Fraction) + dear.get(name, ZERO)
+            most = get(penalties, name, Fraction) + dear.get(name, ZERO)
             need(self.prices.get(name, ZERO) <= most, f"{name!a}: a price above {float(most)}")
-        drawn_w, ended_j, energy_j = self.total[CAP], ZERO, limits.get(WINDOW, ZERO)
-        for seconds, watts in sorted(self.loads) if WINDOW in limits else ():
-            allowed_j = self.banked_j + (energy_j - self.banked_j) * seconds / self.window_s
-            over = drawn_w * seconds + ended_j - allowed_j - SLACK * abs(allowed_j)
-            need(over <= 0, f"the plan draws {float(over)} J too much by {float(seconds)} s")
-            drawn_w, ended_j = drawn_w - watts, ended_j + watts * seconds
-
-
-def verify(round: bytes, plan: bytes, certificate: bytes) -> Proof:
-    """Return what three texts prove, if the certificate claims no more than that."""
-    said, model = plain(certificate), digest(certificate, "jobs", "rows")
-    real = {"format": FORMAT, "round": digest(round, format="ronda/round/1"), "model": model}
-    for name in real:
-        need(said.get(name) == real[name], f"{name}: {said.get(name)!a:.70}, not {real[name]}")
-    proof = Proof(plain(round), plain(plan), said)
-    worth, bound = get(said, "worth", Fraction), get(said, "bound", Fraction)
-    need(worth <= proof.worth, f"worth: {float(worth)!r} is above {float(proof.worth)!r}")
-    need(bound >= proof.bound, f"bound: {float(bound)!r} is below {float(proof.bound)!r}")
-    return proof
+        for t, _ in self.loads if WINDOW in limits else ():
+            most_j = self.banked_j + (limits[WINDOW] - self.banked_j) * t / self.window_s
+            used_j = self.total[CAP] * t - sum(w * (t - s) for s, w in self.loads if s < t)
+            need(used_j <= most_j + SLACK * abs(most_j), f"energy: {float(used_j)} J by {float(t)}")
 
 
 def main(arguments: list[str]) -> int:
     """Verify three files, and print the result; return 1 if refused, 2 if one cannot be used."""
-    code, found, texts = 0, Json(), list[bytes]()
+    code, found, texts, place = 0, Json(), list[bytes](), ""
     try:
-        for path in (path for path in arguments if path != "--json"):
-            with open(path, "rb") as file:
-                texts.append(file.read(MOST_BYTES))
-        proof = verify(*texts)
+        for place in (path for path in arguments if path != "--json"):
+            with open(place, "rb") as file:
+                texts.append(file.read(1 << 28))
+            plain(texts[-1])
+        place = "files"
+        proof = Proof(texts)
         gap = (proof.bound - proof.worth) / (max(abs(proof.bound), abs(proof.worth)) or ONE)
         for name, exact in (("worth", proof.worth), ("bound", proof.bound), ("gap", gap)):
             way = Context(10, ROUND_FLOOR if name == "worth" else ROUND_CEILING)
             rounded = way.divide(Decimal(exact.numerator), Decimal(exact.denominator))
             found |= {name: float(rounded), f"exact {name}": str(exact)}
-    except NotProvenError as error:
-        code, found = 1, {"refused": str(error)}
-    except (OSError, ValueError, ArithmeticError, RecursionError) as error:
-        code, found = 2, {"error": str(error)}
+    except (NotProvenError, OSError, ValueError, ArithmeticError, RecursionError) as error:
+        code, found = 2 - isinstance(error, NotProvenError), {"refused": f"{place}: {error}"}
     lines = (f"{name}: {value}" for name, value in found.items())
     print(json.dumps(found) if "--json" in arguments else "\n".join(lines))
     return code

@@ -62,7 +62,7 @@ def certified_regret(
     )
     plan = solve(round, POLICY)
     best = certificate(round, plan, POLICY)
-    ways = {job.id: job.options for job in best.jobs}
+    ways = best.jobs
     began = dict[str, Allocation]()
     for k, uses in enumerate(uses_by_job(jobs)):
         if jobs.ids[k] in told.started and ways.get(jobs.ids[k]):

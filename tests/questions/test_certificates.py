@@ -3,19 +3,27 @@
 import json
 import os
 import random
+import subprocess
+import sys
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import ronda
 from every_choice import rows_by_job
+from ronda.cli.app import cli
 from ronda.formulations.allocation.model_data import case_of_all
 from ronda.formulations.allocation.rows import within
 from ronda.instances.files.canonical import encode
+from ronda.instances.files.json import fingerprint
 from ronda.instances.generate.tiny import tiny_round
+from ronda.instances.job import Need
 from ronda.instances.rules.validate import exact
-from ronda.questions.certificates.verify import NotProvenError, digest, verify
+from ronda.questions.certificates import verify as module
+from ronda.questions.certificates.verify import MODEL, NotProvenError, Proof, digest
 from ronda.solvers.decision.plan import Question
 from tenant_rounds import quota, tenant_round, tree
 
@@ -25,15 +33,15 @@ ROUND, PLAN, CERTIFICATE = range(3)
 
 def texts(round_, plan):
     """Return a round, a plan and their certificate as they are written."""
-    return encode(exact(round_)), encode(exact(plan)), ronda.certificate(round_, plan).text()
+    return [encode(exact(round_)), encode(exact(plan)), ronda.certificate(round_, plan).text()]
 
 
 def sealed(files):
     """Return the texts of plain JSON, with hashes as a forger would set them."""
     found = [json.dumps(file).encode() for file in files]
-    files[CERTIFICATE]["round"] = digest(found[ROUND], format="ronda/round/1")
-    files[CERTIFICATE]["model"] = digest(found[CERTIFICATE], "jobs", "rows")
-    return found[ROUND], found[PLAN], json.dumps(files[CERTIFICATE]).encode()
+    files[CERTIFICATE]["round"] = digest(found[ROUND])
+    files[CERTIFICATE]["model"] = digest(found[CERTIFICATE], *MODEL)
+    return [found[ROUND], found[PLAN], json.dumps(files[CERTIFICATE]).encode()]
 
 
 def places(value, path=()):
@@ -60,7 +68,7 @@ def test_what_is_proven_is_accepted_and_what_is_spoilt_is_refused(seed):
     round_ = tiny_round(seed)
     plan = ronda.solve(round_, ("prices", "milp")[seed % 2])
     given = texts(round_, plan)
-    found = verify(*given)
+    found = Proof(given)
     assert float(found.worth) == pytest.approx(plan.objective)
     assert found.worth <= found.bound
     rng = random.Random(seed)
@@ -68,7 +76,7 @@ def test_what_is_proven_is_accepted_and_what_is_spoilt_is_refused(seed):
         files = [json.loads(text) for text in given]
         if spoil(files, rng):
             with pytest.raises(NotProvenError):
-                verify(*(json.dumps(file).encode() for file in files))
+                Proof([json.dumps(file).encode() for file in files])
 
 
 def claims(files, rng):
@@ -88,7 +96,7 @@ def prices(files, rng):
 
 def model(files, rng):
     """Change a number of an option or a row."""
-    some = [(p, x) for p, x in places(files[CERTIFICATE]) if p[0] in ("jobs", "rows")]
+    some = [(p, x) for p, x in places(files[CERTIFICATE]) if p[0] in MODEL]
     if some:
         path, number = rng.choice(some)
         set_at(files[CERTIFICATE], path, number * (1 + 1e-6) or 1e-6)
@@ -117,19 +125,19 @@ def test_a_forger_who_sets_all_hashes_anew_is_refused(seed):
     round_ = tiny_round(seed)
     given = texts(round_, ronda.solve(round_, "milp"))
     clean = [json.loads(text) for text in given]
-    verify(*sealed(clean))
+    Proof(sealed(clean))
     for forge in (fewer_gpus, lower_worth, no_job, lower_limit):
         files = [json.loads(text) for text in given]
         if forge(files):
             with pytest.raises(NotProvenError):
-                verify(*sealed(files))
+                Proof(sealed(files))
 
 
 def fewer_gpus(files):
     """Say that an option in use takes fewer GPUs."""
-    jobs = {job["id"]: job for job in files[CERTIFICATE]["jobs"]}
+    jobs = files[CERTIFICATE]["jobs"]
     for name, given in files[PLAN].get("allocations", {}).items():
-        for option in jobs[name]["options"]:
+        for option in jobs[name]:
             if option["option"]["gpus"] == given["option"]["gpus"] and given["option"]["gpus"] > 1:
                 option["option"]["gpus"] -= 1
                 given["option"]["gpus"] -= 1
@@ -139,15 +147,15 @@ def fewer_gpus(files):
 
 def lower_worth(files):
     """Say that all that runs is worth less than the plan is claimed to be."""
-    for job in files[CERTIFICATE]["jobs"]:
-        for option in job["options"]:
+    for ways in files[CERTIFICATE]["jobs"].values():
+        for option in ways:
             option["value"] *= 1 - 1e-6
     return bool(files[PLAN].get("allocations")) and files[CERTIFICATE]["worth"] > 0
 
 
 def no_job(files):
     """Leave a job out."""
-    return bool(files[CERTIFICATE]["jobs"] and files[CERTIFICATE]["jobs"].pop())
+    return bool(files[CERTIFICATE]["jobs"] and files[CERTIFICATE]["jobs"].popitem())
 
 
 def lower_limit(files):
@@ -158,11 +166,11 @@ def lower_limit(files):
     return False
 
 
-@pytest.mark.parametrize("seed", range(100, 100 + NUMBER))
+@pytest.mark.parametrize("seed", range(100, 100 + NUMBER // 3))
 def test_no_bound_is_below_the_best_of_all_choices(seed):
     """Every choice of options that keeps the rows of pools, power and energy is tried."""
     round_ = tiny_round(seed)
-    found = verify(*texts(round_, ronda.solve(round_, ("prices", "milp")[seed % 2])))
+    found = Proof(texts(round_, ronda.solve(round_, ("prices", "milp")[seed % 2])))
     question = Question.of(round_, "rank")
     table, values = question.table, question.values
     case = case_of_all(question.round, table, np.arange(len(table)))
@@ -190,17 +198,119 @@ def test_rows_of_the_site_count_with_soft_limits_and_lent_gpus(tenants, running)
     round_ = tenant_round(4, tenants, waiting, running)
     plan = ronda.solve(round_, "milp")
     given = texts(round_, plan)
-    found = verify(*given)
+    found = Proof(given)
     assert float(found.worth) == pytest.approx(plan.objective)
     assert found.worth <= found.bound
     files = [json.loads(text) for text in given]
-    soft = [row for row in files[CERTIFICATE]["rows"] if "penalty" in row]
+    soft = [*files[CERTIFICATE].get("penalties", {})]
     if soft:
-        files[CERTIFICATE]["prices"][soft[-1]["name"]] = 1e6
+        files[CERTIFICATE]["prices"][soft[-1]] = 1e6
         with pytest.raises(NotProvenError, match="a price above"):
-            verify(*sealed(files))
-    for row in files[CERTIFICATE]["rows"]:
-        row["limit"] = -100.0
-        row.pop("penalty", None)
+            Proof(sealed(files))
+    files[CERTIFICATE] |= {"limits": dict.fromkeys(files[CERTIFICATE]["limits"], -100.0)}
+    files[CERTIFICATE]["penalties"] = {}
     with pytest.raises(NotProvenError):
-        verify(*sealed(files))
+        Proof(sealed(files))
+
+
+def done(*words):
+    """Return what a command prints that ends well."""
+    ended = CliRunner().invoke(cli, [str(word) for word in words], prog_name="ronda")
+    assert ended.exit_code == 0, ended.output
+    return ended.output
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Return files of a round, a plan and a certificate that the command writes."""
+    folder = tmp_path_factory.mktemp("certificate")
+    paths = [folder / name for name in ("round.json", "plan.json", "certificate.json")]
+    ronda.write(tiny_round(1), paths[ROUND])
+    run = ["solve", str(paths[ROUND]), "--out", str(paths[PLAN])]
+    done(*run, "--certificate", paths[CERTIFICATE])
+    return paths
+
+
+def test_the_file_alone_proves_what_the_command_wrote(written):
+    """In a Python without any package; with the digits of ronda's fingerprint."""
+    run = [sys.executable, "-I", "-S", module.__file__, *map(str, written), "--json"]
+    ended = subprocess.run(run, capture_output=True, text=True, check=True)
+    found = json.loads(ended.stdout)
+    certified = json.loads(written[CERTIFICATE].read_text())
+    assert certified["round"][:16] == fingerprint(tiny_round(1))
+    assert certified["worth"] <= float(Fraction(found["exact worth"])) <= found["bound"]
+    assert "exact gap" in done("verify", *written)
+
+
+def test_a_round_in_other_words_is_written_as_it_is_meant(written, tmp_path):
+    """The certificate is of the round as ronda writes it, so that round is put beside it."""
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(json.loads(written[ROUND].read_text()) | {"costs": {}}))
+    run = ["solve", str(other), "--out", str(tmp_path / "plan.json")]
+    run += ["--certificate", str(tmp_path / "c.json")]
+    assert "c.round.json" in done(*run)
+    paths = [str(tmp_path / name) for name in ("c.round.json", "plan.json", "c.json")]
+    assert module.main(paths) == 0
+
+
+HOSTILE = {
+    "half": "{",
+    "deep": "[" * 100_000,
+    "no number": '{"bound": NaN}',
+    "a field twice": '{"bound": 1, "bound": 2}',
+    "a huge number": '{"bound": 1e999999999}',
+    "a long number": '{"bound": ' + "9" * 5000 + "}",
+    "no object": "[1]",
+    "no UTF-8": "\udcff",
+}
+
+
+@pytest.mark.parametrize("which", [ROUND, PLAN, CERTIFICATE])
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_a_file_that_is_none_is_one_line_and_code_2(written, tmp_path, capsys, which, text):
+    """It names the file."""
+    paths = [*written]
+    paths[which] = tmp_path / "hostile.json"
+    paths[which].write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert module.main([str(path) for path in paths]) == 2
+    out = capsys.readouterr().out
+    assert "hostile.json" in out
+    assert out.count("\n") == 1
+
+
+@pytest.mark.parametrize("other", [True, "1", None, [], {}, -1, 0.5, 1e300])
+def test_whatever_stands_in_a_field_is_an_answer_and_no_accident(written, other):
+    """Each value in turn is replaced by another kind, and hashes are set anew."""
+    clean = [json.loads(path.read_text()) for path in written]
+    for which in (ROUND, PLAN, CERTIFICATE):
+        for path in [*inner(clean[which])][:: 1 + len([*inner(clean[which])]) // 12]:
+            files = [json.loads(json.dumps(file)) for file in clean]
+            set_at(files[which], path, other)
+            try:
+                found = Proof(sealed(files))
+            except (NotProvenError, ValueError, ArithmeticError):
+                continue
+            assert found.worth <= found.bound
+
+
+def inner(value, path=()):
+    """Yield the path of every part of plain JSON."""
+    for key in value if isinstance(value, dict) else range(len(value)):
+        yield (*path, key)
+        if isinstance(value[key], dict | list):
+            yield from inner(value[key], (*path, key))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"needs": {"cpu": Need(per_gpu=1.0)}}, "needs"),
+        ({"one_node": True}, "one_node"),
+        ({"share": 0.5}, "share"),
+    ],
+)
+def test_what_no_certificate_covers_is_refused_in_one_line(fields, words):
+    """The certificate is not made, and the verifier would not take it."""
+    round_ = tenant_round(4, tree(a=()), (("a", 1),), fields={"a0": fields}, shared=True)
+    with pytest.raises(ronda.InputError, match=words):
+        ronda.certificate(round_, ronda.Plan())

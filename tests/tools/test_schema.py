@@ -135,7 +135,7 @@ def test_generated_objects_can_be_written_and_read(seed, jobs, severity, tmp_pat
         assert read(folder / "x.json.zst") == obj
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", schemas.KINDS)
 def test_schema_file_is_that_of_the_code(name):
     """Run ``python -m tools.schema`` if this fails."""
     path = DOCS / "schemas" / schemas.file_name(name)
@@ -145,19 +145,19 @@ def test_schema_file_is_that_of_the_code(name):
 def test_no_schema_file_is_left_over():
     """Every file in docs/schemas belongs to a format."""
     found = {path.name for path in (DOCS / "schemas").iterdir()}
-    assert found == {schemas.file_name(name) for name in KINDS}
+    assert found == {schemas.file_name(name) for name in schemas.KINDS}
 
 
 def test_the_tables_of_the_page_are_those_of_the_code():
     """Run ``python -m tools.schema`` if this fails."""
     page = (DOCS / "formats.md").read_text(encoding="utf-8")
-    assert formats_page.fill(page, [schemas.schema(name) for name in KINDS]) == page
+    assert formats_page.fill(page, [schemas.schema(name) for name in schemas.KINDS]) == page
 
 
 def test_a_record_without_a_table_is_noticed():
     """A new type cannot be forgotten on the page, nor a type that is gone be left there."""
     page = (DOCS / "formats.md").read_text(encoding="utf-8")
-    made = [schemas.schema(name) for name in KINDS]
+    made = [schemas.schema(name) for name in schemas.KINDS]
     without = re.sub(r"<!-- fields of Rack -->.*?<!-- end -->", "", page, flags=re.DOTALL)
     with pytest.raises(ValueError, match="Rack"):
         formats_page.fill(without, made)

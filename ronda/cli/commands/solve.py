@@ -74,6 +74,12 @@ def _share(text: str) -> float | None:
     help="Break the objective down by rule and by job; all parts add up to it.",
 )
 @click.option(
+    "--certificate",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --out: write what proves, for 'ronda verify', how far the plan is from the best.",
+)
+@click.option(
     "--alternatives",
     type=Parsed("number", "a whole number from 1 to 1000", _number),
     metavar="N",
@@ -101,6 +107,7 @@ def command(
     explain: tuple[str, ...],
     not_there: str | None,
     breakdown: bool,
+    certificate: Path | None,
     alternatives: int | None,
     within: float,
     verbose: bool,
@@ -119,6 +126,11 @@ def command(
     made = with_rules(make_policy(policy), extra, "--with")
     explainer = answerer("explain")(round_, made, explain) if explain else None
     adding = [answerer("breakdown")(round_, made, seed)] if breakdown else []
+    if certificate is not None:
+        if out is None or alternatives is not None:
+            raise InputError("--certificate", "no single --out", "a file for the plan as well")
+        refuse_existing(certificate)
+        adding.append(answerer("certificate")(round_, made, source, certificate))
     if not_there is not None:
         if not explain:
             raise InputError("--not", "no job", "one by --explain")
