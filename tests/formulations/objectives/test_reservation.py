@@ -1,5 +1,6 @@
 """What jobs that nobody may stop take from a gang that waits."""
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -67,3 +68,39 @@ def test_elastic_jobs_wait_for_their_fewest_gpus(fits):
     elastic = job("gang", 50.0, "p0.5", gpus=8, min_gpus=least, max_gpus=8)
     head, _ = lessened(held("runs", 100.0, 5), elastic, rigid("k", 300.0, gpus=2, **STAYS))
     assert head == (None if fits else ("gang", 100.0))
+
+
+def kept_joules(banked_j, *states, accrues_w=740.0):
+    """Return who is at the head and what rows lose, at 100 W a GPU on an idle node of 240 W."""
+    joules = {"energy_j": banked_j + 1000.0 * accrues_w, "window_s": 1000.0, "banked_j": banked_j}
+    round_ = snapshot(*states, on=cluster(8), **joules)
+    table = build(round_, mind_power=True)
+    table = msgspec.structs.replace(table, power_w=130.0 * table.gpus)
+    o = outlook(round_, table, horizon_s(round_))
+    values = np.full(len(table), 2.0)
+    head = reservation(o, values)
+    lost = values - less_reserved(o, values, head)
+    return head and table.jobs[head.job].job.id, {
+        (table.jobs[j].job.id, n): x
+        for j, n, x in zip(table.job.tolist(), table.gpus.tolist(), lost.tolist(), strict=True)
+    }
+
+
+def test_joules_are_kept_for_a_job_that_lacks_them_alone():
+    """500 W accrue beside the idle node: 8 GPUs with 800 W for 100 s need 30 kJ in the bank."""
+    jobs = (
+        rigid("wide", 100.0, gpus=8),
+        run(rigid("runs", 900.0, gpus=2), 2, 1.0),
+        rigid("k", 9.0),
+    )
+    head, lost = kept_joules(29_999.0, *jobs)
+    assert head == "wide"
+    assert lost == pytest.approx(
+        {("wide", 8): 0.0, ("runs", 2): 2 * 200 / 800, ("k", 1): 2 * 100 / 800}
+    )
+    for enough in (30_000.0, 0.0):  # it can start, or a pace banks nothing
+        head, lost = kept_joules(enough, *jobs)
+        assert head is None
+        assert set(lost.values()) == {0.0}
+    assert kept_joules(10.0, *jobs, accrues_w=240.0)[0] is None  # nothing is ever banked
+    assert kept_joules(10.0, *jobs[1:])[0] is None
