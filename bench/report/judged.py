@@ -18,7 +18,7 @@ def _charts(found: JudgedLog) -> list[PageChart]:
     if not queues:
         return []
     causes = page_chart("judge", "causes of waiting", caption("judge"), causes_panel(queues))
-    causes.layout |= {"barmode": "overlay", "margin": {"r": 130}}
+    causes.layout |= {"barmode": "overlay", "margin": {"r": 160}}
     told = caption("judge", "queue")
     own = (page_chart("judge", q.judgement.queue, told, waiting_panel(q)) for q in queues)
     return [causes, *own]

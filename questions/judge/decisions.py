@@ -119,9 +119,10 @@ def costly_decisions(
         if low < middle < high:
             parts.remove(chosen)
             parts += [(stretch, low, middle), (stretch, middle, high)]
-    worst = sorted(parts, key=lambda part: -part[0].cost_s(*part[1:]))[:most]
-    told = (part[0].told(*part[1:]) for part in worst if part[0].cost_s(*part[1:]) > LEAST_S)
-    return tuple(each for each in told if each.late or each.early)
+    parts.sort(key=lambda part: -part[0].cost_s(*part[1:]))
+    costly = (part for part in parts if part[0].cost_s(*part[1:]) > LEAST_S)
+    told = (part[0].told(*part[1:]) for part in costly)
+    return tuple(islice((each for each in told if each.late or each.early), most))
 
 
 def _whole(

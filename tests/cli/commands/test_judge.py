@@ -36,7 +36,7 @@ def fields(done):
 
 def test_a_log_of_slurm_is_judged_with_its_nodes(ronda, tmp_path):
     """What is printed adds up to what was waited; picture and section are written."""
-    words = (TOY, "--nodes", NODES, "--decisions", 1)
+    words = (TOY, "--nodes", NODES, "--decisions", 3)
     done = ronda(*words, "--picture", "toy.png", "--out", "out")
     rows = [line.split() for line in done.stdout.splitlines()]
     cells = {" ".join(row[:-2]): float(row[-2]) for row in _causes(rows)}

@@ -7,6 +7,7 @@ import pytest
 
 from made_logs import busy, logged
 from ronda.instances.traces.recorded import Recorded, RecordedRun
+from ronda.questions.judge import decisions
 from ronda.questions.judge.certified import certified_regret
 from ronda.questions.judge.decisions import costly_decisions
 from ronda.questions.judge.orders import Backfilling
@@ -56,7 +57,7 @@ def test_who_started_late_although_there_was_room():
     """B starts 40 s after a has ended; nobody is started before it."""
     jobs = [("a", 0.0, 8, 100.0), ("b", 10.0, 8, 500.0), ("c", 700.0, 8, 100.0)]
     (found,), _, _ = worst(*log(jobs, {"a": (0, 0), "b": (140, 0), "c": (700, 0)}))
-    assert found.cost_s == pytest.approx(40.0)
+    assert (found.at_s, found.cost_s) == (0.0, pytest.approx(40.0))
     assert (found.early, [start.job for start in found.late]) == ((), ["b"])
 
 
@@ -93,6 +94,35 @@ def test_a_slow_cycle_starts_jobs_late():
     assert sum(each.cost_s for each in slow) > 500
     assert all(not each.early for each in slow)
     assert all(0 < each.late[0].late_s <= 120 for each in slow)
+
+
+def test_others_stay_where_they_are(monkeypatch):
+    """Of c and d alone, c first: a holds the node on which d seems to wait for nothing."""
+    monkeypatch.setattr(decisions, "STRETCH", 1)
+    monkeypatch.setattr(decisions, "AHEAD", 2)
+    jobs = [("a", 0.0, 8, 300.0), ("b", 0.0, 8, 90.0), ("c", 90.0, 8, 400.0), ("d", 95.0, 8, 100.0)]
+    starts = {"a": (0, 0), "b": (0, 1), "c": (90, 1), "d": (300, 0)}
+    found, _, _ = worst(*log(jobs, starts, nodes=2))
+    assert not found
+
+
+def test_a_rule_that_does_badly_later_is_no_fault_of_the_log():
+    """From the second decision on it starts nothing, so that all start as recorded.
+
+    a starts 40 s late, and all after it; then c, of 500 s, before b, of 60 s.
+    """
+    jobs = [("x", 0.0, 8, 10.0), ("a", 1.0, 8, 50.0), ("b", 2.0, 8, 60.0), ("c", 3.0, 8, 500.0)]
+    instance, recorded = log(jobs, {"x": (0, 0), "a": (50, 0), "c": (100, 0), "b": (600, 0)})
+    own = judged_jobs(instance, recorded, "default", (0.0, recorded.until_s))
+    space = node_uses(own, 0.0, recorded.until_s)
+
+    def moody(jobs, space):
+        return {} if len(jobs.ids) == 3 else easy(jobs, space)
+
+    for rule in (easy, moody):
+        order, late = costly_decisions(own, space, {"rule": rule}, 9)
+        assert (order.at_s, order.cost_s) == (100.0, pytest.approx(440.0))
+        assert (late.at_s, late.cost_s) == (0.0, pytest.approx(120.0))
 
 
 def test_a_decision_is_certified_as_a_round():
