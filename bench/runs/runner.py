@@ -47,7 +47,7 @@ def execute(
     if isinstance(question, Instance):
         if case.recorded is not None:
             answer = case.recorded.read()
-            measured = measure(question, answer, wall_s=0.0)
+            measured = measure(question, answer, wall_s=0.0, tight_s=case.tight_bound_s)
         else:
             answer, measured = drive(question, case, progress=progress)
         metrics = measured.metrics

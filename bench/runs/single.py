@@ -53,24 +53,30 @@ class RunFigures:
 
 
 def measure(
-    instance: Instance, schedule: Schedule, *, wall_s: float, level: Knowledge = DECLARED
+    instance: Instance,
+    schedule: Schedule,
+    *,
+    wall_s: float,
+    level: Knowledge = DECLARED,
+    tight_s: float | None = None,
 ) -> RunFigures:
     """Summarise, check and bound the schedule of a run of `wall_s` at a `level` of knowledge.
 
-    `gap_mean_jct` is the relative distance of the mean JCT from the clairvoyant bound; it is
-    missing without a bound. Bounds cover all jobs and are 0 if some jobs were given up. Energies
-    are NaN if the draw of busy GPUs is unknown. Instances with a site's rules have the figures of
-    `tenant_figures` and `idle_by_cause` too. `notes` are those of the instance; `wrong` is the
-    first fault. What a log tells of has no decisions, and the rules that it breaks, the
-    `broken_rules`, are no fault of it.
+    `gap_mean_jct` is the relative distance of the mean JCT from the clairvoyant bound, which may be
+    `tight_s`; it is missing without a bound, and `bound_proof` says where its prices come from.
+    Bounds cover all jobs and are 0 if some jobs were given up. Energies are NaN if the draw of busy
+    GPUs is unknown. Instances with a site's rules have the figures of `tenant_figures` and
+    `idle_by_cause` too. `notes` are those of the instance; `wrong` is the first fault. What a log
+    tells of has no decisions, and the rules that it breaks, the `broken_rules`, are no fault of it.
     """
     violations = check(instance, schedule)
     metrics: dict[str, Any] = dict(summarise(instance, schedule))
-    least = bounds(instance)
+    least = bounds(instance, tight_s=tight_s)
     metrics["knowledge"] = knowledge(instance, schedule.policy, level)
     metrics["restarts_per_job"] = metrics["restarts"] / metrics["jobs"]
     whole = not any(outcome.discarded for outcome in schedule.jobs)
     metrics |= {f"bound_{name}": whole * getattr(least, name) for name in BOUNDED}
+    metrics["bound_proof"] = least.proof
     metrics |= believed(schedule)
     if instance.sweeps:
         metrics["mean_charged_gpu_s"] = charged(instance, schedule)
@@ -185,13 +191,21 @@ def drive(
     journal: Path | None = None,
     progress: Progress | None = None,
     isolated: bool = False,
+    certificate: Path | None = None,
+    bounding: Callable[[float], None] | None = None,
 ) -> tuple[Schedule, RunFigures]:
     """Run a case to its end; return the schedule and its figures.
 
     `instance` already has its changes. `journal` stores decisions as they are made; decisions that
     it already holds are reused, and count with the time that they took originally. With `isolated`,
-    the policy decides in its own process.
+    the policy decides in its own process. A tight bound that the case asks for is found first,
+    unless the case has it; `certificate` and `bounding` are passed to `tight_bound_s`.
     """
+    tight_s = case.tight_bound_s
+    if case.bound == "tight" and tight_s is None:
+        from ronda.solvers.prices.over_time import tight_bound_s  # loads HiGHS
+
+        tight_s = tight_bound_s(instance, certificate, bounding)
     resumed = journal is not None and journal.exists()
     began = time.perf_counter()
     schedule = run(
@@ -208,7 +222,7 @@ def drive(
     wall_s = time.perf_counter() - began
     if resumed:
         wall_s = sum(record.solve_s + record.overhead_s for record in schedule.rounds)
-    return schedule, measure(instance, schedule, wall_s=wall_s, level=case.level)
+    return schedule, measure(instance, schedule, wall_s=wall_s, level=case.level, tight_s=tight_s)
 
 
 def drive_in_folder(
@@ -218,6 +232,7 @@ def drive_in_folder(
     *,
     progress: Progress | None = None,
     isolated: bool = False,
+    bounding: Callable[[float], None] | None = None,
     draw: Callable[[Schedule, Path], None],
 ) -> RunFigures:
     """Run a case, or resume where an earlier process stopped, and keep all results in a folder.
@@ -228,7 +243,7 @@ def drive_in_folder(
     about = {
         name: msgspec.to_builtins(getattr(case, name))
         for name in case.__struct_fields__
-        if name not in {"source", "label"}  # the spelling does not matter
+        if name not in {"source", "label", "tight_bound_s"}  # as they come from the others
     }
     done, journal = out / "metrics.json", out / "journal.jsonl"
     with claim(out, "run", about):
@@ -236,7 +251,13 @@ def drive_in_folder(
             return RunFigures(load_record(done, dict[str, Any]), [])
         keep(out, case.source, instance)
         schedule, measured = drive(
-            instance, case, journal=journal, progress=progress, isolated=isolated
+            instance,
+            case,
+            journal=journal,
+            progress=progress,
+            isolated=isolated,
+            certificate=out / "bound.json.zst",
+            bounding=bounding,
         )
         write(schedule, out / "schedule.json.zst")
         draw(schedule, out / "figures")

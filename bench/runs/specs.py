@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -27,6 +27,9 @@ from ronda.solvers.registry import config_of, policy, seed_may_matter, split
 MAX_SEEDS = 10_000
 """A comparison with more seeds than this is refused as a typing error."""
 
+
+BoundEffort = Literal["quick", "tight"]
+"""How a run is bounded: in seconds, or by a search of minutes (`tight_bound_s`)."""
 
 KEY = r"^[a-z0-9_+-]{1,250}$"
 """The pattern of `RunCase.key`, which names a folder."""
@@ -108,6 +111,7 @@ class Spec(Record, frozen=True, kw_only=True):
     user wrote it, and `config` has all its effective parameters. `time_limit_s` limits a decision
     (None: no limit), and `period_s` is the time between rounds (None: the instance's own). `level`
     is the policies' knowledge of jobs (`ronda.horizon.beliefs`), and `predictor` predicts sizes.
+    `bound` says how mean JCT is bounded; `tight_bound_s` is a tight bound that was found before.
     With the policy `RECORDED` nothing is decided: the schedule is that of the file `recorded`.
     """
 
@@ -123,6 +127,8 @@ class Spec(Record, frozen=True, kw_only=True):
     variant: Variant = UNCHANGED
     predictor: PredictorFile | None = None
     recorded: RecordedFile | None = None
+    bound: BoundEffort = "quick"
+    tight_bound_s: float | None = None
 
     @property
     def workload(self) -> str:
@@ -147,6 +153,7 @@ class RunCase(Spec, frozen=True, kw_only=True):
         what = [ronda.__version__, self.fingerprint, self.policy, self.config, self.seed]
         what += [self.time_limit_s, self.period_s]
         what += [self.level] if self.level != DECLARED else []
+        what += [self.bound] if self.bound != "quick" else []
         what += [file.checksum for file in (self.predictor, self.recorded) if file is not None]
         digest = hashlib.sha256(msgspec.json.encode(what, order="deterministic")).hexdigest()
         words = f"{file_name(self.instance)}--{file_name(self.policy)}--s{self.seed}"
@@ -204,6 +211,7 @@ def cases(
     levels: Sequence[Knowledge] = (DECLARED,),
     variant: Variant = UNCHANGED,
     predictor: Path | None = None,
+    bound: BoundEffort = "quick",
     make: Callable[[str], Policy] = policy,
 ) -> tuple[RunCase, ...]:
     """Combine instances, policies, levels of knowledge and seeds.
@@ -240,6 +248,7 @@ def cases(
                     level=known,
                     variant=variant,
                     predictor=told if known == "history" else None,
+                    bound=bound,
                 )
                 found.setdefault(case.key, case)
     return tuple(found.values())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,6 +92,23 @@ class Expanded:
         for source, (instance, _) in self.named.items():
             keep(self.out, source, instance)
 
+    def tighten(self, watch: Callable[[str, float], None]) -> None:
+        """Bound the instances of runs that ask for a tight bound, and keep their certificates.
+
+        `watch` is called with the name of an instance and the share of its search that is done.
+        """
+        from ronda.solvers.prices.over_time import tight_bound_s  # loads HiGHS
+
+        for k, cell in enumerate(self.cells):
+            if cell.case.bound == "tight":
+                instance = cell.case.variant.apply(self._instance(cell.case.source))
+                path = self.out / "bounds" / f"{cell.case.fingerprint}.json.zst"
+                found_s = tight_bound_s(instance, path, partial(watch, cell.case.workload))
+                self.cells[k] = Cell(cell.at, replace(cell.case, tight_bound_s=found_s))
+
+    def _instance(self, source: str) -> Instance:
+        return self.made[source] if source in self.made else self.named[source][0]
+
     def add(self, part: SuitePart) -> None:
         """Add the cells of a part."""
         place = f"{self.before}change"
@@ -136,6 +154,7 @@ class Expanded:
                 levels=(level,),
                 variant=variant,
                 predictor=Path(part.predictor) if told else None,
+                bound=part.bound or "quick",
                 make=self._policy,
             )
             for case in made:
@@ -158,6 +177,7 @@ class Expanded:
                 label=RECORDED,
                 policy=RECORDED,
                 recorded=file,
+                bound=part.bound or "quick",
             )
             fixed = {"policy": RECORDED, "knowledge": part.knowledge[0], "seed": "0"}
             at = {axis: level.label for axis, level in source.at.items()}

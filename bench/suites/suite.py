@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 import ronda.bench
+from ronda.bench.runs.specs import BoundEffort
 from ronda.instances.base import Name, NonNegative, Positive, Record
 from ronda.instances.errors import InputError
 from ronda.instances.files import storage
@@ -33,6 +34,7 @@ class SuitePart(Record, frozen=True, kw_only=True):
     time_limit_s: Positive | None = None
     predictor: str = ""
     recorded: tuple[Name, ...] = ()  # schedules of logs of the instances
+    bound: BoundEffort | None = None  # quick, if none
 
 
 class Ratio(Record, frozen=True, kw_only=True):

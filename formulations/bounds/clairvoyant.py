@@ -14,7 +14,8 @@ relaxations are:
   the use of idling, and these must have accrued.
 
 **Priced bound.** `ronda.formulations.bounds.price_bound` takes into account that a job cannot be
-both fast and frugal, and is usually the better bound where jobs queue.
+both fast and frugal, and is usually the better bound where jobs queue. Better prices and least
+costs (`ronda.formulations.bounds.certificate`) make it tight; packaged instances have them.
 
 Power and energy count only if no mode of a job draws less than idling. The bounds assume the
 cheapest idling (every node sleeps that saves power by it) unless nodes cannot sleep.
@@ -22,16 +23,20 @@ cheapest idling (every node sleeps that saves power by it) unless nodes cannot s
 
 import heapq
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
+from ronda.formulations.bounds.certificate import packaged_bound
 from ronda.formulations.bounds.least_needs import Needs, needs
-from ronda.formulations.bounds.price_ascent import Resource, Supply
-from ronda.formulations.bounds.price_bound import priced_total, rounded
+from ronda.formulations.bounds.price_bound import grid, total_by_prices
+from ronda.formulations.bounds.resources import Resource, shared, watts_of
 from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
-from ronda.instances.outcome.accrual import accrual
+
+Proof = Literal["quick", "tight", "packaged"]
+"""Where the prices of a bound come from: a few steps, a search, or a packaged certificate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class Bounds:
     three bounds, which come from every job alone, from counting and from prices (None if not
     computed). ``end_s`` counts from the instance's start and ``makespan_s`` from the first
     submission; ``energy_j`` is the energy of the cluster from 0 until the last job completes.
+    ``proof`` says where the prices come from.
     """
 
     mean_jct_s: float
@@ -51,6 +57,7 @@ class Bounds:
     end_s: float
     makespan_s: float
     energy_j: float
+    proof: Proof
 
 
 def bounds(
@@ -59,29 +66,37 @@ def bounds(
     may_sleep: bool = True,
     priced: bool = True,
     need: Needs | None = None,
+    tight_s: float | None = None,
 ) -> Bounds:
     """Return lower bounds for every schedule of an instance.
 
     Without `may_sleep` all nodes stay awake, and the bound on energy is higher. The priced bound
-    (`priced`) takes most of the time. `need` is the result of `needs` for the instance and
+    (`priced`) takes most of the time; a packaged certificate takes its place, or `tight_s`, a bound
+    on mean JCT that a certificate proves. `need` is the result of `needs` for the instance and
     `may_sleep`, if it is known already; it does not depend on budgets.
 
     InputError if a job has no truth, if nothing in the cluster can run it, or if the power beyond
     the idling cluster's is never enough.
     """
     need = needs(instance, may_sleep=may_sleep) if need is None else need
-    watts = _watts(instance, need)
+    watts = watts_of(instance, need)
     alone = need.submit_s + need.seconds
-    counted = _counting(need, watts, alone)
+    counted = counting(need, watts, alone)
     jobs, submitted = len(alone), float(need.submit_s.sum())
     end_s = float(counted[-1])
     if not np.isfinite(end_s):
         raise InputError("budget", "too little power or energy for all jobs", "more than idling")
     alone_jct_s = float(need.seconds.mean())
     counting_jct_s = float((counted.sum() - submitted) / jobs)
-    priced_jct_s = None
-    if priced and jobs <= 10_000:  # beyond, its grid is too coarse to help
-        total = _priced(instance, need, watts, end_s, counted)
+    proven = packaged_bound(instance) if priced else None
+    proof: Proof = "quick" if tight_s is None else "tight"
+    priced_jct_s = tight_s
+    if proven is not None:
+        proof, priced_jct_s = "packaged", max(proven.mean_jct_s, tight_s or 0.0)
+    elif priced and tight_s is None and jobs <= 10_000:  # beyond, its grid is too coarse to help
+        count = int(np.clip(300_000 // jobs, 32, 512))  # intervals: memory is bounded
+        times = grid(*busy_times(need, counted), count)
+        total, _ = total_by_prices(need, shared(instance, need), times, steps=30)
         priced_jct_s = (total - submitted) / jobs
     return Bounds(
         mean_jct_s=max(alone_jct_s, counting_jct_s, priced_jct_s or 0.0),
@@ -91,32 +106,11 @@ def bounds(
         end_s=end_s,
         makespan_s=end_s - float(need.submit_s.min()),
         energy_j=need.idle_w * end_s + float(need.joules.sum()),
+        proof=proof,
     )
 
 
-def _watts(instance: Instance, need: Needs) -> list[Resource]:
-    """Return the watts and joules that idling leaves of the budget, as resources.
-
-    The list is empty without a budget. While less energy accrues than idling uses, the supply stays
-    constant, which overestimates it.
-    """
-    if not need.all_draw_power:
-        return []
-    unit = float(rounded(need.joules.sum() / need.gpu_s.sum(), 1))
-    found = []
-    cap = instance.budget.power_cap_w
-    if cap is not None:
-        left_w = np.maximum(np.array(cap.values) - need.idle_w, 0.0)
-        supply = Supply(np.array(cap.times_s, dtype=float), left_w)
-        found.append(Resource(supply, stored=False, pool=None, unit=unit))
-    if instance.budget.energy is not None:
-        line = accrual(instance.budget, reserved_w=0.0)
-        supply = Supply(line.times_s, np.maximum(line.rates_w - need.idle_w, 0.0), line.initial_j)
-        found.append(Resource(supply, stored=True, pool=None, unit=unit))
-    return found
-
-
-def _counting(need: Needs, watts: list[Resource], alone: Floats) -> Floats:
+def counting(need: Needs, watts: list[Resource], alone: Floats) -> Floats:
     """Return the ascending times before which no schedule completes its k-th job, shape (J,)."""
     parts = []
     for group, gpus in enumerate(need.group_gpus.tolist()):
@@ -135,19 +129,14 @@ def _counting(need: Needs, watts: list[Resource], alone: Floats) -> Floats:
     return counted
 
 
-def _priced(
-    instance: Instance, need: Needs, watts: list[Resource], end_s: float, counted: Floats
-) -> float:
-    """Return the priced bound on the sum of all completion times."""
+def busy_times(need: Needs, counted: Floats) -> tuple[float, Floats]:
+    """Return a time by which all jobs can have ended, and ascending times that jobs crowd round.
+
+    `counted` are the times of the counting bound.
+    """
     alone_s = float((need.gpu_s / need.group_gpus[need.group]).sum())
-    horizon_s = max(end_s, float(need.submit_s.max()) + alone_s)
-    crowd = _crowd(need.submit_s, counted)
-    gpus = [
-        Resource(Supply(np.zeros(1), np.array([1.0 * pool.gpus])), stored=False, pool=p, unit=1.0)
-        for p, pool in enumerate(instance.cluster.topology.pools)
-    ]
-    priced_watts = [resource for resource in watts if resource.unit > 0]
-    return priced_total(need, [*gpus, *priced_watts], horizon_s, crowd)
+    horizon_s = max(float(counted[-1]), float(need.submit_s.max()) + alone_s)
+    return horizon_s, _crowd(need.submit_s, counted)
 
 
 def _crowd(submit_s: Floats, counted: Floats) -> Floats:

@@ -111,7 +111,9 @@ def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
             gpu_s[cut] = np.minimum(gpu_s[cut], most_s[cut] * some.gpus.min())
             joules[cut] = np.minimum(joules[cut], most_s[cut] * least_held)
             at = np.isin(rows, cut)
-            share[at] *= _owed(share[at], some, most_s[cut], least_held, extra_w)[:, None]
+            share[at] *= _owed(share[at], some, most_s[cut] - start_s[cut], least_held, extra_w)[
+                :, None
+            ]
         group[rows] = group_of_pool[some.pool[0]]
         kinds.append(Alike(rows, share, some, extra_w, int(group_of_pool[some.pool[0]])))
     submit_s = np.array([job.submit_s for job in jobs], dtype=float)
@@ -119,7 +121,7 @@ def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
 
 
 def _owed(share: Floats, some: Modes, most_s: Floats, least_held: float, extra_w: Floats) -> Floats:
-    """Return the part of each job's work that costs no more than the time limit, shape (j,).
+    """Return the part of each job's work that costs no more than `most_s` seconds, shape (j,).
 
     That is so in the mode that is the fastest with the fewest GPUs, for GPUs and for joules.
     """

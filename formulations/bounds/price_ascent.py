@@ -1,4 +1,4 @@
-"""Prices of shared resources, and the steps that improve them.
+"""Steps that improve the prices of shared resources.
 
 The steps are supergradient steps (Polyak's rule with a shrinking target) on a bound that is concave
 in the prices, such as that of `ronda.formulations.bounds.price_bound`. The price of a resource that
@@ -6,53 +6,11 @@ can be stored never rises; other prices may be any numbers from zero up.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ronda.formulations.bounds.resources import Resource, supplied
 from ronda.instances.base import Floats
-
-
-class Supply:
-    """The supply of a resource as a continuous, piecewise linear, increasing function of time.
-
-    The supply is `initial` at time 0. It grows at `rates` (K,) per second from the breakpoints
-    `times_s` (K,) on, which ascend from 0; the last rate holds indefinitely. Rates are at least 0.
-    """
-
-    def __init__(self, times_s: Floats, rates: Floats, initial: float = 0.0) -> None:
-        self.times_s, self.rates = times_s, rates
-        steps = np.diff(times_s) * rates[:-1]
-        self._total = initial + np.concatenate([[0.0], np.cumsum(steps)])
-
-    def until(self, time_s: Floats) -> Floats:
-        """Return the supply until `time_s`."""
-        k = np.searchsorted(self.times_s, time_s, side="right") - 1
-        return np.asarray(self._total[k] + self.rates[k] * (time_s - self.times_s[k]))
-
-    def when(self, amount: Floats) -> Floats:
-        """Return the first time at which the supply is `amount`, infinite if it never is."""
-        k = np.maximum(np.searchsorted(self._total, amount, side="left") - 1, 0)
-        short = np.maximum(amount - self._total[k], 0.0)
-        rate = self.rates[k]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            wait = np.where(short > 0, short / np.where(rate > 0, rate, np.nan), 0.0)
-        return np.asarray(self.times_s[k] + np.nan_to_num(wait, nan=np.inf))
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """A resource that jobs share.
-
-    ``supply`` is in GPU-seconds or joules; ``stored`` tells whether it can be used later. ``pool``
-    is the pool of GPUs, None for watts, which all pools share. ``unit`` is the typical use of one
-    GPU.
-    """
-
-    supply: Supply
-    stored: bool
-    pool: int | None
-    unit: float
 
 
 class Ascent:
@@ -61,9 +19,7 @@ class Ascent:
     def __init__(self, resources: Sequence[Resource], times: Floats) -> None:
         self.stored = [r.stored for r in resources]
         self.length = np.diff(times)
-        until = np.stack([r.supply.until(times) / r.unit for r in resources])
-        self.supply = np.diff(until, axis=1)
-        self.supply[:, 0] += until[:, 0]
+        self.supply = supplied(resources, times)
         self.prices = np.zeros_like(self.supply)
         self._speed = np.zeros_like(self.prices)
         self._best = (-np.inf, self.prices, self.prices)  # total, prices, gradient

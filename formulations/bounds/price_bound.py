@@ -39,50 +39,55 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.bounds.least_needs import Alike, Needs
-from ronda.formulations.bounds.price_ascent import Ascent, Resource
+from ronda.formulations.bounds.price_ascent import Ascent
+from ronda.formulations.bounds.resources import Resource, rounded
 from ronda.formulations.options.table import unbeaten
 from ronda.instances.base import Floats
 
 
-def priced_total(
-    needs: Needs, resources: Sequence[Resource], horizon_s: float, crowd: Floats
-) -> float:
-    """Return a lower bound on the sum of the completion times of all jobs.
+def total_by_prices(
+    needs: Needs, resources: Sequence[Resource], times: Floats, steps: int
+) -> tuple[float, Floats]:
+    """Return a lower bound on the sum of all completion times, and the prices (M, K) that prove it.
 
     Parameters
     ----------
     resources
         The resources that jobs share. If some are left out, the bound is weaker.
-    horizon_s
-        The time from which prices are zero, after all submissions.
-    crowd
-        The ascending times (X,) that are dense where prices matter. Half of the grid has equal
-        intervals, and half has equal numbers of these times in its intervals.
+    times
+        The ascending ends (K + 1,) of the intervals of the prices, from 0 s on. After the last,
+        which no submission follows, all prices are zero.
     """
-    jobs = len(needs.submit_s)
-    count = int(np.clip(300_000 // jobs, 32, 512))  # intervals: memory is bounded
-    times = _grid(horizon_s, crowd, count)
     markets = [_Market(alike, needs, resources, times) for alike in needs.kinds]
     ascent = Ascent(resources, times)
-    best = -np.inf
-    for _ in range(30):
-        tried = _trial_costs(ascent.prices)
-        weight = ascent.prices.sum(axis=0) * np.diff(times)
-        mass = weight.sum()
-        mean = (ascent.prices * weight).sum(axis=1) / mass if mass > 0 else ascent.prices[:, 0]
+    best = -np.inf, ascent.prices
+    for _ in range(steps):
+        tried, mean = _trial_costs(ascent.prices), mean_prices(ascent.prices, times)
         total, use = 0.0, np.zeros_like(ascent.prices)
         for market in markets:
             value, of_kind = market.cheapest(ascent.prices, tried, mean)
             total += value
             use += of_kind
         total -= float((ascent.prices * ascent.supply).sum())
-        best = max(best, total)
+        best = max(best, (total, ascent.prices), key=lambda pair: pair[0])
         if not ascent.step(total, use, float(needs.submit_s.sum())):
             break
     return best
 
 
-def _grid(horizon_s: float, crowd: Floats, count: int) -> Floats:
+def mean_prices(prices: Floats, times: Floats) -> Floats:
+    """Return the mean of prices (M, K) over time, shape (M,), where they are high."""
+    weight = prices.sum(axis=0) * np.diff(times)
+    mass = weight.sum()
+    return np.asarray((prices * weight).sum(axis=1) / mass if mass > 0 else prices[:, 0])
+
+
+def grid(horizon_s: float, crowd: Floats, count: int) -> Floats:
+    """Return the ascending ends of about `count` intervals from 0 s to `horizon_s`.
+
+    Half of them are equal, and half have equal numbers of the times `crowd` (X,), which are dense
+    where prices matter.
+    """
     inside = crowd[(crowd > 0) & (crowd < horizon_s)]
     even = np.linspace(0.0, horizon_s, count // 2 + 1)
     dense = np.quantile(inside, np.linspace(0.0, 1.0, count // 2)) if len(inside) else even[:0]
@@ -90,13 +95,7 @@ def _grid(horizon_s: float, crowd: Floats, count: int) -> Floats:
     return np.unique(np.round(np.concatenate([even, dense]) / grain) * grain)
 
 
-def rounded(values: Floats, side: int) -> Floats:
-    """Return the values rounded to 30 bits, upwards (`side` 1) or downwards (-1)."""
-    share, exponent = np.frexp(values)
-    return np.asarray(np.ldexp(np.round(np.ldexp(share, 30)), exponent - 30) * (1 + side * 2**-29))
-
-
-def _product(a: Floats, b: Floats) -> Floats:
+def product(a: Floats, b: Floats) -> Floats:
     """Return the matrix product of (..., M) and (M, N), the same to the last bit everywhere."""
     return np.asarray(sum(a[..., m, None] * row for m, row in enumerate(b)))
 
@@ -113,16 +112,22 @@ def _trial_costs(prices: Floats) -> Floats:
     return np.concatenate([none, prices[:, picked].T])
 
 
+def used(alike: Alike, resources: Sequence[Resource]) -> Floats:
+    """Return the use (M, N) of each resource by each mode of jobs of a kind, in its units."""
+    some = alike.modes
+    columns = [
+        alike.extra_w if r.pool is None else np.where(some.pool == r.pool, some.gpus, 0.0)
+        for r in resources
+    ]
+    return rounded(np.stack([c / r.unit for c, r in zip(columns, resources, strict=True)]), -1)
+
+
 class _Market:
     def __init__(
         self, alike: Alike, needs: Needs, resources: Sequence[Resource], times: Floats
     ) -> None:
         some, rows = alike.modes, alike.rows
-        columns = [
-            alike.extra_w if r.pool is None else np.where(some.pool == r.pool, some.gpus, 0.0)
-            for r in resources
-        ]
-        use = rounded(np.stack([c / r.unit for c, r in zip(columns, resources, strict=True)]), -1)
+        use = used(alike, resources)
         rate = rounded(some.rate, 1)
         reached = alike.share.sum(axis=0) > 0
         same = np.zeros(use.shape[1])
@@ -137,10 +142,10 @@ class _Market:
 
     def cheapest(self, prices: Floats, tried: Floats, mean: Floats) -> tuple[float, Floats]:
         """Return a lower bound on the total cost of the jobs, and their approximate use (M, K)."""
-        weight = ((1.0 + _product(mean, self.use)) / np.maximum(self.rate, 1e-300)).min(axis=1)
-        pace = (weight[:, None] * self.rate).max(axis=0)  # (N,)
-        scale = ((1.0 + _product(tried, self.use)) / pace).min(axis=1)  # (Q,)
-        gain = scale[:, None, None] * pace - _product(prices.T, self.use)  # (Q, K, N)
+        weight = ((1.0 + product(mean, self.use)) / np.maximum(self.rate, 1e-300)).min(axis=1)
+        pace = (weight[:, None] * self.rate).max(axis=0, initial=1e-300)  # (N,)
+        scale = ((1.0 + product(tried, self.use)) / pace).min(axis=1)  # (Q,)
+        gain = scale[:, None, None] * pace - product(prices.T, self.use)  # (Q, K, N)
         way = gain.argmax(axis=2)
         slope = np.maximum(np.take_along_axis(gain, way[..., None], axis=2)[..., 0], 0.0)
         work = (self.share * weight).sum(axis=1)

@@ -203,6 +203,14 @@ predictor_option = click.option(
     callback=_needs("lightgbm"),
     help="What tells sizes with --knowledge history, by: ronda predict train.",
 )
+bound_option = click.option(
+    "--bound",
+    type=click.Choice(["quick", "tight"]),
+    default="quick",
+    show_default=True,
+    help="Bound the mean JCT in seconds, or by a search of minutes, kept with its certificate. "
+    "Packaged instances have tight bounds already.",
+)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="For programs: one JSON object on the last line."
 )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ronda.bench.figures.overview import overview
 from ronda.bench.figures.ranks import ranks
 from ronda.bench.runs.results import Result
-from ronda.bench.runs.specs import MAX_SEEDS, RunCase, split_policies
+from ronda.bench.runs.specs import MAX_SEEDS, BoundEffort, RunCase, split_policies
 from ronda.bench.suites.calibration import (
     Replayed,
     distance_table,
@@ -24,7 +24,7 @@ from ronda.bench.suites.tables import arrange, points
 from ronda.bench.tables import fill_file, keep_tables, write_tables
 from ronda.cli.command import taught
 from ronda.cli.commands.studies.report import PACKAGES, written
-from ronda.cli.options import into_option, predictor_option, was_given
+from ronda.cli.options import bound_option, into_option, predictor_option, was_given
 from ronda.cli.output import can_draw, note
 from ronda.cli.progress import Bars
 from ronda.cli.runs import How, horizon_options
@@ -41,6 +41,7 @@ NAMES = {
     "seeds": "seeds",
     "time_limit": "time_limit_s",
     "predictor": "predictor",
+    "bound": "bound",
     "timeout": "timeout_s",
     "memory": "memory_mib",
 }
@@ -74,6 +75,7 @@ NAMES = {
     help="Show what a log tells of as a row and a chart of its own: the --schedule of ronda "
     "instances convert, of one of the INSTANCEs; again for more.",
 )
+@bound_option
 @into_option("NAME (of the suite)")
 @click.option("--report", is_flag=True, help="Write report.html, too: see ronda report.")
 def command(
@@ -83,6 +85,7 @@ def command(
     predictor: Path | None,
     resample: int | None,
     recorded: tuple[Path, ...],
+    bound: BoundEffort,
     seeds: str,
     time_limit: float,
     timeout: float,
@@ -107,7 +110,7 @@ def command(
     """
     if report:
         need("--report", *PACKAGES)
-    chosen = split_policies(policies), levels, seeds, time_limit, str(predictor or "")
+    chosen = split_policies(policies), levels, seeds, time_limit, str(predictor or ""), bound
     given = dict(zip(NAMES.values(), (*chosen, timeout, memory), strict=True))
     suite, place = Suite(instances=tuple(dict.fromkeys(sources))), ""
     if any(source.endswith(SUITE) for source in sources):
@@ -133,6 +136,8 @@ def command(
     table, axes = arrange(suite, expanded, place)
     with runs.ready("comparison") as run:
         expanded.keep()
+        with Bars() as bars:
+            expanded.tighten(lambda name, share: bars.update(f"bound of {name}", share))
         results = {result.key: result for result in run(expanded.cases)}
         told, together = comparison_report(table if suite.table else None, expanded, results)
         records = [*replayed(expanded.cases, results, runs.layout)]

@@ -1,5 +1,6 @@
 """``ronda run``: drive a policy over a whole instance."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +8,12 @@ import click
 
 from ronda.bench.figures.columns import COLUMNS, METRICS, SEARCHES
 from ronda.bench.runs.single import RunFigures, drive, drive_in_folder, eaten
-from ronda.bench.runs.specs import RunCase, cases
+from ronda.bench.runs.specs import BoundEffort, RunCase, cases
 from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.options import (
     SECONDS,
+    bound_option,
     figures_option,
     instance_argument,
     json_option,
@@ -22,7 +24,7 @@ from ronda.cli.options import (
     time_limit_option,
 )
 from ronda.cli.output import can_draw, show
-from ronda.cli.progress import bar
+from ronda.cli.progress import Bars, bar
 from ronda.instances.errors import InterruptedRunError
 from ronda.instances.files.json import fingerprint
 from ronda.instances.instance import Instance, Knowledge
@@ -47,6 +49,7 @@ from ronda.instances.tables.table import Report, Table
 )
 @knowledge_option
 @predictor_option
+@bound_option
 @click.option(
     "--isolated",
     is_flag=True,
@@ -68,6 +71,7 @@ def command(
     period: float | None,
     knowledge: Knowledge,
     predictor: Path | None,
+    bound: BoundEffort,
     isolated: bool,
     out: Path | None,
     figures: bool,
@@ -91,6 +95,7 @@ def command(
         period_s=period,
         levels=(knowledge,),
         predictor=predictor,
+        bound=bound,
     )
     measured = _measured(instance, case, out, isolated, figures=figures)
     notes = [f"violation: {each}" for each in measured.wrong]
@@ -110,12 +115,19 @@ def _measured(
 
             draw_run(instance, {case.label: schedule}, folder)
 
-    with bar(f"{case.instance} {case.policy}") as progress:
+    with Bars() as bars, bar(f"{case.instance} {case.policy}") as progress:
+        watch = partial(bars.update, f"bound of {case.instance}")
         if out is None:
-            return drive(instance, case, progress=progress, isolated=isolated)[1]
+            return drive(instance, case, progress=progress, isolated=isolated, bounding=watch)[1]
         try:
             return drive_in_folder(
-                instance, case, out, progress=progress, isolated=isolated, draw=draw
+                instance,
+                case,
+                out,
+                progress=progress,
+                isolated=isolated,
+                bounding=watch,
+                draw=draw,
             )
         except KeyboardInterrupt:
             raise InterruptedRunError(f"interrupted; the same command goes on from {out}") from None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ronda.formulations.bounds.clairvoyant import bounds
 from ronda.formulations.bounds.least_needs import needs
 from ronda.formulations.bounds.price_ascent import falling, falling_move
-from ronda.formulations.bounds.price_bound import rounded
+from ronda.formulations.bounds.resources import rounded
 from ronda.instances.files.packaged import load
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ronda.formulations.bounds.clairvoyant import srpt
-from ronda.formulations.bounds.price_ascent import Supply
+from ronda.formulations.bounds.resources import Supply
 
 
 @given(
