@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from math import inf
 
@@ -26,9 +27,10 @@ from ronda.questions.judge.judgement import (
     ReplayedQueue,
     WaitCause,
 )
-from ronda.questions.judge.orders import Backfilling, Starts, in_order, least_first, searched
+from ronda.questions.judge.orders import Backfilling, in_order, least_first, moved_up, searched
 from ronda.questions.judge.queue import (
     JudgedJobs,
+    Starts,
     judged_jobs,
     labels_of,
     names_of,
@@ -46,6 +48,9 @@ from ronda.questions.judge.space import (
 
 SAME, POLICY, SEARCH = "same order", "first come, with backfilling", "search"
 """Names of replays; the others by hindsight are named in `_by_hindsight`."""
+
+PASSES = 8
+"""Attempts to place all jobs, before each of which those without a start get their recorded one."""
 
 Progress = Callable[[str], None]
 
@@ -128,16 +133,18 @@ def judge(
     wide = on_given_nodes(jobs, instance) if cluster_known else jobs
     full = node_uses(wide, begin_s, recorded.until_s, _sizes(instance, wide))
 
+    whole = _whole(jobs, lambda fixed: Backfilling(jobs, proven, fixed).run())
     replays = [
-        _told(jobs, PROVEN, SAME, False, in_order(jobs, proven, range(len(jobs.ids)))),
-        _told(jobs, PROVEN, POLICY, False, Backfilling(jobs, proven).run()),
+        _told(jobs, PROVEN, SAME, False, _same_order(jobs, proven)),
+        _told(jobs, PROVEN, POLICY, False, whole),
     ]
     for space, own, uses in ((PROVEN, jobs, proven), (FULL, wide, full)):
         tell(f"{name}: replays in the {space} space")
         replays += _by_hindsight(own, space, uses, steps)
     if topology:
-        one = replace(jobs, shapes=tuple(shape.as_one() for shape in jobs.shapes))
-        starts = in_order(one, as_one_node(proven), range(len(one.ids)))
+        shapes = tuple(shape.as_one() for shape in jobs.shapes)
+        one = replace(jobs, shapes=shapes, where=((0,),) * len(shapes))
+        starts = _same_order(one, as_one_node(proven))
         replays.append(_told(one, POOLED, SAME, False, starts))
     in_full = [each for each in replays if each.space == FULL and each.wait_s is not None]
     best = min(in_full, key=lambda each: each.wait_s or 0.0)
@@ -231,11 +238,34 @@ def _told(
     jobs: JudgedJobs, space: str, name: str, foresight: bool, starts: Starts
 ) -> ReplayedQueue:
     """Return starts as a replay, which counts if every job has one."""
-    wait_s = None
-    if len(starts) == len(jobs.ids):
-        wait_s = jobs.cost(np.array([starts[k][0] for k in range(len(starts))]))
+    wait_s = _wait_s(jobs, starts)
     by_id = {jobs.ids[k]: start for k, start in sorted(starts.items())}
-    return ReplayedQueue(name, space, foresight, wait_s, len(starts), by_id)
+    counted = wait_s if wait_s < inf else None
+    return ReplayedQueue(name, space, foresight, counted, len(starts), by_id)
+
+
+def _wait_s(jobs: JudgedJobs, starts: Starts) -> float:
+    """Return what jobs wait, which is infinite if one of them has no start."""
+    if len(starts) < len(jobs.ids):
+        return inf
+    return jobs.cost(np.array([starts[k][0] for k in range(len(starts))]))
+
+
+def _same_order(jobs: JudgedJobs, uses: Mapping[int, NodeUse]) -> Starts:
+    """Return the better of two replays in the recorded order."""
+    found = in_order(jobs, uses, range(len(jobs.ids))), moved_up(jobs, uses)
+    return min(found, key=lambda starts: _wait_s(jobs, starts))
+
+
+def _whole(jobs: JudgedJobs, replay: Callable[[Starts], Starts]) -> Starts:
+    """Return a replay in which jobs that it cannot place keep their recorded starts."""
+    fixed = Starts()
+    for _ in range(PASSES):
+        starts = replay(fixed)
+        if len(starts) == len(jobs.ids):
+            break
+        fixed |= {k: start for k, start in jobs.happened.items() if k not in starts}
+    return starts
 
 
 def _by_hindsight(
@@ -245,17 +275,13 @@ def _by_hindsight(
     keys = {"shortest first": jobs.lasts_s / jobs.weight}
     if len(set(jobs.size.tolist())) > 1:
         keys["smallest first"] = jobs.lasts_s * jobs.size / jobs.weight
-    happened = dict(enumerate(zip(jobs.start_s.tolist(), jobs.where, strict=True)))
-    whole = [(jobs.waited_s, happened)]
+    starts = _same_order(jobs, uses)
+    found = [(_wait_s(jobs, starts), starts)]
     for name, key in keys.items():
-        starts = least_first(jobs, uses, key)
-        yield (replay := _told(jobs, space, name, True, starts))
-        if replay.wait_s is not None:
-            whole.append((replay.wait_s, starts))
-    starts = in_order(jobs, uses, range(len(jobs.ids)))
-    if len(starts) == len(jobs.ids):
-        whole.append((_told(jobs, space, SAME, True, starts).wait_s or 0.0, starts))
-    first = min(whole, key=lambda each: each[0])[1]
+        starts = _whole(jobs, partial(least_first, jobs, uses, key))
+        yield _told(jobs, space, name, True, starts)
+        found.append((_wait_s(jobs, starts), starts))
+    first = min(found, key=lambda each: each[0])[1]
     yield _told(jobs, space, SEARCH, True, searched(jobs, uses, first, steps))
 
 

@@ -26,8 +26,8 @@ from ronda.instances.base import Floats
 from ronda.questions.judge.queue import JudgedJobs
 from ronda.questions.judge.space import NodeUse
 
-STAGES = ((200, 300.0, 40), (200, 100.0, 40), (500, 40.0, 60))
-"""Number of moments, seconds of smoothing, and steps of each stage."""
+STAGES = ((200, 0.18, 40), (200, 0.06, 40), (500, 0.024, 60))
+"""Number of moments, smoothing in mean lengths of jobs, and steps of each stage."""
 
 AHEAD = 300
 """Moments after a job is ready that are tried; a later start costs at least the wait until then."""
@@ -51,7 +51,8 @@ def least_wait(
         bound = max(0.0, total) * float(jobs.weight.min())
     else:
         prices, moments = np.zeros(1), np.array([0.0, inf])
-        for stage, (many, smooth_s, steps) in enumerate(STAGES):
+        mean_s = max(1.0, float(jobs.lasts_s.mean()))
+        for stage, (many, smooth, steps) in enumerate(STAGES):
             if progress:
                 progress(f"bound: {stage + 1} of {len(STAGES)}, {bound / 3600:,.1f} h so far")
             dual = _Dual(jobs, slot, _moments(jobs, start_s, many))
@@ -59,7 +60,7 @@ def least_wait(
             prices = prices[np.searchsorted(moments, middle, side="right").clip(1, len(prices)) - 1]
             prices = prices if stage else dual.worth(start_s)
             bound = max(bound, dual.bound(prices))
-            prices, moments = dual.improved(prices, smooth_s, steps), dual.moments
+            prices, moments = dual.improved(prices, smooth * mean_s, steps), dual.moments
             bound = max(bound, dual.bound(prices))
     return max(0.0, floor(1000.0 * bound * (1 - 1e-9)) / 1000.0)
 

@@ -7,47 +7,71 @@ holds up all behind it, as no scheduler could have told it from them.
 
 import heapq
 from bisect import insort
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from math import inf
+from types import MappingProxyType
 
 import numpy as np
 
 from ronda.instances.base import Floats
-from ronda.questions.judge.queue import JudgedJobs, Shape
+from ronda.questions.judge.queue import JudgedJobs, Shape, Start, Starts
 from ronda.questions.judge.space import Holes, NodeUse
 
-Starts = dict[int, tuple[float, tuple[int, ...]]]
-"""The start of each placed job and its nodes, by the job's number."""
+NONE: Mapping[int, Start] = MappingProxyType({})
 
 
-def in_order(jobs: JudgedJobs, space: Mapping[int, NodeUse], order: Iterable[int]) -> Starts:
-    """Return starts in an order, no job before the one in front of it."""
-    room, starts, now = Holes(space), Starts(), -inf
+def in_order(
+    jobs: JudgedJobs,
+    space: Mapping[int, NodeUse],
+    order: Iterable[int],
+    fixed: Mapping[int, Start] = NONE,
+) -> Starts:
+    """Return starts in an order, no job before the one in front of it.
+
+    The `fixed` starts stay as they are, here and below.
+    """
+    room, starts, now = _begun(jobs, space, fixed), dict(fixed), -inf
     for k in order:
         found = room.earliest(jobs.shapes[k], max(now, jobs.ready_s[k]), jobs.lasts_s[k])
-        if found is not None:
-            starts[k] = found
-            now = found[0]
+        if k not in fixed and found is not None:
+            starts[k], now = found, found[0]
             room.place(jobs.shapes[k], found[1], now, jobs.lasts_s[k])
     return starts
 
 
-def into_holes(jobs: JudgedJobs, space: Mapping[int, NodeUse], order: Iterable[int]) -> Starts:
-    """Return starts in which each job, in an order, gets the earliest hole that others left."""
-    room, starts = Holes(space), Starts()
-    for k in order:
-        found = room.earliest(jobs.shapes[k], jobs.ready_s[k], jobs.lasts_s[k])
-        if found is not None:
-            starts[k] = found
-            room.place(jobs.shapes[k], found[1], found[0], jobs.lasts_s[k])
+def moved_up(jobs: JudgedJobs, space: Mapping[int, NodeUse]) -> Starts:
+    """Return starts of all jobs: each moves up, in the recorded order, while the others stay."""
+    starts, now = jobs.happened, -inf
+    room = _begun(jobs, space, starts)
+    for k, (start_s, nodes) in jobs.happened.items():
+        shape, lasts_s = jobs.shapes[k], jobs.lasts_s[k]
+        room.place(shape, nodes, start_s, lasts_s, -1)
+        found = room.earliest(shape, max(now, jobs.ready_s[k]), lasts_s)
+        starts[k] = found if found is not None and found[0] < start_s else (start_s, nodes)
+        now = starts[k][0]
+        room.place(shape, starts[k][1], now, lasts_s)
     return starts
 
 
-def least_first(jobs: JudgedJobs, space: Mapping[int, NodeUse], key: Floats) -> Starts:
+def _begun(jobs: JudgedJobs, space: Mapping[int, NodeUse], fixed: Mapping[int, Start]) -> Holes:
+    """Return the holes that some starts leave."""
+    room = Holes(space)
+    for k, (start_s, nodes) in fixed.items():
+        room.place(jobs.shapes[k], nodes, start_s, jobs.lasts_s[k])
+    return room
+
+
+def least_first(
+    jobs: JudgedJobs,
+    space: Mapping[int, NodeUse],
+    key: Floats,
+    fixed: Mapping[int, Start] = NONE,
+) -> Starts:
     """Return starts in which, whenever jobs can start, the one with the least key does."""
-    room, starts = Holes(space), Starts()
+    room, starts = _begun(jobs, space, fixed), dict(fixed)
     waiting = {shape: list[tuple[float, int]]() for shape in jobs.shapes}
-    arrivals = np.argsort(jobs.ready_s, kind="stable").tolist()
+    arrivals = [k for k in np.argsort(jobs.ready_s, kind="stable").tolist() if k not in fixed]
     now, arrived = -inf, 0
     while True:
         can = list[tuple[float, float, int, tuple[int, ...]]]()
@@ -81,8 +105,15 @@ class Backfilling:
     limits are the users' (Lifka 1995).
     """
 
-    def __init__(self, jobs: JudgedJobs, space: Mapping[int, NodeUse]) -> None:
-        self.jobs, self.room, self.starts = jobs, Holes(space), Starts()
+    def __init__(
+        self,
+        jobs: JudgedJobs,
+        space: Mapping[int, NodeUse],
+        fixed: Mapping[int, Start] = NONE,
+    ) -> None:
+        self.jobs, self.room, self.starts = jobs, _begun(jobs, space, fixed), dict(fixed)
+        self._ends = list[float]()
+        self._queue = defaultdict[tuple[Shape, float], list[tuple[int, int]]](list)
         self._promised = {node: list[tuple[float, tuple[float, ...]]]() for node in jobs.nodes}
         for use in jobs.others:
             if use.node in self._promised:
@@ -90,69 +121,59 @@ class Backfilling:
 
     def run(self) -> Starts:
         """Return the starts of all jobs that get one."""
-        jobs, queue = self.jobs, list[tuple[int, int]]()
-        arrivals = np.argsort(jobs.ready_s, kind="stable").tolist()
-        ends, now = list[float](), -inf
-        while arrivals or queue:
-            if not queue:
-                now = max(now, float(jobs.ready_s[arrivals[0]]))
-            while arrivals and jobs.ready_s[arrivals[0]] <= now:
-                k = arrivals.pop(0)
-                insort(queue, (jobs.rank[k], k))
-            head = queue[0][1]
-            found = self.room.earliest(jobs.shapes[head], now, jobs.lasts_s[head])
+        jobs, now = self.jobs, -inf
+        coming = [k for k in np.argsort(-jobs.ready_s, kind="stable") if k not in self.starts]
+        while coming or any(self._queue.values()):
+            if not any(self._queue.values()):
+                now = max(now, float(jobs.ready_s[coming[-1]]))
+            while coming and jobs.ready_s[coming[-1]] <= now:
+                k = int(coming.pop())
+                insort(self._queue[jobs.shapes[k], float(jobs.limit_s[k])], (jobs.rank[k], k))
+            (shape, _), own = min(self._waiting(), key=lambda each: each[1][0])
+            found = self.room.earliest(shape, now, jobs.lasts_s[own[0][1]])
             if found is None:
-                queue.pop(0)  # it never fits
-                continue
-            if found[0] <= now:
-                self._start(queue, 0, found, ends)
-                continue
-            self._behind(queue, now, ends)
-            until = min(found[0], float(jobs.ready_s[arrivals[0]]) if arrivals else inf)
-            while ends and ends[0] <= now:
-                heapq.heappop(ends)
-            now = min(until, ends[0]) if ends else until
+                own.pop(0)  # it never fits
+            elif found[0] <= now:
+                self._start(own, found)
+            else:
+                self._behind(shape, now)
+                while self._ends and self._ends[0] <= now:
+                    heapq.heappop(self._ends)
+                events = [found[0], *self._ends[:1]]
+                now = min([*events, float(jobs.ready_s[coming[-1]])] if coming else events)
         return self.starts
 
-    def _start(
-        self,
-        queue: list[tuple[int, int]],
-        at: int,
-        found: tuple[float, tuple[int, ...]],
-        ends: list[float],
-    ) -> None:
-        k = queue.pop(at)[1]
+    def _waiting(self) -> list[tuple[tuple[Shape, float], list[tuple[int, int]]]]:
+        """Return the jobs that wait, by shape and limit, each in their order."""
+        return [(kind, own) for kind, own in self._queue.items() if own]
+
+    def _start(self, own: list[tuple[int, int]], found: Start) -> None:
+        k = own.pop(0)[1]
         lasts_s, shape = self.jobs.lasts_s[k], self.jobs.shapes[k]
         self.starts[k] = found
         self.room.place(shape, found[1], found[0], lasts_s)
-        heapq.heappush(ends, found[0] + lasts_s)
+        heapq.heappush(self._ends, found[0] + lasts_s)
         for node in found[1]:
             self._promised[node].append((found[0] + self.jobs.limit_s[k], shape.amounts))
 
-    def _behind(self, queue: list[tuple[int, int]], now: float, ends: list[float]) -> None:
+    def _behind(self, first: Shape, now: float) -> None:
         """Start jobs behind the first, which cannot start now."""
-        first, at, tried = self.jobs.shapes[queue[0][1]], 1, set[tuple[Shape, float]]()
-        tried |= {(first, limit_s) for limit_s in {self.jobs.limit_s[k] for _, k in queue}}
-        if all(self.jobs.shapes[k] == first for _, k in queue):
-            return
-        promise_s, kept = self._promise(first, now)
-        while at < len(queue):
-            k = queue[at][1]
-            shape, limit_s = self.jobs.shapes[k], float(self.jobs.limit_s[k])
-            if (shape, limit_s) in tried:
-                at += 1
-                continue
-            tried.add((shape, limit_s))
-            without = frozenset() if now + limit_s <= promise_s else kept & {*shape.allowed}
-            free = self.room.earliest(shape, now, 0.0, without)
-            if free is None or free[0] > now:
-                at += 1
-                continue
-            found = self.room.earliest(shape, now, self.jobs.lasts_s[k], without)
-            if found is None or found[0] > now:
-                return  # it would have started, and met a run to come
-            tried.discard((shape, limit_s))
-            self._start(queue, at, found, ends)
+        promise = None
+        for (shape, limit_s), own in sorted(self._waiting(), key=lambda each: each[1][0]):
+            while own and shape != first:
+                free = self.room.earliest(shape, now, 0.0)
+                if free is None or free[0] > now:
+                    break
+                promise = promise or self._promise(first, now)
+                in_time = now + limit_s <= promise[0]
+                without = frozenset() if in_time else promise[1] & {*shape.allowed}
+                free = self.room.earliest(shape, now, 0.0, without)
+                if free is None or free[0] > now:
+                    break
+                found = self.room.earliest(shape, now, self.jobs.lasts_s[own[0][1]], without)
+                if found is None or found[0] > now:
+                    return  # it would have started, and met a run to come
+                self._start(own, found)
 
     def _promise(self, shape: Shape, now: float) -> tuple[float, frozenset[int]]:
         """Return when, by limits, a job could start at the latest, and on which nodes."""
@@ -182,9 +203,7 @@ def searched(jobs: JudgedJobs, space: Mapping[int, NodeUse], starts: Starts, ste
     the earliest hole that is then there, and the other the next; it is undone unless both together
     wait less. A job without another in its way moves to an earlier hole if there is one.
     """
-    room, best = Holes(space), dict(starts)
-    for k, (start_s, nodes) in best.items():
-        room.place(jobs.shapes[k], nodes, start_s, jobs.lasts_s[k])
+    room, best = _begun(jobs, space, starts), dict(starts)
     rng = np.random.default_rng(0)
 
     def moved(own: list[int]) -> None:

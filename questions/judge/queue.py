@@ -18,6 +18,10 @@ CUT = ("PREEMPTED", "NODE_FAIL", "REQUEUED", "BOOT_FAIL", "REQUEUE_HOLD")
 """States of runs that the cluster ended, so that their length is not the job's."""
 
 Amounts = tuple[float, ...]
+Start = tuple[float, tuple[int, ...]]
+"""When a job starts, and on which nodes."""
+Starts = dict[int, Start]
+"""Starts of jobs by number."""
 
 
 class HeldUse(NamedTuple):
@@ -96,6 +100,11 @@ class JudgedJobs:
     def cost(self, start_s: Floats) -> float:
         """Return what the jobs would wait with other starts."""
         return float(self.weight @ (start_s - self.ready_s))
+
+    @property
+    def happened(self) -> Starts:
+        """The recorded starts."""
+        return dict(enumerate(zip(self.start_s.tolist(), self.where, strict=True)))
 
     def most_at_once(self) -> int:
         """Return the most of the jobs that ran at once."""
