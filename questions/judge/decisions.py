@@ -17,8 +17,7 @@ from operator import itemgetter
 import numpy as np
 
 from ronda.instances.base import Floats, Ints
-from ronda.questions.judge.orders import Starts
-from ronda.questions.judge.queue import HeldUse, JudgedJobs
+from ronda.questions.judge.queue import HeldUse, JudgedJobs, Starts
 from ronda.questions.judge.space import NodeUse
 
 STRETCH, AHEAD = 100, 200
