@@ -26,7 +26,7 @@ import click
 import pandas as pd
 
 from lab.harness import Folder, markdown, option, study
-from lab.hindsight.search import Line, search
+from lab.hindsight.search import Line, exact, search
 from lab.hindsight.steering import Run
 from ronda.bench.runs.results import SealedLines
 from ronda.bench.tables import fill_file
@@ -86,14 +86,14 @@ def bound(*, instance: str, kind: str) -> dict[str, Any]:
 
 
 def row_of(
-    name: str, quick_s: float, tight_s: float, found_s: float, lines: Sequence[Line]
+    name: str, quick_s: float, tight_s: float, found_s: float, sizes: str, lines: Sequence[Line]
 ) -> list[str]:
     """Return an instance's row: bounds, and what trials found, with shares of the old gap."""
     row = [name, f"{quick_s:,.1f}", f"{tight_s:,.1f}"]
     begun = [line for line in lines if line["move"] == "start" and line["mean_jct_s"] is not None]
     told = [n for n in begun if n["knowledge"] == DECLARED and "horizon_s" not in n["policy"]]
     if not told or found_s == math.inf:
-        return [*row, *["–"] * 6]
+        return [*row, *["–"] * 7]
     online = min(told, key=lambda line: float(line["mean_jct_s"]))
     online_s = online["mean_jct_s"]
     found_s = min(found_s, online_s)  # a policy that is not steered may be the best
@@ -102,6 +102,7 @@ def row_of(
     return [
         *row,
         f"{online_s:,.1f} ({online['policy'].partition('(')[0]})",
+        sizes,
         f"{found_s:,.1f} ({len(lines)})",
         percent(online_s / tight_s - 1.0),
         *(percent(part / gap_s, ".0f") if gap_s > 1e-6 * online_s else "–" for part in parts),
@@ -111,14 +112,15 @@ def row_of(
 def table_of(folder: Folder, bounded: pd.DataFrame) -> str:
     """Return the table of all instances; Markdown."""
     header = ["instance", "quick bound (s)", "tight bound (s)", "best policy (s)"]
-    header += ["in hindsight (s, trials)", "policy over tight bound (%)"]
+    header += ["sizes", "in hindsight (s, trials)", "policy over tight bound (%)"]
     header += ["gap loose (%)", "reachable (%)", "undecided (%)"]
     rows, lines = [], trials_of(folder).all()
     for name, own in bounded.groupby("instance", sort=False):
-        found_s = best_s(folder, _instance(str(name)))
+        given = _instance(str(name))
+        sizes = "true" if exact(given) else "estimates"
         mine = [line for line in lines if line["instance"] == name]
         quick_s, tight_s = own.mean_jct_s
-        rows.append(row_of(str(name), quick_s, tight_s, found_s, mine))
+        rows.append(row_of(str(name), quick_s, tight_s, best_s(folder, given), sizes, mine))
     return markdown(header, rows)
 
 

@@ -25,14 +25,18 @@ STEERED = ("prices", "prices(horizon_s=300)", "milp(gap=1e-3)", "prices(horizon_
 Line = dict[str, Any]
 
 
+def exact(instance: Instance) -> bool:
+    """Return whether all estimates of the jobs' work are true."""
+    return all(j.truth and j.estimate and j.estimate.work == j.truth.work for j in instance.jobs)
+
+
 def starts(instance: Instance) -> list[tuple[str, Knowledge]]:
     """Return the runs without nudges: policies as they are told of jobs, and with true sizes."""
     fused = ("milp+fused",) if any(job.fusible for job in instance.jobs) else ()
     limited = instance.budget.power_cap_w is not None or instance.budget.energy is not None
     online = ONLINE if limited else ONLINE[:1]
     told: list[tuple[str, Knowledge]] = [(p, DECLARED) for p in (*online, *STEERED[:3], *fused)]
-    exact = all(j.truth and j.estimate and j.estimate.work == j.truth.work for j in instance.jobs)
-    return told if exact else [*told, *((p, "oracle") for p in (*STEERED[:2], *fused))]
+    return told if exact(instance) else [*told, *((p, "oracle") for p in (*STEERED[:2], *fused))]
 
 
 def search(

@@ -150,9 +150,9 @@ def test_a_row_by_hand():
         begun | {"policy": "prices(horizon_s=300)", "mean_jct_s": 1380.0, "best": True},
         {"move": "nudges", "mean_jct_s": 1350.0, "best": True},
     ]
-    shown = row_of("it", 1000.0, 1100.0, 1350.0, lines)
-    assert shown[3:] == ["1,400.0 (milp)", "1,350.0 (4)", "27.3", "25", "12", "62"]
-    assert row_of("it", 1000.0, 1100.0, np.inf, [])[3:] == ["–"] * 6
+    shown = row_of("it", 1000.0, 1100.0, 1350.0, "true", lines)
+    assert shown[3:] == ["1,400.0 (milp)", "true", "1,350.0 (4)", "27.3", "25", "12", "62"]
+    assert row_of("it", 1000.0, 1100.0, np.inf, "true", [])[3:] == ["–"] * 7
 
 
 def test_the_command_keeps_the_schedule_and_fills_a_page(tmp_path, capsys):
