@@ -27,7 +27,14 @@ from ronda.questions.judge.judgement import (
     ReplayedQueue,
     WaitCause,
 )
-from ronda.questions.judge.orders import Backfilling, in_order, least_first, moved_up, searched
+from ronda.questions.judge.orders import (
+    Backfilling,
+    in_order,
+    least_first,
+    moved_up,
+    searched,
+    with_recorded,
+)
 from ronda.questions.judge.queue import (
     JudgedJobs,
     Starts,
@@ -48,9 +55,6 @@ from ronda.questions.judge.space import (
 
 SAME, POLICY, SEARCH = "same order", "first come, with backfilling", "search"
 """Names of replays; the others by hindsight are named in `_by_hindsight`."""
-
-PASSES = 8
-"""Attempts to place all jobs, before each of which those without a start get their recorded one."""
 
 Progress = Callable[[str], None]
 
@@ -133,7 +137,7 @@ def judge(
     wide = on_given_nodes(jobs, instance) if cluster_known else jobs
     full = node_uses(wide, begin_s, recorded.until_s, _sizes(instance, wide))
 
-    whole = _whole(jobs, lambda fixed: Backfilling(jobs, proven, fixed).run())
+    whole = with_recorded(jobs, lambda fixed: Backfilling(jobs, proven, fixed).run())
     replays = [
         _told(jobs, PROVEN, SAME, False, _same_order(jobs, proven)),
         _told(jobs, PROVEN, POLICY, False, whole),
@@ -218,7 +222,8 @@ def _trusted(
         )
     k = int(low[0])
     return float(moments[k]), (
-        f"From {moments[k]:,.0f} s on, the log proves {share[k]:.0%} of the most that was in use "
+        f"From {(moments[k] - moments[0]) / 3600:,.2f} h after its beginning on, the log proves "
+        f"{share[k]:.0%} of the most that was in use "
         f"on the nodes, less than {trust:.0%}: what runs at its end is missing in it."
     )
 
@@ -257,17 +262,6 @@ def _same_order(jobs: JudgedJobs, uses: Mapping[int, NodeUse]) -> Starts:
     return min(found, key=lambda starts: _wait_s(jobs, starts))
 
 
-def _whole(jobs: JudgedJobs, replay: Callable[[Starts], Starts]) -> Starts:
-    """Return a replay in which jobs that it cannot place keep their recorded starts."""
-    fixed = Starts()
-    for _ in range(PASSES):
-        starts = replay(fixed)
-        if len(starts) == len(jobs.ids):
-            break
-        fixed |= {k: start for k, start in jobs.happened.items() if k not in starts}
-    return starts
-
-
 def _by_hindsight(
     jobs: JudgedJobs, space: str, uses: Mapping[int, NodeUse], steps: int
 ) -> Iterator[ReplayedQueue]:
@@ -278,7 +272,7 @@ def _by_hindsight(
     starts = _same_order(jobs, uses)
     found = [(_wait_s(jobs, starts), starts)]
     for name, key in keys.items():
-        starts = _whole(jobs, partial(least_first, jobs, uses, key))
+        starts = with_recorded(jobs, partial(least_first, jobs, uses, key))
         yield _told(jobs, space, name, True, starts)
         found.append((_wait_s(jobs, starts), starts))
     first = min(found, key=lambda each: each[0])[1]
@@ -349,7 +343,8 @@ def _unknown(
 ) -> Iterator[str]:
     """Yield what the log does not tell."""
     yield (
-        f"The log is taken to hold every job that ended from {begin_s:,.0f} to {until_s:,.0f} s."
+        "The log is taken to hold every job that ended in the last "
+        f"{(until_s - begin_s) / 3600:,.2f} h of it."
     )
     for why, (many, waited_s) in jobs.apart.items():
         yield (

@@ -8,16 +8,17 @@ the next. The costs of a stretch of decisions add up to the difference of f at i
 stretches are halved, the worst first, down to single decisions.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import accumulate, islice, pairwise
 from math import inf
 from operator import itemgetter
 
 import numpy as np
 
-from ronda.instances.base import Floats, Ints
-from ronda.questions.judge.queue import HeldUse, JudgedJobs, Starts
+from ronda.instances.base import Floats
+from ronda.questions.judge.orders import with_recorded
+from ronda.questions.judge.queue import HeldUse, JudgedJobs, Start, Starts
 from ronda.questions.judge.space import NodeUse
 
 STRETCH, AHEAD = 100, 200
@@ -26,14 +27,12 @@ STRETCH, AHEAD = 100, 200
 HALVINGS = 6
 """The most halvings of stretches for each decision that is wanted."""
 
-PASSES = 30
-"""The most times that the rule is asked, each time with those held that it could not start."""
-
 LEAST_S = 36.0
 """Decisions that cost less are not told."""
 
 Space = Mapping[int, NodeUse]
-Rule = Callable[[JudgedJobs, Space], Starts]
+Rule = Callable[[JudgedJobs, Space, Mapping[int, Start]], Starts]
+"""A rule returns starts of jobs in a space, of which some are fixed."""
 Part = tuple["_Stretch", int, int]
 """A stretch, and the first and the last of some of its decisions."""
 
@@ -105,10 +104,16 @@ def costly_decisions(
     """
     if not most:
         return ()
-    every = [_whole(jobs, space, name, rule, progress) for name, rule in rules.items()]
-    parts = max(every, key=lambda own: sum(part[0].cost_s(*part[1:]) for part in own))
+    times_s, every = np.unique(jobs.start_s), list[list[Part]]()
+    for name, rule in rules.items():
+        every.append([])
+        for k in range(0, len(times_s), STRETCH):
+            progress(f"{name}: {k:,} of {len(times_s):,} decisions looked at")
+            stretch = _Stretch(jobs, space, name, rule, times_s[k : k + STRETCH + 1])
+            every[-1].append((stretch, 0, stretch.decisions))
+    parts = max(every, key=lambda own: sum(map(_cost_s, own)))
     for k in range(HALVINGS * most):
-        parts.sort(key=lambda part: -part[0].cost_s(*part[1:]))
+        parts.sort(key=_cost_s, reverse=True)
         chosen = next((part for part in parts[:most] if part[0].missing(*part[1:])), None)
         if chosen is None:
             break
@@ -118,31 +123,21 @@ def costly_decisions(
         if low < middle < high:
             parts.remove(chosen)
             parts += [(stretch, low, middle), (stretch, middle, high)]
-    parts.sort(key=lambda part: -part[0].cost_s(*part[1:]))
-    costly = (part for part in parts if part[0].cost_s(*part[1:]) > LEAST_S)
-    told = (part[0].told(*part[1:]) for part in costly)
+    parts.sort(key=_cost_s, reverse=True)
+    told = (part[0].told(*part[1:]) for part in parts if _cost_s(part) > LEAST_S)
     return tuple(islice((each for each in told if each.late or each.early), most))
 
 
-def _whole(
-    jobs: JudgedJobs, space: Space, name: str, rule: Rule, progress: Callable[[str], None]
-) -> list[Part]:
-    """Return the stretches of all decisions, each as one part."""
-    every_s, held = np.unique(jobs.start_s), uses_by_job(jobs)
-    parts = list[Part]()
-    for k in range(0, len(every_s), STRETCH):
-        progress(f"{name}: {k:,} of {len(every_s):,} decisions looked at")
-        stretch = _Stretch(jobs, held, space, name, rule, every_s[k : k + STRETCH + 1])
-        stretch.hand_over(0)
-        stretch.hand_over(stretch.decisions)
-        parts.append((stretch, 0, stretch.decisions))
-    return parts
+def _cost_s(part: Part) -> float:
+    """Return what some decisions cost, as far as is known."""
+    stretch, low, high = part
+    return stretch.least(high)[0] - stretch.least(low)[0]
 
 
 def uses_by_job(jobs: JudgedJobs) -> list[tuple[HeldUse, ...]]:
     """Return what each job held of nodes."""
-    uses = iter(jobs.judged)
-    return [tuple(islice(uses, shape.nodes)) for shape in jobs.shapes]
+    ends = [0, *accumulate(len(nodes) for nodes in jobs.where)]
+    return [jobs.judged[first:last] for first, last in pairwise(ends)]
 
 
 class _Stretch:
@@ -152,35 +147,53 @@ class _Stretch:
     """
 
     def __init__(
-        self,
-        jobs: JudgedJobs,
-        uses: Sequence[Sequence[HeldUse]],
-        space: Space,
-        name: str,
-        rule: Rule,
-        times_s: Floats,
+        self, jobs: JudgedJobs, space: Space, name: str, rule: Rule, times_s: Floats
     ) -> None:
-        self.every, self.uses, self.space = jobs, uses, space
-        self.name, self.rule = name, rule
-        self.times_s = np.append(times_s, inf)
-        self.decisions = min(STRETCH, len(times_s))
-        self.first, last = np.searchsorted(jobs.start_s, self.times_s[[0, self.decisions]]).tolist()
-        self.end = min(max(last, self.first + AHEAD), len(jobs.ids))
-        self.jobs = _some(jobs, np.arange(self.first, self.end))
-        self._held: Space | None = None
+        self.name, self.rule, self.times_s = name, rule, np.append(times_s, inf)
+        self.decisions, self.last_s = min(STRETCH, len(times_s)), float(jobs.start_s[-1])
+        first, last = np.searchsorted(jobs.start_s, self.times_s[[0, self.decisions]]).tolist()
+        own = slice(first, min(max(last, first + AHEAD), len(jobs.ids)))
+        uses = uses_by_job(jobs)
+        arrays = ("ready_s", "start_s", "lasts_s", "limit_s", "weight", "size")
+        self.jobs = replace(
+            jobs,
+            ids=jobs.ids[own],
+            shapes=jobs.shapes[own],
+            where=jobs.where[own],
+            rank=tuple(np.argsort(np.argsort(jobs.rank[own])).tolist()),
+            judged=tuple(use for each in uses[own] for use in each),
+            **{name: getattr(jobs, name)[own] for name in arrays},
+        )
+        begin_s = float(self.times_s[0])
+        end_s = float((self.jobs.start_s + self.jobs.lasts_s).max() + self.jobs.lasts_s.max())
+        self.space = {node: _cut(use, begin_s, end_s) for node, use in space.items()}
+        for use in (use for each in (*uses[:first], *uses[own.stop :]) for use in each):
+            if use.until_s > begin_s and use.since_s < end_s:
+                since_s, until_s = max(use.since_s, begin_s), min(use.until_s, end_s)
+                self.space[use.node].add(since_s, until_s, use.amounts)
         self._known = dict[int, tuple[float, Starts]]()
-        self.last_s = float(jobs.start_s[-1])
+        self.hand_over(0)
+        self.hand_over(self.decisions)
 
-    def cost_s(self, low: int, high: int) -> float:
-        """Return what the decisions from one to another cost, as far as is known."""
-        return self._least_s(high) - self._least_s(low)
+    def hand_over(self, k: int) -> None:
+        """Find what the jobs wait if the rule decides from the k-th decision on."""
+        jobs, at_s = self.jobs, self.times_s[k]
+        before = {one: start for one, start in jobs.happened.items() if start[0] < at_s}
+        ready_s = np.where(jobs.start_s < at_s, jobs.ready_s, np.maximum(jobs.ready_s, at_s))
+        later = replace(jobs, ready_s=ready_s)
+        starts = with_recorded(later, lambda fixed: self.rule(later, self.space, before | fixed))
+        found = jobs.waited_s, jobs.happened
+        if len(starts) == len(jobs.ids):
+            waited_s = jobs.cost(np.array([starts[one][0] for one in range(len(jobs.ids))]))
+            found = min(found, (waited_s, starts), key=itemgetter(0))
+        self._known[k] = found
 
-    def _least_s(self, k: int) -> float:
-        """Return the least that the jobs wait if the rule takes over at the k-th decision or later.
+    def least(self, k: int) -> tuple[float, Starts]:
+        """Return the least that jobs wait if the rule takes over then or later, and their starts.
 
         Whoever takes over later decides as recorded until then.
         """
-        return min(waited_s for at, (waited_s, _) in self._known.items() if at >= k)
+        return min((own for at, own in self._known.items() if at >= k), key=itemgetter(0))
 
     def missing(self, low: int, high: int) -> int:
         """Return where to hand over next to know more of what some decisions cost, or 0.
@@ -192,96 +205,31 @@ class _Stretch:
             return (low + high) // 2
         return high + 1 if high < self.decisions and high + 1 not in self._known else 0
 
-    def hand_over(self, k: int) -> None:
-        """Find what the jobs wait if the rule decides from the k-th decision on.
-
-        Jobs that it cannot start to their end in proven space start as recorded.
-        """
-        jobs, at_s = self.jobs, self.times_s[k]
-        left = np.flatnonzero(jobs.start_s >= at_s)
-        held = np.flatnonzero(jobs.start_s < at_s)
-        room = {node: use.copy() for node, use in self._base().items()}
-        start_s, starts, others = jobs.start_s.copy(), Starts(), list(jobs.others)
-        for _ in range(PASSES):
-            for one in held.tolist():
-                _hold(room, self.uses[self.first + one])
-            later = _some(jobs, left)
-            others += [use for one in held.tolist() for use in self.uses[self.first + one]]
-            ready_s = np.maximum(later.ready_s, at_s)
-            later = replace(later, ready_s=ready_s, others=tuple(others))
-            starts = {int(left[one]): start for one, start in self.rule(later, room).items()}
-            placed = np.isin(left, [*starts])
-            if placed.all():
-                start_s[left] = [starts[one][0] for one in left.tolist()]
-                break
-            held, left = left[~placed], left[placed]
-        found = jobs.cost(start_s), starts
-        self._known[k] = min(found, (jobs.waited_s, {}), key=itemgetter(0))
-
     def told(self, low: int, high: int) -> CostlyDecision:
         """Return the decisions from one to another."""
+        jobs = self.jobs
         at_s, until_s = float(self.times_s[low]), float(min(self.times_s[high], self.last_s))
-        taken = min((k for k in self._known if k >= low), key=lambda k: (self._known[k][0], k))
-        starts = self._known[taken][1]
-        begun = np.flatnonzero((self.jobs.start_s >= at_s) & (self.jobs.start_s < until_s))
-        order = sorted((starts[one][0], one) for one in starts if starts[one][0] < until_s)
+        begun = np.flatnonzero((jobs.start_s >= at_s) & (jobs.start_s < until_s)).tolist()
+        starts = self.least(low)[1].items()
+        order = sorted((own[0], one, own[1]) for one, own in starts if at_s <= own[0] < until_s)
         return CostlyDecision(
             rule=self.name,
             at_s=at_s,
             until_s=until_s,
             decisions=high - low,
-            cost_s=self.cost_s(low, high),
-            started=tuple(self.jobs.ids[one] for one in begun),
+            cost_s=_cost_s((self, low, high)),
+            started=tuple(jobs.ids[one] for one in begun),
             instead=tuple(
                 Instead(
-                    self.jobs.ids[one],
-                    float(self.jobs.size[one]),
-                    at,
-                    starts[one][1],
-                    float(self.jobs.start_s[one]) - at,
+                    job=jobs.ids[one],
+                    size=float(jobs.size[one]),
+                    start_s=start_s,
+                    nodes=nodes,
+                    late_s=float(jobs.start_s[one]) - start_s,
                 )
-                for at, one in order
+                for start_s, one, nodes in order
             ),
         )
-
-    def _base(self) -> Space:
-        """Return the space of the stretch, in which all other jobs are at their true times."""
-        if self._held is None:
-            ends_s = self.every.start_s + self.every.lasts_s
-            since_s, until_s = self.times_s[0], ends_s[self.first : self.end].max()
-            until_s += self.jobs.lasts_s.max()  # another order may end later
-            room = {node: _cut(use, since_s, until_s) for node, use in self.space.items()}
-            others = (ends_s > since_s) & (self.every.start_s < until_s)
-            others[self.first : self.end] = False
-            for one in np.flatnonzero(others).tolist():
-                _hold(room, self.uses[one], since_s, until_s)
-            self._held = room
-        return self._held
-
-
-def _some(jobs: JudgedJobs, chosen: Ints) -> JudgedJobs:
-    """Return some of the jobs, without the others."""
-    arrays = ("ready_s", "start_s", "lasts_s", "limit_s", "weight", "size")
-    order = np.argsort(np.array(jobs.rank)[chosen], kind="stable")
-    own = chosen.tolist()
-    return replace(
-        jobs,
-        ids=tuple(jobs.ids[one] for one in own),
-        shapes=tuple(jobs.shapes[one] for one in own),
-        rank=tuple(np.argsort(order).tolist()),
-        judged=(),
-        **{name: getattr(jobs, name)[chosen] for name in arrays},
-    )
-
-
-def _hold(
-    room: Space, uses: Iterable[HeldUse], since_s: float = -inf, until_s: float = inf
-) -> None:
-    """Let runs hold what they held."""
-    for use in uses:
-        begin_s, end_s = max(use.since_s, since_s), min(use.until_s, until_s)
-        if begin_s < end_s:
-            room[use.node].add(begin_s, end_s, use.amounts)
 
 
 def _cut(use: NodeUse, since_s: float, until_s: float) -> NodeUse:

@@ -13,10 +13,10 @@ from ronda.instances.traces.audit.sample import sample_of
 from ronda.instances.traces.logs.instance import ReadLog
 from ronda.questions.judge.answer import POLICY, SAME, judge, queues_seen
 from ronda.questions.judge.certified import certified_regret
-from ronda.questions.judge.decisions import CostlyDecision, Rule, costly_decisions
+from ronda.questions.judge.decisions import CostlyDecision, Rule, Space, costly_decisions
 from ronda.questions.judge.judgement import FULL, PROVEN, Judgement, QueueSeen
 from ronda.questions.judge.orders import Backfilling, least_first
-from ronda.questions.judge.queue import JudgedJobs, judged_jobs
+from ronda.questions.judge.queue import JudgedJobs, Start, Starts, judged_jobs
 from ronda.questions.judge.space import node_uses
 
 LOG = "the log"
@@ -147,17 +147,20 @@ def judged_log(
     )
 
 
-def _rules(jobs: JudgedJobs) -> dict[str, Rule]:
+def _rules(jobs: JudgedJobs) -> Mapping[str, Rule]:
     """Return the rules that know no more of the jobs than the scheduler did.
 
-    The second is for jobs of one priority whose time limits tell them apart.
+    The second is for jobs that their time limits tell apart.
     """
-    rules: dict[str, Rule] = {POLICY: lambda own, space: Backfilling(own, space).run()}
-    if len(set((jobs.limit_s * jobs.size).tolist())) > 1 and np.isfinite(jobs.limit_s).all():
-        rules["least work by time limits first"] = lambda own, space: least_first(
-            own, space, own.limit_s * own.size / own.weight
-        )
-    return rules
+
+    def easy(own: JudgedJobs, space: Space, fixed: Mapping[int, Start]) -> Starts:
+        return Backfilling(own, space, fixed).run()
+
+    def least(own: JudgedJobs, space: Space, fixed: Mapping[int, Start]) -> Starts:
+        return least_first(own, space, own.limit_s * own.size / own.weight, fixed)
+
+    alike = len(set((jobs.limit_s * jobs.size).tolist())) == 1 or np.isinf(jobs.limit_s).any()
+    return {POLICY: easy} | ({} if alike else {"least work by time limits first": least})
 
 
 def _curves(

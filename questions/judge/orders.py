@@ -8,7 +8,7 @@ holds up all behind it, as no scheduler could have told it from them.
 import heapq
 from bisect import insort
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from types import MappingProxyType
 
@@ -19,6 +19,21 @@ from ronda.questions.judge.queue import JudgedJobs, Shape, Start, Starts
 from ronda.questions.judge.space import Holes, NodeUse
 
 NONE: Mapping[int, Start] = MappingProxyType({})
+
+
+PASSES = 8
+"""Attempts to place all jobs, before each of which those without a start get their recorded one."""
+
+
+def with_recorded(jobs: JudgedJobs, replay: Callable[[Starts], Starts]) -> Starts:
+    """Return a replay in which jobs that it cannot place keep their recorded starts."""
+    fixed = Starts()
+    for _ in range(PASSES):
+        starts = replay(fixed)
+        if len(starts) == len(jobs.ids):
+            break
+        fixed |= {k: start for k, start in jobs.happened.items() if k not in starts}
+    return starts
 
 
 def in_order(

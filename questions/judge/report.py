@@ -10,6 +10,7 @@ from ronda.questions.judge.decisions import AHEAD, CostlyDecision, Instead
 from ronda.questions.judge.judged import JudgedLog, JudgedQueue
 from ronda.questions.judge.judgement import CAUSES, Judgement, ReplayedQueue
 from ronda.questions.why.words import hours as lasting
+from ronda.questions.why.words import many
 
 OTHERS = 8
 """The number of queues that are named besides those that were judged."""
@@ -20,7 +21,11 @@ def judge_report(found: JudgedLog) -> Report:
     parts = list[str | Table]()
     for queue in found.queues:
         parts += _queue(found, queue)
-    others = [f"{q.name} ({_job_hours(q.waited_s)})" for q in found.others if q.waited_s >= 360]
+    others = [
+        f"{q.name} ({_job_hours(q.waited_s, q.waited_s)})"
+        for q in found.others
+        if q.waited_s >= 360
+    ]
     if others:
         more = f" and {len(others) - OTHERS} more" if len(others) > OTHERS else ""
         told = ", ".join(others[:OTHERS])
@@ -43,7 +48,7 @@ def _queue(found: JudgedLog, queue: JudgedQueue) -> Iterator[str | Table]:
     (low_s, high_s), whole_s = told.window_s, told.waited_s
     yield (
         f"Queue {told.queue}: {told.jobs:,} jobs that started from {found.when(low_s)} to "
-        f"{found.when(high_s)} waited {_job_hours(whole_s)} job-hours, "
+        f"{found.when(high_s)} waited {_job_hours(whole_s, whole_s)} job-hours, "
         f"{whole_s / 3600 / max(1, told.jobs):,.2f} h each. {told.trusted_why}"
     )
     yield _causes(told)
@@ -67,8 +72,10 @@ def _between(regret: tuple[float, float], whole_s: float) -> str:
     return f"{low} %" if low == high else f"between {low} % and {high} %"
 
 
-def _job_hours(seconds: float) -> str:
-    return f"{seconds / 3600:z,.1f}"
+def _job_hours(seconds: float, whole_s: float) -> str:
+    """Return job-hours with as many digits as parts of the whole have."""
+    digits = 1 if whole_s >= 3.6e6 else 2 if whole_s >= 3.6e4 else 3
+    return f"{seconds / 3600:z,.{digits}f}"
 
 
 def _causes(told: Judgement) -> Table:
@@ -76,13 +83,17 @@ def _causes(told: Judgement) -> Table:
     rows = [
         {
             "cause": cause.name if cause.name in CAUSES else f"of this, {cause.name}",
-            "job-hours": _job_hours(cause.wait_s),
+            "job-hours": _job_hours(cause.wait_s, whole_s),
             "%": percent(cause.wait_s / whole_s),
             "what makes it certain": cause.certain,
         }
         for cause in told.causes
     ]
-    total = {"cause": "waited", "job-hours": _job_hours(told.waited_s), "%": percent(1.0)}
+    total = {
+        "cause": "waited",
+        "job-hours": _job_hours(told.waited_s, told.waited_s),
+        "%": percent(1.0),
+    }
     rows.append(total | {"what makes it certain": "The log has every start."})
     return Table.of(f"{told.queue}: what was waited for", rows, left=(0, 3))
 
@@ -90,15 +101,15 @@ def _causes(told: Judgement) -> Table:
 def _replays(told: Judgement) -> Table:
     def waited(replay: ReplayedQueue) -> str:
         if replay.wait_s is None:
-            return f"does not count: {told.jobs - replay.placed:,} jobs had no room"
-        return _job_hours(replay.wait_s)
+            return f"does not count: {many(told.jobs - replay.placed, 'job')} had no room"
+        return _job_hours(replay.wait_s, told.waited_s)
 
     rows = [
         {
             "order": "the log",
             "space": "as it was",
             "run times": "",
-            "job-hours": _job_hours(told.waited_s),
+            "job-hours": _job_hours(told.waited_s, told.waited_s),
         }
     ]
     rows += [

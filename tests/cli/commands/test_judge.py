@@ -36,22 +36,17 @@ def fields(done):
 
 def test_a_log_of_slurm_is_judged_with_its_nodes(ronda, tmp_path):
     """What is printed adds up to what was waited; picture and section are written."""
-    words = (TOY, "--nodes", NODES, "--decisions", 3)
+    words = (TOY, "--nodes", NODES, "--decisions", 1)
     done = ronda(*words, "--picture", "toy.png", "--out", "out")
     rows = [line.split() for line in done.stdout.splitlines()]
     cells = {" ".join(row[:-2]): float(row[-2]) for row in _causes(rows)}
-    assert sum(v for k, v in cells.items() if k != "waited") == pytest.approx(
-        cells["waited"], abs=0.3
-    )
+    waited = cells.pop("waited")
+    assert sum(cells.values()) == pytest.approx(waited, abs=0.004)
     assert "could have been spared; on what was known when it was decided" in done.stdout
     assert done.stdout.count("Not known: ") >= 3
     assert "Start job " in done.stdout
     assert (tmp_path / "toy.png").stat().st_size > 10_000
     assert (tmp_path / "out" / JUDGEMENT).exists()
-    _, told = fields(ronda(TOY, "--nodes", NODES, "--decisions", 0, "--json"))
-    parts = [cause["wait_s"] for cause in told["causes"] if cause["name"] != "topology"]
-    assert sum(parts) == pytest.approx(told["waited_s"])
-    assert told["hindsight"][0] >= told["same_knowledge"][0]
 
 
 def _causes(rows):
@@ -75,6 +70,9 @@ def test_what_the_log_does_wrong_is_its_largest_loss(ronda, tmp_path):
     ):
         (tmp_path / name).write_text(sacct(*logged(jobs, policy, **cadence)))
         _, told = fields(ronda(name, "--cluster", "4x8", "--decisions", 0, "--trust", 0, "--json"))
+        parts = (cause["wait_s"] for cause in told["causes"])
+        assert sum(parts) == pytest.approx(told["waited_s"])
+        assert told["hindsight"][0] >= told["same_knowledge"][0]
         lost[name] = {cause["name"]: cause["wait_s"] for cause in told["causes"]}
     assert lost["fifo"]["known order"] > 400 > lost["fifo"]["delay"]
     assert lost["slow"]["delay"] > 400 > lost["slow"]["known order"]

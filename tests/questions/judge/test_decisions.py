@@ -10,15 +10,15 @@ from ronda.instances.traces.recorded import Recorded, RecordedRun
 from ronda.questions.judge import decisions
 from ronda.questions.judge.certified import certified_regret
 from ronda.questions.judge.decisions import costly_decisions
-from ronda.questions.judge.orders import Backfilling
+from ronda.questions.judge.orders import NONE, Backfilling
 from ronda.questions.judge.queue import judged_jobs
 from ronda.questions.judge.space import node_uses
 from small import make_instance
 
 
-def easy(jobs, space):
+def easy(jobs, space, fixed=NONE):
     """Return starts by first come, with backfilling."""
-    return Backfilling(jobs, space).run()
+    return Backfilling(jobs, space, fixed).run()
 
 
 def worst(instance, recorded, most=1000, since_s=0.0, until_s=None):
@@ -116,8 +116,8 @@ def test_a_rule_that_does_badly_later_is_no_fault_of_the_log():
     own = judged_jobs(instance, recorded, "default", (0.0, recorded.until_s))
     space = node_uses(own, 0.0, recorded.until_s)
 
-    def moody(jobs, space):
-        return {} if len(jobs.ids) == 3 else easy(jobs, space)
+    def moody(jobs, space, fixed):
+        return {} if len(fixed) == 1 else easy(jobs, space, fixed)
 
     for rule in (easy, moody):
         order, late = costly_decisions(own, space, {"rule": rule}, 9)
