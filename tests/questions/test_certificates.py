@@ -314,3 +314,113 @@ def test_what_no_certificate_covers_is_refused_in_one_line(fields, words):
     round_ = tenant_round(4, tree(a=()), (("a", 1),), fields={"a0": fields}, shared=True)
     with pytest.raises(ronda.InputError, match=words):
         ronda.certificate(round_, ronda.Plan())
+
+
+def job_by_hand(name, option, value, *, placement=None, **more):
+    """Return a state of a round, the certified options, and an allocation of the plan."""
+    held = {"allocation": {"option": option, "placement": placement}} if placement else {}
+    fields = {key: more.pop(key) for key in ("preemptible",) if key in more}
+    state = {"job": {"id": name, **fields}, **held}
+    return state, {name: [{"option": option, "value": value, **more}]}
+
+
+def by_hand(prices, **fields):
+    """Return four jobs on three nodes of 4 A and one of 4 B, one A out, that are worth 8."""
+    small = {"pool": 0, "gpus": 2, "span": "node", "power_w": 50}
+    wide = {"pool": 0, "gpus": 4, "span": "rack", "power_w": 100}
+    other = {"pool": 1, "gpus": 1, "power_w": 20}
+    firm, own = job_by_hand("firm", small, 1, placement=[[0, 2]], moved=0.5, preemptible=False)
+    free, more = job_by_hand("free", small, 2, placement=[[0, 2]], moved=1)
+    wait, most = job_by_hand("wait", wide, 4)
+    ends, last = job_by_hand("ends", other, 1, lasts_s=100)
+    node = {"gpus_per_node": 4, "gpu_type": "A", "host_idle_w": 20, "sleep_w": 5}
+    groups = [node | {"count": 2, "rack": "r1"}, node | {"count": 1, "rack": "r2"}]
+    groups.append({"count": 1, "gpus_per_node": 4, "gpu_type": "B"})
+    types = [{"name": "A", "idle_w": 10}, {"name": "B"}]
+    cluster = {"gpu_types": types, "node_groups": groups, "out": [[1, 1]]}
+    round_ = {"cluster": cluster, "running": [firm, free], "waiting": [wait, ends], **fields}
+    options = {"firm": small, "free": small, "wait": wide, "ends": other}
+    placements = {"firm": [[0, 2]], "free": [[0, 2]], "wait": [[2, 4]], "ends": [[3, 1]]}
+    given = {n: {"option": options[n], "placement": placements[n]} for n in options}
+    plan = {"allocations": given, "asleep": [1]}
+    certified = {"format": module.FORMAT, "worth": 8, "bound": 100, "prices": prices}
+    return [round_, plan, certified | {"jobs": own | more | most | last}]
+
+
+TIGHT = {"power_cap_w": 265, "energy_j": 884_000, "banked_j": 2_000}
+"""Just enough: 125 W idle and 140 W of jobs, 20 W of which end after 100 s (26,500 J by then)."""
+
+
+@pytest.mark.parametrize(
+    ("prices", "fields", "bound"),
+    [
+        ({"gpus[default/A]": 0.5, "power_cap": 0.01}, TIGHT, "8.95000265"),
+        ({"power_cap": 0.1}, TIGHT, "23.0000265"),  # at this price nodes sleep
+        ({"energy_window": 1e-5}, {"energy_j": 954_000, "banked_j": 0}, "11.96000954"),
+        ({"energy_window": 1e-5}, TIGHT, "11.96000884"),  # both sides have 70,000 J less
+    ],
+)
+def test_worth_and_bound_are_those_of_a_sum_by_hand(prices, fields, bound):
+    """To the last digit."""
+    found = Proof(sealed(by_hand(prices, **fields)))
+    assert (found.worth, found.bound) == (8, Fraction(bound))
+
+
+def test_a_move_costs_what_the_certificate_says():
+    """The job keeps its option on the other node, which is awake."""
+    files = by_hand({})
+    files[PLAN] |= {"asleep": []}
+    files[PLAN]["allocations"]["free"] |= {"placement": [[1, 2]]}
+    files[CERTIFICATE]["worth"] = 7
+    assert Proof(sealed(files)).worth == 7
+
+
+@pytest.mark.parametrize(
+    ("job", "placement", "words"),
+    [
+        ("firm", [[1, 2]], "may not be changed"),
+        ("firm", None, "may not stop"),
+        ("free", [[2, 2]], "sleep or lack"),
+        ("wait", [[1, 4]], "sleep or lack"),  # one GPU is out
+        ("free", [[0, 1], [1, 1]], "within one node"),
+        ("wait", [[1, 2], [2, 2]], "within one rack"),
+        ("ends", [[1, 1]], "of pool 1"),
+        ("ends", [[3, 2]], "not on 1 GPU"),
+        ("ends", [[9, 1]], "not on 1 GPU"),
+    ],
+)
+def test_a_placement_that_cannot_be_is_refused(job, placement, words):
+    """Nodes, GPUs, pools and racks follow from the round."""
+    files = by_hand({})
+    files[PLAN] |= {"asleep": []}
+    files[PLAN]["allocations"][job] |= {"placement": placement}
+    if placement is None:
+        del files[PLAN]["allocations"][job]
+    with pytest.raises(NotProvenError, match=words):
+        Proof(sealed(files))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"power_cap_w": 264.9}, "power_cap"),
+        ({"energy_j": 883_000}, "energy_window"),
+        ({"banked_j": 1_000}, "by 100"),
+    ],
+)
+def test_a_limit_that_the_plan_breaks_is_named(fields, words):
+    """Also one by a time within the window."""
+    with pytest.raises(NotProvenError, match=words):
+        Proof(sealed(by_hand({}, **TIGHT | fields)))
+
+
+def test_no_job_runs_on_a_node_that_sleeps_and_no_row_replaces_a_limit():
+    """Whatever the certificate says."""
+    files = by_hand({})
+    files[PLAN]["asleep"] = [1, 2]
+    with pytest.raises(NotProvenError, match="sleep or lack"):
+        Proof(sealed(files))
+    files = by_hand({}, **TIGHT | {"power_cap_w": 1})
+    files[CERTIFICATE]["limits"] = {"power_cap": 1e9}
+    with pytest.raises(NotProvenError, match="the name of another"):
+        Proof(sealed(files))
