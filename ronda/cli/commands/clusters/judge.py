@@ -18,7 +18,7 @@ from ronda.solvers.registry import split
     "judge",
     "ronda judge sacct.txt --nodes sinfo.json",
     "ronda judge march.txt.gz --zone Europe/Berlin --queue gpu --picture judged.png",
-    "ronda judge log.swf --queue batch --queue debug --out judged && ronda report judged",
+    "ronda judge sacct.txt --queue gpu --queue debug --out judged && ronda report judged",
 )
 @whole_log_options
 @click.option(
