@@ -64,7 +64,7 @@ def overview(results: Sequence[Result], labels: Sequence[str] = ()) -> Chart:
     ratios = (1, *(1.02, 1.05, 1.1) * near, 1.2, 1.5, 2, 3, 4, 6, 8, 11, 21, 51, 101)
     ticks = {ratio: f"{(ratio - 1) * 100:.0f} %" for ratio in ratios}
     x = Axis("median time of a decision (ms)", "log")
-    against = "the best policy" if best_s else "what no scheduler can beat"
+    against = "the best policy" if best_s else "a clairvoyant bound"
     return Chart(
         f"Quality against solve time on {count} workloads; large: geometric mean",
         [Panel(marks, x, Axis(f"mean JCT above {against}", "log", (0.98, None), ticks))],

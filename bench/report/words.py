@@ -123,7 +123,8 @@ def summary(found: Reported) -> list[str]:
         text = f"{name}: {best} ({_knows(runs[best])}) has the shortest mean JCT, "
         text += seconds(jct_s[best]) + " s"
         if (gap := _mean(runs[best], "gap_mean_jct")) is not None:
-            text += f", {percent(gap)} % above what no scheduler can beat"
+            text += f", {percent(gap)} % above a clairvoyant bound"
+            text += f" ({proof})" if (proof := runs[best][0].metrics.get("bound_proof")) else ""
         if (median_s := _mean(runs[best], "median_solve_s")) is not None:
             text += f", and decides within {milliseconds(median_s)} ms in the median"
         for k, label in enumerate(others):

@@ -202,7 +202,7 @@ def drive(
     unless the case has it; `certificate` and `bounding` are passed to `tight_bound_s`.
     """
     tight_s = case.tight_bound_s
-    if case.bound == "tight" and tight_s is None:
+    if case.bound_effort == "tight" and tight_s is None:
         from ronda.solvers.prices.over_time import tight_bound_s  # loads HiGHS
 
         tight_s = tight_bound_s(instance, certificate, bounding)

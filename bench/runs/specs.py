@@ -111,7 +111,7 @@ class Spec(Record, frozen=True, kw_only=True):
     user wrote it, and `config` has all its effective parameters. `time_limit_s` limits a decision
     (None: no limit), and `period_s` is the time between rounds (None: the instance's own). `level`
     is the policies' knowledge of jobs (`ronda.horizon.beliefs`), and `predictor` predicts sizes.
-    `bound` says how mean JCT is bounded; `tight_bound_s` is a tight bound that was found before.
+    `bound_effort` says how mean JCT is bounded; `tight_bound_s` is a tight bound found before.
     With the policy `RECORDED` nothing is decided: the schedule is that of the file `recorded`.
     """
 
@@ -127,7 +127,7 @@ class Spec(Record, frozen=True, kw_only=True):
     variant: Variant = UNCHANGED
     predictor: PredictorFile | None = None
     recorded: RecordedFile | None = None
-    bound: BoundEffort = "quick"
+    bound_effort: BoundEffort = "quick"
     tight_bound_s: float | None = None
 
     @property
@@ -153,7 +153,7 @@ class RunCase(Spec, frozen=True, kw_only=True):
         what = [ronda.__version__, self.fingerprint, self.policy, self.config, self.seed]
         what += [self.time_limit_s, self.period_s]
         what += [self.level] if self.level != DECLARED else []
-        what += [self.bound] if self.bound != "quick" else []
+        what += [self.bound_effort] if self.bound_effort != "quick" else []
         what += [file.checksum for file in (self.predictor, self.recorded) if file is not None]
         digest = hashlib.sha256(msgspec.json.encode(what, order="deterministic")).hexdigest()
         words = f"{file_name(self.instance)}--{file_name(self.policy)}--s{self.seed}"
@@ -248,7 +248,7 @@ def cases(
                     level=known,
                     variant=variant,
                     predictor=told if known == "history" else None,
-                    bound=bound,
+                    bound_effort=bound,
                 )
                 found.setdefault(case.key, case)
     return tuple(found.values())

@@ -100,7 +100,7 @@ class Expanded:
         from ronda.solvers.prices.over_time import tight_bound_s  # loads HiGHS
 
         for k, cell in enumerate(self.cells):
-            if cell.case.bound == "tight":
+            if cell.case.bound_effort == "tight":
                 instance = cell.case.variant.apply(self._instance(cell.case.source))
                 path = self.out / "bounds" / f"{cell.case.fingerprint}.json.zst"
                 found_s = tight_bound_s(instance, path, partial(watch, cell.case.workload))
@@ -177,7 +177,7 @@ class Expanded:
                 label=RECORDED,
                 policy=RECORDED,
                 recorded=file,
-                bound=part.bound or "quick",
+                bound_effort=part.bound or "quick",
             )
             fixed = {"policy": RECORDED, "knowledge": part.knowledge[0], "seed": "0"}
             at = {axis: level.label for axis, level in source.at.items()}

@@ -7,7 +7,6 @@ that claims more than its prices prove is refused. `ronda.solvers.prices.over_ti
 """
 
 from functools import lru_cache
-from importlib import resources as files_of
 from pathlib import Path
 
 import numpy as np
@@ -116,8 +115,7 @@ def evaluated(
 
 @lru_cache(maxsize=1)
 def _known() -> frozenset[str]:
-    folder = files_of.files("ronda.instances").joinpath("data", "bounds")
-    return frozenset(each.name for each in folder.iterdir()) if folder.is_dir() else frozenset()
+    return frozenset(storage.packaged_folder("bounds"))
 
 
 @lru_cache(maxsize=4)

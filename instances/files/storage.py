@@ -188,6 +188,12 @@ def packaged(file: str) -> bytes:
     return resources.files("ronda.instances").joinpath("data", file).read_bytes()
 
 
+def packaged_folder(name: str) -> list[str]:
+    """Return the names of the files in a folder of the package's data folder, in order."""
+    folder = resources.files("ronda.instances").joinpath("data", name)
+    return sorted(each.name for each in folder.iterdir())
+
+
 def neither(kind: str, name: str, known: Iterable[str], shown_by: str) -> InputError:
     """Return the error for a name that is neither packaged nor that of a file."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)

@@ -178,7 +178,7 @@ def test_a_table_for_each_instance_and_change_in_the_order_given(runs):
     """Tables and rows keep the order of the runs, and say what they are of."""
     runs.add("b", instance="y").add("a", instance="y").add(at={"restart_s": "30"})
     first, second = runs.usual()
-    assert first.title == "y · 10 jobs · no scheduler can reach a mean JCT below 50 s"
+    assert first.title == "y · 10 jobs · clairvoyant bound on mean JCT 50 s"
     assert second.title.startswith("x, restart_s 30 · 10 jobs")
     assert [row[0] for row in first.rows] == ["b", "a"]
 
@@ -388,9 +388,9 @@ def test_the_bound_is_the_mean_of_each_workload_s_once(runs):
     runs.add("c", 0, variant=drawn[0], mean_jct_s=40.0, bound_mean_jct_s=10.0)
     failed = Runs(runs.expanded.out)
     failed.expanded, failed.results = runs.expanded, dict(runs.results)
-    assert "below 10 s" in runs.usual()[0].title
+    assert "mean JCT 10 s" in runs.usual()[0].title
     failed.add("c", 1, variant=drawn[1], status=Status.TIME)
-    assert "below 20 s" in failed.usual()[0].title
+    assert "mean JCT 20 s" in failed.usual()[0].title
 
 
 def test_who_gives_up_is_not_best_and_says_so(runs):
