@@ -143,3 +143,15 @@ def test_a_decision_is_certified_as_a_round():
     assert not other
     own = replace(own, ids=("a", "b"), limit_s=own.limit_s[::-1])
     assert certified_regret(own, space, right) == (0.0, pytest.approx(0.0, abs=1e-9))
+
+
+def test_a_round_has_only_what_is_free_then():
+    """Four of eight devices are: a, of four, is all that can start, though b is much shorter."""
+    jobs = [("y", 0.0, 4, 1000.0), ("x", 0.0, 4, 100.0), ("a", 5.0, 4, 600.0), ("b", 5.0, 8, 60.0)]
+    starts = {"y": (0, 0), "x": (0, 0), "a": (100, 0), "b": (1000, 0)}
+    instance, recorded = log(jobs, starts)
+    own = judged_jobs(instance, recorded, "default", (0.0, recorded.until_s))
+    own = replace(own, limit_s=own.lasts_s)
+    space = node_uses(own, 0.0, recorded.until_s)
+    told = decisions.CostlyDecision("easy", 100.0, 1000.0, 1, 0.0, ("a",), ())
+    assert certified_regret(own, space, told) == (0.0, pytest.approx(0.0, abs=1e-9))
