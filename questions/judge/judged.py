@@ -182,12 +182,6 @@ def _curves(
 
 
 def _waited(clock_s: Floats, jobs: JudgedJobs, start_s: Floats) -> tuple[float, ...]:
-    """Return what the jobs had waited by some times: weights times the time that has passed."""
-    waited = np.zeros(len(clock_s))
-    for moments, sign in ((jobs.ready_s, 1.0), (start_s, -1.0)):
-        order = np.argsort(moments)
-        weight = np.append(0.0, np.cumsum(jobs.weight[order]))
-        moved = np.append(0.0, np.cumsum((jobs.weight * moments)[order]))
-        begun = np.searchsorted(moments[order], clock_s, side="right")
-        waited += sign * (weight[begun] * clock_s - moved[begun])
-    return tuple(waited.round(1).tolist())
+    """Return what the jobs had waited by some times."""
+    passed_s = np.clip(clock_s[:, None], jobs.ready_s, start_s) - jobs.ready_s
+    return tuple((passed_s @ jobs.weight).round(1).tolist())

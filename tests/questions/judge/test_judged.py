@@ -1,0 +1,22 @@
+"""The answer on a log: what its curves and its times say."""
+
+import pytest
+
+from made_logs import busy, logged, sacct
+from ronda.instances.traces.door import read_log
+from ronda.questions.judge.judged import LOG, judged_log
+
+
+def test_curves_end_at_what_was_waited(tmp_path):
+    """In the log and in each replay; times are those of the zone."""
+    (tmp_path / "log.txt").write_text(sacct(*logged(busy(8, 15), "fifo")))
+    found = judged_log(read_log([tmp_path / "log.txt"]), zone="Europe/Berlin", trust=0, decisions=0)
+    (queue,) = found.queues
+    told = queue.judgement
+    ends = {name: waited_s[-1] for name, waited_s in queue.waited_s.items()}
+    assert ends.pop(LOG) == pytest.approx(told.waited_s, abs=0.1)
+    waits = {replay.wait_s for replay in told.replays}
+    assert len(ends) > 1
+    assert all(any(end == pytest.approx(wait, abs=0.1) for wait in waits) for end in ends.values())
+    assert all(list(own) == sorted(own) for own in queue.waited_s.values())
+    assert found.when(0.0) == "2026-03-23 01:00:00"
