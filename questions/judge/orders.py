@@ -15,13 +15,13 @@ from types import MappingProxyType
 import numpy as np
 
 from ronda.instances.base import Floats
-from ronda.questions.judge.queue import JudgedJobs, Shape, Start, Starts
+from ronda.questions.judge.queue import HeldUse, JudgedJobs, Shape, Start, Starts
 from ronda.questions.judge.space import Holes, NodeUse
 
 NONE: Mapping[int, Start] = MappingProxyType({})
 
 
-PASSES = 8
+PASSES = 5
 """Attempts to place all jobs, before each of which those without a start get their recorded one."""
 
 
@@ -128,11 +128,14 @@ class Backfilling:
     ) -> None:
         self.jobs, self.room, self.starts = jobs, _begun(jobs, space, fixed), dict(fixed)
         self._ends = list[float]()
+        self._known = dict[tuple[tuple[float, ...], int], tuple[int, float, float]]()
         self._queue = defaultdict[tuple[Shape, float], list[tuple[int, int]]](list)
-        self._promised = {node: list[tuple[float, tuple[float, ...]]]() for node in jobs.nodes}
+        self._held = {node: list[HeldUse]() for node in jobs.nodes}
         for use in jobs.others:
-            if use.node in self._promised:
-                self._promised[use.node].append((use.promised_s, use.amounts))
+            if use.node in self._held:
+                self._held[use.node].append(use)
+        for k, found in fixed.items():
+            self._hold(k, found)
 
     def run(self) -> Starts:
         """Return the starts of all jobs that get one."""
@@ -168,8 +171,13 @@ class Backfilling:
         self.starts[k] = found
         self.room.place(shape, found[1], found[0], lasts_s)
         heapq.heappush(self._ends, found[0] + lasts_s)
+        self._hold(k, found)
+
+    def _hold(self, k: int, found: Start) -> None:
+        end_s, promised_s = (found[0] + own[k] for own in (self.jobs.lasts_s, self.jobs.limit_s))
         for node in found[1]:
-            self._promised[node].append((found[0] + self.jobs.limit_s[k], shape.amounts))
+            amounts = self.jobs.shapes[k].amounts
+            self._held[node].append(HeldUse(node, found[0], end_s, amounts, promised_s))
 
     def _behind(self, first: Shape, now: float) -> None:
         """Start jobs behind the first, which cannot start now."""
@@ -192,23 +200,29 @@ class Backfilling:
 
     def _promise(self, shape: Shape, now: float) -> tuple[float, frozenset[int]]:
         """Return when, by limits, a job could start at the latest, and on which nodes."""
-        each = list[tuple[float, int]]()
-        for node in shape.allowed:
-            use = self.room.space[node]
-            k = int(np.searchsorted(use.times_s, now, side="right")) - 1
-            whole = use.used[k] + np.array(shape.amounts) - 1e-6
-            running = sorted(own for own in self._promised[node] if own[0] > now)
-            self._promised[node] = running
-            when = now
-            for end_s, amounts in [(now, (0.0,) * len(whole)), *running]:
-                whole, when = whole - np.array(amounts), end_s
-                if ((whole <= use.most) & (use.ends_s[:, None] > now)).all(axis=1).any():
-                    each.append((when, node))
-                    break
+        each = [(self._node_promise(shape.amounts, node, now), node) for node in shape.allowed]
         chosen = sorted(each)[: shape.nodes]
-        if len(chosen) < shape.nodes:
+        if len(chosen) < shape.nodes or chosen[-1][0] == inf:
             return inf, frozenset()
         return chosen[-1][0], frozenset(node for _, node in chosen)
+
+    def _node_promise(self, amounts: tuple[float, ...], node: int, now: float) -> float:
+        """Return when, by limits, a node has room; it is kept until the node's use changes."""
+        known = self._known.get((amounts, node))
+        if known is not None and known[0] == len(self._held[node]) and now < known[1]:
+            return max(now, known[2])
+        use = self.room.space[node]
+        k = int(np.searchsorted(use.times_s, now, side="right")) - 1
+        whole, when = use.used[k] + np.array(amounts) - 1e-6, inf
+        running = [own for own in self._held[node] if own.since_s <= now < own.until_s]
+        ends = sorted((max(now, own.promised_s), own.amounts) for own in running)
+        for end_s, given in [(now, (0.0,) * len(whole)), *ends]:
+            whole = whole - np.array(given)
+            if ((whole <= use.most) & (use.ends_s[:, None] > now)).all(axis=1).any():
+                when = end_s
+                break
+        self._known[amounts, node] = len(self._held[node]), float(use.times_s[k + 1]), when
+        return when
 
 
 def searched(jobs: JudgedJobs, space: Mapping[int, NodeUse], starts: Starts, steps: int) -> Starts:

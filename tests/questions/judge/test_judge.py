@@ -139,6 +139,33 @@ def test_backfilling_keeps_the_promise_to_the_first():
         assert starts["2"][0] == (0 if early else 20)
 
 
+def test_a_promise_counts_only_what_runs_now():
+    """A job that ended long before its limit gives nothing back at that limit."""
+    runs = [
+        ran(0, 0, 0, 2, limit_s=30.0),
+        ran(1, 0, 0, 40, limit_s=60.0),
+        ran(2, 1, 40, 50, gpus=2, limit_s=10.0),
+        ran(3, 3, 50, 90, limit_s=40.0),
+        ran(4, 89, 90, 99, gpus=2),
+    ]
+    found, _ = judged(runs)
+    starts = next(r.starts for r in found.replays if r.name.startswith("first come"))
+    assert starts["3"][0] == 3
+    assert starts["2"][0] == 43
+
+
+def test_jobs_that_a_replay_cannot_place_keep_their_recorded_starts():
+    """Towards the end less is proven, so that the long job cannot wait for the short one."""
+    runs = [
+        ran(0, 0, 0, 20),
+        ran(1, 0, 0, 10, "n2"),
+        ran(2, 0, 10, 40, "n2"),
+        ran(3, 1, 40, 45, "n2"),
+    ]
+    found, _ = judged(runs)
+    assert all(each.placed == 4 and each.wait_s is not None for each in found.replays)
+
+
 def test_topology_is_what_fragments_cost():
     """Jobs of others leave one free device on each of two nodes, which hold no job of two."""
     runs = [
