@@ -1,6 +1,8 @@
 """The judgement of made logs: its parts, its bounds against every schedule, and what is unknown."""
 
 import random
+from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -9,6 +11,9 @@ from hypothesis import strategies as st
 
 from made_runs import ran, read_runs, scheduled
 from ronda.instances.errors import InputError
+from ronda.instances.traces.logs.instance import log_instance
+from ronda.instances.traces.logs.runs import LogFilter, RowAccount
+from ronda.instances.traces.logs.sacct import LogFormat, sacct_runs
 from ronda.questions.judge.answer import judge, queues_seen
 from ronda.questions.judge.judgement import CAUSES, FULL, PROVEN
 
@@ -36,7 +41,7 @@ JOBS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(JOBS, st.integers(1, 5), st.integers(0, 1000))
 def test_parts_add_up_to_what_was_waited(jobs, cycle, seed):
     """For any scheduler and any part of its log."""
@@ -238,3 +243,23 @@ def test_policies_are_driven_over_the_whole_log():
     found, _ = judged(runs, policies=("fifo", "sjf"))
     driven = {each.name: each.wait_s for each in found.replays if each.space == "driven"}
     assert driven["fifo"] == 10 + 14
+
+
+@pytest.mark.slow
+def test_a_real_log_of_one_node_is_judged_almost_exactly():
+    """XDMoD's phillips: one node with one job at a time; the bound is by SRPT."""
+    path = Path(__file__).parents[4] / "shared" / "data" / "xdmod_slurm" / "phillips.log.gz"
+    if not path.exists():
+        pytest.skip(f"no log at {path}")
+    columns = (
+        "jobid,jobidraw,cluster,partition,qos,account,group,gid,user,uid,submit,eligible,start,"
+        "end,elapsed,exitcode,state,nnodes,ncpus,reqcpus,reqmem,reqtres,alloctres,timelimit,"
+        "nodelist,jobname"
+    )
+    account, form = RowAccount(), LogFormat(zone=ZoneInfo("UTC"), columns=tuple(columns.split(",")))
+    runs = sacct_runs([path], form, account, LogFilter(device="cpu"))
+    read = log_instance(runs, account, place="log", name="log", source="", instant=True)
+    found = judge(read.instance, read.recorded, cluster_known=False, trust=0.0, steps=20)
+    hours = [cause.wait_s / 3600 for cause in found.causes]
+    assert found.waited_s / 3600 == pytest.approx(18_828.7, abs=0.1)
+    assert hours == pytest.approx([462.5, 0.0, 6418.8, 0.0, 4.0, 11_943.4], abs=2.0)
