@@ -1,7 +1,12 @@
 """Formats of numbers in tables."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from math import isnan
+from zoneinfo import ZoneInfo
+
+DATED_S = 1e9
+"""A clock of the Unix epoch is at least here; others count from a trace's own start."""
 
 
 def seconds(value: float) -> str:
@@ -29,6 +34,14 @@ def joules(value: float) -> str:
         if abs(value) >= size:
             return f"{value / size:.4g} {unit}"
     return f"{value:.4g} J"
+
+
+def moment(unix_s: float, zone: str) -> str:
+    """Format seconds since 1970 as a date in a time zone, or as a day of a trace's own clock."""
+    if unix_s > DATED_S:
+        return f"{datetime.fromtimestamp(unix_s, ZoneInfo(zone)):%Y-%m-%d %H:%M:%S}"
+    day, second = divmod(round(unix_s), 86400)
+    return f"day {day}, {second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
 
 
 def percent(value: float, digits: str = ",.1f") -> str:

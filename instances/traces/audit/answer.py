@@ -1,14 +1,14 @@
 """What a log says about itself, for people and for programs."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+from msgspec import to_builtins
 
-from ronda.instances.tables.numbers import hours, percent
+from ronda.instances.tables.numbers import DATED_S, hours, moment, percent
 from ronda.instances.tables.table import Report, Table
 from ronda.instances.traces.audit.coverage import holes, only_ended
 from ronda.instances.traces.audit.jobs import SHOWN, Holder, facts_of
@@ -18,9 +18,6 @@ from ronda.instances.traces.logs.instance import ReadLog
 
 MOST = 12
 """The most pools that are shown in the text; those whose jobs ask for most."""
-
-DATED_S = 1e9
-"""A clock of the Unix epoch is at least here; others count from a trace's own start."""
 
 KINDS = {
     "doubles": ("the same ", "a run that begins before the one", "a run without an end before"),
@@ -40,32 +37,32 @@ class Audit:
     """What a log says about itself, in seconds from the instance's start, which is `base_s`.
 
     `rows` are those that are no jobs, by kind. `ended` is from and until when the log has only jobs
-    that ended, None where it does not look so. `now_s` is the present in seconds since 1970.
+    that ended, None where it does not look so. `now_s` is the present in seconds since 1970; dates
+    are told in the time zone `zone`.
     """
 
-    def __init__(self, read: ReadLog, now_s: float) -> None:
+    def __init__(self, read: ReadLog, now_s: float, zone: str = "UTC") -> None:
         submit_s = np.sort([job.submit_s for job in read.instance.jobs])
-        self.read, self.base_s = read, float(read.instance.made.get("unix_start_s", 0.0))
+        self.read, self.zone = read, zone
+        self.base_s = float(read.instance.made.get("unix_start_s", 0.0))
         self.first_s, self.last_s = float(submit_s[0]), float(submit_s[-1])
         self.rows = Counter(_kind(why) for why in read.dropped.elements())
         self.holes, self.ended = [*holes(submit_s)], only_ended(read.recorded)
         self.pools, self.facts = pools_of(read), facts_of(read, now_s)
-        self.sample = sample_of(read)
+        self.sample = sample_of(read, self.pools)
 
     def when(self, at_s: float) -> str:
         """Return a moment as a date, or as a day of the log's own clock."""
-        if self.base_s + at_s > DATED_S:
-            return f"{_date(self.base_s + at_s):%Y-%m-%d %H:%M}"
-        day, second = divmod(round(self.base_s + at_s), 86400)
-        return f"day {day}, {second // 3600:02}:{second // 60 % 60:02}"
+        return moment(self.base_s + at_s, self.zone)
 
     def months(self) -> list[str]:
         """Return the calendar months that lie in a hole as a whole."""
-        found = list[int]()
+        found = list[str]()
         for hole in self.holes if self.base_s > DATED_S else ():
-            first, last = (_date(self.base_s + end_s) for end_s in (hole.start_s, hole.end_s))
-            found += range(first.year * 12 + first.month, last.year * 12 + last.month - 1)
-        return [f"{month // 12}-{month % 12 + 1:02}" for month in found]
+            ends = self.base_s + np.array([hole.start_s, hole.end_s])
+            first, last = ends.astype("M8[s]").astype("M8[M]")
+            found += map(str, np.arange(first + 1, last))
+        return found
 
     def report(self, source: str) -> Report:
         """Return the report for people and programs."""
@@ -94,7 +91,7 @@ class Audit:
             "sample": self.sample,
             "notes": self.read.instance.made["notes"],
         }
-        return Report(told | asdict(self.facts), [*self._parts(source)])
+        return Report(told | to_builtins(self.facts), [*self._parts(source)], told["notes"])
 
     def _parts(self, source: str) -> Iterator[str | Table]:
         jobs, facts = len(self.read.instance.jobs), self.facts
@@ -109,10 +106,11 @@ class Audit:
         yield Table.facts({name: text for name, text in self._covered() if text})
         yield Table.of("", map(self._used, self.pools[:MOST]))
         yield from self._overloads()
-        if facts.users:
-            yield self._holders(f"of {facts.users:,} users", facts.top_users)
-        yield self._holders(f"GPUs, of {len(facts.sizes):,} sizes", facts.sizes[:SHOWN])
-        yield self._holders(f"of {facts.shapes:,} shapes that look alike", facts.top_shapes)
+        if facts["users"]:
+            yield self._holders(f"of {facts['users']:,} users", facts["top_users"])
+        sizes, shapes = facts["sizes"], facts["top_shapes"]
+        yield self._holders(f"GPUs, of {len(sizes):,} sizes", sizes[:SHOWN])
+        yield self._holders(f"of {facts['shapes']:,} shapes that look alike", shapes)
         yield Table.facts({name: text for name, text in self._told() if text})
 
     def _covered(self) -> Iterator[tuple[str, str]]:
@@ -130,7 +128,7 @@ class Audit:
             if at_s is not None:
                 words = f"only jobs that ended {where} {self.when(at_s)}; those {lost} are missing"
                 yield f"cut off {lost}", words
-        twins, future = self.facts.twins, self.facts.future
+        twins, future = self.facts["twins"], self.facts["future"]
         yield "doubles", f"{twins:,} jobs equal another in all but the id" if twins else ""
         yield "after the present", f"{future:,} times" if future else ""
         yield (
@@ -138,7 +136,7 @@ class Audit:
             self.sample
             or (
                 "no sign of it"
-                if self.read.machines == "given" and self.facts.started
+                if self.read.machines == "given" and self.facts["started"]
                 else "cannot be told without machines (--cluster, --slurm) and starts"
             ),
         )
@@ -183,29 +181,27 @@ class Audit:
                 )
 
     def _told(self) -> Iterator[tuple[str, str]]:
-        facts = self.facts
-        times = ", ".join(f"{each:,.1f}" for each in facts.limit_times)
+        facts, jobs = self.facts, self.read.instance.jobs
+        times = ", ".join(f"{each:,.1f}" for each in facts["limit_times"])
         limits = (
-            f"of {facts.limited:,} jobs, {times} times the run time (tenth, median, ninth tenth); "
-            f"{percent(facts.within_twice)} % at most twice, {percent(facts.killed)} % ended by it"
+            f"of {facts['limited']:,} jobs, {times} times the run time (tenth, median, ninth "
+            f"tenth); {percent(facts['within_twice'])} % at most twice, {percent(facts['killed'])} "
+            "% ended by it"
         )
         yield "time limits", limits if times else "none"
-        yield "runs by state", ", ".join(f"{state} {n:,}" for state, n in facts.states.items())
-        jobs = self.read.instance.jobs
+        yield "runs by state", ", ".join(f"{state} {n:,}" for state, n in facts["states"].items())
         without = sum(lasting(self.read.instance, job) == 0 for job in jobs)
         words = f"{without:,} jobs: not told, or by their number of GPUs, so not in the demand"
         yield "run time", words if without else ""
-        again = f"{facts.again:,} jobs; {facts.again_gpu_hours:,.1f} GPU-hours of earlier runs"
-        yield "ran more than once", again if facts.again else ""
-        later = f"{facts.later:,} jobs, {facts.later_hours:,.1f} hours that are no one's queueing"
-        yield "eligible later", later if facts.later else ""
+        words = f"{facts['later_hours']:,.1f} hours that are no one's queueing"
+        yield "eligible later", f"{facts['later']:,} jobs, {words}" if facts["later"] else ""
         waits = (
-            f"{facts.waited:,} of {facts.started:,} jobs more than a minute, "
-            f"{facts.waited_hours:,.1f} job-hours in all"
+            f"{facts['waited']:,} of {facts['started']:,} jobs more than a minute, "
+            f"{facts['waited_hours']:,.1f} job-hours in all"
         )
-        yield "waits", waits if facts.started else ""
+        yield "waits", waits if facts["started"] else ""
 
-    def _holders(self, title: str, holders: tuple[Holder, ...]) -> Table:
+    def _holders(self, title: str, holders: Sequence[Holder]) -> Table:
         jobs, all_hours = len(self.read.instance.jobs), self.pools[0].gpu_hours or 1.0
         rows = (
             {
@@ -221,10 +217,6 @@ class Audit:
             for each in holders
         )
         return Table.of("", rows)
-
-
-def _date(unix_s: float) -> datetime:
-    return datetime.fromtimestamp(0, UTC) + timedelta(seconds=round(unix_s))
 
 
 def _kind(why: str) -> str:

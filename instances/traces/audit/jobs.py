@@ -1,7 +1,7 @@
 """The jobs of a log: who holds how much, which cannot be told apart, and how good limits are."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,109 +26,52 @@ class Holder:
     run_s: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class JobFacts:
-    """What a log says of its jobs.
+def facts_of(read: ReadLog, now_s: float) -> dict[str, Any]:
+    """Return what a log says of its jobs, as fields for programs.
 
-    Attributes
-    ----------
-    users, top_users
-        Number of users that are named, and those who hold most.
-    sizes
-        Jobs by their number of GPUs, those who hold most first.
-    shapes, top_shapes
-        Number of shapes, and those with most jobs. Jobs of one shape look alike to a scheduler: all
-        that it sees of them except names and times is equal.
-    limited, limit_times, within_twice, killed
-        Jobs with a time limit; the tenth, median and ninth tenth of limits over run times; and the
-        shares whose limit is at most twice the run time, and that their limit ended.
-    states
-        Runs by their final state: requeues and preemptions are runs of their own.
-    again, again_gpu_hours
-        Jobs that ran more than once, and GPU-hours of their earlier runs.
-    later, later_hours
-        Jobs that could start only some time after their submission, and hours of it in all.
-    started, waited, waited_hours
-        Jobs with a start, those that waited more than a minute, and hours of waiting in all.
-    twins
-        Jobs of which all that the log tells is equal to another's, except the id.
-    future
-        Jobs with a time after the present.
+    Users and sizes that hold most, and shapes of most jobs, come first. Jobs of one shape look
+    alike to a scheduler: all that it sees of them except names and times is equal. `limit_times`
+    are the tenth, median and ninth tenth of limits over run times; at most twice the run time is
+    the share `within_twice`, and `killed` ended by their limit. Jobs in `later` could start only
+    some time after their submission. `twins` are equal to another job in all but the id, and in
+    `future` have a time after `now_s`, the present in seconds since 1970.
     """
-
-    users: int
-    top_users: tuple[Holder, ...]
-    sizes: tuple[Holder, ...]
-    shapes: int
-    top_shapes: tuple[Holder, ...]
-    limited: int
-    limit_times: tuple[float, ...]
-    within_twice: float
-    killed: float
-    states: dict[str, int]
-    again: int
-    again_gpu_hours: float
-    later: int
-    later_hours: float
-    started: int
-    waited: int
-    waited_hours: float
-    twins: int
-    future: int
-
-
-def facts_of(read: ReadLog, now_s: float) -> JobFacts:
-    """Return what a log says of its jobs; `now_s` is the present in seconds since 1970."""
-    jobs, base_s = read.instance.jobs, read.instance.made.get("unix_start_s", 0.0)
-    users, shapes = defaultdict[str, list[Job]](list), defaultdict[Any, list[Job]](list)
-    sizes = defaultdict[int, list[Job]](list)
-    for job in jobs:
-        users[job.user or ""].append(job)
-        shapes[_shape(job)].append(job)
-        sizes[job.gpus].append(job)
-    run_s = {job.id: lasting(read.instance, job) for job in jobs}
-    holders = [_holder(name or "(not named)", own, run_s) for name, own in users.items()]
-    wide = [_holder(f"{gpus:,}", own, run_s) for gpus, own in sizes.items()]
-    most = sorted(shapes.values(), key=lambda own: -len(own))[:SHOWN]
-    rows = [(job, read.recorded.runs.get(job.id, ())) for job in jobs]
-    last_s = (max([job.submit_s, *(r.end_s or r.start_s for r in own)]) for job, own in rows)
-    lost_s = [
-        (run.end_s - run.start_s) * job.gpus
-        for job, own in rows
-        for run in own[:-1]
-        if run.end_s is not None
-    ]
+    instance, rows = read.instance, list[tuple[Job, float, tuple[RecordedRun, ...]]]()
+    for job in instance.jobs:
+        rows.append((job, lasting(instance, job), read.recorded.runs.get(job.id, ())))
+    users = _holders(rows, lambda job: job.user, lambda job: job.user or "(not named)")
+    shapes = _holders(rows, _shape, _told)
+    last_s = (max([job.submit_s, *(r.end_s or r.start_s for r in own)]) for job, _, own in rows)
+    base_s = instance.made.get("unix_start_s", 0.0)
     twins = Counter(
         (_shape(job), job.name, job.submit_s, job.truth and job.truth.work, _times(own))
-        for job, own in rows
+        for job, _, own in rows
     )
-    states = Counter(run.state for _, own in rows for run in own if run.state)
-    limits = [(job, own, limit_s) for job, own in rows if (limit_s := _limit_s(job)) is not None]
-    times = np.array([limit_s / job.truth.work for job, _, limit_s in limits if job.truth])
-    killed = [bool(own) and own[-1].state == TIMED_OUT for _, own, _ in limits]
-    later_s = [able(job) - job.submit_s for job in jobs if able(job) > job.submit_s]
+    limited = [(job, own, limit_s) for job, _, own in rows if (limit_s := _limit_s(job))]
+    times = np.array([limit_s / job.truth.work for job, _, limit_s in limited if job.truth])
+    killed = sum(bool(own) and own[-1].state == TIMED_OUT for _, own, _ in limited)
+    later_s = [able(job) - job.submit_s for job in instance.jobs if able(job) > job.submit_s]
+    states = Counter(run.state for _, _, own in rows for run in own if run.state)
     waited_s = waits(read)
-    return JobFacts(
-        users=len(users.keys() - {""}),
-        top_users=tuple(sorted(holders, key=lambda each: -each.gpu_hours)[:SHOWN]),
-        sizes=tuple(sorted(wide, key=lambda each: -each.gpu_hours)),
-        shapes=len(shapes),
-        top_shapes=tuple(_holder(_told(own[0]), own, run_s) for own in most),
-        limited=len(limits),
-        limit_times=_tenths(times),
-        within_twice=float((times <= 2.0).mean()) if len(times) else 0.0,
-        killed=sum(killed) / max(1, len(killed)),
-        states=dict(states.most_common()),
-        again=sum(len(own) > 1 for _, own in rows),
-        again_gpu_hours=sum(lost_s) / 3600.0,
-        later=len(later_s),
-        later_hours=sum(later_s) / 3600.0,
-        started=int((~np.isnan(waited_s)).sum()),
-        waited=int((waited_s > WAITED_S).sum()),
-        waited_hours=float(np.nansum(waited_s)) / 3600.0,
-        twins=sum(count - 1 for count in twins.values()),
-        future=sum(base_s + at_s > now_s for at_s in last_s),
-    )
+    return {
+        "users": len({job.user for job in instance.jobs if job.user}),
+        "top_users": users[:SHOWN],
+        "sizes": _holders(rows, lambda job: job.gpus, lambda job: f"{job.gpus:,}"),
+        "shapes": len(shapes),
+        "top_shapes": sorted(shapes, key=lambda each: -each.jobs)[:SHOWN],
+        "limited": len(limited),
+        "limit_times": _tenths(times),
+        "within_twice": float((times <= 2.0).mean()) if len(times) else 0.0,
+        "killed": killed / max(1, len(limited)),
+        "states": dict(states.most_common()),
+        "later": len(later_s),
+        "later_hours": sum(later_s) / 3600.0,
+        "started": int((~np.isnan(waited_s)).sum()),
+        "waited": int((waited_s > WAITED_S).sum()),
+        "waited_hours": float(np.nansum(waited_s)) / 3600.0,
+        "twins": len(rows) - len(twins),
+        "future": sum(base_s + at_s > now_s for at_s in last_s),
+    }
 
 
 def _shape(job: Job) -> Any:
@@ -157,11 +100,26 @@ def _limit_s(job: Job) -> float | None:
     return job.estimate.work if told else None
 
 
-def _holder(name: str, jobs: Sequence[Job], run_s: Mapping[str, float]) -> Holder:
-    runs = [(job.gpus, run_s[job.id]) for job in jobs if run_s[job.id] > 0]
-    return Holder(name, len(jobs), sum(g * s for g, s in runs) / 3600, _tenths(s for _, s in runs))
+def _holders(
+    rows: Iterable[tuple[Job, float, Any]],
+    key: Callable[[Job], Any],
+    name: Callable[[Job], str],
+) -> list[Holder]:
+    """Return the jobs of each key as a holder, named by the first of them; most GPU-hours first."""
+    groups = defaultdict[Any, list[tuple[Job, float]]](list)
+    for job, run_s, _ in rows:
+        groups[key(job)].append((job, run_s))
+    found = [
+        Holder(
+            name(own[0][0]),
+            len(own),
+            sum(job.gpus * run_s for job, run_s in own) / 3600,
+            _tenths([run_s for _, run_s in own if run_s > 0]),
+        )
+        for own in groups.values()
+    ]
+    return sorted(found, key=lambda each: -each.gpu_hours)
 
 
-def _tenths(values: Iterable[float]) -> tuple[float, ...]:
-    found = [*values]
-    return tuple(np.quantile(found, [0.1, 0.5, 0.9]).tolist()) if found else ()
+def _tenths(values: Any) -> tuple[float, ...]:
+    return tuple(np.quantile(values, [0.1, 0.5, 0.9]).tolist()) if len(values) else ()

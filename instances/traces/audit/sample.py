@@ -1,6 +1,8 @@
 """The sign of a log that is a sample: jobs waited although most of the GPUs were never in use."""
 
-from ronda.instances.traces.audit.pools import WAITED_S, pools_of
+from collections.abc import Sequence
+
+from ronda.instances.traces.audit.pools import WAITED_S, PoolUse, pools_of
 from ronda.instances.traces.logs.instance import ReadLog
 
 FULL = 0.25
@@ -9,14 +11,14 @@ FULL = 0.25
 PART = "a part of a GPU"
 
 
-def sample_of(read: ReadLog) -> str | None:
+def sample_of(read: ReadLog, pools: Sequence[PoolUse] = ()) -> str | None:
     """Return the reason for which a log is a sample, or None.
 
     Machines are known, jobs waited, and of no pool whose jobs waited more than a quarter was in use
     at any time: others, which the log does not have, held it, or what jobs waited for is not in the
-    log. Machines that are only seen in the log itself cannot show this.
+    log, whose pools are `pools`. Machines that are only seen in the log itself cannot show this.
     """
-    whole, *others = pools_of(read)
+    whole, *others = pools or pools_of(read)
     crowded = [pool for pool in others or [whole] if pool.waited]
     if read.machines != "given" or not whole.waited or not whole.gpus:
         return None

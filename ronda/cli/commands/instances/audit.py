@@ -40,8 +40,8 @@ def command(picture: Path | None, as_json: bool, **given: Any) -> int:
 
     if picture is not None:
         need("--picture", "matplotlib")
-    source = " ".join(map(label, given["files"][:3]))
-    found = Audit(log_of(given), time.time())
+    source, zone = " ".join(map(label, given["files"][:3])), str(given["zone"])
+    found = Audit(log_of(given), time.time(), zone)
     if picture is not None:
         from ronda.bench.figures.answers.audit import audited
         from ronda.bench.figures.draw import save_chart
