@@ -13,6 +13,9 @@ from ronda.formulations.bounds.certificate import (
     read_bound,
     write_bound,
 )
+from ronda.formulations.bounds.least_needs import needs
+from ronda.formulations.bounds.resources import shared
+from ronda.formulations.bounds.trajectories import Trajectories
 from ronda.horizon.driver import run
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.check.checker import check
@@ -66,7 +69,7 @@ def tiny(seed):
             id=f"j{k}",
             submit_s=float(rng.integers(0, 4)),
             profile="elastic" if elastic else "rigid",
-            gpus=1 if elastic else int(rng.integers(1, 4 // pools + 1)),
+            gpus=1 if elastic else min(4 - capped, int(rng.integers(1, 4 // pools + 1))),
             max_gpus=4 // pools if elastic else None,
             truth=Truth(work=float(rng.integers(2, 7))),
             costs=replace(costs, restart_s=costs.restart_s + k) if seed % 4 == 3 else None,
@@ -195,3 +198,19 @@ def test_jobs_that_can_share_a_gpu_or_end_at_a_limit_pause_for_free():
 def limited(jobs):
     """Return jobs with a time limit."""
     return tuple(replace(job, limit_s=30.0) for job in jobs)
+
+
+@pytest.mark.parametrize(("restart_s", "least_s"), [(0.0, 11.0), (1.0, 12.0)])
+def test_a_stop_costs_its_restart_and_no_more(restart_s, least_s):
+    """A job of 10 s, for which the second from 5 s on costs 4, stops for it.
+
+    It ends after 11 s and its restart; if it ran on, 10 s and a cost of 4 would be more.
+    """
+    job = Job(id="a", submit_s=0.0, profile="rigid", truth=Truth(work=10.0))
+    instance = replace(tiny(1), jobs=(job,), costs=Costs(restart_s=restart_s))
+    need = needs(instance)
+    times, prices = np.array([0.0, 5.0, 6.0, 12.0, 20.0]), np.array([[0.0, 4.0, 0.0, 0.0]])
+    ways = Trajectories(instance, need, shared(instance, need), times)
+    found = ways.cheapest(prices, None, np.array([np.inf]))
+    assert found.least_s[0] == pytest.approx(least_s, rel=1e-3)
+    assert found.end_s[0] + (found.use @ prices.ravel())[0] == pytest.approx(least_s, rel=1e-3)
