@@ -71,6 +71,13 @@ def test_work_beyond_a_limit_is_not_owed():
     assert bounds(lenient) == bounds(whole)
 
 
+def test_a_first_pause_counts_towards_a_limit():
+    """A job of 100 s that pauses for 50 s first is ended at its limit of 60 s, after 60 s."""
+    paused = rigid_instance([(0, 4, 100)], costs=Costs(start_s=50.0))
+    found = bounds(limited(paused, 60.0))
+    assert found.mean_jct_s == pytest.approx(60.0)
+
+
 @pytest.mark.parametrize("watts", [0.0, 60.0])
 def test_no_schedule_with_limits_and_order_is_below_the_bounds(watts):
     """Jobs that their limits end, one that pauses until then, and two of which one never runs."""
