@@ -52,22 +52,11 @@ class Instead:
 class CostlyDecision:
     """A recorded decision that cost waiting, or several of which each cost about as little.
 
-    Attributes
-    ----------
-    rule
-        The rule that would have decided better.
-    at_s, until_s
-        When it was made, and when the next one was.
-    decisions
-        The number of decisions.
-    cost_s
-        Weighted seconds of waiting that are spared if the rule decides from then on and not only
-        from the next decision on.
-    started, instead
-        The jobs that the log started then, and those that the rule starts before the next decision.
-    regret
-        Of a single decision, the least and the most that the worth of what was started is below the
-        best for that moment, as shares; None if it was not certified.
+    It was made at `at_s`, and the next one at `until_s`. If the rule decides from then on, and not
+    only from the next decision on, `cost_s` weighted seconds of waiting are spared. `instead` are
+    its starts before the next decision. Of a single decision `regret` is the least and the most
+    that the worth of what was started is below the best for that moment, as shares; None if it was
+    not certified.
     """
 
     rule: str

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
+from ronda.instances.tables.numbers import moment
 from ronda.instances.traces.audit.sample import sample_of
 from ronda.instances.traces.logs.instance import ReadLog
 from ronda.questions.judge.answer import POLICY, SAME, judge, queues_seen
@@ -28,18 +27,10 @@ POINTS = 400
 
 @dataclass(frozen=True)
 class JudgedQueue:
-    """The judgement of a queue with its worst decisions.
+    """The judgement of a queue, the decisions that cost the most waiting, and curves.
 
-    Attributes
-    ----------
-    judgement
-        The judgement.
-    decisions
-        The decisions that cost the most waiting, the worst first.
-    clock_s
-        Times of the curves, in seconds from the instance's start.
-    waited_s
-        What jobs had waited by these times, by replay; the recorded schedule is `LOG`.
+    By each moment of `clock_s` jobs had waited `waited_s`, in the recorded schedule, which is
+    `LOG`, and in replays. Times are seconds from the instance's start.
     """
 
     judgement: Judgement
@@ -50,22 +41,10 @@ class JudgedQueue:
 
 @dataclass(frozen=True)
 class JudgedLog:
-    """The judgements of a log.
+    """The judgements of a log, of which `others` are the queues that are in none.
 
-    Attributes
-    ----------
-    source
-        Names of the files.
-    began_s
-        The instance's start in seconds since 1970.
-    zone
-        Time zone in which times are told.
-    nodes
-        Names of nodes by index.
-    queues, others
-        The queues that were judged, and those that were not.
-    notes
-        What was read, inferred and left out.
+    The instance starts `began_s` seconds after 1970. `nodes` are names of nodes by index; `notes`
+    say what was read, inferred and left out.
     """
 
     source: str
@@ -78,8 +57,7 @@ class JudgedLog:
 
     def when(self, at_s: float) -> str:
         """Return the date and time of a second of the instance."""
-        moment = datetime.fromtimestamp(self.began_s + at_s, ZoneInfo(self.zone))
-        return f"{moment:%Y-%m-%d %H:%M:%S}"
+        return moment(self.began_s + at_s, self.zone)
 
 
 def judged_log(
@@ -95,18 +73,8 @@ def judged_log(
 ) -> JudgedLog:
     """Return the judgements of some queues of a log, or of the one that waited the most.
 
-    Parameters
-    ----------
-    read
-        The log.
-    zone
-        Time zone in which times are told.
-    queues
-        Names of queues.
-    trust, topology, policies, progress
-        As for `judge`.
-    decisions
-        The most decisions that are told of a queue.
+    Times are told in a time `zone`, and of each queue the worst `decisions`. All else is as for
+    `judge`.
 
     Raises
     ------
@@ -135,16 +103,25 @@ def judged_log(
         progress("decisions: certificates")
         worst = tuple(replace(w, regret=certified_regret(jobs, space, w)) for w in worst)
         judged.append(JudgedQueue(found, worst, *_curves(found, jobs)))
-    names = {queue.judgement.queue for queue in judged}
+    names = {name for each in judged for name in _parts(each.judgement.queue)}
     return JudgedLog(
         source=source,
         began_s=float(instance.made.get("unix_start_s", 0.0)),
         zone=zone,
         nodes=dict(recorded.nodes),
         queues=tuple(judged),
-        others=tuple(q for q in queues_seen(instance, recorded) if q.name not in names),
+        others=tuple(
+            other
+            for other in queues_seen(instance, recorded)
+            if other.name not in names and other.name.partition("/")[0] not in names
+        ),
         notes=tuple(read.words),
     )
+
+
+def _parts(queue: str) -> list[str]:
+    """Return the names of a queue and of the partitions in it."""
+    return [queue, *(queue.split("+") if "/" not in queue else ())]
 
 
 def _rules(jobs: JudgedJobs) -> Mapping[str, Rule]:

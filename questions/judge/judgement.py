@@ -31,17 +31,10 @@ proven space as if it was on one node."""
 
 @dataclass(frozen=True, slots=True)
 class WaitCause:
-    """A cause of waiting.
+    """A cause of waiting, one of `CAUSES` or `TOPOLOGY`, and a sentence on what it rests.
 
-    Attributes
-    ----------
-    name
-        One of `CAUSES`, or `TOPOLOGY`.
-    wait_s
-        Weighted seconds of all jobs together; negative if the cluster did better than this cause
-        would have it.
-    certain
-        One sentence on what makes it certain, or on what it rests.
+    `wait_s` are weighted seconds of all jobs together; they are negative if the cluster did better
+    than this cause would have it.
     """
 
     name: str
@@ -51,23 +44,11 @@ class WaitCause:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedQueue:
-    """The jobs of a queue, started once more in some order.
+    """The jobs of a queue, started once more by an order or a policy in a space.
 
-    Attributes
-    ----------
-    name
-        Name of the order or the policy, such as ``same order`` or ``shortest first``.
-    space
-        `PROVEN`, `FULL` or `POOLED`.
-    foresight
-        Whether the order follows from run times that nobody knew.
-    wait_s
-        What the jobs waited; None if not all of them could be placed, and the replay does not
-        count.
-    placed
-        Number of jobs placed.
-    starts
-        Start in seconds from the instance's start, and indices of the nodes, by job.
+    With `foresight` the order follows from run times that nobody knew. `starts` has the start in
+    seconds from the instance's start and the nodes of each job that was placed; `wait_s` is None,
+    and the replay does not count, if that are not all of them.
     """
 
     name: str
@@ -80,19 +61,10 @@ class ReplayedQueue:
 
 @dataclass(frozen=True, slots=True)
 class QueueSeen:
-    """A queue of a log that can be judged.
+    """A queue that can be judged: its jobs that started after the log's beginning, and its nodes.
 
-    Attributes
-    ----------
-    name
-        A partition, several that share nodes as in ``a+b``, or a partition and an account as in
-        ``a/physics``.
-    jobs
-        Number of its jobs that started after the log's beginning.
-    nodes
-        Number of nodes on which they ran.
-    waited_s
-        What they waited.
+    It is a partition, several that share nodes as in ``a+b``, or a partition and an account as in
+    ``a/physics``.
     """
 
     name: str
@@ -103,34 +75,24 @@ class QueueSeen:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the waiting of a queue was due to.
+    """The causes of the waiting of a queue.
 
     Times are seconds from the instance's start. A wait counts from the moment from which the job
     could start, or from the beginning of the window if that is later.
 
     Attributes
     ----------
-    queue
-        Name of the queue.
-    jobs
-        Number of jobs judged: those that started within the window.
-    window_s
-        The first and the last second of the window.
-    trusted_why
-        One sentence on why the window ends there.
+    jobs, window_s, trusted_why
+        The number of jobs, all that started within the window, its ends, and a sentence on why it
+        ends there.
     proven
         The share of the queue's nodes that is proven to be free or in use, from each of some times
         on.
-    waited_s
-        What the jobs waited.
     causes
         The causes of `CAUSES`, which add up to `waited_s`, and `TOPOLOGY` where it was asked for.
-    hindsight
-        The least and the most that could have been spared by whoever knew all run times.
-    same_knowledge
-        The least and the most that could have been spared by whoever knew what the scheduler knew.
-    replays
-        All replays.
+    hindsight, same_knowledge
+        The least and the most that could have been spared by whoever knew all run times, and by
+        whoever knew what the scheduler knew.
     energy_j
         Energy of the judged jobs; None if the log does not have it.
     unknown

@@ -1,14 +1,13 @@
 """The report of ``ronda judge``: what was waited for what, with what makes it certain."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from ronda.instances.tables.numbers import percent
 from ronda.instances.tables.table import Report, Table
 from ronda.questions.judge.decisions import AHEAD, CostlyDecision, Instead
-from ronda.questions.judge.judged import JudgedLog, JudgedQueue
-from ronda.questions.judge.judgement import CAUSES, Judgement, ReplayedQueue
+from ronda.questions.judge.judged import LOG, JudgedLog, JudgedQueue
+from ronda.questions.judge.judgement import CAUSES, Judgement, WaitCause
 from ronda.questions.why.words import hours as lasting
 from ronda.questions.why.words import many
 
@@ -21,26 +20,18 @@ def judge_report(found: JudgedLog) -> Report:
     parts = list[str | Table]()
     for queue in found.queues:
         parts += _queue(found, queue)
-    others = [
-        f"{q.name} ({_job_hours(q.waited_s, q.waited_s)})"
-        for q in found.others
-        if q.waited_s >= 360
-    ]
+    seen = [queue for queue in found.others if queue.waited_s >= 360 and "/" not in queue.name]
+    others = [f"{each.name} ({_job_hours(each.waited_s, each.waited_s)})" for each in seen]
     if others:
         more = f" and {len(others) - OTHERS} more" if len(others) > OTHERS else ""
         told = ", ".join(others[:OTHERS])
         parts.append(f"Not judged, with the job-hours they waited: {told}{more} (--queue NAME).")
-    return Report(fields(found), parts, found.notes)
-
-
-def fields(found: JudgedLog) -> dict[str, Any]:
-    """Return the answer as fields for programs; all times are in seconds."""
     made = asdict(found)
     for queue in made["queues"]:
         del queue["clock_s"], queue["waited_s"]
         for replay in queue["judgement"]["replays"]:
             del replay["starts"]
-    return made
+    return Report(made, parts, found.notes)
 
 
 def _queue(found: JudgedLog, queue: JudgedQueue) -> Iterator[str | Table]:
@@ -53,10 +44,13 @@ def _queue(found: JudgedLog, queue: JudgedQueue) -> Iterator[str | Table]:
     )
     yield _causes(told)
     if whole_s > 0:
-        known = _between(told.same_knowledge, whole_s)
+        hindsight, known = (
+            _range((each / whole_s for each in regret), ",.1f", "between {} % and {} %")
+            for regret in (told.hindsight, told.same_knowledge)
+        )
         yield (
-            f"In hindsight, {_between(told.hindsight, whole_s)} of the waiting could have been "
-            f"spared; on what was known when it was decided, {known}."
+            f"In hindsight, {hindsight} of the waiting could have been spared; on what was known "
+            f"when it was decided, {known}."
         )
     if told.energy_j is not None:
         yield f"These jobs drew {told.energy_j / 3.6e6:,.1f} kWh, as the log has it."
@@ -66,10 +60,10 @@ def _queue(found: JudgedLog, queue: JudgedQueue) -> Iterator[str | Table]:
         yield f"Not known: {line}"
 
 
-def _between(regret: tuple[float, float], whole_s: float) -> str:
-    """Return the words for an interval of regret."""
-    low, high = (percent(each / whole_s) for each in regret)
-    return f"{low} %" if low == high else f"between {low} % and {high} %"
+def _range(shares: Iterable[float], digits: str, words: str) -> str:
+    """Return the least and the most of something in words; one share if they read alike."""
+    low, high = (percent(share, digits) for share in shares)
+    return f"{low} %" if low == high else words.format(low, high)
 
 
 def _job_hours(seconds: float, whole_s: float) -> str:
@@ -80,48 +74,30 @@ def _job_hours(seconds: float, whole_s: float) -> str:
 
 def _causes(told: Judgement) -> Table:
     whole_s = told.waited_s or 1.0
-    rows = [
+    named = [("" if c.name in CAUSES else "of this, ", c) for c in told.causes]
+    named.append(("", WaitCause("waited", told.waited_s, "The log has every start.")))
+    rows = (
         {
-            "cause": cause.name if cause.name in CAUSES else f"of this, {cause.name}",
+            "cause": f"{before}{cause.name}",
             "job-hours": _job_hours(cause.wait_s, whole_s),
             "%": percent(cause.wait_s / whole_s),
             "what makes it certain": cause.certain,
         }
-        for cause in told.causes
-    ]
-    total = {
-        "cause": "waited",
-        "job-hours": _job_hours(told.waited_s, told.waited_s),
-        "%": percent(1.0),
-    }
-    rows.append(total | {"what makes it certain": "The log has every start."})
+        for before, cause in named
+    )
     return Table.of(f"{told.queue}: what was waited for", rows, left=(0, 3))
 
 
 def _replays(told: Judgement) -> Table:
-    def waited(replay: ReplayedQueue) -> str:
-        if replay.wait_s is None:
-            return f"does not count: {many(told.jobs - replay.placed, 'job')} had no room"
-        return _job_hours(replay.wait_s, told.waited_s)
-
-    rows = [
-        {
-            "order": "the log",
-            "space": "as it was",
-            "run times": "",
-            "job-hours": _job_hours(told.waited_s, told.waited_s),
-        }
-    ]
-    rows += [
-        {
-            "order": replay.name,
-            "space": replay.space,
-            "run times": "known" if replay.foresight else "not known",
-            "job-hours": waited(replay),
-        }
-        for replay in told.replays
-    ]
-    return Table.of(f"{told.queue}: the same jobs in other orders", rows, left=(0, 1, 2))
+    rows = [(LOG, "as it was", "", _job_hours(told.waited_s, told.waited_s))]
+    for replay in told.replays:
+        waited = f"does not count: {many(told.jobs - replay.placed, 'job')} had no room"
+        if replay.wait_s is not None:
+            waited = _job_hours(replay.wait_s, told.waited_s)
+        known = "known" if replay.foresight else "not known"
+        rows.append((replay.name, replay.space, known, waited))
+    title = f"{told.queue}: the same jobs in other orders"
+    return Table(title, ("order", "space", "run times", "job-hours"), (*rows,), left=(0, 1, 2))
 
 
 def _decisions(found: JudgedLog, queue: JudgedQueue) -> Table | str:
@@ -131,7 +107,7 @@ def _decisions(found: JudgedLog, queue: JudgedQueue) -> Table | str:
         {
             "when": found.when(each.at_s),
             "job-hours": f"{each.cost_s / 3600:,.2f}",
-            "below best": _below(each.regret),
+            "below best": _range(each.regret, ".0f", "{}-{} %") if each.regret else "–",
             "instead": _instead(found, each),
         }
         for each in queue.decisions
@@ -150,13 +126,6 @@ _BELOW = (
 )
 
 
-def _below(regret: tuple[float, float] | None) -> str:
-    if regret is None:
-        return "–"
-    low, high = (percent(share, ".0f") for share in regret)
-    return f"{low} %" if low == high else f"{low}-{high} %"
-
-
 def _instead(found: JudgedLog, told: CostlyDecision) -> str:
     """Return what should have been done, and why."""
     late, early = told.late, told.early
@@ -167,10 +136,10 @@ def _instead(found: JudgedLog, told: CostlyDecision) -> str:
         )
     if not late:
         return f"Hold {_some(early)} back: the room was needed for wider jobs behind."
-    text = f"Start {_job(found, late[0])}, which started {lasting(late[0].late_s)} later"
-    return (
-        f"{text}{f', before {_some(early)}' if early else ' although there was room'}{_more(late)}."
-    )
+    before = f", before {_some(early)}" if early else " although there was room"
+    more = f"; with it {len(late) - 1} more" if len(late) > 1 else ""
+    lasts = lasting(late[0].late_s)
+    return f"Start {_job(found, late[0])}, which started {lasts} later{before}{more}."
 
 
 def _job(found: JudgedLog, start: Instead) -> str:
@@ -182,7 +151,3 @@ def _job(found: JudgedLog, start: Instead) -> str:
 
 def _some(jobs: Sequence[str]) -> str:
     return f"job {jobs[0]}" + (f" and {len(jobs) - 1} more" if len(jobs) > 1 else "")
-
-
-def _more(late: Sequence[Instead]) -> str:
-    return f"; with it {len(late) - 1} more" if len(late) > 1 else ""

@@ -97,7 +97,7 @@ slurm_options: Callable[[Any], Any] = stacked(
         type=ZONE,
         default="UTC",
         show_default=True,
-        help="Time zone of the log's dates, and of --since and --until.",
+        help="Time zone of dates, in the log, in options and in answers.",
     ),
     click.option(
         "--columns",

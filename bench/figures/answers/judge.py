@@ -1,6 +1,7 @@
 """The picture of a judged log: the causes of waiting by queue, and waiting as it grew."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, named, time_axis
 from ronda.questions.judge.judged import LOG, JudgedLog, JudgedQueue
@@ -38,52 +39,28 @@ def judge(found: JudgedLog) -> Chart:
 
 def causes_panel(queues: Sequence[JudgedQueue]) -> Panel:
     """Return a bar a queue; causes below zero stand to the left of it."""
-    marks, notes = list[Marks](), dict[float, str]()
-    for name in CAUSES:
-        boxes = [box for k, queue in enumerate(queues) for box in _box(k, queue, name)]
-        left, right, low, high, texts = zip(*boxes, strict=True) if boxes else ((),) * 5
-        words = f"{name}: " + "%{text}"
-        marks.append(
-            Marks(
-                "boxes",
-                left,
-                low,
-                name,
-                COLOURS[name],
-                right,
-                high,
-                hatch=name == GAP,
-                told=words,
-                texts=texts,
-            )
-        )
-    for k, queue in enumerate(queues):
-        shares = [100 * each / queue.judgement.waited_s for each in queue.judgement.hindsight]
-        notes[k] = f"{'-'.join(dict.fromkeys(f'{each:.0f}' for each in shares))} % in hindsight"
-    title = "what each queue waited for"
-    y = named(f"{q.judgement.queue} ({q.judgement.waited_s / HOUR:,.1f} job-h)" for q in queues)
-    return Panel(
-        marks,
-        Axis("share of the waiting", percent=True),
-        y,
-        title,
-        notes=notes,
-        weight=1.0 + 0.4 * len(queues),
-    )
-
-
-def _box(
-    place: int, queue: JudgedQueue, name: str
-) -> Iterator[tuple[float, float, float, float, str]]:
-    """Yield the box of a cause: left, right, low, high and its text."""
-    told = queue.judgement
-    before = [c.wait_s for c in told.causes if c.name in CAUSES]
-    at = CAUSES.index(name)
-    wait_s = before[at]
-    start = sum(other for other in before[:at] if (other < 0) == (wait_s < 0))
-    left, right = sorted((start / told.waited_s, (start + wait_s) / told.waited_s))
-    if wait_s:
-        yield left, right, place - 0.35, place + 0.35, f"{wait_s / HOUR:,.1f} job-hours"
+    boxes = {name: list[tuple[float, float, float, float, str]]() for name in CAUSES}
+    notes, names = dict[float, str](), list[str]()
+    for k, told in enumerate(queue.judgement for queue in queues):
+        ends = [0.0, 0.0]
+        for cause in told.causes:
+            if cause.name in boxes and cause.wait_s:
+                start = ends[cause.wait_s < 0]
+                ends[cause.wait_s < 0] = end = start + cause.wait_s / told.waited_s
+                text = f"{cause.wait_s / HOUR:,.1f} job-hours"
+                box = min(start, end), k - 0.35, max(start, end), k + 0.35, text
+                boxes[cause.name].append(box)
+        shares = [f"{100 * each / told.waited_s:.0f}" for each in told.hindsight]
+        notes[k] = f"{'-'.join(dict.fromkeys(shares))} % in hindsight"
+        names.append(f"{told.queue} ({told.waited_s / HOUR:,.1f} job-h)")
+    marks = list[Marks]()
+    for name, own in boxes.items():
+        left, low, right, high, texts = zip(*own, strict=True) if own else ((),) * 5
+        told_as: dict[str, Any] = {"told": f"{name}: " + "%{text}", "texts": texts}
+        colour, hatch = COLOURS[name], name == GAP
+        marks.append(Marks("boxes", left, low, name, colour, right, high, hatch=hatch, **told_as))
+    x, title = Axis("share of the waiting", percent=True), "what each queue waited for"
+    return Panel(marks, x, named(names), title, notes=notes, weight=1.0 + 0.4 * len(queues))
 
 
 def waiting_panel(queue: JudgedQueue) -> Panel:
@@ -97,10 +74,5 @@ def waiting_panel(queue: JudgedQueue) -> Panel:
     least = next(cause.wait_s for cause in told.causes if cause.name == UNAVOIDABLE)
     marks.append(Marks("rule", y=[least], name="no schedule ends below", colour="limit", dash="--"))
     title = f"{told.queue}: what had been waited by then"
-    return Panel(
-        marks,
-        time_axis(clock[-1]),
-        Axis("job-hours", ends=(0.0, None), unit=HOUR),
-        title,
-        weight=2.5,
-    )
+    y = Axis("job-hours", ends=(0.0, None), unit=HOUR)
+    return Panel(marks, time_axis(clock[-1]), y, title, weight=2.5)

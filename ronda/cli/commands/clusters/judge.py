@@ -112,16 +112,16 @@ def command(
             decisions=decisions,
             progress=partial(bars.update, "judge", None),
         )
-    report = judge_report(found)
+    report, made = judge_report(found), list[str]()
     if picture is not None:
         from ronda.bench.figures.answers.judge import judge
         from ronda.bench.figures.draw import save_chart
 
         save_chart(judge(found), picture.with_suffix(""))
-        report = report._replace(parts=[*report.parts, f"picture: {picture}"])
+        made.append(f"picture: {picture}")
     if folder is not None:
         from ronda.bench.report.judged import judged_section
 
         kept = keep_judgement(folder, about, judged_section(found))
-        report = report._replace(parts=[*report.parts, f"kept: {kept} (ronda report {folder})"])
-    return show(report, as_json=as_json)
+        made.append(f"kept: {kept} (ronda report {folder})")
+    return show(report._replace(parts=[*report.parts, *made]), as_json=as_json)
