@@ -22,11 +22,10 @@ c_n)/a_sn, and all inputs are rounded to the side that keeps the bound valid.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, vstack
 
 from ronda.formulations.bounds.least_needs import Alike, Needs
 from ronda.formulations.bounds.price_bound import product, used
@@ -34,6 +33,9 @@ from ronda.formulations.bounds.resources import Resource, rounded
 from ronda.formulations.options.table import unbeaten
 from ronda.instances.base import Floats
 from ronda.instances.instance import Instance
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 Rows = NDArray[np.int64]
 
@@ -60,7 +62,7 @@ class Cheapest(NamedTuple):
     nu: Floats
     end_s: Floats
     seen: Floats
-    use: csr_matrix
+    use: "csr_matrix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,8 @@ class Trajectories:
             np.concatenate([getattr(part, name) for part in found])[order]
             for name in ("least_s", "nu", "end_s", "seen")
         )
+        from scipy.sparse import csr_matrix, vstack  # slow to import
+
         use = vstack([part.use for part in found], format="csr")[order]
         return Cheapest(least_s, best, end_s, seen, csr_matrix(use))
 
@@ -356,7 +360,7 @@ class _Chunk:
         paths: list[tuple[Rows, Floats]],
         low: Rows,
         high: Rows,
-    ) -> tuple[Floats, Floats, csr_matrix]:
+    ) -> "tuple[Floats, Floats, csr_matrix]":
         """Return when trajectories complete, the mean prices that they see, and their use.
 
         A trajectory is the mean of the paths `low` and `high` that does just enough work. If they
@@ -402,6 +406,8 @@ class _Chunk:
         amount = (self.use[:, row] * seconds).ravel()
         columns = (np.arange(len(prices))[:, None] * all_k + k).ravel()
         shape = (len(jobs), len(prices) * all_k)
+        from scipy.sparse import csr_matrix  # slow to import
+
         use = csr_matrix((amount, (np.tile(j, len(prices)), columns)), shape=shape)
         return np.maximum(end_s, self.earliest), seen / np.maximum(total, 1e-300)[:, None], use
 

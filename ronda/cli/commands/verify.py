@@ -10,7 +10,6 @@ from ronda.cli.options import json_option
     "verify",
     "ronda solve round.json --policy milp --out plan.json --certificate certificate.json",
     "ronda verify round.json plan.json certificate.json",
-    "python questions/certificates/verify.py round.json plan.json certificate.json",
 )
 @click.argument("files", metavar="ROUND PLAN CERTIFICATE", nargs=3)
 @json_option
