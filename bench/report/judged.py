@@ -9,16 +9,10 @@ from ronda.questions.judge.report import judge_report
 
 def judged_section(found: JudgedLog) -> PageSection:
     """Return the section of a judged log."""
-    parts = list(judge_report(found).parts)
-    return PageSection(_charts(found), parts, caption("judge", "method"))
-
-
-def _charts(found: JudgedLog) -> list[PageChart]:
-    queues = [queue for queue in found.queues if queue.judgement.waited_s > 0]
-    if not queues:
-        return []
-    causes = page_chart("judge", "causes of waiting", caption("judge"), causes_panel(queues))
-    causes.layout |= {"barmode": "overlay", "margin": {"r": 160}}
+    queues, charts = [q for q in found.queues if q.judgement.waited_s > 0], list[PageChart]()
+    if queues:
+        charts = [page_chart("judge", "causes of waiting", caption("judge"), causes_panel(queues))]
+        charts[0].layout |= {"barmode": "overlay", "margin": {"r": 160}}
     told = caption("judge", "queue")
-    own = (page_chart("judge", q.judgement.queue, told, waiting_panel(q)) for q in queues)
-    return [causes, *own]
+    charts += (page_chart("judge", q.judgement.queue, told, waiting_panel(q)) for q in queues)
+    return PageSection(charts, list(judge_report(found).parts), caption("judge", "method"))

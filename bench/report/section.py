@@ -20,13 +20,7 @@ class PageSection(msgspec.Struct):
 
 
 def judgement_mark(folder: Path, about: dict[str, Any]) -> dict[str, Any]:
-    """Return the mark of a folder for a judged log, of a comparison or of its own.
-
-    Raises
-    ------
-    InputError
-        If it has other content.
-    """
+    """Return the mark of a folder for a judged log, or of a comparison; refuse other content."""
     mark = read_mark(folder)
     if mark is None or mark["format"] != "ronda/comparison/1":
         mark = {"format": "ronda/judgement/1", "about": about}
@@ -43,12 +37,6 @@ def keep_judgement(folder: Path, about: dict[str, Any], section: PageSection) ->
 
 
 def kept_judgement(folder: Path) -> PageSection | None:
-    """Return the section of a judged log in a folder, or None.
-
-    Raises
-    ------
-    InputError
-        If its file is damaged.
-    """
+    """Return the section of a judged log in a folder, or None; refuse a damaged file."""
     path = folder / JUDGEMENT
     return load_record(path, PageSection) if path.exists() else None

@@ -16,7 +16,7 @@ Found = Iterator[tuple[str, str, str]]
 """Fields of a job with the found and the expected value."""
 
 
-class _Nodes:
+class JobNodes:
     """The nodes of a cluster in full, and those that jobs may use."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -51,7 +51,7 @@ def neighbourhood_problems(
     site: Site, jobs: Sequence[Job], places: Places, cluster: Cluster
 ) -> Iterator[Problem]:
     """Yield the neighbourhoods without a place, or that contradict another for the same jobs."""
-    nodes = _Nodes(cluster)
+    nodes = JobNodes(cluster)
     rules, known = {rule.name: rule for rule in site.neighbourhoods}, ["node", *nodes.racks]
     for k, rule in enumerate(site.neighbourhoods):
         if rules[rule.name] is not rule:
@@ -74,7 +74,7 @@ def neighbourhood_problems(
             first.setdefault((one, other), k)
 
 
-def _contradict(together: Neighbourhood, apart: Neighbourhood, nodes: _Nodes) -> bool:
+def _contradict(together: Neighbourhood, apart: Neighbourhood, nodes: JobNodes) -> bool:
     """Return whether jobs that keep the first rule cannot keep the second."""
     if (together.rule, apart.rule) != ("together", "apart"):
         return False
@@ -88,7 +88,7 @@ def _contradict(together: Neighbourhood, apart: Neighbourhood, nodes: _Nodes) ->
 
 def shape_problems(jobs: Sequence[Job], places: Places, cluster: Cluster) -> Iterator[Problem]:
     """Yield the sizes and shapes that jobs cannot have on a (consistent) cluster in full."""
-    nodes = _Nodes(cluster)
+    nodes = JobNodes(cluster)
     for k, job in enumerate(jobs):
         if job.pieces is not None and job.gpus % job.pieces.count:
             expected = f"a number that divides the {job.gpus} GPUs"
@@ -99,7 +99,7 @@ def shape_problems(jobs: Sequence[Job], places: Places, cluster: Cluster) -> Ite
                 yield Problem(at(places, k, field, job), found, expected)
 
 
-def _odd(job: Job, nodes: _Nodes) -> Found:
+def _odd(job: Job, nodes: JobNodes) -> Found:
     least, most = job.min_gpus or job.gpus, job.max_gpus or job.gpus
     outside = [n for n in job.sizes if not least <= n <= most]
     if outside:

@@ -46,23 +46,12 @@ UTC = LogFormat(zone=ZoneInfo("UTC"))
 class LogReading:
     """How a log is read, as far as it does not say so itself.
 
-    Attributes
-    ----------
-    reader
-        One of `READERS`, columns as in submit=A,gpus=B,duration=C, or a function of a path that
-        returns an instance or a `ReadLog`; empty if the log's first lines show it.
-    form
-        Time zone of dates and columns without a header, of Slurm's logs.
-    choice
-        The jobs to read.
-    cluster, seen
-        The machines; or those that other files show, with the names that the log has for them.
-    described
-        GPU types that ronda does not know.
-    site
-        Accounts, QOS and limits that are known.
-    instant
-        Whether jobs that ended in the second in which they started are kept.
+    The reader is one of `READERS`, columns as in submit=A,gpus=B,duration=C, a function of a path
+    that returns an instance or a `ReadLog`, or empty if the log's first lines show it. `form` has
+    the time zone of dates, and the columns of a log of Slurm without a header. The machines are the
+    `cluster`, or were `seen` in other files, with the names that the log has for them. GPU types
+    that ronda does not know are `described`. With `instant`, jobs that ended in the second in which
+    they started are kept.
     """
 
     reader: str | Callable[[Path], Any] = ""

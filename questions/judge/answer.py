@@ -56,8 +56,6 @@ from ronda.questions.judge.space import (
 SAME, POLICY, SEARCH = "same order", "first come, with backfilling", "search"
 """Names of replays; the others by hindsight are named in `_by_hindsight`."""
 
-Progress = Callable[[str], None]
-
 
 def queues_seen(
     instance: Instance, recorded: Recorded, since_s: float | None = None
@@ -87,7 +85,7 @@ def judge(
     steps: int = 500,
     topology: bool = False,
     policies: Sequence[str] = (),
-    progress: Progress | None = None,
+    progress: Callable[[str], None] = lambda words: None,
 ) -> Judgement:
     """Return the judgement of a queue of a log.
 
@@ -95,11 +93,9 @@ def judge(
 
     Parameters
     ----------
-    instance, recorded
-        The instance that is made of the log, and what ran. Jobs that ended in the second in which
-        they started wait as others do (``instant`` of `log_instance`).
-    cluster_known
-        Whether the instance's cluster was given, and not inferred from the log.
+    instance, recorded, cluster_known
+        The instance that is made of the log, with jobs that ended in the second in which they
+        started (``instant`` of `log_instance`); what ran; and whether its cluster was given.
     queue
         Name of a `QueueSeen`; None for the partition that waited the most.
     since_s
@@ -112,8 +108,7 @@ def judge(
     topology
         Whether the recorded order is replayed as if all nodes were one, too.
     policies
-        Policies of ronda that are driven over the whole instance, with all its jobs; they may take
-        minutes.
+        Policies of ronda that are driven over the whole instance, with all its jobs.
     progress
         Is told in words how far the work is.
 
@@ -122,10 +117,9 @@ def judge(
     InputError
         If the queue is none of the log's, or if no job of it started in the window.
     """
-    tell = progress or _silent
     begin_s = _first_end_s(recorded) if since_s is None else since_s
     name = _queue(instance, recorded, queue, begin_s)
-    tell(f"{name}: reading what is proven")
+    progress(f"{name}: reading what is proven")
     jobs = _judged(instance, recorded, name, (begin_s, recorded.until_s))
     proven = node_uses(jobs, begin_s, recorded.until_s)
     moments = np.linspace(begin_s, recorded.until_s, 145)[:-1]
@@ -143,7 +137,7 @@ def judge(
         _told(jobs, PROVEN, POLICY, False, whole),
     ]
     for space, own, uses in ((PROVEN, jobs, proven), (FULL, wide, full)):
-        tell(f"{name}: replays in the {space} space")
+        progress(f"{name}: replays in the {space} space")
         replays += _by_hindsight(own, space, uses, steps)
     if topology:
         shapes = tuple(shape.as_one() for shape in jobs.shapes)
@@ -153,9 +147,9 @@ def judge(
     in_full = [each for each in replays if each.space == FULL and each.wait_s is not None]
     best = min(in_full, key=lambda each: each.wait_s or 0.0)
     first = np.array([best.starts[each][0] for each in jobs.ids])
-    least = least_wait(wide, full, first, lambda words: tell(f"{name}: {words}"))
+    least = least_wait(wide, full, first, lambda words: progress(f"{name}: {words}"))
     for policy in policies:
-        tell(f"{name}: {policy} over the whole log")
+        progress(f"{name}: {policy} over the whole log")
         replays.append(_driven(instance, jobs, policy))
     causes = _causes(jobs, replays, least, cluster_known)
     waited_s, same_knowledge = jobs.waited_s, _least(replays, PROVEN, POLICY)
@@ -171,13 +165,9 @@ def judge(
         hindsight=(waited_s - min(waited_s, _least(replays, PROVEN)), most),
         same_knowledge=(waited_s - min(waited_s, same_knowledge), most),
         replays=tuple(replays),
-        energy_j=None,
-        unknown=tuple(_unknown(instance, jobs, proven, begin_s, recorded.until_s, cluster_known)),
+        rests_on=tuple(_rests_on(jobs, begin_s, cluster_known)),
+        unknown=tuple(_unknown(instance, jobs, proven, begin_s, recorded.until_s)),
     )
-
-
-def _silent(_: str) -> None:
-    pass
 
 
 def _first_end_s(recorded: Recorded) -> float:
@@ -333,52 +323,60 @@ def _causes(
     return tuple(causes)
 
 
+def _shared(jobs: JudgedJobs, begin_s: float) -> set[int]:
+    """Return the nodes that jobs may use and on which others ran after the beginning."""
+    return {use.node for use in jobs.others if use.until_s > begin_s} & {*jobs.nodes}
+
+
+def _rests_on(jobs: JudgedJobs, begin_s: float, cluster_known: bool) -> Iterator[str]:
+    """Yield what is counted in which way, and on what it rests."""
+    for why, (many, waited_s) in jobs.apart.items():
+        yield (
+            f"Jobs that are not judged and keep their true times: {many:,}, as they {why}. They "
+            f"waited {waited_s / 3600:,.1f} h."
+        )
+    many, held_s = jobs.held
+    if many:
+        yield (
+            f"Jobs that could start only some time after they were submitted (holds, start times, "
+            f"jobs before them): {many:,}. These {held_s / 3600:,.1f} h in all count as no wait."
+        )
+    if cut := sum(each.startswith("CANCELLED") for each in jobs.states):
+        yield (
+            f"Jobs that were cancelled while they ran: {cut:,}. Started at other times they might "
+            "have run longer."
+        )
+    if others := _shared(jobs, begin_s):
+        yield (
+            f"Nodes of the queue on which other jobs ran, too: {len(others):,} of "
+            f"{len(jobs.nodes):,}. These keep their true times, and what they could spare does not "
+            "add up with this."
+        )
+    if not cluster_known:
+        yield (
+            "Sizes of nodes are what was in use on one of a kind, a lower bound: what could have "
+            "been spared at most holds for these sizes alone."
+        )
+
+
 def _unknown(
     instance: Instance,
     jobs: JudgedJobs,
     proven: Mapping[int, NodeUse],
     begin_s: float,
     until_s: float,
-    cluster_known: bool,
 ) -> Iterator[str]:
     """Yield what the log does not tell."""
-    yield (
-        "The log is taken to hold every job that ended in the last "
-        f"{(until_s - begin_s) / 3600:,.2f} h of it."
-    )
-    for why, (many, waited_s) in jobs.apart.items():
-        yield (
-            f"{many:,} jobs are not judged and keep their true times: they {why}. They waited "
-            f"{waited_s / 3600:,.1f} h."
-        )
-    if jobs.held[0]:
-        yield (
-            f"{jobs.held[0]:,} jobs could start only {jobs.held[1] / 3600:,.1f} h in all after "
-            "they were submitted (holds, start times, jobs before them); this counts as no wait."
-        )
-    if cut := sum(each.startswith("CANCELLED") for each in jobs.states):
-        yield f"{cut:,} jobs were cancelled while they ran; elsewhere they might have run longer."
     if idle_s := idle_node_s(proven, until_s):
         yield (
-            f"Nodes were without a job for {idle_s / 3600:,.1f} h in all, longer than "
-            f"{IDLE_S:.0f} s each time; why is not known, and it does not count as free."
-        )
-    others = {use.node for use in jobs.others if use.until_s > begin_s} & {*jobs.nodes}
-    if others:
-        yield (
-            f"Other jobs ran on {len(others):,} of the queue's {len(jobs.nodes):,} nodes, at their "
-            "true times. Whether they come first by right is not known, and what they could spare "
-            "does not add up with this."
+            f"why nodes were without a job for {idle_s / 3600:,.1f} h in all, longer than "
+            f"{IDLE_S:.0f} s each time, which does not count as free."
         )
     accounts = {job.tenant for job in instance.jobs if job.id in {*jobs.ids}}
     if len(accounts) > 1:
-        yield f"Shares and priorities of the queue's {len(accounts):,} accounts are not known."
-    if jobs.most_at_once() == 1 or len(jobs.nodes) == 1:
-        yield "One node, and a limit of one job at once, look alike in a log."
-    if not cluster_known:
-        yield (
-            "Sizes of nodes are what was in use on one of a kind, a lower bound: what could have "
-            "been spared at most holds for these sizes alone."
-        )
-    yield "Limits of users and QOS, reservations, states of nodes and priorities are not known."
-    yield "The energy of the jobs is not known."
+        yield f"shares and priorities of the queue's {len(accounts):,} accounts."
+    if jobs.most_at_once() == 1:
+        yield "whether one job at once was a limit, or for want of nodes, which look alike."
+    if _shared(jobs, begin_s):
+        yield "whether jobs of other queues come first by right."
+    yield "limits of users and QOS, reservations, states of nodes, priorities, and energy."

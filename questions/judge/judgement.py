@@ -93,10 +93,8 @@ class Judgement:
     hindsight, same_knowledge
         The least and the most that could have been spared by whoever knew all run times, and by
         whoever knew what the scheduler knew.
-    energy_j
-        Energy of the judged jobs; None if the log does not have it.
-    unknown
-        What the log does not tell, one sentence each.
+    rests_on, unknown
+        What is counted in which way, and what the log does not tell, one sentence each.
     """
 
     queue: str
@@ -109,7 +107,7 @@ class Judgement:
     hindsight: tuple[float, float]
     same_knowledge: tuple[float, float]
     replays: tuple[ReplayedQueue, ...]
-    energy_j: float | None
+    rests_on: tuple[str, ...]
     unknown: tuple[str, ...]
 
     @property

@@ -12,6 +12,8 @@ import numpy as np
 from ronda.instances.base import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job
+from ronda.instances.outcome.usage import steps
+from ronda.instances.rules.shapes import JobNodes
 from ronda.instances.traces.recorded import Recorded, RecordedRun
 
 CUT = ("PREEMPTED", "NODE_FAIL", "REQUEUED", "BOOT_FAIL", "REQUEUE_HOLD")
@@ -108,9 +110,8 @@ class JudgedJobs:
 
     def most_at_once(self) -> int:
         """Return the most of the jobs that ran at once."""
-        times = np.concatenate([self.start_s + self.lasts_s, self.start_s])
-        change = np.repeat([-1, 1], len(self.ids))
-        return int(np.cumsum(change[np.argsort(times, kind="stable")]).max(initial=0))
+        times_s = np.concatenate([self.start_s + self.lasts_s, self.start_s])
+        return int(steps(times_s, np.repeat([-1.0, 1.0], len(self.ids)))[1].max())
 
     @cached_property
     def nodes(self) -> tuple[int, ...]:
@@ -248,20 +249,9 @@ def _seen_nodes(instance: Instance, recorded: Recorded) -> dict[object, tuple[in
 
 def on_given_nodes(jobs: JudgedJobs, instance: Instance) -> JudgedJobs:
     """Return jobs that may use all nodes that the cluster has for them, not only those seen."""
-    topology, groups = instance.cluster.topology, instance.cluster.node_groups
-    own, found = {job.id: job for job in instance.jobs}, dict[object, frozenset[int]]()
+    own, nodes = {job.id: job for job in instance.jobs}, JobNodes(instance.cluster)
     shapes = list[Shape]()
     for name, shape in zip(jobs.ids, jobs.shapes, strict=True):
-        job = own[name]
-        if _kind(job) not in found:
-            able = [
-                group.partition == job.partition
-                and {*job.features} <= {*group.features}
-                and (not job.gpu_types or group.gpu_type in job.gpu_types)
-                for group in groups
-            ]
-            nodes = np.flatnonzero(np.array(able)[topology.node_group]).tolist()
-            found[_kind(job)] = frozenset({*nodes} & ({*job.nodes} or {*nodes}))
-        allowed = found[_kind(job)].union(shape.allowed)
+        allowed = {*nodes.of(own[name], named=True, labelled=True), *shape.allowed}
         shapes.append(shape._replace(allowed=tuple(sorted(allowed))))
     return replace(jobs, shapes=tuple(shapes))

@@ -52,10 +52,11 @@ def _queue(found: JudgedLog, queue: JudgedQueue) -> Iterator[str | Table]:
             f"In hindsight, {hindsight} of the waiting could have been spared; on what was known "
             f"when it was decided, {known}."
         )
-    if told.energy_j is not None:
-        yield f"These jobs drew {told.energy_j / 3.6e6:,.1f} kWh, as the log has it."
     yield _replays(told)
     yield _decisions(found, queue)
+    yield f"It rests on this: The log holds every job that ended from {found.when(low_s)} on."
+    for line in told.rests_on:
+        yield f"It rests on this: {line}"
     for line in told.unknown:
         yield f"Not known: {line}"
 

@@ -41,7 +41,7 @@ def made_queue(name):
             ReplayedQueue("shortest first", PROVEN, True, best_s, 50, {}),
             ReplayedQueue("widest first", PROVEN, False, None, 47, {}),
         ),
-        energy_j=None,
+        rests_on=(),
         unknown=("Limits of users.",),
     )
     late = Instead("77", 8.0, HOUR_S, (3,), 3 * HOUR_S)

@@ -128,9 +128,9 @@ class Audit:
             if at_s is not None:
                 words = f"only jobs that ended {where} {self.when(at_s)}; those {lost} are missing"
                 yield f"cut off {lost}", words
-        twins, future = self.facts["twins"], self.facts["future"]
-        yield "doubles", f"{twins:,} jobs equal another in all but the id" if twins else ""
-        yield "after the present", f"{future:,} times" if future else ""
+        twins, future = map(self._of_all, (self.facts["twins"], self.facts["future"]))
+        yield "doubles", twins and f"{twins} equal another in all but the id"
+        yield "after the present", future and f"{future} have a later time"
         yield (
             "sample",
             self.sample
@@ -190,16 +190,19 @@ class Audit:
         )
         yield "time limits", limits if times else "none"
         yield "runs by state", ", ".join(f"{state} {n:,}" for state, n in facts["states"].items())
-        without = sum(lasting(self.read.instance, job) == 0 for job in jobs)
-        words = f"{without:,} jobs: not told, or by their number of GPUs, so not in the demand"
-        yield "run time", words if without else ""
-        words = f"{facts['later_hours']:,.1f} hours that are no one's queueing"
-        yield "eligible later", f"{facts['later']:,} jobs, {words}" if facts["later"] else ""
+        without = self._of_all(sum(lasting(self.read.instance, job) == 0 for job in jobs))
+        words = f"of {without} not told, or by their number of GPUs, so not in the demand"
+        yield "run time", without and words
+        later, words = self._of_all(facts["later"]), "hours that are no one's queueing"
+        yield "eligible later", later and f"{later}, {facts['later_hours']:,.1f} {words}"
         waits = (
             f"{facts['waited']:,} of {facts['started']:,} jobs more than a minute, "
             f"{facts['waited_hours']:,.1f} job-hours in all"
         )
         yield "waits", waits if facts["started"] else ""
+
+    def _of_all(self, jobs: int) -> str:
+        return f"{jobs:,} of {len(self.read.instance.jobs):,} jobs" if jobs else ""
 
     def _holders(self, title: str, holders: Sequence[Holder]) -> Table:
         jobs, all_hours = len(self.read.instance.jobs), self.pools[0].gpu_hours or 1.0

@@ -268,4 +268,4 @@ def test_elastic_jobs_of_a_reader_are_counted_and_not_in_the_demand():
     (pool,) = found.pools
     assert (pool.gpus, pool.jobs, pool.gpu_hours, pool.most_held) == (64, 160, 0.0, None)
     assert all(shape.run_s == () and shape.gpu_hours == 0 for shape in found.facts["top_shapes"])
-    assert "160 jobs: not told, or by their number of GPUs" in str(found.report("any").parts)
+    assert "160 of 160 jobs not told, or by their number of GPUs" in str(found.report("any").parts)

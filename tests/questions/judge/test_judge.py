@@ -206,16 +206,16 @@ def test_what_a_log_does_not_tell_is_said():
     ]
     found, _ = judged(runs, queue="p/a")
     assert found.jobs == 3
-    said = "\n".join(found.unknown)
-    assert "1 jobs are not judged and keep their true times: they were stopped" in said
-    assert "they ran more than once, so that a requeue may hide an earlier wait" in said
-    assert "1 jobs could start only 0.0 h in all after" in said
-    assert "1 jobs were cancelled while they ran" in said
-    assert "Other jobs ran on 1 of the queue's 1 nodes" in said
-    assert "longer than 300 s each time" in said
-    assert "look alike" in said
-    assert "Sizes of nodes" in said
-    assert found.energy_j is None
+    rests_on, unknown = "\n".join(found.rests_on), "\n".join(found.unknown)
+    assert "keep their true times: 1, as they were stopped" in rests_on
+    assert "they ran more than once, so that a requeue may hide an earlier wait" in rests_on
+    assert "jobs before them): 1. These 0.0 h in all" in rests_on
+    assert "cancelled while they ran: 1." in rests_on
+    assert "on which other jobs ran, too: 1 of 1." in rests_on
+    assert "Sizes of nodes" in rests_on
+    assert "longer than 300 s each time" in unknown
+    assert "whether one job at once was a limit" in unknown
+    assert "energy" in unknown
     assert found.waited_s == (60 - 45) + 600
 
 
