@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from math import inf
+from operator import attrgetter
 
 import numpy as np
 from msgspec import structs
@@ -144,8 +145,7 @@ def judge(
         one = replace(jobs, shapes=shapes, where=((0,),) * len(shapes))
         starts = _same_order(one, as_one_node(proven))
         replays.append(_told(one, POOLED, SAME, False, starts))
-    in_full = [each for each in replays if each.space == FULL and each.wait_s is not None]
-    best = min(in_full, key=lambda each: each.wait_s or 0.0)
+    best = min((each for each in replays if each.space == FULL), key=attrgetter("wait_s"))
     first = np.array([best.starts[each][0] for each in jobs.ids])
     least = least_wait(wide, full, first, lambda words: progress(f"{name}: {words}"))
     for policy in policies:
@@ -159,7 +159,6 @@ def judge(
         jobs=len(jobs.ids),
         window_s=(begin_s, until_s),
         trusted_why=why,
-        proven=tuple(zip(moments.tolist(), share.tolist(), strict=True)),
         waited_s=waited_s,
         causes=causes,
         hindsight=(waited_s - min(waited_s, _least(replays, PROVEN)), most),
@@ -233,23 +232,13 @@ def _told(
     jobs: JudgedJobs, space: str, name: str, foresight: bool, starts: Starts
 ) -> ReplayedQueue:
     """Return starts as a replay, which counts if every job has one."""
-    wait_s = _wait_s(jobs, starts)
     by_id = {jobs.ids[k]: start for k, start in sorted(starts.items())}
-    counted = wait_s if wait_s < inf else None
-    return ReplayedQueue(name, space, foresight, counted, len(starts), by_id)
-
-
-def _wait_s(jobs: JudgedJobs, starts: Starts) -> float:
-    """Return what jobs wait, which is infinite if one of them has no start."""
-    if len(starts) < len(jobs.ids):
-        return inf
-    return jobs.cost(np.array([starts[k][0] for k in range(len(starts))]))
+    return ReplayedQueue(name, space, foresight, jobs.wait_of(starts), len(starts), by_id)
 
 
 def _same_order(jobs: JudgedJobs, uses: Mapping[int, NodeUse]) -> Starts:
     """Return the better of two replays in the recorded order."""
-    found = in_order(jobs, uses, range(len(jobs.ids))), moved_up(jobs, uses)
-    return min(found, key=lambda starts: _wait_s(jobs, starts))
+    return min(in_order(jobs, uses, range(len(jobs.ids))), moved_up(jobs, uses), key=jobs.wait_of)
 
 
 def _by_hindsight(
@@ -259,13 +248,12 @@ def _by_hindsight(
     keys = {"shortest first": jobs.lasts_s / jobs.weight}
     if len(set(jobs.size.tolist())) > 1:
         keys["smallest first"] = jobs.lasts_s * jobs.size / jobs.weight
-    starts = _same_order(jobs, uses)
-    found = [(_wait_s(jobs, starts), starts)]
+    found = [_same_order(jobs, uses)]
     for name, key in keys.items():
         starts = with_recorded(jobs, partial(least_first, jobs, uses, key))
         yield _told(jobs, space, name, True, starts)
-        found.append((_wait_s(jobs, starts), starts))
-    first = min(found, key=lambda each: each[0])[1]
+        found.append(starts)
+    first = min(found, key=jobs.wait_of)
     yield _told(jobs, space, SEARCH, True, searched(jobs, uses, first, steps))
 
 
@@ -284,14 +272,14 @@ def _driven(instance: Instance, jobs: JudgedJobs, policy: str) -> ReplayedQueue:
             starts[name] = each.segments[0].start_s, nodes
             late_s = each.end_s - jobs.lasts_s[k] - jobs.ready_s[k]
             waits += float(jobs.weight[k] * max(0.0, late_s))
-    wait_s = waits if len(starts) == len(jobs.ids) else None
+    wait_s = waits if len(starts) == len(jobs.ids) else inf
     return ReplayedQueue(policy, "driven", False, wait_s, len(starts), starts)
 
 
 def _least(replays: Sequence[ReplayedQueue], space: str, name: str = "") -> float:
     """Return the least wait of the replays in a space that placed every job."""
-    own = (each for each in replays if each.space == space and (not name or each.name == name))
-    return min((each.wait_s for each in own if each.wait_s is not None), default=inf)
+    own = (each for each in replays if each.space == space and name in ("", each.name))
+    return min((each.wait_s for each in own), default=inf)
 
 
 def _causes(

@@ -1,6 +1,7 @@
 """Single decisions as rounds: what the log started, against the best plan for that moment."""
 
 from collections import Counter
+from itertools import chain
 
 import numpy as np
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from ronda.instances.job import Allocation, Estimate, Job, JobState
 from ronda.instances.profile import Profile, Rigid
 from ronda.instances.round import Round
 from ronda.questions.certificates.certify import certificate
-from ronda.questions.judge.decisions import CostlyDecision, Space, uses_by_job
+from ronda.questions.judge.decisions import CostlyDecision, Space
 from ronda.questions.judge.queue import JudgedJobs
 
 POLICY = "prices(elastic=false)"
@@ -64,7 +65,7 @@ def certified_regret(
     best = certificate(round, plan, POLICY)
     ways = best.jobs
     began = dict[str, Allocation]()
-    for k, uses in enumerate(uses_by_job(jobs)):
+    for k, uses in enumerate(jobs.judged):
         if jobs.ids[k] in told.started and ways.get(jobs.ids[k]):
             if not {use.node for use in uses} <= free.keys():
                 return None
@@ -80,7 +81,7 @@ def certified_regret(
 def _free(jobs: JudgedJobs, space: Space, at_s: float) -> dict[int, int]:
     """Return the devices of nodes that are proven to be free at a moment, where there are any."""
     used = Counter[int]()
-    for use in jobs.judged:
+    for use in chain(*jobs.judged):
         if use.since_s < at_s < use.until_s:
             used[use.node] += int(use.amounts[0])
     free = dict[int, int]()

@@ -10,7 +10,7 @@ stretches are halved, the worst first, down to single decisions.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice, pairwise
+from itertools import chain, islice
 from math import inf
 from operator import itemgetter
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from ronda.instances.base import Floats
 from ronda.questions.judge.orders import with_recorded
-from ronda.questions.judge.queue import HeldUse, JudgedJobs, Start, Starts
+from ronda.questions.judge.queue import JudgedJobs, Start, Starts
 from ronda.questions.judge.space import NodeUse
 
 STRETCH, AHEAD = 100, 200
@@ -123,12 +123,6 @@ def _cost_s(part: Part) -> float:
     return stretch.least(high)[0] - stretch.least(low)[0]
 
 
-def uses_by_job(jobs: JudgedJobs) -> list[tuple[HeldUse, ...]]:
-    """Return what each job held of nodes."""
-    ends = [0, *accumulate(len(nodes) for nodes in jobs.where)]
-    return [jobs.judged[first:last] for first, last in pairwise(ends)]
-
-
 class _Stretch:
     """Some decisions, each at one moment, and the jobs that are started from the first of them on.
 
@@ -142,7 +136,6 @@ class _Stretch:
         self.decisions, self.last_s = min(STRETCH, len(times_s)), float(jobs.start_s[-1])
         first, last = np.searchsorted(jobs.start_s, self.times_s[[0, self.decisions]]).tolist()
         own = slice(first, min(max(last, first + AHEAD), len(jobs.ids)))
-        uses = uses_by_job(jobs)
         arrays = ("ready_s", "start_s", "lasts_s", "limit_s", "weight", "size")
         self.jobs = replace(
             jobs,
@@ -150,13 +143,13 @@ class _Stretch:
             shapes=jobs.shapes[own],
             where=jobs.where[own],
             rank=tuple(np.argsort(np.argsort(jobs.rank[own])).tolist()),
-            judged=tuple(use for each in uses[own] for use in each),
+            judged=jobs.judged[own],
             **{name: getattr(jobs, name)[own] for name in arrays},
         )
         begin_s = float(self.times_s[0])
         end_s = float((self.jobs.start_s + self.jobs.lasts_s).max() + self.jobs.lasts_s.max())
         self.space = {node: _cut(use, begin_s, end_s) for node, use in space.items()}
-        for use in (use for each in (*uses[:first], *uses[own.stop :]) for use in each):
+        for use in chain(*jobs.judged[:first], *jobs.judged[own.stop :]):
             if use.until_s > begin_s and use.since_s < end_s:
                 since_s, until_s = max(use.since_s, begin_s), min(use.until_s, end_s)
                 self.space[use.node].add(since_s, until_s, use.amounts)
@@ -171,11 +164,8 @@ class _Stretch:
         ready_s = np.where(jobs.start_s < at_s, jobs.ready_s, np.maximum(jobs.ready_s, at_s))
         later = replace(jobs, ready_s=ready_s)
         starts = with_recorded(later, lambda fixed: self.rule(later, self.space, before | fixed))
-        found = jobs.waited_s, jobs.happened
-        if len(starts) == len(jobs.ids):
-            waited_s = jobs.cost(np.array([starts[one][0] for one in range(len(jobs.ids))]))
-            found = min(found, (waited_s, starts), key=itemgetter(0))
-        self._known[k] = found
+        found = (jobs.waited_s, jobs.happened), (jobs.wait_of(starts), starts)
+        self._known[k] = min(found, key=itemgetter(0))
 
     def least(self, k: int) -> tuple[float, Starts]:
         """Return the least that jobs wait if the rule takes over then or later, and their starts.

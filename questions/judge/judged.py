@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -65,16 +68,14 @@ def judged_log(
     *,
     zone: str = "UTC",
     queues: Sequence[str] = (),
-    trust: float = 0.9,
-    topology: bool = False,
-    policies: Sequence[str] = (),
     decisions: int = 20,
     progress: Callable[[str], None] = lambda words: None,
+    **how: Any,
 ) -> JudgedLog:
     """Return the judgements of some queues of a log, or of the one that waited the most.
 
-    Times are told in a time `zone`, and of each queue the worst `decisions`. All else is as for
-    `judge`.
+    Times are told in a time `zone`, and of each queue the worst `decisions`. `trust`, `topology`
+    and `policies` are passed to `judge`.
 
     Raises
     ------
@@ -87,16 +88,8 @@ def judged_log(
         raise InputError(source, why, "a log of all jobs that ran: of a sample no loss is known")
     judged = list[JudgedQueue]()
     for name in queues or (None,):
-        found = judge(
-            instance,
-            recorded,
-            cluster_known=read.machines == "given",
-            queue=name,
-            trust=trust,
-            topology=topology,
-            policies=policies,
-            progress=progress,
-        )
+        given = {**how, "cluster_known": read.machines == "given", "progress": progress}
+        found = judge(instance, recorded, queue=name, **given)
         jobs = judged_jobs(instance, recorded, found.queue, found.window_s)
         space = node_uses(jobs, found.window_s[0], recorded.until_s)
         worst = costly_decisions(jobs, space, _rules(jobs), decisions, progress)
@@ -146,8 +139,8 @@ def _curves(
     """Return times, and what the jobs had waited by them in the log and in the main replays."""
     starts = {LOG: jobs.start_s}
     for space in (PROVEN, FULL):
-        own = [r for r in found.replays if r.space == space and r.wait_s is not None]
-        best = min(own, key=lambda replay: replay.wait_s or 0.0, default=None)
+        own = [r for r in found.replays if r.space == space and r.wait_s < inf]
+        best = min(own, key=attrgetter("wait_s"), default=None)
         for replay in own:
             if replay is best or replay.name in (SAME, POLICY):
                 name = f"{replay.name} ({space} space{', best' if replay is best else ''})"

@@ -47,14 +47,14 @@ class ReplayedQueue:
     """The jobs of a queue, started once more by an order or a policy in a space.
 
     With `foresight` the order follows from run times that nobody knew. `starts` has the start in
-    seconds from the instance's start and the nodes of each job that was placed; `wait_s` is None,
-    and the replay does not count, if that are not all of them.
+    seconds from the instance's start and the nodes of each job that was placed; `wait_s` is
+    infinite, and the replay does not count, if these are not all.
     """
 
     name: str
     space: str
     foresight: bool
-    wait_s: float | None
+    wait_s: float
     placed: int
     starts: Mapping[str, tuple[float, tuple[int, ...]]]
 
@@ -85,9 +85,6 @@ class Judgement:
     jobs, window_s, trusted_why
         The number of jobs, all that started within the window, its ends, and a sentence on why it
         ends there.
-    proven
-        The share of the queue's nodes that is proven to be free or in use, from each of some times
-        on.
     causes
         The causes of `CAUSES`, which add up to `waited_s`, and `TOPOLOGY` where it was asked for.
     hindsight, same_knowledge
@@ -101,7 +98,6 @@ class Judgement:
     jobs: int
     window_s: tuple[float, float]
     trusted_why: str
-    proven: tuple[tuple[float, float], ...]
     waited_s: float
     causes: tuple[WaitCause, ...]
     hindsight: tuple[float, float]

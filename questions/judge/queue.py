@@ -14,6 +14,7 @@ from ronda.instances.instance import Instance
 from ronda.instances.job import Job
 from ronda.instances.outcome.usage import steps
 from ronda.instances.rules.shapes import JobNodes
+from ronda.instances.traces.audit.pools import able
 from ronda.instances.traces.recorded import Recorded, RecordedRun
 
 CUT = ("PREEMPTED", "NODE_FAIL", "REQUEUED", "BOOT_FAIL", "REQUEUE_HOLD")
@@ -54,23 +55,17 @@ class JudgedJobs:
 
     Attributes
     ----------
-    ids, shapes
-        Ids and shapes of the jobs.
-    ready_s, start_s, lasts_s, limit_s, weight
+    ready_s, start_s, lasts_s, limit_s, weight, size
         When each could start, within the window; when it did; for how long it held its nodes; its
-        time limit, which may be infinite; and its weight. Shape (J,).
+        time limit, which may be infinite; its weight; and its devices on all nodes. Shape (J,).
     rank
         The place of each in the queue by priority, then by the time from which it could start.
-    size
-        Devices on all its nodes together.
-    where
-        The nodes on which each ran.
-    judged, others
-        What these jobs, and all others, held of nodes.
+    where, judged
+        The nodes on which each ran, and what it held of them.
+    others
+        What all other jobs held of nodes.
     hosts
         Resources of hosts in the order in which amounts have them, after the devices.
-    states
-        State in which each run ended.
     held
         Number of jobs that could not start when they were submitted, and for how long.
     apart
@@ -87,7 +82,7 @@ class JudgedJobs:
     rank: tuple[int, ...]
     size: Floats
     where: tuple[tuple[int, ...], ...]
-    judged: tuple[HeldUse, ...]
+    judged: tuple[tuple[HeldUse, ...], ...]
     others: tuple[HeldUse, ...]
     hosts: tuple[str, ...]
     states: tuple[str, ...]
@@ -102,6 +97,12 @@ class JudgedJobs:
     def cost(self, start_s: Floats) -> float:
         """Return what the jobs would wait with other starts."""
         return float(self.weight @ (start_s - self.ready_s))
+
+    def wait_of(self, starts: Starts) -> float:
+        """Return what the jobs would wait; it is infinite if one of them has no start."""
+        if len(starts) < len(self.ids):
+            return inf
+        return self.cost(np.array([starts[k][0] for k in range(len(starts))]))
 
     @property
     def happened(self) -> Starts:
@@ -151,11 +152,8 @@ def judged_jobs(
     hosts = sorted({name for job in instance.jobs for name in job.needs})
     ranks = {each.name: each.rank for each in instance.site.classes}
     allowed, found = _seen_nodes(instance, recorded), list[tuple[Job, RecordedRun, list[HeldUse]]]()
-    labels, others, apart = (
-        labels_of(instance),
-        list[HeldUse](),
-        defaultdict[str, list[float]](list),
-    )
+    others, apart = list[HeldUse](), defaultdict[str, list[float]](list)
+    labels = labels_of(instance)
     for job in instance.jobs:
         runs = recorded.runs.get(job.id, ())
         uses = [_uses(job, run, hosts, recorded.until_s) for run in runs]
@@ -190,7 +188,7 @@ def judged_jobs(
         rank=tuple(np.argsort(order).tolist()),
         size=np.array([float(sum(run.held.values())) for _, run, _ in found]),
         where=tuple(tuple(use.node for use in own) for _, _, own in found),
-        judged=tuple(use for _, _, own in found for use in own),
+        judged=tuple(tuple(own) for _, _, own in found),
         others=tuple(others),
         hosts=tuple(hosts),
         states=tuple(run.state for _, run, _ in found),
@@ -201,7 +199,7 @@ def judged_jobs(
 
 def ready_s(job: Job, since_s: float) -> float:
     """Return when a job could start, or the beginning of the window if that is later."""
-    return max(since_s, job.submit_s if job.eligible_s is None else job.eligible_s)
+    return max(since_s, able(job))
 
 
 def _why_apart(runs: Iterable[RecordedRun]) -> str:
@@ -227,9 +225,8 @@ def _uses(job: Job, run: RecordedRun, hosts: list[str], until_s: float) -> list[
             need = job.needs.get(name)
             flat = need.flat if need and node == least else 0.0
             own.append(gpus * need.per_gpu + need.per_node + flat if need else 0.0)
-        uses.append(
-            HeldUse(node, run.start_s, end_s, tuple(own), run.start_s + (job.limit_s or inf))
-        )
+        promised_s = run.start_s + (job.limit_s or inf)
+        uses.append(HeldUse(node, run.start_s, end_s, tuple(own), promised_s))
     return uses
 
 

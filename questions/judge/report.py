@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from math import inf
 
 from ronda.instances.tables.numbers import percent
 from ronda.instances.tables.table import Report, Table
@@ -92,9 +93,9 @@ def _causes(told: Judgement) -> Table:
 def _replays(told: Judgement) -> Table:
     rows = [(LOG, "as it was", "", _job_hours(told.waited_s, told.waited_s))]
     for replay in told.replays:
-        waited = f"does not count: {many(told.jobs - replay.placed, 'job')} had no room"
-        if replay.wait_s is not None:
-            waited = _job_hours(replay.wait_s, told.waited_s)
+        waited = _job_hours(replay.wait_s, told.waited_s)
+        if replay.wait_s == inf:
+            waited = f"does not count: {many(told.jobs - replay.placed, 'job')} had no room"
         known = "known" if replay.foresight else "not known"
         rows.append((replay.name, replay.space, known, waited))
     title = f"{told.queue}: the same jobs in other orders"

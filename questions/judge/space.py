@@ -9,6 +9,7 @@ t' >= t, for devices and resources of hosts at the same t'.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from math import inf
 
 import numpy as np
@@ -92,7 +93,7 @@ def node_uses(
         What each node has, in service all the time; None for what the log proves.
     """
     own = defaultdict[int, list[HeldUse]](list), defaultdict[int, list[HeldUse]](list)
-    for found, held in zip(own, (jobs.judged, jobs.others), strict=True):
+    for found, held in zip(own, (chain(*jobs.judged), jobs.others), strict=True):
         for use in held:
             if use.until_s > since_s:
                 found[use.node].append(use)

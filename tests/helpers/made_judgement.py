@@ -1,5 +1,7 @@
 """A judged log whose every figure is written down."""
 
+from math import inf
+
 from ronda.questions.judge.decisions import CostlyDecision, Instead
 from ronda.questions.judge.judged import LOG, JudgedLog, JudgedQueue
 from ronda.questions.judge.judgement import (
@@ -27,7 +29,6 @@ def made_queue(name):
         jobs=50,
         window_s=(0.0, 40 * HOUR_S),
         trusted_why="The window ends where less than 90 % of the nodes is proven.",
-        proven=((0.0, 1.0),),
         waited_s=waited_s,
         causes=tuple(
             WaitCause(cause, part_s, f"Of {cause}.")
@@ -39,7 +40,7 @@ def made_queue(name):
             ReplayedQueue("same order", PROVEN, False, same_s, 50, {}),
             ReplayedQueue("least work first", PROVEN, False, policy_s, 50, {}),
             ReplayedQueue("shortest first", PROVEN, True, best_s, 50, {}),
-            ReplayedQueue("widest first", PROVEN, False, None, 47, {}),
+            ReplayedQueue("widest first", PROVEN, False, inf, 47, {}),
         ),
         rests_on=(),
         unknown=("Limits of users.",),

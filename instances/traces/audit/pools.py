@@ -23,6 +23,7 @@ from ronda.instances.instance import Instance
 from ronda.instances.job import Job
 from ronda.instances.outcome.usage import steps
 from ronda.instances.profile import Rigid
+from ronda.instances.rules.shapes import JobNodes
 from ronda.instances.traces.logs.instance import ReadLog
 from ronda.instances.traces.recorded import Recorded
 
@@ -76,12 +77,12 @@ class PoolUse:
 def pools_of(read: ReadLog) -> list[PoolUse]:
     """Return the pools of a log: all nodes that its jobs may use first, the others by work."""
     instance = read.instance
-    jobs, cluster = instance.jobs, instance.cluster
+    jobs, cluster, nodes = instance.jobs, instance.cluster, JobNodes(instance.cluster)
     seen = dict[object, tuple[frozenset[int], str]]()
     members, names = defaultdict[frozenset[int], list[int]](list), dict[frozenset[int], str]()
     for k, job in enumerate(jobs):
         key = job.partition, job.gpu_types, job.features
-        groups, name = seen.get(key) or seen.setdefault(key, _allowed(cluster, job))
+        groups, name = seen.get(key) or seen.setdefault(key, _allowed(nodes, job))
         members[groups].append(k)
         names.setdefault(groups, name)
     whole = frozenset[int]().union(*members)
@@ -187,14 +188,9 @@ def _of(cluster: Cluster, groups: frozenset[int]) -> list[NodeGroup]:
     return [cluster.node_groups[k] for k in sorted(groups)]
 
 
-def _allowed(cluster: Cluster, job: Job) -> tuple[frozenset[int], str]:
+def _allowed(nodes: JobNodes, job: Job) -> tuple[frozenset[int], str]:
     """Return the groups of nodes that a job may use, and the name of their pool."""
-    groups = frozenset(
-        k
-        for k, group in enumerate(cluster.node_groups)
-        if group.partition == job.partition
-        and (not job.gpu_types or group.gpu_type in job.gpu_types)
-        and {*job.features} <= {*group.features}
-    )
-    kinds = job.gpu_types or dict.fromkeys(group.gpu_type for group in _of(cluster, groups))
+    own = nodes.cluster.topology.node_group[nodes.of(job, labelled=True)]
+    groups = frozenset(own.tolist())
+    kinds = job.gpu_types or dict.fromkeys(g.gpu_type for g in _of(nodes.cluster, groups))
     return groups, f"{' '.join(job.features or (job.partition,))}: {'/'.join(kinds)}"
