@@ -33,7 +33,6 @@ from ronda.questions.judge.orders import (
     in_order,
     least_first,
     moved_up,
-    searched,
     with_recorded,
 )
 from ronda.questions.judge.queue import (
@@ -54,8 +53,8 @@ from ronda.questions.judge.space import (
     proven_share,
 )
 
-SAME, POLICY, SEARCH = "same order", "first come, with backfilling", "search"
-"""Names of replays; the others by hindsight are named in `_by_hindsight`."""
+SAME, POLICY = "same order", "first come, with backfilling"
+"""Names of replays; those by hindsight are named in `_replayed`."""
 
 
 def queues_seen(
@@ -83,7 +82,6 @@ def judge(
     queue: str | None = None,
     since_s: float | None = None,
     trust: float = 0.9,
-    steps: int = 500,
     topology: bool = False,
     policies: Sequence[str] = (),
     progress: Callable[[str], None] = lambda words: None,
@@ -104,8 +102,6 @@ def judge(
     trust
         The window ends where less than this share of the queue's nodes is proven; 0 judges all of
         the log.
-    steps
-        Number of steps of the search for a better order in hindsight, in each space.
     topology
         Whether the recorded order is replayed as if all nodes were one, too.
     policies
@@ -132,14 +128,10 @@ def judge(
     wide = on_given_nodes(jobs, instance) if cluster_known else jobs
     full = node_uses(wide, begin_s, recorded.until_s, _sizes(instance, wide))
 
-    whole = with_recorded(jobs, lambda fixed: Backfilling(jobs, proven, fixed).run())
-    replays = [
-        _told(jobs, PROVEN, SAME, False, _same_order(jobs, proven)),
-        _told(jobs, PROVEN, POLICY, False, whole),
-    ]
+    replays = list[ReplayedQueue]()
     for space, own, uses in ((PROVEN, jobs, proven), (FULL, wide, full)):
         progress(f"{name}: replays in the {space} space")
-        replays += _by_hindsight(own, space, uses, steps)
+        replays += _replayed(own, space, uses)
     if topology:
         shapes = tuple(shape.as_one() for shape in jobs.shapes)
         one = replace(jobs, shapes=shapes, where=((0,),) * len(shapes))
@@ -241,20 +233,18 @@ def _same_order(jobs: JudgedJobs, uses: Mapping[int, NodeUse]) -> Starts:
     return min(in_order(jobs, uses, range(len(jobs.ids))), moved_up(jobs, uses), key=jobs.wait_of)
 
 
-def _by_hindsight(
-    jobs: JudgedJobs, space: str, uses: Mapping[int, NodeUse], steps: int
-) -> Iterator[ReplayedQueue]:
-    """Yield replays whose orders follow from the true run times."""
+def _replayed(jobs: JudgedJobs, space: str, uses: Mapping[int, NodeUse]) -> Iterator[ReplayedQueue]:
+    """Yield the replays in a space: those that see no run times first, the policy if proven."""
+    yield _told(jobs, space, SAME, False, _same_order(jobs, uses))
+    if space == PROVEN:
+        easy = with_recorded(jobs, lambda fixed: Backfilling(jobs, uses, fixed).run())
+        yield _told(jobs, space, POLICY, False, easy)
     keys = {"shortest first": jobs.lasts_s / jobs.weight}
     if len(set(jobs.size.tolist())) > 1:
         keys["smallest first"] = jobs.lasts_s * jobs.size / jobs.weight
-    found = [_same_order(jobs, uses)]
     for name, key in keys.items():
         starts = with_recorded(jobs, partial(least_first, jobs, uses, key))
         yield _told(jobs, space, name, True, starts)
-        found.append(starts)
-    first = min(found, key=jobs.wait_of)
-    yield _told(jobs, space, SEARCH, True, searched(jobs, uses, first, steps))
 
 
 def _driven(instance: Instance, jobs: JudgedJobs, policy: str) -> ReplayedQueue:

@@ -142,7 +142,7 @@ def _curves(
         own = [r for r in found.replays if r.space == space and r.wait_s < inf]
         best = min(own, key=attrgetter("wait_s"), default=None)
         for replay in own:
-            if replay is best or replay.name in (SAME, POLICY):
+            if replay is best or (space == PROVEN and replay.name in (SAME, POLICY)):
                 name = f"{replay.name} ({space} space{', best' if replay is best else ''})"
                 starts[name] = np.array([replay.starts[job][0] for job in jobs.ids])
     last_s = max((float(own.max()) for own in starts.values() if len(own)), default=0.0)

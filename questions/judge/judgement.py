@@ -2,7 +2,7 @@
 
 The causes telescope. Let W be what was waited; same(P), policy(P) and best(P) the waiting of
 replays in the proven space P in the recorded order, under a policy that sees no run times, and in
-the best order found; best(F) that of the best order in the full space F; and bound(F) a lower
+the best order tried; best(F) that of the best order in the full space F; and bound(F) a lower
 bound in F. Then
 
     W = (W - same(P)) + (same(P) - policy(P)) + (policy(P) - best(P)) + (best(P) - best(F))
@@ -108,6 +108,6 @@ class Judgement:
 
     @property
     def best(self) -> ReplayedQueue:
-        """The replay in proven space that waits the least; the search places every job."""
+        """The replay in proven space that waits the least; the same order places every job."""
         own = [each for each in self.replays if each.space == PROVEN and each.wait_s is not None]
         return min(own, key=lambda each: each.wait_s or 0.0)

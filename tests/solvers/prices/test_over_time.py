@@ -114,7 +114,7 @@ def test_never_above_checked_runs(seed, pauses):
     """Generated instances with budgets and pauses, under policies whose runs keep all rules."""
     instance = horizon(5, 8, "balanced", seed, Structure(restart_s=200.0 if pauses else 0.0))
     bound_s = tighten(instance, count=48).mean_jct_s
-    for policy in ("srtf", "prices"):
+    for policy in ("prices", "milp"):  # with others, jobs may not fit into the budget
         schedule = run(instance, policy, knowledge="oracle")
         assert check(instance, schedule) == []
         assert bound_s <= summarise(instance, schedule)["mean_jct_s"] * SLACK
