@@ -191,6 +191,7 @@ class _Stretch:
         begun = np.flatnonzero((jobs.start_s >= at_s) & (jobs.start_s < until_s)).tolist()
         starts = self.least(low)[1].items()
         order = sorted((own[0], one, own[1]) for one, own in starts if at_s <= own[0] < until_s)
+        recorded = jobs.start_s.tolist()
         return CostlyDecision(
             rule=self.name,
             at_s=at_s,
@@ -199,14 +200,8 @@ class _Stretch:
             cost_s=_cost_s((self, low, high)),
             started=tuple(jobs.ids[one] for one in begun),
             instead=tuple(
-                Instead(
-                    job=jobs.ids[one],
-                    size=float(jobs.size[one]),
-                    start_s=start_s,
-                    nodes=nodes,
-                    late_s=float(jobs.start_s[one]) - start_s,
-                )
-                for start_s, one, nodes in order
+                Instead(jobs.ids[one], float(jobs.size[one]), new_s, nodes, recorded[one] - new_s)
+                for new_s, one, nodes in order
             ),
         )
 

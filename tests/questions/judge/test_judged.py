@@ -1,5 +1,7 @@
 """The answer on a log: what its curves and its times say."""
 
+from pathlib import Path
+
 import pytest
 
 from made_logs import busy, logged, sacct
@@ -20,3 +22,11 @@ def test_curves_end_at_what_was_waited(tmp_path):
     assert all(any(end == pytest.approx(wait, abs=0.1) for wait in waits) for end in ends.values())
     assert all(list(own) == sorted(own) for own in queue.waited_s.values())
     assert found.when(0.0) == "2026-03-23 01:00:00"
+
+
+def test_queues_inside_a_judged_one_are_judged():
+    """Accounts of a judged partition are no others; beside a judged account the others stand."""
+    read = read_log([Path(__file__).parents[2] / "data" / "slurm" / "toy.txt"])
+    assert judged_log(read, trust=0, decisions=0, steps=1).others == ()
+    found = judged_log(read, queues=("main/chem",), trust=0, decisions=0, steps=1)
+    assert {other.name for other in found.others} == {"main", "main/speech", "main/vision"}

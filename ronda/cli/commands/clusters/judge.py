@@ -73,15 +73,7 @@ from ronda.solvers.registry import split
 @force_option
 @json_option
 def command(
-    queues: tuple[str, ...],
-    trust: float,
-    topology: bool,
-    policies: str,
-    decisions: int,
-    picture: Path | None,
-    folder: Path | None,
-    as_json: bool,
-    **given: Any,
+    policies: str, picture: Path | None, folder: Path | None, as_json: bool, **given: Any
 ) -> int:
     """Say how much of the waiting in a log was due to whom or to what, and how certain that is.
 
@@ -102,16 +94,9 @@ def command(
     from ronda.questions.judge.report import judge_report
 
     with Bars() as bars:
-        found = judged_log(
-            read,
-            zone=zone,
-            queues=queues,
-            trust=trust,
-            topology=topology,
-            policies=split(policies, "--policies") if policies else (),
-            decisions=decisions,
-            progress=partial(bars.update, "judge", None),
-        )
+        given["policies"] = split(policies, "--policies") if policies else ()
+        progress = partial(bars.update, "judge", None)
+        found = judged_log(read, zone=zone, progress=progress, **given)
     report, made = judge_report(found), list[str]()
     if picture is not None:
         from ronda.bench.figures.answers.judge import judge
