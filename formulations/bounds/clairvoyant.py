@@ -71,9 +71,9 @@ def bounds(
     """Return lower bounds for every schedule of an instance.
 
     Without `may_sleep` all nodes stay awake, and the bound on energy is higher. The priced bound
-    (`priced`) takes most of the time; a packaged certificate takes its place, or `tight_s`, a bound
-    on mean JCT that a certificate proves. `need` is the result of `needs` for the instance and
-    `may_sleep`, if it is known already; it does not depend on budgets.
+    (`priced`) takes most of the time; a packaged certificate takes its place. `tight_s`, a bound on
+    mean JCT that a certificate proves, counts where it is higher. `need` is the result of `needs`
+    for the instance and `may_sleep`, if it is known already; it does not depend on budgets.
 
     InputError if a job has no truth, if nothing in the cluster can run it, or if the power beyond
     the idling cluster's is never enough.
@@ -93,11 +93,13 @@ def bounds(
     priced_jct_s = tight_s
     if proven is not None:
         proof, priced_jct_s = "packaged", max(proven.mean_jct_s, tight_s or 0.0)
-    elif priced and tight_s is None and jobs <= 10_000:  # beyond, its grid is too coarse to help
+    elif priced and jobs <= 10_000:  # beyond, its grid is too coarse to help
         count = int(np.clip(300_000 // jobs, 32, 512))  # intervals: memory is bounded
         times = grid(*busy_times(need, counted), count)
         total, _ = total_by_prices(need, shared(instance, need), times, steps=30)
-        priced_jct_s = (total - submitted) / jobs
+        quick_jct_s = (total - submitted) / jobs
+        if tight_s is None or quick_jct_s > tight_s:
+            proof, priced_jct_s = "quick", quick_jct_s
     return Bounds(
         mean_jct_s=max(alone_jct_s, counting_jct_s, priced_jct_s or 0.0),
         alone_jct_s=alone_jct_s,

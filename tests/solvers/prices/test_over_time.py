@@ -13,6 +13,7 @@ from ronda.formulations.bounds.certificate import (
     read_bound,
     write_bound,
 )
+from ronda.formulations.bounds.clairvoyant import bounds
 from ronda.formulations.bounds.least_needs import needs
 from ronda.formulations.bounds.resources import shared
 from ronda.formulations.bounds.trajectories import Trajectories
@@ -92,9 +93,14 @@ def tiny(seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_never_above_the_best_of_all_schedules(seed):
-    """Tiny instances, of which every schedule on whole seconds is tried."""
+    """Tiny instances, of which every schedule on whole seconds is tried.
+
+    Quick prices may be better than a search, and the better of both counts.
+    """
     instance = tiny(seed)
-    assert tighten(instance, count=64).mean_jct_s <= least_mean_jct_s(instance) * SLACK
+    least_s, tight_s = least_mean_jct_s(instance), tighten(instance, count=64).mean_jct_s
+    found_s = bounds(instance, tight_s=tight_s).mean_jct_s
+    assert max(tight_s, bounds(instance).mean_jct_s) == found_s <= least_s * SLACK
 
 
 @pytest.mark.soak
