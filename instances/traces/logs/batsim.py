@@ -77,9 +77,6 @@ class BatsimLog:
             told.add(name)
             lasts_s = self._lasting(str(job.profile), f"{self.place}, {place}.profile")
             limit_s = job.walltime if job.walltime > 0 else inf
-            if why := self._unfit(job, name, lasts_s):
-                self.account.drop(why, place)
-                continue
             run = LogRun(
                 place=place,
                 job=name,
@@ -94,22 +91,17 @@ class BatsimLog:
                 asked=(),
                 supposed=True,
             )
+            why = self.part.leaves_out(run)
+            if why is None and job.res > self.read.nb_res:
+                why = f"more than the {self.read.nb_res:,} resources of the workload"
+            elif why is None and not lasts_s >= 0:
+                kind = printable(short(self.read.profiles[str(job.profile)].type, 60))
+                why = f"a profile of type {kind}, whose time depends on a platform"
+            if why is not None:
+                self.account.drop(why, place)
+                continue
             self.account.until_s = max(self.account.until_s, run.known_s)
             yield run
-
-    def _unfit(self, job: _BatsimJob, name: str, lasts_s: float) -> str | None:
-        if self.part.partitions:
-            return "another partition"
-        if not self.part.drawn(name):
-            return "a job that is not in the sample"
-        if not self.part.within(job.subtime):
-            return "a submission outside the window"
-        if job.res > self.read.nb_res:
-            return f"more than the {self.read.nb_res:,} resources of the workload"
-        if not lasts_s >= 0:
-            kind = printable(short(self.read.profiles[str(job.profile)].type, 60))
-            return f"a profile of type {kind}, whose time depends on a platform"
-        return None
 
     def _lasting(self, name: str, place: str, inside: Sequence[str] = ()) -> float:
         """Return the seconds of a profile; NaN if they depend on a platform."""

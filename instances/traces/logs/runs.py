@@ -143,6 +143,14 @@ class LogFilter:
         early = self.since_s is not None and submit_s < self.since_s
         return not (early or (self.until_s is not None and submit_s >= self.until_s))
 
+    def leaves_out(self, run: LogRun) -> str | None:
+        """Return why a run is not read, or None."""
+        if self.partitions and run.partition not in self.partitions:
+            return "another partition"
+        if not self.drawn(run.job):
+            return "a job that is not in the sample"
+        return None if self.within(run.submit_s) else "a submission outside the window"
+
 
 EVERY = LogFilter()
 

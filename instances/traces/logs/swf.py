@@ -178,16 +178,10 @@ class SwfLog:
         """
         if not job.place:
             return
-        why, part = None, self.part
-        if not part.drawn(job.job):
-            why = "a job that is not in the sample"
-        elif part.partitions and job.partition not in part.partitions:
-            why = "another partition"
-        elif job.submit_s != job.submit_s:
+        why = self.part.leaves_out(job)
+        if why is None and job.submit_s != job.submit_s:
             why = "no time of submission"
-        elif not part.within(job.submit_s):
-            why = "a submission outside the window"
-        elif job.gpus <= 0 or job.gpus % 1:
+        elif why is None and (job.gpus <= 0 or job.gpus % 1):
             why = "no processors" if job.gpus <= 0 else "a part of a processor"
         if why is not None:
             for each in (job, *parts):
