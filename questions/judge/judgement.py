@@ -14,14 +14,8 @@ A single difference may be negative, such as that of a scheduler that knew bette
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-DELAY = "delay"
-KNOWN_ORDER = "known order"
-FORESIGHT = "foresight"
-UNPROVEN = "unproven capacity"
-GAP = "gap of the bound"
-UNAVOIDABLE = "unavoidable"
-TOPOLOGY = "topology"
-CAUSES = (DELAY, KNOWN_ORDER, FORESIGHT, UNPROVEN, GAP, UNAVOIDABLE)
+GAP, UNAVOIDABLE, TOPOLOGY = "gap of the bound", "unavoidable", "topology"
+CAUSES = ("delay", "known order", "foresight", "unproven capacity", GAP, UNAVOIDABLE)
 """The causes that add up to what was waited, in order; `TOPOLOGY` is a part of them."""
 
 PROVEN, FULL, POOLED = "proven", "full", "pooled"

@@ -27,6 +27,6 @@ def test_curves_end_at_what_was_waited(tmp_path):
 def test_queues_inside_a_judged_one_are_judged():
     """Accounts of a judged partition are no others; beside a judged account the others stand."""
     read = read_log([Path(__file__).parents[2] / "data" / "slurm" / "toy.txt"])
-    assert judged_log(read, trust=0, decisions=0, steps=1).others == ()
-    found = judged_log(read, queues=("main/chem",), trust=0, decisions=0, steps=1)
+    assert judged_log(read, trust=0, decisions=0).others == ()
+    found = judged_log(read, queues=("main/chem",), trust=0, decisions=0)
     assert {other.name for other in found.others} == {"main", "main/speech", "main/vision"}
