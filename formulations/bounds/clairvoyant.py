@@ -29,7 +29,7 @@ import numpy as np
 
 from ronda.formulations.bounds.certificate import packaged_bound
 from ronda.formulations.bounds.least_needs import Needs, needs
-from ronda.formulations.bounds.price_bound import grid, total_by_prices
+from ronda.formulations.bounds.price_bound import total_by_prices
 from ronda.formulations.bounds.resources import Resource, shared, watts_of
 from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
@@ -95,7 +95,7 @@ def bounds(
         proof, priced_jct_s = "packaged", max(proven.mean_jct_s, tight_s or 0.0)
     elif priced and jobs <= 10_000:  # beyond, its grid is too coarse to help
         count = int(np.clip(300_000 // jobs, 32, 512))  # intervals: memory is bounded
-        times = grid(*busy_times(need, counted), count)
+        times = busy_grid(need, counted, count)
         total, _ = total_by_prices(need, shared(instance, need), times, steps=30)
         quick_jct_s = (total - submitted) / jobs
         if tight_s is None or quick_jct_s > tight_s:
@@ -131,23 +131,25 @@ def counting(need: Needs, watts: list[Resource], alone: Floats) -> Floats:
     return counted
 
 
-def busy_times(need: Needs, counted: Floats) -> tuple[float, Floats]:
-    """Return a time by which all jobs can have ended, and ascending times that jobs crowd round.
+def busy_grid(need: Needs, counted: Floats, count: int) -> Floats:
+    """Return the ascending ends of about `count` intervals for prices, from 0 s on.
 
-    `counted` are the times of the counting bound.
+    Half of them are equal, until all jobs can have ended, and half are dense where jobs crowd,
+    between their submissions and the times `counted` of the counting bound.
     """
     alone_s = float((need.gpu_s / need.group_gpus[need.group]).sum())
     horizon_s = max(float(counted[-1]), float(need.submit_s.max()) + alone_s)
-    return horizon_s, _crowd(need.submit_s, counted)
-
-
-def _crowd(submit_s: Floats, counted: Floats) -> Floats:
-    times = np.concatenate([submit_s, counted])
+    times = np.concatenate([need.submit_s, counted])
     order = np.argsort(times, kind="stable")
-    change = np.concatenate([np.ones(len(submit_s)), -np.ones(len(counted))])[order]
+    change = np.repeat([1.0, -1.0], len(counted))[order]
     weight = np.sqrt(np.maximum(np.cumsum(change)[:-1], 0.0))
     mass = np.concatenate([[0.0], np.cumsum(np.diff(times[order]) * weight)])
-    return np.asarray(np.interp(np.linspace(0.0, mass[-1], 4 * len(times)), mass, times[order]))
+    crowd = np.interp(np.linspace(0.0, mass[-1], 4 * len(times)), mass, times[order])
+    inside = crowd[(crowd > 0) & (crowd < horizon_s)]
+    even = np.linspace(0.0, horizon_s, count // 2 + 1)
+    dense = np.quantile(inside, np.linspace(0.0, 1.0, count // 2)) if len(inside) else even[:0]
+    grain = np.ldexp(1.0, np.frexp(horizon_s)[1] - 28)
+    return np.unique(np.round(np.concatenate([even, dense]) / grain) * grain)
 
 
 def srpt(release: Floats, size: Floats) -> Floats:

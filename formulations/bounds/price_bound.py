@@ -34,6 +34,7 @@ bound valid, and sums are made in a fixed order.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,19 +83,6 @@ def mean_prices(prices: Floats, times: Floats) -> Floats:
     return np.asarray((prices * weight).sum(axis=1) / mass if mass > 0 else prices[:, 0])
 
 
-def grid(horizon_s: float, crowd: Floats, count: int) -> Floats:
-    """Return the ascending ends of about `count` intervals from 0 s to `horizon_s`.
-
-    Half of them are equal, and half have equal numbers of the times `crowd` (X,), which are dense
-    where prices matter.
-    """
-    inside = crowd[(crowd > 0) & (crowd < horizon_s)]
-    even = np.linspace(0.0, horizon_s, count // 2 + 1)
-    dense = np.quantile(inside, np.linspace(0.0, 1.0, count // 2)) if len(inside) else even[:0]
-    grain = np.ldexp(1.0, np.frexp(horizon_s)[1] - 28)
-    return np.unique(np.round(np.concatenate([even, dense]) / grain) * grain)
-
-
 def product(a: Floats, b: Floats) -> Floats:
     """Return the matrix product of (..., M) and (M, N), the same to the last bit everywhere."""
     return np.asarray(sum(a[..., m, None] * row for m, row in enumerate(b)))
@@ -112,31 +100,42 @@ def _trial_costs(prices: Floats) -> Floats:
     return np.concatenate([none, prices[:, picked].T])
 
 
-def used(alike: Alike, resources: Sequence[Resource]) -> Floats:
-    """Return the use (M, N) of each resource by each mode of jobs of a kind, in its units."""
-    some = alike.modes
+class Unbeaten(NamedTuple):
+    """Modes that may be best for jobs of a kind, and the jobs' shares of work in each stage.
+
+    `use` (M, N) is of each resource in its units; `rate` (S, N); `pause_s` (N,); `share` (J, S).
+    """
+
+    use: Floats
+    rate: Floats
+    pause_s: Floats
+    share: Floats
+
+
+def unbeaten_modes(
+    alike: Alike, resources: Sequence[Resource], pause_s: Floats | float = 0.0
+) -> Unbeaten:
+    """Return the modes of a kind, entered after pauses (N,), that may be best under some prices."""
+    some, reached = alike.modes, alike.share.sum(axis=0) > 0
     columns = [
         alike.extra_w if r.pool is None else np.where(some.pool == r.pool, some.gpus, 0.0)
         for r in resources
     ]
-    return rounded(np.stack([c / r.unit for c, r in zip(columns, resources, strict=True)]), -1)
+    use = rounded(np.stack([c / r.unit for c, r in zip(columns, resources, strict=True)]), -1)
+    rate, same = rounded(some.rate, 1)[reached], np.zeros(use.shape[1])
+    pause_s = same + pause_s
+    keep = unbeaten(same.astype(np.int64), same, np.concatenate([use, -rate, pause_s[None]]))
+    share = rounded(alike.share[:, reached], -1)
+    return Unbeaten(use[:, keep], rate[:, keep], pause_s[keep], share)
 
 
 class _Market:
     def __init__(
         self, alike: Alike, needs: Needs, resources: Sequence[Resource], times: Floats
     ) -> None:
-        some, rows = alike.modes, alike.rows
-        use = used(alike, resources)
-        rate = rounded(some.rate, 1)
-        reached = alike.share.sum(axis=0) > 0
-        same = np.zeros(use.shape[1])
-        keep = unbeaten(same.astype(int), same, np.concatenate([use, -rate[reached]]))
-        self.use = use[:, keep]  # (M, N)
-        self.rate = rate[reached][:, keep]  # (S, N)
-        self.share = rounded(alike.share[:, reached], -1)  # (j, S)
-        self.release = needs.submit_s[rows] + needs.start_s[rows]
-        self.earliest = needs.submit_s[rows] + rounded(needs.seconds[rows], -1)
+        self.use, self.rate, _, self.share = unbeaten_modes(alike, resources)
+        self.release = needs.submit_s[alike.rows] + needs.start_s[alike.rows]
+        self.earliest = needs.submit_s[alike.rows] + rounded(needs.seconds[alike.rows], -1)
         self.times = times
         self.first = np.searchsorted(times, self.release, side="right") - 1
 

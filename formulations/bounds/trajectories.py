@@ -21,16 +21,14 @@ c_n)/a_sn, and all inputs are rounded to the side that keeps the bound valid.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ronda.formulations.bounds.least_needs import Alike, Needs
-from ronda.formulations.bounds.price_bound import product, used
+from ronda.formulations.bounds.price_bound import Unbeaten, product, unbeaten_modes
 from ronda.formulations.bounds.resources import Resource, rounded
-from ronda.formulations.options.table import unbeaten
 from ronda.instances.base import Floats
 from ronda.instances.instance import Instance
 
@@ -41,7 +39,6 @@ Rows = NDArray[np.int64]
 
 PAIRS = 600
 """The pairs of job and mode that are looked at together; their values fit into a cache."""
-
 
 WIDTHS = (0.06, 0.015, 0.004)
 """How far apart multipliers are that are tried near the best one, in turns."""
@@ -65,15 +62,6 @@ class Cheapest(NamedTuple):
     use: "csr_matrix"
 
 
-@dataclass(frozen=True, slots=True)
-class Unbeaten:
-    """Modes that may be best for jobs of a kind: `use` (M, N), `rate` (S, N), `pause_s` (N,)."""
-
-    use: Floats
-    rate: Floats
-    pause_s: Floats
-
-
 class Trajectories:
     """The least costs of the jobs of an instance under prices on the intervals between `times`."""
 
@@ -94,9 +82,8 @@ class Trajectories:
             whole = alike.rows[pauses & (need.start_s[alike.rows] <= most_s)]
             self.release[whole], self.start_s[whole] = need.submit_s[whole], need.start_s[whole]
             self.kinds.append(found)
-            reached = alike.share.sum(axis=0) > 0
-            for j, share in zip(alike.rows.tolist(), alike.share[:, reached], strict=True):
-                self.kind[j], self.share[j] = k, rounded(share, -1)
+            for j, share in zip(alike.rows.tolist(), found.share, strict=True):
+                self.kind[j], self.share[j] = k, share
         self.first = np.searchsorted(times, self.release, side="right") - 1
         self.stage_prices = np.zeros((jobs, len(resources)))
 
@@ -160,20 +147,15 @@ def _kind_of(
     jobs = [instance.jobs[j] for j in alike.rows.tolist()]
     ends = instance.site.kills_at_limit and any(job.limit_s is not None for job in jobs)
     pauses = not ends and all(job.fusible is None for job in jobs)
-    use, rate = used(alike, resources), rounded(alike.modes.rate, 1)
-    pause_s = np.zeros(use.shape[1])
-    if pauses:
-        costs = {job.costs or instance.costs for job in jobs}
-        least = {
-            gpus: min(min(c.pause(int(gpus)), c.pause(int(gpus), running=True)) for c in costs)
-            for gpus in np.unique(alike.modes.gpus).tolist()
-        }
-        pause_s = np.array([least[gpus] for gpus in alike.modes.gpus.tolist()])
-    reached = alike.share.sum(axis=0) > 0
-    same = np.zeros(use.shape[1])
-    costly = np.concatenate([use, -rate[reached], pause_s[None]])
-    keep = unbeaten(same.astype(np.int64), same, costly)
-    return Unbeaten(use[:, keep], rate[reached][:, keep], pause_s[keep]), pauses
+    if not pauses:
+        return unbeaten_modes(alike, resources), False
+    costs = {job.costs or instance.costs for job in jobs}
+    least = {
+        gpus: min(c.pause(int(gpus), running=on) for c in costs for on in (False, True))
+        for gpus in np.unique(alike.modes.gpus).tolist()
+    }
+    pause_s = np.array([least[gpus] for gpus in alike.modes.gpus.tolist()])
+    return unbeaten_modes(alike, resources, pause_s), True
 
 
 class _Chunk:

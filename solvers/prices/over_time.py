@@ -8,7 +8,6 @@ region). From time to time the weights are chosen anew, for the best prices.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import highspy
@@ -25,9 +24,9 @@ from ronda.formulations.bounds.certificate import (
     read_bound,
     write_bound,
 )
-from ronda.formulations.bounds.clairvoyant import busy_times, counting
+from ronda.formulations.bounds.clairvoyant import busy_grid, counting
 from ronda.formulations.bounds.least_needs import Needs, needs
-from ronda.formulations.bounds.price_bound import grid, mean_prices, total_by_prices
+from ronda.formulations.bounds.price_bound import mean_prices, total_by_prices
 from ronda.formulations.bounds.resources import shared, supplied, watts_of
 from ronda.formulations.bounds.trajectories import Cheapest, Rows, Trajectories
 from ronda.instances.base import Floats, Mask
@@ -63,7 +62,7 @@ def tighten(
     pairs = sum(alike.modes.rate.shape[1] * len(alike.rows) for alike in need.kinds)
     count = int(np.clip(6_000_000 // pairs, 96, 768)) if count is None else count
     counted = counting(need, watts_of(instance, need), need.submit_s + need.seconds)
-    times = _plain(grid(*busy_times(need, counted), count), 7)
+    times = _plain(busy_grid(need, counted, count), 7)
     times[-1] *= 1.0 + 1e-6  # rounded, it may come before the last submission
     search = _Search(instance, need, times)
     for k, _ in enumerate(search.steps()):
@@ -104,16 +103,6 @@ def tight_bound_s(
     return known.mean_jct_s
 
 
-@dataclass(slots=True)
-class _Best:
-    """The best prices of all steps, and all that proves their bound."""
-
-    total: float
-    prices: Floats
-    found: Cheapest
-    stage_prices: Floats
-
-
 class _Search:
     """The search for the best prices of an instance on a grid of times."""
 
@@ -127,7 +116,8 @@ class _Search:
         _, self.centre = total_by_prices(need, resources, times, steps=40)
         mean = (self.centre * np.diff(times)).sum(axis=1, keepdims=True) / times[-1]
         self.scale = np.maximum(mean, 1e-12)
-        self.best: _Best | None = None
+        # the best bound so far, with the prices, trajectories and prices of stages that prove it
+        self.best: tuple[float, Floats, Cheapest, Floats] | None = None
 
     def steps(self) -> Iterator[None]:
         """Carry out the steps one by one."""
@@ -160,8 +150,8 @@ class _Search:
 
     def _total(self, prices: Floats, found: Cheapest) -> float:
         total = float(found.least_s.sum()) - float((prices * self.supply).sum())
-        if self.best is None or total > self.best.total:
-            self.best = _Best(total, prices, found, self.ways.stage_prices.copy())
+        if self.best is None or total > self.best[0]:
+            self.best = total, prices, found, self.ways.stage_prices.copy()
         return total
 
     def _weigh(self, found: Cheapest | None) -> None:
@@ -223,12 +213,12 @@ class _Search:
 
     def certificate(self) -> BoundCertificate:
         """Return the best prices, rounded, with the bound that they prove when evaluated once."""
-        best = self.best
-        assert best is not None
-        prices = _plain(best.prices, 5)
-        self.ways.stage_prices[:] = best.stage_prices
-        until_s = best.found.end_s + best.found.use @ best.prices.ravel()
-        found = self.ways.cheapest(prices, best.found.nu, until_s * 1.001, PICKS)
+        assert self.best is not None
+        _, exact, best, stage_prices = self.best
+        prices = _plain(exact, 5)
+        self.ways.stage_prices[:] = stage_prices
+        until_s = best.end_s + best.use @ exact.ravel()
+        found = self.ways.cheapest(prices, best.nu, until_s * 1.001, PICKS)
         until_s = np.minimum(until_s, found.end_s + found.use @ prices.ravel())
         made = BoundCertificate(
             instance=self.instance.name,
@@ -238,7 +228,7 @@ class _Search:
             prices=tuple(map(tuple, prices.tolist())),
             nu=tuple(map(tuple, _plain(found.nu, 6).tolist())),
             until_s=tuple(_plain(until_s * (1.0 + 1e-4), 6).tolist()),
-            stage_prices=tuple(map(tuple, best.stage_prices.tolist())) if self.staged else (),
+            stage_prices=tuple(map(tuple, stage_prices.tolist())) if self.staged else (),
         )
         proven_s = evaluated(self.instance, made, self.need)
         return replace(made, mean_jct_s=float(f"{proven_s * (1.0 - SLACK):.12g}"))
