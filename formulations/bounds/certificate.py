@@ -113,32 +113,24 @@ def evaluated(
     return max(0.0, (total - float(need.submit_s.sum())) / jobs)
 
 
-@lru_cache(maxsize=1)
-def _known() -> frozenset[str]:
-    return frozenset(storage.packaged_folder("bounds"))
-
-
 @lru_cache(maxsize=4)
-def _packaged(file: str) -> BoundCertificate:
-    return decode_bound(storage.packaged(f"bounds/{file}"), file)
+def _packaged(file: str) -> BoundCertificate | None:
+    known = file in storage.packaged_folder("bounds")
+    return _decoded(storage.packaged(f"bounds/{file}"), file) if known else None
 
 
 def packaged_bound(instance: Instance) -> BoundCertificate | None:
     """Return the packaged certificate of an instance; None if there is none for its content."""
-    file = f"{instance.name}.json.zst"
-    if file not in _known():
-        return None
-    found = _packaged(file)
-    return found if found.fingerprint == files.fingerprint(instance) else None
+    found = _packaged(f"{instance.name}.json.zst")
+    return found if found and found.fingerprint == files.fingerprint(instance) else None
 
 
 def read_bound(path: str | Path) -> BoundCertificate:
     """Read a certificate, plain or compressed; check it with `check_bound`."""
-    return decode_bound(storage.read_bytes(Path(path)), storage.label(path))
+    return _decoded(storage.read_bytes(Path(path)), storage.label(path))
 
 
-def decode_bound(data: bytes, place: str) -> BoundCertificate:
-    """Read a certificate from plain or compressed bytes, which errors call `place`."""
+def _decoded(data: bytes, place: str) -> BoundCertificate:
     return files.parse(storage.unpack(data, place), place, {FORMAT: BoundCertificate})
 
 

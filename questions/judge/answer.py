@@ -143,18 +143,17 @@ def judge(
     for policy in policies:
         progress(f"{name}: {policy} over the whole log")
         replays.append(_driven(instance, jobs, policy))
-    causes = _causes(jobs, replays, least, cluster_known)
-    waited_s, same_knowledge = jobs.waited_s, _least(replays, PROVEN, POLICY)
-    most = waited_s - least
+    waited_s, most = jobs.waited_s, jobs.waited_s - least
+    spared = [max(0.0, waited_s - _least(replays, PROVEN, each)) for each in ("", POLICY)]
     return Judgement(
         queue=name,
         jobs=len(jobs.ids),
         window_s=(begin_s, until_s),
         trusted_why=why,
         waited_s=waited_s,
-        causes=causes,
-        hindsight=(waited_s - min(waited_s, _least(replays, PROVEN)), most),
-        same_knowledge=(waited_s - min(waited_s, same_knowledge), most),
+        causes=_causes(jobs, replays, least, cluster_known),
+        hindsight=(spared[0], most),
+        same_knowledge=(spared[1], most),
         replays=tuple(replays),
         rests_on=tuple(_rests_on(jobs, begin_s, cluster_known)),
         unknown=tuple(_unknown(instance, jobs, proven, begin_s, recorded.until_s)),
@@ -280,7 +279,7 @@ def _causes(
     same = min(waited, _least(replays, PROVEN, SAME))
     policy = _least(replays, PROVEN, POLICY)
     policy = same if policy == inf else policy
-    best = min(same, policy, _least(replays, PROVEN))
+    best = min(same, _least(replays, PROVEN))
     full = min(best, _least(replays, FULL))
     sizes = "given" if cluster_known else "inferred from peaks, which is a lower bound"
     certain = (
@@ -294,10 +293,9 @@ def _causes(
     steps = (waited, same, policy, best, full, least, 0.0)
     parts = [before - after for before, after in pairwise(steps)]
     causes = [WaitCause(*each) for each in zip(CAUSES, parts, certain, strict=True)]
-    one, by_node = _least(replays, POOLED), _least(replays, PROVEN, SAME)
-    if one < inf and by_node < inf:
+    if (pooled := _least(replays, POOLED)) < inf:
         words = "The recorded order with all proven space on one node; it is no further part."
-        causes.append(WaitCause(TOPOLOGY, by_node - one, words))
+        causes.append(WaitCause(TOPOLOGY, _least(replays, PROVEN, SAME) - pooled, words))
     return tuple(causes)
 
 

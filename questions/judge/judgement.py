@@ -103,5 +103,5 @@ class Judgement:
     @property
     def best(self) -> ReplayedQueue:
         """The replay in proven space that waits the least; the same order places every job."""
-        own = [each for each in self.replays if each.space == PROVEN and each.wait_s is not None]
-        return min(own, key=lambda each: each.wait_s or 0.0)
+        own = (each for each in self.replays if each.space == PROVEN)
+        return min(own, key=lambda each: each.wait_s)

@@ -10,16 +10,12 @@ from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
-from types import MappingProxyType
 
 import numpy as np
 
 from ronda.instances.base import Floats
 from ronda.questions.judge.queue import HeldUse, JudgedJobs, Shape, Start, Starts
 from ronda.questions.judge.space import Holes, NodeUse
-
-NONE: Mapping[int, Start] = MappingProxyType({})
-
 
 PASSES = 5
 """Attempts to place all jobs, before each of which those without a start get their recorded one."""
@@ -36,20 +32,12 @@ def with_recorded(jobs: JudgedJobs, replay: Callable[[Starts], Starts]) -> Start
     return starts
 
 
-def in_order(
-    jobs: JudgedJobs,
-    space: Mapping[int, NodeUse],
-    order: Iterable[int],
-    fixed: Mapping[int, Start] = NONE,
-) -> Starts:
-    """Return starts in an order, no job before the one in front of it.
-
-    The `fixed` starts stay as they are, here and below.
-    """
-    room, starts, now = _begun(jobs, space, fixed), dict(fixed), -inf
+def in_order(jobs: JudgedJobs, space: Mapping[int, NodeUse], order: Iterable[int]) -> Starts:
+    """Return starts in an order, no job before the one in front of it."""
+    room, starts, now = Holes(space), Starts(), -inf
     for k in order:
         found = room.earliest(jobs.shapes[k], max(now, jobs.ready_s[k]), jobs.lasts_s[k])
-        if k not in fixed and found is not None:
+        if found is not None:
             starts[k], now = found, found[0]
             room.place(jobs.shapes[k], found[1], now, jobs.lasts_s[k])
     return starts
@@ -78,12 +66,12 @@ def _begun(jobs: JudgedJobs, space: Mapping[int, NodeUse], fixed: Mapping[int, S
 
 
 def least_first(
-    jobs: JudgedJobs,
-    space: Mapping[int, NodeUse],
-    key: Floats,
-    fixed: Mapping[int, Start] = NONE,
+    jobs: JudgedJobs, space: Mapping[int, NodeUse], key: Floats, fixed: Mapping[int, Start]
 ) -> Starts:
-    """Return starts in which, whenever jobs can start, the one with the least key does."""
+    """Return starts in which, whenever jobs can start, the one with the least key does.
+
+    The `fixed` starts stay as they are, here and below.
+    """
     room, starts = _begun(jobs, space, fixed), dict(fixed)
     waiting = {shape: list[tuple[float, int]]() for shape in jobs.shapes}
     arrivals = [k for k in np.argsort(jobs.ready_s, kind="stable").tolist() if k not in fixed]
@@ -121,10 +109,7 @@ class Backfilling:
     """
 
     def __init__(
-        self,
-        jobs: JudgedJobs,
-        space: Mapping[int, NodeUse],
-        fixed: Mapping[int, Start] = NONE,
+        self, jobs: JudgedJobs, space: Mapping[int, NodeUse], fixed: Mapping[int, Start]
     ) -> None:
         self.jobs, self.room, self.starts = jobs, _begun(jobs, space, fixed), dict(fixed)
         self._ends = list[float]()

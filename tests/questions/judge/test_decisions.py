@@ -10,13 +10,13 @@ from ronda.instances.traces.recorded import Recorded, RecordedRun
 from ronda.questions.judge import decisions
 from ronda.questions.judge.certified import certified_regret
 from ronda.questions.judge.decisions import costly_decisions
-from ronda.questions.judge.orders import NONE, Backfilling
+from ronda.questions.judge.orders import Backfilling
 from ronda.questions.judge.queue import judged_jobs
 from ronda.questions.judge.space import node_uses
 from small import make_instance
 
 
-def easy(jobs, space, fixed=NONE):
+def easy(jobs, space, fixed):
     """Return starts by first come, with backfilling."""
     return Backfilling(jobs, space, fixed).run()
 
@@ -77,7 +77,7 @@ def test_what_decisions_cost_adds_up():
     every, jobs, space = worst(instance, recorded)
     costs = [each.cost_s for each in every]
     first, _, _ = worst(instance, recorded, most=1)
-    starts = easy(jobs, space)
+    starts = easy(jobs, space, {})
     at_once_s = jobs.cost(np.array([starts[k][0] for k in range(len(jobs.ids))]))
     assert costs == sorted(costs, reverse=True)
     assert sum(costs) >= jobs.waited_s - at_once_s - 36.0 * len(jobs.ids)

@@ -118,7 +118,7 @@ def test_shortest_first_never_starts_a_job_before_it_is_ready():
     """A short job that comes later does not hold up a long one that is there."""
     runs = [ran(0, 0, 0, 2), ran(1, 1, 12, 22), ran(2, 3, 22, 23), ran(3, 0, 2, 12)]
     jobs, space = space_of(runs, (0, 23))
-    starts = least_first(jobs, space, jobs.lasts_s)
+    starts = least_first(jobs, space, jobs.lasts_s, {})
     assert {jobs.ids[k]: start for k, (start, _) in starts.items()} == {
         "0": 0.0,
         "3": 2.0,
