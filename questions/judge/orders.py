@@ -113,7 +113,6 @@ class Backfilling:
     ) -> None:
         self.jobs, self.room, self.starts = jobs, _begun(jobs, space, fixed), dict(fixed)
         self._ends = list[float]()
-        self._known = dict[tuple[tuple[float, ...], int], tuple[int, float, float]]()
         self._queue = defaultdict[tuple[Shape, float], list[tuple[int, int]]](list)
         self._held = {node: list[HeldUse]() for node in jobs.nodes}
         for use in jobs.others:
@@ -192,19 +191,14 @@ class Backfilling:
         return chosen[-1][0], frozenset(node for _, node in chosen)
 
     def _node_promise(self, amounts: tuple[float, ...], node: int, now: float) -> float:
-        """Return when, by limits, a node has room; it is kept until the node's use changes."""
-        known = self._known.get((amounts, node))
-        if known is not None and known[0] == len(self._held[node]) and now < known[1]:
-            return max(now, known[2])
+        """Return when, by limits, a node has room."""
         use = self.room.space[node]
         k = int(np.searchsorted(use.times_s, now, side="right")) - 1
-        whole, when = use.used[k] + np.array(amounts) - 1e-6, inf
+        most = use.most[use.ends_s > now] - use.used[k] - np.array(amounts) + 1e-6
         running = [own for own in self._held[node] if own.since_s <= now < own.until_s]
         ends = sorted((max(now, own.promised_s), own.amounts) for own in running)
-        for end_s, given in [(now, (0.0,) * len(whole)), *ends]:
-            whole = whole - np.array(given)
-            if ((whole <= use.most) & (use.ends_s[:, None] > now)).all(axis=1).any():
-                when = end_s
-                break
-        self._known[amounts, node] = len(self._held[node]), float(use.times_s[k + 1]), when
-        return when
+        for end_s, given in [(now, (0.0,) * len(amounts)), *ends]:
+            most = most + np.array(given)
+            if (most >= 0).all(axis=1).any():
+                return end_s
+        return inf
