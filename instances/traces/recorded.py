@@ -20,6 +20,8 @@ class RecordedRun:
         State in which the log says that the run ended, such as ``COMPLETED`` or ``NODE_FAIL``.
     suspended_s
         Seconds of the run in which the job was suspended: it held its GPUs without progress.
+    energy_j
+        Joules that its nodes drew for it; None if the log does not say.
     """
 
     start_s: float
@@ -27,6 +29,7 @@ class RecordedRun:
     held: Mapping[int, int]
     state: str
     suspended_s: float = 0.0
+    energy_j: float | None = None
 
 
 @dataclass(frozen=True)

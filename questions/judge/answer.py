@@ -144,6 +144,9 @@ def judge(
         progress(f"{name}: {policy} over the whole log")
         replays.append(_driven(instance, jobs, policy))
     waited_s, most = jobs.waited_s, jobs.waited_s - least
+    joules = [run_.energy_j for each in jobs.ids for run_ in recorded.runs[each]]
+    told = [each for each in joules if each is not None]
+    energy_j = sum(told) if len(told) == len(joules) else None
     spared = [max(0.0, waited_s - _least(replays, PROVEN, each)) for each in ("", POLICY)]
     return Judgement(
         queue=name,
@@ -155,8 +158,9 @@ def judge(
         hindsight=(spared[0], most),
         same_knowledge=(spared[1], most),
         replays=tuple(replays),
+        energy_j=energy_j,
         rests_on=tuple(_rests_on(jobs, begin_s, cluster_known)),
-        unknown=tuple(_unknown(instance, jobs, proven, begin_s, recorded.until_s)),
+        unknown=tuple(_unknown(instance, jobs, proven, begin_s, recorded.until_s, energy_j)),
     )
 
 
@@ -341,6 +345,7 @@ def _unknown(
     proven: Mapping[int, NodeUse],
     begin_s: float,
     until_s: float,
+    energy_j: float | None,
 ) -> Iterator[str]:
     """Yield what the log does not tell."""
     if idle_s := idle_node_s(proven, until_s):
@@ -355,4 +360,6 @@ def _unknown(
         yield "whether one job at once was a limit, or for want of nodes, which look alike."
     if _shared(jobs, begin_s):
         yield "whether jobs of other queues come first by right."
-    yield "limits of users and QOS, reservations, states of nodes, priorities, and energy."
+    yield "limits of users and QOS, reservations, states of nodes, and priorities."
+    if energy_j is None:
+        yield "the energy of all of the jobs."

@@ -84,6 +84,8 @@ class Judgement:
     hindsight, same_knowledge
         The least and the most that could have been spared by whoever knew all run times, and by
         whoever knew what the scheduler knew.
+    energy_j
+        Joules that the nodes of the jobs drew for them. None if the log does not tell it of all.
     rests_on, unknown
         What is counted in which way, and what the log does not tell, one sentence each.
     """
@@ -97,6 +99,7 @@ class Judgement:
     hindsight: tuple[float, float]
     same_knowledge: tuple[float, float]
     replays: tuple[ReplayedQueue, ...]
+    energy_j: float | None
     rests_on: tuple[str, ...]
     unknown: tuple[str, ...]
 

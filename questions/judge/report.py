@@ -53,6 +53,8 @@ def _queue(found: JudgedLog, queue: JudgedQueue) -> Iterator[str | Table]:
             f"In hindsight, {hindsight} of the waiting could have been spared; on what was known "
             f"when it was decided, {known}."
         )
+    if told.energy_j is not None:
+        yield f"The nodes of these jobs drew {told.energy_j / 3.6e6:,.1f} kWh for them."
     yield _replays(told)
     yield _decisions(found, queue)
     yield f"It rests on this: The log holds every job that ended from {found.when(low_s)} on."

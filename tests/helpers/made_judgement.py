@@ -25,6 +25,7 @@ def made_queue(name):
     same_s, policy_s = waited_s - parts_s[0], waited_s - sum(parts_s[:2])
     best_s = policy_s - parts_s[2]
     judgement = Judgement(
+        energy_j=None,
         queue=name,
         jobs=50,
         window_s=(0.0, 40 * HOUR_S),

@@ -418,12 +418,14 @@ class _Maker:
                 for name, gpus in share.items():
                     held[self.seen.index[name]] += gpus
         ends = [part.end_s for part in parts]
+        joules = sum(part.energy_j for part in parts)
         return RecordedRun(
             start_s=min(part.start_s for part in parts) - self.base_s,
             end_s=None if any(map(isnan, ends)) else max(ends) - self.base_s,
             held=dict(sorted(held.items())),
             state=parts[0].state,
             suspended_s=max(part.suspended_s for part in parts),
+            energy_j=None if isnan(joules) else joules,
         )
 
 

@@ -57,6 +57,8 @@ class LogRun(msgspec.Struct, kw_only=True, gc=False):
     total_s
         Seconds of progress of all runs of the job, if each went on where the one before had
         stopped; 0 if the last run began anew.
+    energy_j
+        Joules that its nodes drew for it; NaN is not known.
     """
 
     place: str
@@ -89,6 +91,7 @@ class LogRun(msgspec.Struct, kw_only=True, gc=False):
     after: After | None = None
     supposed: bool = False
     total_s: float = 0.0
+    energy_j: float = nan
 
     @property
     def started(self) -> bool:

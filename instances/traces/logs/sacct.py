@@ -50,6 +50,7 @@ READ = frozenset(
         *("start", "end", "elapsed", "elapsedraw", "suspended", "state", "timelimit"),
         *("timelimitraw", "alloctres", "reqtres", "allocgres", "reqgres", "reqmem", "nodelist"),
         *("nnodes", "allocnodes", "ncpus", "alloccpus", "reqcpus", "constraints", "cluster"),
+        "consumedenergyraw",
     }
 )
 """The columns that are read, in lower case."""
@@ -202,6 +203,7 @@ class _Reader:
                 raise ValueError("UNLIMITED")
             nodes = cells.get("nodelist", "")
             node_names(nodes)
+            energy_j = float(cells.get("consumedenergyraw") or 0.0)
         except (ValueError, OverflowError, InputError) as error:
             account.drop("a cell that cannot be read", f"{place}: {_shown(str(error))}")
             return
@@ -239,6 +241,7 @@ class _Reader:
             name=cells.get("jobname", ""),
             nodes="" if nodes in SILENT else nodes,
             features=_features(cells.get("constraints", "")),
+            energy_j=energy_j if 0 < energy_j < inf else nan,  # 0 where nothing measures it
         )
         account.until_s = max(account.until_s, run.known_s)
         if why := self._unfit(run, cells, named.tasks):

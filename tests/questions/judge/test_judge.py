@@ -51,6 +51,17 @@ def test_parts_add_up_to_what_was_waited(jobs, cycle, seed):
         judged(shown, topology=bool(seed % 2))
 
 
+def test_energy_is_said_where_the_log_tells_it_of_all_jobs():
+    """The sum of both; and that it is not known, if one job has none."""
+    runs = [ran(0, 0, 0, 9, energy_j=1.8e6), ran(1, 0, 9, 18, energy_j=3.6e6)]
+    found, _ = judged(runs)
+    assert found.energy_j == 5.4e6
+    assert not any("energy" in line for line in found.unknown)
+    found, _ = judged([*runs, ran(2, 0, 18, 20)])
+    assert found.energy_j is None
+    assert any("energy" in line for line in found.unknown)
+
+
 def best_of_all(instance, recorded):
     """Return the least wait of any schedule, by trying all orders and nodes."""
     sizes = dict(enumerate(instance.cluster.topology.node_gpus.tolist()))

@@ -53,9 +53,9 @@ def log(tmp_path, *rows, head=HEAD, **more):
 
 def test_a_job_has_all_that_the_log_says(tmp_path):
     """Who, where, how long at most, and how many cores and GiB with each GPU."""
-    head = f"{HEAD}|Account|QOS|Eligible|Constraints|Priority"
+    head = f"{HEAD}|Account|QOS|Eligible|Constraints|Priority|ConsumedEnergyRaw"
     four = "cpu=32,gres/gpu:a100=4,gres/gpu=4,mem=240G,node=1"
-    text = row("7", held=four, asked=four) + f"|nlp|high|{DAY}08:30:00|nvlink|99"
+    text = row("7", held=four, asked=four) + f"|nlp|high|{DAY}08:30:00|nvlink|99|7200000"
     found = log(tmp_path, text, head=head)
     (job,) = found.instance.jobs
     assert (job.id, job.user, job.name, job.gpus, job.partition) == ("7", "ann", "x", 4, "gpu")
@@ -65,7 +65,9 @@ def test_a_job_has_all_that_the_log_says(tmp_path):
     assert job.gpu_types == ("a100",)
     assert [t.name for t in found.instance.site.tenants] == ["nlp"]
     assert [c.name for c in found.instance.site.classes] == ["high"]
-    assert found.recorded.runs["7"] == (RecordedRun(3600.0, 7200.0, {0: 4}, "COMPLETED"),)
+    assert found.recorded.runs["7"] == (
+        RecordedRun(3600.0, 7200.0, {0: 4}, "COMPLETED", energy_j=7.2e6),
+    )
     assert found.account.unread == ("priority",)
 
 
