@@ -55,6 +55,10 @@ def info_of(speedup):
     return job
 
 
+RECORDED = "prices(horizon_s=600)"
+"""The policy under which the rounds were recorded: any other would have placed jobs otherwise."""
+
+
 def replayed(policy):
     """Tell a face of the recorded rounds, in which the host did what it said; return it."""
     for each in rounds():
@@ -69,7 +73,7 @@ def test_work_done_is_what_the_host_saw_but_did_not_tell():
     What a round before its first measurement did, and one that the host placed otherwise, is not
     seen.
     """
-    host = replayed(Pollux())._host.host
+    host = replayed(Pollux(RECORDED))._host.host
     last = rounds()[-1]["jobs"]
     found = {state.job.id: state.done_at(host.round().now_s) for state in host.round().jobs}
     assert set(found) == set(last)
@@ -79,7 +83,7 @@ def test_work_done_is_what_the_host_saw_but_did_not_tell():
 
 def test_jobs_of_an_application_share_sizes_speeds_and_limits():
     """By the names of jobs; the later one begins on GPUs that the host lets no new job have."""
-    host = replayed(Pollux())._host.host
+    host = replayed(Pollux(RECORDED))._host.host
     seen = {state.job.id: state for state in host.round().jobs}
     assert seen["cifar10-4"].job.profile == "cifar10"
     assert seen["cifar10-4"].noise is not None
