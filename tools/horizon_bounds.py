@@ -1,8 +1,8 @@
 """Make the packaged certificates of tight bounds, ``instances/data/bounds``.
 
-``python -m tools.horizon_bounds NAME [NAME ...] [--count K]`` searches the prices of packaged
-instances on K intervals, which takes minutes, and keeps a certificate if it proves more than the
-one that stands there.
+``python -m tools.horizon_bounds NAME [NAME ...] [--count K] [--rounds N]`` searches the prices of
+packaged instances on K intervals, which takes minutes, and keeps a certificate if it proves more
+than the one that stands there.
 """
 
 import argparse
@@ -21,11 +21,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="+")
     parser.add_argument("--count", type=int)
+    parser.add_argument("--rounds", type=int, default=6)
     given = parser.parse_args()
     for name in given.names:
         instance = load(name)
         assert isinstance(instance, Instance), f"{name} is a round"
-        known, made = packaged_bound(instance), tighten(instance, count=given.count)
+        known = packaged_bound(instance)
+        made = tighten(instance, count=given.count, rounds=given.rounds)
         check_bound(instance, made)
         if known is None or made.mean_jct_s > known.mean_jct_s:
             write_bound(made, FOLDER / f"{name}.json.zst")
