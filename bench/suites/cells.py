@@ -99,12 +99,15 @@ class Expanded:
         """
         from ronda.solvers.prices.over_time import tight_bound_s  # loads HiGHS
 
+        found_s = dict[str, float]()  # once for all policies and seeds of an instance
         for k, cell in enumerate(self.cells):
-            if cell.case.bound_effort == "tight":
-                instance = cell.case.variant.apply(self._instance(cell.case.source))
-                path = self.out / "bounds" / f"{cell.case.fingerprint}.json.zst"
-                found_s = tight_bound_s(instance, path, partial(watch, cell.case.workload))
-                self.cells[k] = Cell(cell.at, replace(cell.case, tight_bound_s=found_s))
+            case, own = cell.case, cell.case.fingerprint
+            if case.bound_effort == "tight":
+                if own not in found_s:
+                    instance = case.variant.apply(self._instance(case.source))
+                    path = self.out / "bounds" / f"{own}.json.zst"
+                    found_s[own] = tight_bound_s(instance, path, partial(watch, case.workload))
+                self.cells[k] = Cell(cell.at, replace(case, tight_bound_s=found_s[own]))
 
     def _instance(self, source: str) -> Instance:
         return self.made[source] if source in self.made else self.named[source][0]
