@@ -228,7 +228,7 @@ def _told(
 ) -> ReplayedQueue:
     """Return starts as a replay, which counts if every job has one."""
     by_id = {jobs.ids[k]: start for k, start in sorted(starts.items())}
-    return ReplayedQueue(name, space, foresight, jobs.wait_of(starts), len(starts), by_id)
+    return ReplayedQueue(name, space, foresight, jobs.wait_of(starts), by_id)
 
 
 def _same_order(jobs: JudgedJobs, uses: Mapping[int, NodeUse]) -> Starts:
@@ -266,7 +266,7 @@ def _driven(instance: Instance, jobs: JudgedJobs, policy: str) -> ReplayedQueue:
             late_s = each.end_s - jobs.lasts_s[k] - jobs.ready_s[k]
             waits += float(jobs.weight[k] * max(0.0, late_s))
     wait_s = waits if len(starts) == len(jobs.ids) else inf
-    return ReplayedQueue(policy, "driven", False, wait_s, len(starts), starts)
+    return ReplayedQueue(policy, "driven", False, wait_s, starts)
 
 
 def _least(replays: Sequence[ReplayedQueue], space: str, name: str = "") -> float:

@@ -49,8 +49,12 @@ class ReplayedQueue:
     space: str
     foresight: bool
     wait_s: float
-    placed: int
     starts: Mapping[str, tuple[float, tuple[int, ...]]]
+
+    @property
+    def placed(self) -> int:
+        """The number of jobs that were placed."""
+        return len(self.starts)
 
 
 @dataclass(frozen=True, slots=True)

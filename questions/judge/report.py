@@ -31,7 +31,7 @@ def judge_report(found: JudgedLog) -> Report:
     for queue in made["queues"]:
         del queue["clock_s"], queue["waited_s"]
         for replay in queue["judgement"]["replays"]:
-            del replay["starts"]
+            replay["placed"] = len(replay.pop("starts"))
     return Report(made, parts, found.notes)
 
 

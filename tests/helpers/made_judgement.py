@@ -16,6 +16,8 @@ from ronda.questions.judge.judgement import (
 HOUR_S = 3600.0
 PARTS_H = {"gpu": (15, -1, 20, 6, 4, 56), "<b>cpu</b>": (0, 0, 8, 0, 0, 2)}
 """Job-hours by cause, in the order of `CAUSES`: 100 and 10."""
+STARTS, FEWER = ({f"{k}": (0.0, (0,)) for k in range(count)} for count in (50, 47))
+"""The starts of all jobs, and of all but three."""
 
 
 def made_queue(name):
@@ -38,10 +40,10 @@ def made_queue(name):
         hindsight=(waited_s - best_s, waited_s - parts_s[-1]),
         same_knowledge=(waited_s - policy_s, waited_s - parts_s[-1]),
         replays=(
-            ReplayedQueue("same order", PROVEN, False, same_s, 50, {}),
-            ReplayedQueue("least work first", PROVEN, False, policy_s, 50, {}),
-            ReplayedQueue("shortest first", PROVEN, True, best_s, 50, {}),
-            ReplayedQueue("widest first", PROVEN, False, inf, 47, {}),
+            ReplayedQueue("same order", PROVEN, False, same_s, STARTS),
+            ReplayedQueue("least work first", PROVEN, False, policy_s, STARTS),
+            ReplayedQueue("shortest first", PROVEN, True, best_s, STARTS),
+            ReplayedQueue("widest first", PROVEN, False, inf, FEWER),
         ),
         rests_on=(),
         unknown=("Limits of users.",),
