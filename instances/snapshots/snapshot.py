@@ -85,6 +85,8 @@ class SeenJob(Record, frozen=True, kw_only=True):
         As the host has them.
     tenant
         The account or queue that it is charged to.
+    comment
+        The comment of its owner, who may write any text.
     partitions
         The partitions in any of which it may run; empty for all nodes.
     priority
@@ -146,6 +148,7 @@ class SeenJob(Record, frozen=True, kw_only=True):
     name: str | None = None
     user: str | None = None
     tenant: str | None = None
+    comment: str = ""
     partitions: tuple[str, ...] = ()
     priority: str | None = None
     rank: float | None = None

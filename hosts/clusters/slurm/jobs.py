@@ -230,6 +230,7 @@ class _Maker:
             name=self.text("name") or None,
             user=self.text("user_name") or None,
             tenant=self.text("account") or None,
+            comment=comment if isinstance(comment := record.get("comment"), str) else "",
             partitions=tuple(words(record.get("partition"))),
             priority=self.text("qos") or None,
             rank=number(record.get("priority")),

@@ -28,12 +28,12 @@ def slurm_snapshot(files: Sequence[Text], now_s: float | None) -> Snapshot:
     source = ", ".join(file.place for file in files)
     sections: Sections = {}
     latest = 0.0
-    for file in files:
+    noted = Noted()
+    for file in (_legible(file, noted) for file in files):
         read = json_sections if file.text.lstrip()[:1] in (b"{", b"[") else text_sections
         for kind, records, *document in read(file):
             _add(sections, kind, records, file.place)
             latest = max([latest, *moments([*records, *document])])
-    noted = Noted()
     nodes = list(seen_nodes(sections.get("nodes", ()), noted, source))
     partitions = sections.get("partitions", [])
     nodes = _in_partitions(nodes, partitions, source)
@@ -63,6 +63,14 @@ def slurm_snapshot(files: Sequence[Text], now_s: float | None) -> Snapshot:
         licences_taken=taken,
         noted=noted,
     )
+
+
+def _legible(file: Text, noted: Noted) -> Text:
+    """Return a file in UTF-8: Slurm prints names and comments as any bytes that users gave them."""
+    text = file.text.decode(errors="replace").encode()
+    if text != file.text:
+        noted.add("file with bytes that are no UTF-8, read as \ufffd", file.place)
+    return Text(file.place, text)
 
 
 def _add(sections: Sections, kind: str, records: list[Fields], place: str) -> None:

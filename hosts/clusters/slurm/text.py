@@ -65,11 +65,7 @@ def text_sections(file: Text) -> Iterator[tuple[str, list[Fields]]]:
     InputError
         If it is none of the texts that are known.
     """
-    try:
-        text = file.text.decode()
-    except UnicodeDecodeError:
-        raise InputError(file.place, "no text in UTF-8", "the output of a Slurm command") from None
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in re.split(r"\r?\n", file.text.decode()) if line.strip()]
     head = lines[0].strip() if lines else ""
     if head.startswith("Current Association Manager state"):
         yield from _association_manager(lines)
@@ -93,7 +89,7 @@ def _records(lines: list[str], place: str) -> Iterator[str]:
             if record:
                 yield record
             record = line
-        elif line[0].isspace():
+        elif line[0].isspace() or record.startswith("JobId="):  # or a comment's next line
             record += " " + line.strip()
         else:
             raise InputError(place, show(line, 40), "a record such as those before it")
@@ -101,12 +97,15 @@ def _records(lines: list[str], place: str) -> Iterator[str]:
 
 
 def _fields(record: str) -> Fields:
-    """Return the fields of a record; of a key that comes twice, the first one."""
-    found: Fields = {}
+    """Return the fields of a record; of a key that comes twice, the first one.
+
+    A comment may hold what looks like a field. Behind it, the last one is Slurm's own.
+    """
     parts = re.split(r"(?:^|\s+)([A-Za-z][\w:/.-]*)=", record)
-    for key, value in zip(parts[1::2], parts[2::2], strict=True):
-        found.setdefault(key, value.strip())
-    return found
+    keys, values = parts[1::2], [value.strip() for value in parts[2::2]]
+    pairs = list(zip(keys, values, strict=True))
+    own = 1 + keys.index("Comment") if "Comment" in keys else len(keys)
+    return dict(pairs[own:]) | dict(reversed(pairs[:own]))
 
 
 def _job(record: str) -> Fields:
@@ -121,6 +120,7 @@ def _job(record: str) -> Fields:
     ran = minutes(read.get("RunTime", ""))
     job |= {
         "state_reason": "Resources" if code == _DESCRIBED else code,
+        "comment": read.get("Comment", ""),
         "user_name": re.sub(r"\(.*", "", read.get("UserId", "")),
         "node_count": least,
         "max_nodes": most,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 import ronda
 from ronda.hosts.clusters.read import read_snapshot
@@ -163,6 +164,33 @@ def test_indented_text_is_read_as_lines(seen, tmp_path):
     path.write_text("\n\n".join(line.replace(" Priority=", "\n   Priority=") for line in lines))
     files = [path, *(DATA / name for name in ("nodes.txt", *REST))]
     assert alike(read(*TEXT, *REST), read_snapshot("slurm", files))
+
+
+@pytest.mark.parametrize(
+    ("comment", "shown"),
+    [
+        ("ronda:gpus=1:1/2:1.9", "ronda:gpus=1:1/2:1.9"),
+        ("None", "None"),
+        ("a" * 10_000, "a" * 10_000),
+        ("one\ntwo\r\n\t three", "one two three"),
+        ("caf\udce9 \x1b[31m", "caf\ufffd \x1b[31m"),
+        ("x NumNodes=7 TresPerNode=gres:gpu:a100:8 Power=", "x"),
+    ],
+)
+def test_a_comment_is_any_text_and_changes_nothing_else(tmp_path, comment, shown):
+    """Slurm prints comments as they are, with newlines and with bytes that are no UTF-8."""
+    lines = (DATA / "jobs.txt").read_text().replace(" Power=", f" Comment={comment}  Power=")
+    queue = documents.real("squeue.json")
+    queue["jobs"] = [each | {"comment": comment} for each in queue["jobs"]]
+    whole = json.dumps(queue).replace("\\udce9", "\udce9")
+    rest = [DATA / other for other in ("nodes.txt", *REST)]
+    path, said = tmp_path / "jobs", comment.replace("\udce9", "\ufffd")
+    for name, text, told in (("jobs.txt", lines, shown), ("squeue.json", whole, said)):
+        path.write_bytes(text.encode(errors="surrogateescape"))
+        found = read_snapshot("slurm", [path, *rest])
+        assert {job.comment for job in found.jobs} == {told}
+        jobs = tuple(structs.replace(each, comment="") for each in found.jobs)
+        assert alike(replace(found, jobs=jobs), read(name, "nodes.txt", *REST))
 
 
 def test_later_versions_show_the_same(seen, written):
