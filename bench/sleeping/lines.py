@@ -5,10 +5,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ronda.instances.demand import Demand
+from ronda.instances.models.power import NodeDraw
 from ronda.instances.tables.numbers import percent
 from ronda.instances.tables.table import Report, Table
 from ronda.systems.helios.controllers import Control, controller
-from ronda.systems.helios.outcome import NodeDraw, SleepOutcome, outcome
+from ronda.systems.helios.outcome import SleepOutcome, outcome
 
 KNOWS = {
     "oracle": "the future",

@@ -1,4 +1,4 @@
-"""The power of a job: the power of a busy GPU at its clock, mixed with synchronisation.
+"""The power of a job (that of a busy GPU at its clock, mixed with synchronisation) and of a node.
 
 A GPU draws ``P(s) = a + b min(s, s0) + c max(s^3 - s0^3, 0)`` watts. Below s0 the voltage is at its
 floor and the power is linear in the speed; above s0 it is cubic. The form and the constants are our
@@ -6,12 +6,14 @@ own fit to the public Zeus traces (You et al., NSDI 2023), which set power caps,
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ronda.instances.base import Floats
 from ronda.instances.cluster import GpuType
+from ronda.instances.errors import InputError
 from ronda.instances.models.configuration import Configuration
 from ronda.instances.models.rated import rates_and_watts
 from ronda.instances.models.throughput import measured_steps, model_of, speed_and_share
@@ -83,3 +85,35 @@ def measured_speeds_and_watts(
 def job_power_w(profile: Profile, gpu_type: GpuType, at: Configuration) -> float:
     """Return the watts of one configuration (see `speed_and_watts`)."""
     return float(speed_and_watts(profile, gpu_type, at)[1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDraw:
+    """The power draw of a node without jobs, and the time that it takes to wake.
+
+    Few sources state either, and none measured them on Helios. Idle servers with eight GPUs are
+    known to draw 800 W and to boot in five minutes. Cooling is not counted.
+
+    Attributes
+    ----------
+    idle_w
+        Power draw of an awake node without jobs, in watts.
+    sleep_w
+        Power draw of a sleeping node, in watts.
+    wake_s
+        Time that a wake-up takes, in seconds. Jobs wait for the node; decisions ignore this time.
+    wake_w
+        Power draw of a waking node, in watts.
+    """
+
+    idle_w: float = 800.0
+    sleep_w: float = 20.0
+    wake_s: float = 300.0
+    wake_w: float = 800.0
+
+    def __post_init__(self) -> None:
+        """Raise an error if a power or the time is impossible."""
+        for name in ("idle_w", "sleep_w", "wake_s", "wake_w"):
+            value = getattr(self, name)
+            if not 0 <= value < float("inf"):
+                raise InputError(name.replace("_", "-"), f"{value:g}", "0 or more")

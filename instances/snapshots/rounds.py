@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation, Estimate, Job, JobState, Need, Option, Pieces
+from ronda.instances.models.power import NodeDraw
 from ronda.instances.profile import Profile, Rigid
 from ronda.instances.round import Round
 from ronda.instances.rules.problem import Problem, as_error
@@ -24,8 +25,11 @@ from ronda.instances.snapshots.snapshot import Noted, SeenJob, SeenNode, Snapsho
 from ronda.instances.traces.rigid import HELIOS_COSTS, RESTARTS
 
 
-def round_of(seen: Snapshot, noted: Noted | None = None) -> Round:
+def round_of(seen: Snapshot, noted: Noted | None = None, *, draw: NodeDraw | None = None) -> Round:
     """Return the valid round of a snapshot, in which every job is rigid and runs at rate 1.
+
+    A node that is going down sleeps in the round, because a job that is placed there waits until it
+    is down and up again. A sleeping node on which a job has been started is waking.
 
     Parameters
     ----------
@@ -33,6 +37,9 @@ def round_of(seen: Snapshot, noted: Noted | None = None) -> Round:
         The cluster.
     noted
         Where to count what is left out or assumed; by default, the snapshot's own.
+    draw
+        What every node draws without jobs and how fast it wakes, so that policies may let it sleep.
+        By default an assumption if some node of the snapshot is not on, else nothing.
 
     Raises
     ------
@@ -42,7 +49,12 @@ def round_of(seen: Snapshot, noted: Noted | None = None) -> Round:
     noted = seen.noted if noted is None else noted
     if not any(node.has.get(GPUS, 0.0) >= 1 for node in seen.nodes):
         raise InputError(seen.source, "no node with GPUs", "some: a round is about jobs with GPUs")
-    maker = _Maker(seen, noted)
+    resting = next((node.name for node in seen.nodes if node.power != "on"), None)
+    if draw is None and resting is not None:
+        draw = NodeDraw()
+        watts = f"{draw.idle_w:g} W idle, {draw.sleep_w:g} W asleep"
+        noted.add(f"node taken to draw {watts}, and to wake in {draw.wake_s:g} s", resting)
+    maker = _Maker(seen, noted, draw)
     while True:
         round = maker.round()
         found = problems(round)
@@ -55,10 +67,10 @@ def round_of(seen: Snapshot, noted: Noted | None = None) -> Round:
 class _Maker:
     """A maker of rounds, which leaves out more jobs from one round to the next."""
 
-    def __init__(self, seen: Snapshot, noted: Noted) -> None:
+    def __init__(self, seen: Snapshot, noted: Noted, draw: NodeDraw | None) -> None:
         self.seen, self.noted = seen, noted
         self.jobs = [job for job in seen.jobs if job.has_gpus]
-        self.floor = GpuNodes(seen, self.jobs, noted)
+        self.floor = GpuNodes(seen, self.jobs, noted, draw)
         self.labels = Labels(seen, self.jobs, apart=self.floor.apart)
         self.started = {job.id for job in seen.jobs if job.on}
         self.left: set[str] = set()
@@ -83,6 +95,9 @@ class _Maker:
         }
         gone = dict.fromkeys((k for k, _ in cluster.out), now_s) | leaving
         back = [(k, node.back_s) for k, node in nodes if k in gone and node.back_s is not None]
+        called = {name for job in self.seen.jobs for name in job.on}
+        rests = {k: node for k, node in nodes if node.out is None and node.power != "on"}
+        waking = [k for k, n in rests.items() if n.power == "waking" or n.name in called]
         return Round(
             name=self.seen.system,
             source=self.seen.source,
@@ -95,6 +110,8 @@ class _Maker:
             site=self.labels.site([state.job for state in states]),
             leaving=tuple(leaving.items()),
             returning=tuple((k, back_s) for k, back_s in back if back_s > gone[k]),
+            asleep=tuple(k for k in rests if k not in waking),
+            waking=tuple(waking),
         )
 
     def leave_out(self, round: Round, found: list[Problem]) -> None:

@@ -49,6 +49,10 @@ class SeenNode(Record, frozen=True, kw_only=True):
     reserved
         The reservation for which it leaves, whose jobs (`SeenJob.reservation`) use it meanwhile;
         None if it leaves for all jobs.
+    power
+        Whether it is on, sleeps (``down``) or is on the way there (``going down``), or wakes. It is
+        no outage: the host wakes a node by itself once a job is to start there. A node that is
+        going down cannot be woken before it is down.
     parts
         The ways to cut its GPUs.
     cut
@@ -70,6 +74,7 @@ class SeenNode(Record, frozen=True, kw_only=True):
     leaves_s: float | None = None
     back_s: float | None = None
     reserved: str | None = None
+    power: Literal["on", "going down", "down", "waking"] = "on"
     parts: Parts | None = None
     cut: tuple[str, ...] = ()
     recut: Literal["never", "empty", "free"] = "never"

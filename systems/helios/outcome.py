@@ -6,40 +6,8 @@ import numpy as np
 
 from ronda.instances.base import Floats, Ints
 from ronda.instances.demand import Demand
-from ronda.instances.errors import InputError
+from ronda.instances.models.power import NodeDraw
 from ronda.systems.helios.ces import WARM_UP
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeDraw:
-    """The power draw of a node without jobs, and the time that it takes to wake.
-
-    No source measured either on Helios. Idle servers with eight GPUs are known to draw 800 W and to
-    boot in five minutes. Cooling is not counted.
-
-    Attributes
-    ----------
-    idle_w
-        Power draw of an awake node without jobs, in watts.
-    sleep_w
-        Power draw of a sleeping node, in watts.
-    wake_s
-        Time that a wake-up takes, in seconds. Jobs wait for the node; decisions ignore this time.
-    wake_w
-        Power draw of a waking node, in watts.
-    """
-
-    idle_w: float = 800.0
-    sleep_w: float = 20.0
-    wake_s: float = 300.0
-    wake_w: float = 800.0
-
-    def __post_init__(self) -> None:
-        """Raise an error if a power or the time is impossible."""
-        for name in ("idle_w", "sleep_w", "wake_s", "wake_w"):
-            value = getattr(self, name)
-            if not 0 <= value < float("inf"):
-                raise InputError(name.replace("_", "-"), f"{value:g}", "0 or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from ronda.cli.records import options_of, taken
 from ronda.instances import generate
 from ronda.instances.arguments import described
 from ronda.instances.base import Record
+from ronda.instances.models.power import NodeDraw
 from ronda.instances.traces.columns import Columns, Filters
-from ronda.systems.helios.outcome import NodeDraw
 
 
 class Made(Record, frozen=True, kw_only=True):

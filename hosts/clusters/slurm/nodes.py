@@ -1,6 +1,7 @@
 """Nodes of Slurm as nodes of a snapshot, with what takes them out of service and for how long."""
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -39,6 +40,14 @@ _OUT = {
     "REBOOT_ISSUED": "rebooting",
     "INVALID_REG": "registered with other resources than configured",
     "BLOCKED": "blocked by a job that has its topology alone",
+}
+_Power = Literal["on", "going down", "down", "waking"]
+_POWER: dict[str, _Power] = {
+    "POWER_UP": "waking",
+    "POWERING_UP": "waking",
+    "POWERING_DOWN": "going down",
+    "POWERED_DOWN": "down",
+    "POWER_DOWN": "going down",
 }
 _BASE = {"IDLE", "ALLOCATED", "MIXED", "DOWN", "ERROR", "UNKNOWN", "FUTURE"}
 _KEPT = {"RESERVED": "reserved", "MAINTENANCE": "in maintenance"}
@@ -95,11 +104,13 @@ def _node(name: str, record: Fields, states: set[str], noted: Noted) -> SeenNode
         noted.add("node with GPUs of several types, taken as all of the most frequent", name)
     elif total and model is None:
         noted.add("node whose GPUs have no type", name)
+    power = _power(states)
+    if power != "on":
+        noted.add(f"node that is {power}, in service as Slurm wakes nodes for jobs", name)
+        states = states - {"NOT_RESPONDING"}
     why = [text for state, text in _OUT.items() if state in states]
     if record.get("partitions") is not None and not words(record.get("partitions")):
         why.append("in no partition")
-    if "POWERING_UP" in states:
-        noted.add("node that powers up, taken to be in service", name)
     reason = word(record.get("reason"))
     return SeenNode(
         name=name,
@@ -110,7 +121,14 @@ def _node(name: str, record: Fields, states: set[str], noted: Noted) -> SeenNode
         out=", ".join(why) + (f": {reason}" if reason else "") if why else None,
         back_s=number(record.get("resume_after")) or None if why else None,
         reserved=next((text for state, text in _KEPT.items() if state in states), None),
+        power=power,
     )
+
+
+def _power(states: set[str]) -> _Power:
+    """Return the state of a node's power; one with jobs goes down only after they have ended."""
+    asked = {"POWER_DOWN"} if states & {"ALLOCATED", "MIXED"} else set[str]()
+    return next((word for flag, word in _POWER.items() if flag in states - asked), "on")
 
 
 def with_reservations(

@@ -9,7 +9,7 @@ from ronda.cli.command import forced, taught
 from ronda.cli.options import FOLDER, Source, force_option, json_option
 from ronda.cli.records import options_of, taken
 from ronda.instances.errors import InputError
-from ronda.systems.helios.outcome import NodeDraw
+from ronda.instances.models.power import NodeDraw
 
 if TYPE_CHECKING:
     from ronda.bench.sleeping.lines import ControllerLine

@@ -9,8 +9,8 @@ from ronda.bench.figures.draw import save_chart
 from ronda.bench.sleeping.figure import by_day, fan, nodes
 from ronda.bench.sleeping.lines import line_of, sleep_report
 from ronda.instances import generate
+from ronda.instances.models.power import NodeDraw
 from ronda.systems.helios.forecasts import seasonal
-from ronda.systems.helios.outcome import NodeDraw
 
 SERIES = generate.demand(6, 40, 1, step_s=1800.0)
 DRAW = NodeDraw()

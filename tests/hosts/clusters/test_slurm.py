@@ -13,6 +13,7 @@ from msgspec import structs
 
 import ronda
 from ronda.hosts.clusters.read import read_snapshot
+from ronda.instances.check.plan import check_plan
 from ronda.instances.errors import InputError
 from ronda.instances.rules.validate import problems
 from ronda.instances.snapshots.rounds import round_of
@@ -263,6 +264,8 @@ def test_memory_is_per_node_or_per_core_or_per_gpu(written):
     [
         ("idle", None),
         ("MIXED+PLANNED", None),
+        ("MIXED+CLOUD+NOT_RESPONDING+POWERING_UP", None),
+        ("DOWN+POWERED_DOWN", "down: x"),
         ("IDLE+POWERED_DOWN", None),
         ("idle~", None),
         ("IDLE+CLOUD+POWERING_UP", None),
@@ -279,6 +282,52 @@ def test_states_of_nodes_say_who_takes_jobs(written, state, out):
     """Nodes that can be woken take jobs; nodes that do not answer take none."""
     (found,) = written({"jobs": [], "nodes": [node(state=state, reason="x")]}).nodes
     assert found.out == out
+
+
+@pytest.mark.parametrize(
+    ("state", "power"),
+    [
+        ("idle", "on"),
+        ("idle!", "going down"),
+        ("mixed!", "on"),
+        ("idle%", "going down"),
+        ("IDLE+CLOUD+POWERED_DOWN", "down"),
+        (["IDLE", "POWER_UP", "POWERED_DOWN"], "waking"),
+        ("alloc#", "waking"),
+    ],
+)
+def test_states_of_nodes_say_whether_they_sleep(written, state, power):
+    """A node with jobs that is to go down is on until they end."""
+    (found,) = written({"jobs": [], "nodes": [node(state=state)]}).nodes
+    assert found.power == power
+
+
+@pytest.mark.parametrize(
+    ("moment", "power", "asleep", "waking"),
+    [
+        ("asked", ["on", "going down", "on", "on"], (1,), ()),
+        ("going down", ["on", "going down", "on", "on"], (1,), ()),
+        ("called", ["on", "on", "down", "on"], (), (2,)),
+        ("asked up", ["on", "waking", "down", "going down"], (2, 3), (1,)),
+        ("waking", ["on", "waking", "waking", "down"], (3,), (1, 2)),
+    ],
+)
+def test_a_cluster_whose_nodes_sleep_and_wake(written, moment, power, asleep, waking):
+    """Nodes of a real cluster sleep or wake in its round; what waits for one runs there already."""
+    seen = written(json.loads((DATA / "power.json").read_text())[moment])
+    assert [each.power for each in seen.nodes] == power
+    assert {each.out for each in seen.nodes} == {None}
+    counted = Noted()
+    made = round_of(seen, counted)
+    assert (made.asleep, made.waking) == (asleep, waking)
+    assert problems(made) == []
+    assert {group.wake_s for group in made.cluster.node_groups} == {300.0}
+    assert any("to wake in 300 s" in line for line in counted.lines())
+    said = [line for line in seen.noted.lines() if "Slurm wakes nodes for jobs" in line]
+    assert len(said) == len({*power} - {"on"})
+    for spec in ("fifo", "prices", "ces-queue", "wake-or-wait"):
+        plan = ronda.solve(made, spec)
+        assert check_plan(made, plan) == [], spec
 
 
 def test_nodes_have_what_jobs_may_use(written):

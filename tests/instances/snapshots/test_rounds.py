@@ -10,6 +10,7 @@ from msgspec.structs import replace as with_
 import ronda
 from ronda.instances.errors import InputError
 from ronda.instances.job import After, Need
+from ronda.instances.models.power import NodeDraw
 from ronda.instances.rules.validate import problems
 from ronda.instances.site import LimitGroup, PriorityClass, Tenant
 from ronda.instances.snapshots.gpu_nodes import GpuNodes
@@ -132,6 +133,37 @@ def test_partitions_that_own_their_nodes_stay():
     assert [p.name for p in round_.cluster.partitions] == ["a", "b"]
     assert round_.site.groups == groups
     assert set(ronda.solve(round_, "fifo").allocations) == {"1"}
+
+
+def test_nodes_that_are_not_on_sleep_or_wake():
+    """A sleeping node with a job on it wakes; one out of service is neither; jobs may wake one."""
+    powers = {"n1": "on", "n2": "waking", "n3": "down", "n4": "going down", "n5": "down"}
+    nodes = [node(name, power=power) for name, power in powers.items()]
+    nodes += [node("n6", power="down", out="drained")]
+    jobs = [job("1", 8, on={"n1": 1, "n3": 1}, count=2), job("2", 8, per={"gpus": 8.0})]
+    jobs += [job("3", 8), job("4", 8)]
+    round_, counts = noted_of(seen(nodes, jobs))
+    assert (round_.asleep, round_.waking) == ((3, 4), (1, 2))
+    assert counts["node taken to draw 800 W idle, 20 W asleep, and to wake in 300 s"] == 1
+    placed = ronda.solve(round_, "fifo")
+    assert {k: a.placement[0][0] for k, a in placed.allocations.items() if k != "1"} == {
+        "2": 1,
+        "3": 3,
+        "4": 4,
+    }
+    assert placed.asleep == ()
+
+
+def test_a_draw_lets_policies_put_nodes_to_sleep():
+    """Without one, nothing is said of power while all nodes are on."""
+    nodes = [node("n1"), node("n2")]
+    plain = round_of(seen(nodes, []))
+    drawn = round_of(seen(nodes, []), draw=NodeDraw(wake_s=60.0, wake_w=900.0))
+    assert plain.cluster.node_groups[0].host_idle_w == 0.0
+    (group,) = drawn.cluster.node_groups
+    assert (group.host_idle_w, group.sleep_w, group.wake_s, group.wake_w) == (800, 20, 60, 100)
+    asleep = [ronda.solve(r, "race-to-idle").asleep for r in (plain, drawn)]
+    assert asleep == [(), (0, 1)]
 
 
 def test_tenants_become_leaves():

@@ -6,10 +6,11 @@ import pytest
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
 from ronda.instances.files.packaged import load_demand
+from ronda.instances.models.power import NodeDraw
 from ronda.systems.helios.ces import RULES, CesRule, ces, published
 from ronda.systems.helios.controllers import Vanilla
 from ronda.systems.helios.lot_sizing import least_cost
-from ronda.systems.helios.outcome import NodeDraw, outcome
+from ronda.systems.helios.outcome import outcome
 
 
 @pytest.fixture(scope="module")

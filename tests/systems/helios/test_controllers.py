@@ -8,9 +8,10 @@ from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import write
 from ronda.instances.files.packaged import load_demand
+from ronda.instances.models.power import NodeDraw
 from ronda.systems.helios.controllers import CONTROLLERS, controller
 from ronda.systems.helios.lot_sizing import LotSizing
-from ronda.systems.helios.outcome import NodeDraw, outcome
+from ronda.systems.helios.outcome import outcome
 
 SERIES = generate.demand(6, 40, 1, step_s=1800.0)
 KEPT = 3 * 48 + 5
