@@ -2,6 +2,7 @@
 
 COMMANDS = {
     "serve": ("ronda.cli.commands.serve:command", "Decide rounds over HTTP."),
+    "slurm": ("ronda.cli.commands.clusters.slurm:command", "Drive a real Slurm; dry run first."),
     "snapshot": ("ronda.cli.commands.clusters.snapshot:command", "Read a cluster as it is now."),
     "mcp": (
         "ronda.cli.commands.clusters.mcp:command",

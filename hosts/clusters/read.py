@@ -61,9 +61,14 @@ def read_snapshot(system: str, files: Sequence[str | Path], now_s: float | None 
         raise InputError("system", show(system), one_of(SYSTEMS, system))
     if not files:
         raise InputError(system, "no file", "the outputs of its tools")
+    return read_texts(system, [_text(path) for path in files], now_s)
+
+
+def read_texts(system: str, texts: Sequence[Text], now_s: float | None) -> Snapshot:
+    """Return a cluster as it is now, as `read_snapshot` does, from texts that were read already."""
     module, _, name = SYSTEMS[system].partition(":")
     dialect: Dialect = getattr(import_module(module), name)
-    found = dialect([_text(path) for path in files], now_s)
+    found = dialect(texts, now_s)
     _refuse_contradictions(found)
     return found
 

@@ -1,0 +1,240 @@
+"""The steps from a cluster as it is to a plan: for each job or node the commands, and why."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
+from math import ceil
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from ronda.hosts.slurm.commands import SlurmCommand, lease, power, ranks, ready, requeue
+from ronda.hosts.slurm.model import SlurmModel
+from ronda.hosts.slurm.scope import Scope
+from ronda.hosts.slurm.state import SlurmState
+from ronda.instances.clock import Deadline
+from ronda.instances.job import Allocation
+from ronda.instances.plan import Plan
+from ronda.instances.round import Round
+from ronda.instances.snapshots.snapshot import SeenJob
+from ronda.solvers.greedy.policy import fill
+
+TIERS = 4
+"""The number of priorities that ronda gives, apart from that of the jobs that come last."""
+
+
+class SlurmStep(NamedTuple):
+    """A change of one job or node, or of the priorities of several jobs.
+
+    Attributes
+    ----------
+    what
+        The change, in a word or two.
+    names
+        The jobs or nodes.
+    gpus
+        The GPUs that a job gets.
+    on
+        The nodes that it gets.
+    why
+        The reason, as a sentence.
+    commands
+        The commands; none if Slurm does it by itself.
+    """
+
+    what: str
+    names: tuple[str, ...]
+    gpus: int | None
+    on: tuple[str, ...]
+    why: str
+    commands: tuple[SlurmCommand, ...]
+
+
+def steps(
+    model: SlurmModel, plan: Plan, tiers: Sequence[Sequence[str]], scope: Scope, state: SlurmState
+) -> list[SlurmStep]:
+    """Return the steps to a plan, in the order in which their commands are to be given.
+
+    Parameters
+    ----------
+    tiers
+        The waiting jobs in the order in which the policy would start them, the first tier now.
+    """
+    held = model.round.held
+    starts = {job: given for job, given in plan.allocations.items() if job not in held}
+    waits = kept_waiting(model.round, plan)
+    return [
+        *_order(model, plan, tiers, state),
+        *(_start(model, plan, job, given, state) for job, given in starts.items()),
+        *_waiting(model, plan, starts, waits, scope, state),
+        *_stops(model, plan),
+        *_power(model, plan, starts, scope),
+    ]
+
+
+def kept_waiting(round: Round, plan: Plan) -> set[str]:
+    """Return the jobs that would fit beside a plan, each of which it makes wait on purpose."""
+    found = set[str]()
+    states = {state.job.id: state for state in round.jobs}
+    running = tuple(
+        replace(states[job], allocation=given) for job, given in plan.allocations.items()
+    )
+    asleep = round.asleep if plan.asleep is None else plan.asleep
+    after = replace(round, running=running, asleep=asleep)
+    while True:
+        rest = tuple(s for s in round.waiting if s.job.id not in {*found, *plan.allocations})
+        more = fill(replace(after, waiting=rest), plan.allocations, Deadline(None))
+        if not more:
+            return found
+        found |= more.keys()
+
+
+def _order(
+    model: SlurmModel, plan: Plan, tiers: Sequence[Sequence[str]], state: SlurmState
+) -> Iterator[SlurmStep]:
+    """Yield a step for each tier that has jobs with another priority."""
+    jobs, now = model.jobs, band(model, state)
+    if now is None:
+        return
+    low, high = now
+    for k, tier in enumerate(tiers[: TIERS + 1]):
+        jobs_in = chain(*tiers[TIERS:]) if k == TIERS else tier
+        value = high - k * (high - low) // TIERS
+        own = [j for j in jobs_in if model.terms[j].rank and jobs[j].rank and not jobs[j].on]
+        other = tuple(job for job in own if jobs[job].rank != value)
+        if other:
+            when = ("starts them now", "would start them next")[k > 0]
+            why = f"{plan.policy} {when}" + (f", in place {k + 1} of its order" if k > 1 else "")
+            words = f"priority {value}"
+            yield SlurmStep(words, other, None, (), f"{why}.", (*ranks(other, value, f"{why}."),))
+
+
+def band(model: SlurmModel, state: SlurmState) -> tuple[int, int] | None:
+    """Return the lowest and the highest priority that ronda gives: those that its jobs have had.
+
+    They are further apart if they are too few for all tiers.
+    """
+    if state.band is not None:
+        return state.band
+    own = [
+        int(job.rank)
+        for job in model.found.jobs
+        if job.rank and not job.on and model.terms[job.id].rank
+    ]
+    return (min(own), max(*own, min(own) + TIERS)) if own else None
+
+
+def _start(
+    model: SlurmModel, plan: Plan, job: str, given: Allocation, state: SlurmState
+) -> SlurmStep:
+    seen, own, memory = model.jobs[job], model.terms[job], state.of(model.jobs[job])
+    on, gpus = tuple(model.nodes[k] for k, _ in given.placement), given.option.computing
+    why = f"{plan.policy} starts it on {gpus} GPUs of {', '.join(on)}."
+    if not own.place:
+        whose = "its place in the queue is set" if own.rank else "it is not in ronda's scope"
+        return SlurmStep(
+            "start", (job,), gpus, on, f"{why[:-1]}; {whose}, and Slurm starts it.", ()
+        )
+    asked = _asked(model, job)
+    chosen = on if _may_choose(model, job, on, state) and {*on} != {*seen.nodes} else None
+    command = ready(
+        job,
+        why,
+        nodes=chosen,
+        gres=None if gpus == asked else _gres(seen, gpus),
+        limit_min=None if gpus == asked else _limit_min(model, job, asked, gpus),
+        now=memory.delays(seen) and (seen.eligible_s or 0.0) > model.found.now_s,
+    )
+    commands = (command,) if len(command.words) > 2 else ()
+    return SlurmStep("start", (job,), gpus, on, why, commands)
+
+
+def _asked(model: SlurmModel, job: str) -> int:
+    seen = model.jobs[job]
+    return round(seen.count * seen.per.get("gpus", 0.0))
+
+
+def _may_choose(model: SlurmModel, job: str, on: Sequence[str], state: SlurmState) -> bool:
+    """Return whether the nodes of a job may be named: all of them, as Slurm takes a list whole."""
+    seen = model.jobs[job]
+    own = bool(seen.nodes) and not state.of(seen).chose(seen)
+    return not own and (seen.count == 1 or seen.own_nodes) and len(on) == seen.count
+
+
+def _gres(job: SeenJob, gpus: int) -> str:
+    return ":".join(("gpu", *job.gpu_types, str(gpus)))
+
+
+def _limit_min(model: SlurmModel, job: str, asked: int, gpus: int) -> int | None:
+    """Return the time limit, in minutes, in which a job does as much on another number of GPUs."""
+    speeds, limit_s = model.terms[job].speeds, model.jobs[job].limit_s
+    if limit_s is None:
+        return None
+    return ceil(limit_s * speeds[asked] / speeds[gpus] / 60 - 1e-9)
+
+
+def _waiting(
+    model: SlurmModel,
+    plan: Plan,
+    starts: Collection[str],
+    waits: Collection[str],
+    scope: Scope,
+    state: SlurmState,
+) -> Iterator[SlurmStep]:
+    """Yield steps about jobs that go on waiting: those that must, and those that no longer must."""
+    now_s = model.found.now_s
+    for job, own in model.terms.items():
+        seen, memory = model.jobs[job], state.of(model.jobs[job])
+        if not own.place or seen.on or job in starts or seen.blocked:
+            continue
+        left_s = (seen.eligible_s or 0.0) - now_s if memory.delays(seen) else 0.0
+        if job in waits and not (seen.eligible_s or 0.0) > now_s + scope.lease_s / 2:
+            why = f"It fits now, but {plan.policy} keeps the GPUs for others."
+            command = lease(job, scope.lease_s, why)
+            yield SlurmStep("wait", (job,), None, (), why, (command,))
+        back = memory.chose(seen)
+        if back or (left_s > 0 and job not in waits and memory.requeued_s is None):
+            why = f"{plan.policy} does not start it now: Slurm may, wherever there is room."
+            made = ready(job, why, nodes=[] if back else None, now=left_s > 0 and job not in waits)
+            yield SlurmStep("free", (job,), None, (), why, (made,))
+
+
+def _stops(model: SlurmModel, plan: Plan) -> Iterator[SlurmStep]:
+    for job, held in model.round.held.items():
+        then = plan.allocations.get(job)
+        if then is not None and held.goes_on(then):
+            continue
+        if then is None:
+            what, gpus, why = "stop", 0, f"{plan.policy} gives its GPUs to others."
+        else:
+            what, gpus = "resize", then.option.computing
+            on = ", ".join(model.nodes[k] for k, _ in then.placement)
+            why = f"{plan.policy} gives it {gpus} GPUs of {on} in place of {held.option.computing}."
+        yield SlurmStep(what, (job,), gpus, (), why, (requeue(job, why),))
+
+
+def _power(
+    model: SlurmModel, plan: Plan, starts: Iterable[str], scope: Scope
+) -> Iterator[SlurmStep]:
+    """Yield steps that power nodes down, if nothing is on them, or up."""
+    if plan.asleep is None or not scope.power:
+        return
+    used = {k for job in plan.allocations.values() for k, _ in job.placement}
+    used |= {k for job in model.round.held.values() for k, _ in job.placement}
+    busy = {name for job in model.found.jobs for name in job.on}
+    nodes = {node.name: node for node in model.found.nodes}
+    up = sum(1 for node in model.found.nodes if scope.powers(node) and node.power == "on")
+    for k, name in enumerate(model.nodes):
+        node = nodes[name]
+        if not scope.powers(node) or node.out is not None:
+            continue
+        if k in plan.asleep and node.power == "on" and k not in used and name not in busy:
+            if up <= scope.awake:
+                continue
+            up -= 1
+            why = f"{plan.policy} needs fewer nodes."
+            yield SlurmStep(
+                "power down", (name,), None, (), why, (power(name, on=False, reason=why),)
+            )
+        elif k not in plan.asleep and node.power == "down":
+            why = f"{plan.policy} needs more nodes."
+            yield SlurmStep("power up", (name,), None, (), why, (power(name, on=True, reason=why),))

@@ -1,0 +1,280 @@
+"""The controller of a real Slurm: read, decide, look again, act; and begin anew.
+
+Slurm goes on by itself whenever the controller does not act: it orders the queue, starts and ends
+jobs, and takes nodes out. The controller only says what is to come first, where, and when.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from threading import Event
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from ronda.horizon.gate import answer
+from ronda.hosts.clusters.order import start_tiers
+from ronda.hosts.slurm.actions import TIERS, SlurmStep, band, steps
+from ronda.hosts.slurm.commands import SlurmCommand, ranks, ready
+from ronda.hosts.slurm.guard import SAFE_S, Refused, refused
+from ronda.hosts.slurm.model import SlurmModel, modelled
+from ronda.hosts.slurm.scope import Scope
+from ronda.hosts.slurm.state import Diary, SlurmState, TouchedJob
+from ronda.hosts.slurm.tools import SlurmAnswer, SlurmAwayError, SlurmTools
+from ronda.instances.check.incremental import Ledger
+from ronda.instances.clock import Deadline
+from ronda.instances.errors import InputError
+from ronda.instances.plan import Plan
+from ronda.instances.snapshots.snapshot import Snapshot
+from ronda.solvers.contract import Policy
+
+STALE_S = 60.0
+"""Seconds after which a cluster that was read is read again, before anything is done."""
+
+JUMP_S = 5.0
+"""The difference, in seconds, between two clocks of this machine that counts as a jump."""
+
+MOST_REFUSED = 3
+"""The number of commands that Slurm refuses in a pass after which no more of it are given."""
+
+
+class Pass(NamedTuple):
+    """One decision about a cluster, and what became of it.
+
+    Attributes
+    ----------
+    model, plan
+        The cluster, and the plan for it.
+    steps
+        The steps to the plan.
+    refused
+        The commands that the last look refused.
+    late
+        The commands that are left for later: there were enough in this minute.
+    answers
+        What Slurm answered to each command that was given.
+    """
+
+    model: SlurmModel
+    plan: Plan
+    steps: list[SlurmStep]
+    refused: list[Refused]
+    late: list[SlurmCommand]
+    answers: list[tuple[SlurmCommand, SlurmAnswer]]
+
+    @property
+    def due(self) -> list[SlurmCommand]:
+        """The commands that are to be given now."""
+        away = {each.command.words for each in self.refused} | {c.words for c in self.late}
+        return [c for step in self.steps for c in step.commands if c.words not in away]
+
+
+class SlurmController:
+    """A controller of the Slurm of this machine.
+
+    Parameters
+    ----------
+    tools
+        The programs of Slurm.
+    policy
+        Who decides.
+    scope
+        What it may touch.
+    diary
+        What it remembers, and its audit log; None for a dry run that remembers nothing.
+    interval_s, limit_s
+        Seconds between decisions, and for each of them.
+    seed
+        The seed of the policy's random choices.
+    """
+
+    def __init__(
+        self,
+        tools: SlurmTools,
+        policy: Policy,
+        scope: Scope,
+        diary: Diary | None,
+        *,
+        interval_s: float = 30.0,
+        limit_s: float = 10.0,
+        seed: int = 0,
+    ) -> None:
+        self.tools, self.policy, self.scope, self.diary = tools, policy, scope, diary
+        self.interval_s, self.limit_s, self.seed = interval_s, limit_s, seed
+        self.stopping = Event()
+
+    @property
+    def state(self) -> SlurmState:
+        """What is remembered."""
+        return SlurmState() if self.diary is None else self.diary.state
+
+    def once(self, *, act: bool) -> Pass:
+        """Read the cluster, decide, and carry the decision out if it is to `act`.
+
+        Raises
+        ------
+        SlurmAwayError
+            If Slurm does not answer, or shows nothing that can be decided about.
+        """
+        read_s = time.monotonic()
+        made = self.decided(self.tools.read())
+        if not act or self.diary is None:
+            return made
+        if time.monotonic() - read_s > STALE_S:
+            raise SlurmAwayError(f"the cluster was read {STALE_S:g} s ago, which is too long")
+        return self._carried_out(made, self.diary)
+
+    def decided(self, found: Snapshot) -> Pass:
+        """Return the decision about a cluster, of which nothing is carried out yet."""
+        state = self.state
+        try:
+            model = modelled(found, self.scope, state, self.interval_s)
+        except InputError as error:
+            raise SlurmAwayError(str(error)) from None
+        state = replace(state, band=band(model, state))
+        deadline = Deadline(self.limit_s)
+        before = Plan(memory=state.plan) if state.plan else None
+        plan = answer(
+            self.policy,
+            model.round,
+            Ledger(model.round.cluster),
+            deadline=deadline.sooner(self.limit_s / 2),
+            seed=self.seed,
+            initial=before,
+        ).plan
+        tiers = start_tiers(
+            self.policy, model.round, plan, deadline=deadline, seed=self.seed, most=TIERS + 1 + 1
+        )
+        made = steps(model, plan, tiers, self.scope, state)
+        commands = [command for step in made for command in step.commands]
+        looked = refused(commands, model, plan, self.scope, state)
+        away = {each.command.words for each in looked}
+        recent = sum(1 for at_s in state.given_s if found.now_s - 60 < at_s <= found.now_s)
+        left = max(0, self.scope.actions_per_minute - recent)
+        late = [command for command in commands if command.words not in away][left:]
+        return Pass(model, plan, made, looked, late, [])
+
+    def _carried_out(self, made: Pass, diary: Diary) -> Pass:
+        """Give the commands of a decision, each written down before and after."""
+        due, now_s = made.due, made.model.found.now_s
+        diary.keep(self._noted(made, due))
+        for each in made.refused:
+            diary.say(f"not given: {each.command.line}: {each.why}")
+        answers = list[tuple[SlurmCommand, SlurmAnswer]]()
+        for command in due:
+            if sum(answer.status != 0 for _, answer in answers) >= MOST_REFUSED:
+                diary.say(f"{MOST_REFUSED} commands were refused: the rest of this pass is left")
+                break
+            diary.ask(command)
+            said = self.tools.give(command)
+            diary.answer(command, said)
+            answers.append((command, said))
+        blamed = {
+            job: replace(diary.state.jobs[job], refused_s=now_s)
+            for command, said in answers
+            if said.status and len(command.names) == 1
+            for job in command.names
+            if job in diary.state.jobs
+        }
+        given_s = (*diary.state.given_s, *(time.time() for _ in answers))
+        diary.keep(diary.state.noting(blamed, given_s=given_s))
+        return made._replace(answers=answers)
+
+    def _noted(self, made: Pass, due: Sequence[SlurmCommand]) -> SlurmState:
+        """Return what is to be remembered before some commands are given."""
+        model, now_s = made.model, made.model.found.now_s
+        state = replace(self.state, band=band(model, self.state), plan=made.plan.memory)
+        live = {name: state.jobs[name] for name in model.jobs if name in state.jobs}
+        for command in due:
+            for name in command.names:
+                if name in model.jobs:
+                    live[name] = self._after(command, model, live.get(name), name)
+        recent = tuple(at_s for at_s in state.given_s if now_s - 60 < at_s)
+        return replace(state, jobs=live, given_s=recent)
+
+    def _after(
+        self, command: SlurmCommand, model: SlurmModel, memory: TouchedJob | None, name: str
+    ) -> TouchedJob:
+        seen, now_s = model.jobs[name], model.found.now_s
+        memory = memory or TouchedJob(submit_s=seen.submit_s)
+        for word in command.words:
+            key, _, value = word.partition("=")
+            if key == "Priority" and memory.priority is None:
+                memory = replace(memory, priority=seen.rank)
+            elif key == "StartTime":
+                _, _, later = value.partition("+")
+                memory = replace(memory, begins_s=time.time() + float(later) if later else None)
+            elif key == "TimeLimit" and memory.work_s is None:
+                state = model.state(name)
+                memory = replace(memory, work_s=state.job.estimate and state.job.estimate.work)
+            elif key == "ReqNodeList":
+                memory = replace(memory, nodes=tuple(filter(None, value.split(","))))
+            elif key == "requeue":
+                state = model.state(name)
+                done_s = max(0.0, state.done_at(now_s))
+                memory = replace(memory, requeued_s=time.time(), done_s=done_s, begins_s=None)
+        return memory
+
+    def run(
+        self,
+        tell: Callable[[Pass], object],
+        warn: Callable[[str], object],
+        *,
+        act: bool,
+    ) -> None:
+        """Decide again and again until `stopping` is set; then take back what would stay.
+
+        A pass in which Slurm does not answer changes nothing, and the next one is later: up to ten
+        times the interval. So it is after a jump of this machine's clock.
+        """
+        fails = 0
+        while not self.stopping.is_set():
+            wall_s, steady_s = time.time(), time.monotonic()
+            wait_s = self.interval_s
+            try:
+                made = self.once(act=act)
+                fails = 0
+                tell(made)
+                if any(c.words[0] == "requeue" for c, _ in made.answers):
+                    wait_s = min(wait_s, SAFE_S + 1.0)
+            except SlurmAwayError as error:
+                fails += 1
+                wait_s *= min(10, 2 ** (fails - 1))
+                self._say(warn, f"nothing done, again in {wait_s:.0f} s: {error}")
+            self.stopping.wait(wait_s)
+            jump_s = (time.time() - wall_s) - (time.monotonic() - steady_s)
+            if abs(jump_s) > JUMP_S:
+                self._say(warn, f"the clock has jumped by {jump_s:.0f} s: a pass is left out")
+                self.stopping.wait(self.interval_s)
+        if act:
+            self._taken_back(warn)
+
+    def _say(self, warn: Callable[[str], object], words: str) -> None:
+        warn(words)
+        if self.diary is not None:
+            self.diary.say(words)
+
+    def _taken_back(self, warn: Callable[[str], object]) -> None:
+        """Take back what would stay: chosen nodes, begin times and priorities of waiting jobs."""
+        diary = self.diary
+        if diary is None:
+            return
+        try:
+            found = self.tools.read()
+        except SlurmAwayError as error:
+            self._say(warn, f"nothing taken back: {error}")
+            return
+        why = "ronda stops."
+        for seen in found.jobs:
+            memory = diary.state.jobs.get(seen.id)
+            if memory is None or seen.on or seen.blocked is not None:
+                continue
+            chose, delays = memory.chose(seen), memory.begins_s is not None and memory.delays(seen)
+            commands = list[SlurmCommand]()
+            if chose or delays:
+                commands.append(ready(seen.id, why, nodes=[] if chose else None, now=delays))
+            if memory.priority is not None and memory.priority != seen.rank:
+                commands += ranks([seen.id], int(memory.priority), why)
+            for command in commands:
+                diary.ask(command)
+                diary.answer(command, self.tools.give(command))
+        diary.keep(SlurmState())

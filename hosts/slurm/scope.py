@@ -1,0 +1,121 @@
+"""The jobs that ronda may touch, and what it may do with each: by the operator and by its owner.
+
+The operator names partitions, QOS and accounts: no other job is touched. Their jobs may be ordered
+by priorities. Whoever submits a job lets ronda do more by the job's comment::
+
+    sbatch --comment=ronda …                            # choose its nodes, and its start
+    sbatch --comment=ronda:requeue …                    # stop it as well; it starts again later
+    sbatch --comment=ronda:gpus=1:1/2:1.9/4:3.5 …       # and on other numbers of GPUs of a node
+
+with the speed on each number of GPUs. If the operator names nothing, only jobs with such a comment
+are touched.
+"""
+
+import re
+from math import isfinite
+from typing import NamedTuple
+
+from ronda.instances.base import Count, NonNegative, Record
+from ronda.instances.snapshots.snapshot import SeenJob, SeenNode
+
+_JOB = re.compile(r"\d{1,10}(?:_\d{1,10})?")
+_COMMENT = re.compile(r"ronda(?::(requeue|gpus=(\d{1,4}:[\d.]{1,12}(?:/\d{1,4}:[\d.]{1,12})*)))?")
+
+
+class Scope(Record, frozen=True, kw_only=True):
+    """What ronda may touch, and how often.
+
+    Attributes
+    ----------
+    partitions, qos, accounts
+        Names of those whose jobs it may touch; a job must be in one of each list that is not empty.
+    min_run_s
+        Seconds for which a job runs, once started, before ronda stops it.
+    actions_per_minute
+        The most commands that it gives in a minute.
+    lease_s
+        Seconds after which a job that ronda lets wait is free, if ronda does not say so again.
+    restart_s
+        Seconds that a job which is stopped and started again is believed to lose.
+    power
+        Whether it powers nodes of `partitions` down and up, if the policy lets nodes sleep.
+    awake
+        Nodes that it leaves powered up at least.
+    """
+
+    partitions: tuple[str, ...] = ()
+    qos: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    min_run_s: NonNegative = 600.0
+    actions_per_minute: Count = 60
+    lease_s: Count = 300
+    restart_s: NonNegative = 60.0
+    power: bool = False
+    awake: int = 1
+
+    def terms(self, job: SeenJob) -> "JobTerms":
+        """Return what ronda may do with a job."""
+        if _JOB.fullmatch(job.id) is None:  # a part of a heterogeneous job, say
+            return UNTOUCHED
+        allowed = (
+            (self.partitions, job.partitions),
+            (self.qos, (job.priority,)),
+            (self.accounts, (job.tenant,)),
+        )
+        if any(names and not set(own) & set(names) for names, own in allowed):
+            return UNTOUCHED
+        own = opted_in(job.comment)
+        if own is None:
+            return JobTerms(rank=any(names for names, _ in allowed))
+        if own.speeds and not (job.count == 1 and job.own_nodes and len(job.gpu_types) < 2):
+            own = own._replace(speeds={})
+        return own if job.preemptible else own._replace(stop=False, speeds={})
+
+    def powers(self, node: SeenNode) -> bool:
+        """Return whether ronda may power a node down: all of its partitions are in the scope."""
+        return self.power and bool(node.partitions) and {*node.partitions} <= {*self.partitions}
+
+
+class JobTerms(NamedTuple):
+    """What ronda may do with a job.
+
+    Attributes
+    ----------
+    rank
+        Set its priority while it waits.
+    place
+        Choose its nodes and its start.
+    stop
+        Stop it by a requeue.
+    speeds
+        Let it have other numbers of GPUs of one node, with its speed on each.
+    """
+
+    rank: bool = False
+    place: bool = False
+    stop: bool = False
+    speeds: dict[int, float] = {}
+
+
+UNTOUCHED = JobTerms()
+
+
+def opted_in(comment: str | None) -> JobTerms | None:
+    """Return what a job's comment lets ronda do; None if it says nothing that is understood."""
+    found = _COMMENT.fullmatch((comment or "").strip())
+    if found is None:
+        return None
+    if found[2] is None:
+        return JobTerms(rank=True, place=True, stop=found[1] is not None)
+    speeds = dict[int, float]()
+    for entry in found[2].split("/"):
+        gpus, _, speed = entry.partition(":")
+        try:
+            speeds[int(gpus)] = float(speed)
+        except ValueError:
+            return None
+    if len(speeds) <= found[2].count("/") or not all(
+        gpus >= 1 and isfinite(speed) and speed > 0 for gpus, speed in speeds.items()
+    ):
+        return None
+    return JobTerms(rank=True, place=True, stop=True, speeds=speeds)

@@ -1,0 +1,91 @@
+"""The programs of Slurm that ronda runs: those that show a cluster, and ``scontrol``."""
+
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ronda.hosts.clusters.read import Text, read_texts
+from ronda.hosts.slurm.commands import SlurmCommand
+from ronda.instances.errors import InputError, RondaError, printable, short
+from ronda.instances.snapshots.snapshot import Snapshot
+
+NEEDED = (("squeue", "--json"), ("sinfo", "--json"))
+MORE = (
+    ("scontrol", "show", "partition", "-o"),
+    ("scontrol", "show", "reservation", "-o"),
+    ("scontrol", "show", "licenses"),
+    ("scontrol", "show", "assoc_mgr"),
+)
+"""What else is read, where a Slurm has it: limits of partitions, outages, licences, accounts."""
+
+READ_S, GIVE_S = 60.0, 30.0
+"""Seconds after which a program that shows the cluster, or a command, is given up."""
+
+
+class SlurmAwayError(RondaError):
+    """Slurm does not answer, or shows a state that contradicts itself."""
+
+
+class SlurmAnswer(NamedTuple):
+    """The answer of Slurm to a command: its exit status, and what it said."""
+
+    status: int
+    said: str
+
+
+class SlurmTools:
+    """The programs of the Slurm that ``SLURM_CONF`` names, or of this machine."""
+
+    def read(self) -> Snapshot:
+        """Return the cluster as it is now.
+
+        Raises
+        ------
+        InputError
+            If Slurm's programs are not installed.
+        SlurmAwayError
+            If Slurm does not answer, or if what it shows contradicts itself.
+        """
+        texts = []
+        for words in (*NEEDED, *MORE):
+            found = self._run(words, READ_S)
+            if found.returncode == 0 and found.stdout.strip():
+                texts.append(Text(" ".join(words), found.stdout))
+            elif words in NEEDED:
+                raise SlurmAwayError(f"{' '.join(words)}: {_words(found)}")
+        try:
+            return read_texts("slurm", texts, time.time())
+        except InputError as error:
+            raise SlurmAwayError(str(error)) from None
+
+    def give(self, command: SlurmCommand) -> SlurmAnswer:
+        """Give a command, and return what Slurm said."""
+        try:
+            found = self._run(("scontrol", *command.words), GIVE_S)
+        except SlurmAwayError as error:
+            return SlurmAnswer(-1, str(error))
+        return SlurmAnswer(found.returncode, _words(found) if found.returncode else "")
+
+    def _run(self, words: Sequence[str], most_s: float) -> "subprocess.CompletedProcess[bytes]":
+        if (path := shutil.which(words[0])) is None:
+            raise InputError(words[0], "no such program", "Slurm's client programs in the PATH")
+        try:
+            return subprocess.run(
+                [path, *words[1:]],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=most_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise SlurmAwayError(f"{' '.join(words)}: no answer in {most_s:g} s") from None
+        except OSError as error:
+            raise SlurmAwayError(f"{' '.join(words)}: {error.strerror}") from None
+
+
+def _words(found: "subprocess.CompletedProcess[bytes]") -> str:
+    text = (found.stderr or found.stdout).decode(errors="replace")
+    words = "; ".join(line.strip() for line in text.splitlines() if line.strip())
+    return printable(short(words, 300)) or f"exit status {found.returncode}"

@@ -1,0 +1,124 @@
+"""``ronda slurm``: drive a real Slurm, or say what would be done."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ronda.cli.command import taught
+from ronda.cli.options import (
+    SECONDS,
+    Command,
+    json_option,
+    policy_option,
+    seed_option,
+    time_limit_option,
+)
+from ronda.cli.output import note, show
+from ronda.cli.records import options_of, taken
+from ronda.hosts.slurm.scope import Scope
+from ronda.instances.errors import InputError
+
+
+def _names(flag: str, what: str) -> Callable[[Command], Command]:
+    words = f"A {what} whose jobs may be touched; again for more."
+    return click.option(f"--{flag}", f"{flag}s", multiple=True, metavar="NAME", help=words)
+
+
+@taught(
+    "slurm",
+    "ronda slurm --once --partition gpu",
+    "ronda slurm squeue.json sinfo.json --partition gpu --policy qssf",
+    "ronda slurm --act --state /var/lib/ronda --partition gpu --interval 60",
+    "ronda slurm --act --state drive --partition gpu --power --policy 'wake-or-wait(keep=3)'",
+)
+@click.argument("files", metavar="[FILES...]", nargs=-1)
+@click.option("--act", is_flag=True, help="Give the commands; without it, they are only shown.")
+@click.option("--once", is_flag=True, help="Decide once; by default, again and again.")
+@click.option(
+    "--interval",
+    "interval_s",
+    type=SECONDS,
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time between two decisions.",
+)
+@click.option(
+    "--state",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="With --act: for what outlives the controller, and for its audit log.",
+)
+@_names("partition", "partition")
+@_names("qos", "QOS")
+@_names("account", "account")
+@click.option(
+    "--power",
+    is_flag=True,
+    help="Power idle nodes of the partitions down, and up again, if the policy lets nodes sleep.",
+)
+@options_of(Scope, skip=("partitions", "qos", "accounts", "power"))
+@policy_option
+@time_limit_option(10.0, "For each decision.")
+@seed_option
+@json_option
+def command(
+    files: tuple[str, ...],
+    act: bool,
+    once: bool,
+    interval_s: float,
+    folder: Path | None,
+    policy: str,
+    time_limit: float,
+    seed: int,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Order, place and start the jobs of a real Slurm by any policy, or say what would be done.
+
+    Without --act nothing is changed: the steps are shown with their reasons, and as lines of
+    scontrol. FILES are what squeue --json, sinfo --json and others write (ronda snapshot --help);
+    without them, the programs of Slurm are asked.
+
+    Only jobs of the named partitions, QOS and accounts are touched, and only by their priorities,
+    unless their owners let ronda do more by the comment of a job: ronda, ronda:requeue, or
+    ronda:gpus=1:1/2:1.9/4:3.5. No job is ever cancelled, or held for good: if ronda dies, Slurm
+    goes on by itself. docs/slurm.md has all rules.
+    """
+    lists = {"partitions": "partitions", "qos": "qoss", "accounts": "accounts"}
+    given = {name: given.pop(flag) for name, flag in lists.items()} | given
+    scope = taken(Scope, given)
+    if act and folder is None:
+        raise InputError("--act", "no --state", "a folder for what outlives the controller")
+    if act and files:
+        raise InputError("--act", "FILES", "no files: commands are for the cluster as it is")
+
+    from ronda.hosts.clusters.read import read_snapshot
+    from ronda.hosts.slurm.controller import Pass, SlurmController
+    from ronda.hosts.slurm.report import pass_report
+    from ronda.hosts.slurm.state import Diary
+    from ronda.hosts.slurm.tools import SlurmTools
+    from ronda.solvers.registry import policy as make_policy
+
+    made = make_policy(policy)
+    diary = Diary(folder) if act and folder is not None else None
+    drive = SlurmController(
+        SlurmTools(), made, scope, diary, interval_s=interval_s, limit_s=time_limit, seed=seed
+    )
+    if files:
+        report = pass_report(drive.decided(read_snapshot("slurm", files)), act=False)
+        return show(report, as_json=as_json)
+    if once:
+        return show(pass_report(drive.once(act=act), act=act), as_json=as_json)
+
+    def tell(made: Pass) -> None:
+        show(pass_report(made, act=act), as_json=as_json)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: drive.stopping.set())
+    drive.run(tell, note, act=act)
+    return 0
