@@ -109,18 +109,22 @@ def _order(
 
 
 def band(model: SlurmModel, state: SlurmState) -> tuple[int, int] | None:
-    """Return the lowest and the highest priority that ronda gives: those that its jobs have had.
+    """Return the lowest and the highest priority that ronda gives; None if it gives none.
 
-    They are further apart if they are too few for all tiers.
+    They are among those that Slurm gave to the jobs that wait now, so that these jobs as a whole
+    do not move up or down; further apart if they are too few for all tiers.
     """
-    if state.band is not None:
-        return state.band
     own = [
-        int(job.rank)
+        round(memory.priority or job.rank)
         for job in model.found.jobs
         if job.rank and not job.on and model.terms[job.id].rank
+        for memory in [state.of(job)]
     ]
-    return (min(own), max(*own, min(own) + TIERS)) if own else None
+    if not own:
+        return state.band
+    low, high = min(own), max(*own, min(own) + TIERS)
+    kept = state.band is not None and low <= state.band[0] and state.band[1] <= high
+    return state.band if kept else (low, high)
 
 
 def _start(

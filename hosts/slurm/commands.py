@@ -81,8 +81,11 @@ def ready(
 
 
 def requeue(job: str, reason: str) -> SlurmCommand:
-    """Return the command that stops a running job, which Slurm starts again after a while."""
-    return SlurmCommand(words=("requeue", job), names=(job,), reason=reason)
+    """Return the command that stops a running job, which Slurm starts again after a while.
+
+    Without ``incomplete``, a job that has just ended would run once more.
+    """
+    return SlurmCommand(words=("requeue", "incomplete", job), names=(job,), reason=reason)
 
 
 def power(node: str, *, on: bool, reason: str) -> SlurmCommand:

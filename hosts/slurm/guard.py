@@ -32,7 +32,7 @@ _FORMS = {
         r"(?P<limit> TimeLimit=[1-9]\d{0,6})?"
         rf"(?P<list> ReqNodeList=(?P<nodes>(?:{_NAME}(?:,{_NAME})*)?))?(?P<now> StartTime=now)?"
     ),
-    "requeue": rf"requeue (?P<jobs>{_ID})",
+    "requeue": rf"requeue incomplete (?P<jobs>{_ID})",
     "power": rf"update NodeName=(?P<node>{_NAME}) SlurmState=POWER_(?P<to>UP|DOWN)",
 }
 

@@ -67,7 +67,8 @@ class Scope(Record, frozen=True, kw_only=True):
         own = opted_in(job.comment)
         if own is None:
             return JobTerms(rank=any(names for names, _ in allowed))
-        if own.speeds and not (job.count == 1 and job.own_nodes and len(job.gpu_types) < 2):
+        by_node = job.own_nodes and not job.exclusive and job.count == 1
+        if not by_node or len(job.gpu_types) > 1:
             own = own._replace(speeds={})
         return own if job.preemptible else own._replace(stop=False, speeds={})
 

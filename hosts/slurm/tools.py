@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from ronda.hosts.clusters.read import Text, read_texts
 from ronda.hosts.slurm.commands import SlurmCommand
 from ronda.instances.errors import InputError, RondaError, printable, short
@@ -26,6 +28,10 @@ READ_S, GIVE_S = 60.0, 30.0
 
 class SlurmAwayError(RondaError):
     """Slurm does not answer, or shows a state that contradicts itself."""
+
+
+class _Errors(msgspec.Struct):
+    errors: list[object] = []
 
 
 class SlurmAnswer(NamedTuple):
@@ -51,10 +57,11 @@ class SlurmTools:
         texts = []
         for words in (*NEEDED, *MORE):
             found = self._run(words, READ_S)
+            told = _words(found) if found.returncode else ""
+            if words in NEEDED and (told := told or _errors(found.stdout)):
+                raise SlurmAwayError(f"{' '.join(words)}: {told}")
             if found.returncode == 0 and found.stdout.strip():
                 texts.append(Text(" ".join(words), found.stdout))
-            elif words in NEEDED:
-                raise SlurmAwayError(f"{' '.join(words)}: {_words(found)}")
         try:
             return read_texts("slurm", texts, time.time())
         except InputError as error:
@@ -83,6 +90,15 @@ class SlurmTools:
             raise SlurmAwayError(f"{' '.join(words)}: no answer in {most_s:g} s") from None
         except OSError as error:
             raise SlurmAwayError(f"{' '.join(words)}: {error.strerror}") from None
+
+
+def _errors(text: bytes) -> str:
+    """Return the errors in a JSON document, which lists no jobs if slurmctld does not answer."""
+    try:
+        errors = msgspec.json.decode(text, type=_Errors).errors
+    except msgspec.DecodeError as error:
+        return str(error)
+    return printable(short("; ".join(map(str, errors)), 300))
 
 
 def _words(found: "subprocess.CompletedProcess[bytes]") -> str:
