@@ -80,11 +80,13 @@ class SlurmController:
     scope
         What it may touch.
     diary
-        What it remembers, and its audit log; None for a dry run that remembers nothing.
+        What it remembers, and its audit log; None for a dry run.
     interval_s, limit_s
         Seconds between decisions, and for each of them.
     seed
         The seed of the policy's random choices.
+    before
+        What is remembered, for a dry run.
     """
 
     def __init__(
@@ -97,15 +99,16 @@ class SlurmController:
         interval_s: float = 30.0,
         limit_s: float = 10.0,
         seed: int = 0,
+        before: SlurmState | None = None,
     ) -> None:
         self.tools, self.policy, self.scope, self.diary = tools, policy, scope, diary
         self.interval_s, self.limit_s, self.seed = interval_s, limit_s, seed
-        self.stopping = Event()
+        self.stopping, self._before = Event(), before or SlurmState()
 
     @property
     def state(self) -> SlurmState:
         """What is remembered."""
-        return SlurmState() if self.diary is None else self.diary.state
+        return self._before if self.diary is None else self.diary.state
 
     def once(self, *, act: bool) -> Pass:
         """Read the cluster, decide, and carry the decision out if it is to `act`.

@@ -23,6 +23,9 @@ from ronda.instances.snapshots.snapshot import SeenJob
 SAFE_S = 2.0
 """Seconds after a requeue in which a new start is fatal to a job (its credential is revoked)."""
 
+REFUSED_S = 60.0
+"""Seconds for which a job is left alone after Slurm has refused a command about it."""
+
 _ID, _NAME = r"\d{1,10}(?:_\d{1,10})?", r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _FORMS = {
     "rank": rf"update JobId=(?P<jobs>{_ID}(?:,{_ID})*) Priority=(?P<value>[1-9]\d{{0,9}})",
@@ -108,6 +111,8 @@ class _Guard:
 
     def _job(self, read: _Read, seen: SeenJob) -> str | None:
         own, memory = self.scope.terms(seen), self.state.of(seen)
+        if memory.refused_s is not None and self.now_s < memory.refused_s + REFUSED_S:
+            return "Slurm has refused a command about it a short while ago"
         if read.form == "requeue":
             ran_s = self.now_s - (self.now_s if seen.start_s is None else seen.start_s)
             if not seen.on or not own.stop:
@@ -117,8 +122,6 @@ class _Guard:
             return None
         if seen.on or seen.blocked is not None:
             return "it runs, or it is held"
-        if memory.refused_s is not None and self.now_s < memory.refused_s + self.scope.lease_s:
-            return "Slurm has refused a command about it a short while ago"
         if read.form == "rank":
             low, high = self.state.band or (0, -1)
             value = int(read.parts["value"] or 0)

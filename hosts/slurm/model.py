@@ -88,11 +88,12 @@ def modelled(found: Snapshot, scope: Scope, state: SlurmState, length_s: float) 
 
 def _as_submitted(job: SeenJob, memory: TouchedJob) -> SeenJob:
     """Return a job without what ronda has told Slurm about it."""
-    job = replace(job, submit_s=min(job.submit_s, memory.submit_s))
+    submit_s = min(job.submit_s, memory.submit_s)
     if job.on:
-        return job
+        return replace(job, submit_s=submit_s)
     eligible_s = None if memory.delays(job) else job.eligible_s
-    return replace(job, eligible_s=eligible_s, nodes=() if memory.chose(job) else job.nodes)
+    nodes = () if memory.chose(job) else job.nodes
+    return replace(job, submit_s=submit_s, eligible_s=eligible_s, nodes=nodes)
 
 
 def _stoppable(given: JobState, own: JobTerms, scope: Scope) -> Job:

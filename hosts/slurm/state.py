@@ -27,6 +27,9 @@ OWN_S = 10.0
 """How far a begin time may be from the one that was noted and still be ronda's own, in seconds."""
 
 
+SAVED = "state.json"
+
+
 class TouchedJob(Record, frozen=True, kw_only=True):
     """What is remembered of a job.
 
@@ -101,6 +104,14 @@ class SlurmState(Record, frozen=True, kw_only=True):
         return replace(self, jobs=self.jobs | dict(changes), **fields)
 
 
+def remembered(folder: Path) -> SlurmState:
+    """Return what the controller of a folder remembers: nothing if it has never run."""
+    saved = folder / SAVED
+    if not saved.exists():
+        return SlurmState()
+    return parse(read_bytes(saved), label(saved), SlurmState)
+
+
 class Diary:
     """The folder of a controller: what it remembers, its audit log, and a lock.
 
@@ -121,15 +132,12 @@ class Diary:
         except BlockingIOError:
             found = "a folder that another controller works with"
             raise InputError(label(folder), found, "one controller, or another --state") from None
-        self._saved = folder / "state.json"
-        self.state = SlurmState()
-        if self._saved.exists():
-            self.state = parse(read_bytes(self._saved), label(self._saved), SlurmState)
+        self.state = remembered(folder)
 
     def keep(self, state: SlurmState) -> None:
         """Remember a state; it is on disk when this returns."""
         if state != self.state:
-            write_bytes(self._saved, msgspec.json.encode(state))
+            write_bytes(self.folder / SAVED, msgspec.json.encode(state))
             self.state = state
 
     def ask(self, command: SlurmCommand) -> None:

@@ -51,7 +51,7 @@ def _names(flag: str, what: str) -> Callable[[Command], Command]:
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="With --act: for what outlives the controller, and for its audit log.",
+    help="For what outlives the controller, and for its audit log; a dry run only reads it.",
 )
 @_names("partition", "partition")
 @_names("qos", "QOS")
@@ -100,14 +100,21 @@ def command(
     from ronda.hosts.clusters.read import read_snapshot
     from ronda.hosts.slurm.controller import Pass, SlurmController
     from ronda.hosts.slurm.report import pass_report
-    from ronda.hosts.slurm.state import Diary
+    from ronda.hosts.slurm.state import Diary, remembered
     from ronda.hosts.slurm.tools import SlurmTools
     from ronda.solvers.registry import policy as make_policy
 
     made = make_policy(policy)
     diary = Diary(folder) if act and folder is not None else None
     drive = SlurmController(
-        SlurmTools(), made, scope, diary, interval_s=interval_s, limit_s=time_limit, seed=seed
+        SlurmTools(),
+        made,
+        scope,
+        diary,
+        interval_s=interval_s,
+        limit_s=time_limit,
+        seed=seed,
+        before=None if folder is None or act else remembered(folder),
     )
     if files:
         report = pass_report(drive.decided(read_snapshot("slurm", files)), act=False)

@@ -1,0 +1,85 @@
+"""The round that the controller makes of what Slurm shows, less what it told Slurm itself."""
+
+import pytest
+
+from ronda.hosts.slurm.model import modelled
+from ronda.hosts.slurm.scope import Scope
+from ronda.hosts.slurm.state import SlurmState, TouchedJob
+from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
+
+NOW_S = 10_000.0
+SPEEDS = "ronda:gpus=1:1/2:1.9/4:3.5/8:6"
+
+
+def cluster(*jobs):
+    """Return a cluster of two nodes of 8 GPUs."""
+    has = {"gpus": 8.0, "cpu": 64.0, "memory_gib": 500.0}
+    nodes = tuple(
+        SeenNode(name=name, has=has, gpu_type="a100", partitions=("gpu",)) for name in ("n1", "n2")
+    )
+    return Snapshot(source="test", system="slurm", now_s=NOW_S, nodes=nodes, jobs=jobs)
+
+
+def job(name="1", gpus=2, **more):
+    """Return a job that waits for GPUs of one node."""
+    fields = {"submit_s": 9_000.0, "limit_s": 3_600.0, "partitions": ("gpu",), "own_nodes": True}
+    fields |= {"per": {"gpus": float(gpus), "cpu": 1.0}, "gpu_types": ("a100",), "rank": 500.0}
+    return SeenJob(id=name, **fields | more)
+
+
+def state_of(seen, memory=None, scope=None):
+    """Return the state in the round of the only job of a cluster."""
+    known = SlurmState(jobs={} if memory is None else {seen.id: memory})
+    (state,) = modelled(cluster(seen), scope or Scope(), known, 30.0).round.jobs
+    return state
+
+
+def test_a_requeue_by_ronda_is_no_begin_time():
+    """Slurm forgets when the job was submitted, and lets it wait; ronda does neither."""
+    again = job(submit_s=9_990.0, eligible_s=10_111.0, comment="ronda:requeue")
+    memory = TouchedJob(submit_s=9_000.0, requeued_s=9_990.3, done_s=40.0)
+    state = state_of(again, memory)
+    assert (state.job.submit_s, state.job.eligible_s, state.done) == (9_000.0, None, 40.0)
+    assert state_of(again).job.eligible_s == 10_111.0
+
+
+@pytest.mark.parametrize(("begins_s", "own"), [(10_300.4, True), (10_900.0, False)])
+def test_a_lease_is_told_from_a_begin_time_of_the_owner(begins_s, own):
+    """Only the begin time that ronda gave is left out."""
+    waits = job(eligible_s=10_300.0, comment="ronda")
+    state = state_of(waits, TouchedJob(submit_s=9_000.0, begins_s=begins_s))
+    assert state.job.eligible_s == (None if own else 10_300.0)
+
+
+def test_nodes_chosen_by_ronda_are_free_again():
+    """The next decision may choose others; those of the owner stay."""
+    chosen = job(nodes=("n2",), comment="ronda")
+    assert state_of(chosen, TouchedJob(submit_s=9_000.0, nodes=("n2",))).job.nodes == ()
+    assert state_of(chosen).job.nodes == (1,)
+
+
+def test_only_jobs_whose_owners_agree_may_be_stopped():
+    """Neither a comment of something else nor the scope lets a job be stopped."""
+    scope = Scope(partitions=("gpu",), min_run_s=60.0)
+    for comment, may in (("ronda:requeue", True), ("ronda", False), ("x ronda:requeue", False)):
+        runs = job(on={"n1": 1}, start_s=9_500.0, comment=comment)
+        found = state_of(runs, scope=scope)
+        assert (found.job.preemptible, found.job.min_run_s) == (may, 60.0)
+
+
+def test_an_elastic_job_counts_work_at_speed_1():
+    """Its limit is that of the GPUs that it asks for; the work stays when ronda changes both."""
+    state = state_of(job(comment=SPEEDS))
+    assert state.job.sizes == (1, 2, 4, 8)
+    assert state.job.estimate.work == pytest.approx(3_600.0 * 1.9)
+    runs = job(gpus=8, on={"n1": 1}, start_s=9_900.0, limit_s=1_200.0, comment=SPEEDS)
+    memory = TouchedJob(submit_s=9_000.0, work_s=3_600.0 * 1.9, done_s=90.0)
+    state = state_of(runs, memory)
+    assert state.job.estimate.work == pytest.approx(3_600.0 * 1.9)
+    assert state.done_at(NOW_S) == pytest.approx(90.0 + 100.0 * 6)
+
+
+def test_an_elastic_job_has_one_node():
+    """Other shapes stay as they are, and so does a size without a speed."""
+    for more in ({"count": 2}, {"exclusive": True}, {"gpus": 3}):
+        assert state_of(job(comment=SPEEDS, **more)).job.sizes == ()
