@@ -51,15 +51,19 @@ _TAKES = {
     "hermes": "hysteresis",
     "sweep": "hopeless beside grow fuse",
     "race-to-idle": "queue",
-    "ces-queue": "cluster",
-    "wake-or-wait": "price delay keep",
+    "ces-queue": "cluster step_s",
+    "wake-or-wait": "price delay keep step_s",
+    "prices+ces": f"{_MODEL} joint cluster step_s",
+    "prices+lot-sizing": f"{_MODEL} joint price keep step_s",
+    "milp+ces": f"{_MODEL} solver parts cluster step_s",
+    "milp+lot-sizing": f"{_MODEL} solver parts price keep step_s",
 }
 
 TAKES = {name: takes.split() for names, takes in _TAKES.items() for name in names.split()}
 """The parameters of each policy; each objective checks its own parameters."""
 
 _NUMBERS = """gap patience alone_s horizon_s power waiting delay_s best_effort eta thrift hosts
-refit gather lease_s hysteresis hopeless teardown_s
+refit gather lease_s step_s hysteresis hopeless teardown_s
 threshold_gpu_s price delay kappa min_run_s age fair_share size qos half_life_s limit_factor"""
 _COUNTS = "population generations stagnation exchanges parts beside keep most_tested"
 _FLAGS = "elastic joint seeded most_free grow fuse fair tas by_type skip"

@@ -12,6 +12,7 @@ digitised).
 `forecasts`        forecasts of demand for CES: by the hour of the day, or no change (ours, causal)
 `boosted`          forecasts by LightGBM: as published, which reads the future (read in the code),
                    or causal
+`stepwise`         the length of their steps, and the policies beside which they let nodes sleep
 `controllers`      the controllers of ``ronda sleep``, by name
 `lot_sizing`       the number of awake nodes of least cost, and the bound of foresight (ours)
 `wake_or_wait`     a policy that weighs sleep against the waiting of the queue (ours)
@@ -31,7 +32,11 @@ and their mix (`ronda.formulations.prediction.qssf_service`), the reader of the 
 POLICIES = {
     "qssf": "ronda.systems.helios.qssf:Qssf",
     "ces-queue": "ronda.systems.helios.ces:CesQueue",
+    "prices+ces": "ronda.systems.helios.ces:prices",
+    "milp+ces": "ronda.systems.helios.ces:milp",
     "wake-or-wait": "ronda.systems.helios.wake_or_wait:WakeOrWait",
+    "prices+lot-sizing": "ronda.systems.helios.wake_or_wait:prices",
+    "milp+lot-sizing": "ronda.systems.helios.wake_or_wait:milp",
 }
 COMMANDS = {
     "sleep": (

@@ -4,7 +4,8 @@ The rule and its five published parameter sets come from the artifact (HeliosArt
 Service/CES_Helios.py).
 
 `Ces` decides on a demand series, as the artifact does. `CesQueue` is a policy: its jobs really wait
-for nodes. Both use the same `Watch`.
+for nodes. ``getattr(ces, "prices")`` is the class of ``prices+ces``, in which another policy starts
+the jobs (`CesSleep`). All use the same `Watch`.
 """
 
 from collections.abc import Callable
@@ -13,20 +14,27 @@ from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
+from msgspec.structs import replace
 
 from ronda.formulations.sleeping import used_by_pool, with_awake
 from ronda.instances.base import Floats, Ints, Record
 from ronda.instances.clock import Deadline
 from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
+from ronda.instances.job import used_nodes
 from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
-from ronda.solvers.greedy.policy import TimelyPolicy
 from ronda.solvers.greedy.room import Room, start_in_order
 from ronda.solvers.policies.rigid.queues import queued
+from ronda.solvers.registry import composed
 from ronda.systems.helios.controllers import Control
-from ronda.systems.helios.forecasts import STEP_S, DemandForecast, causal, foretold, past
+from ronda.systems.helios.forecasts import (
+    DemandForecast,
+    causal,
+    foretold,
+)
+from ronda.systems.helios.stepwise import BASES, SLEEPS_BESIDE, Stepwise
 
 Forecast = Callable[[int, int], Floats]
 """Maps t and n to the demand forecast at step t for steps t to t + n - 1, shape (n,) or shorter."""
@@ -210,11 +218,11 @@ class CesMemory(PlanMemory, frozen=True):
     pools: dict[str, CesPool] = {}
 
 
-@dataclass(frozen=True)
-class CesQueue(TimelyPolicy):
-    """Start jobs in the order of `qssf` and let CES choose how many nodes are awake.
+@dataclass(frozen=True, kw_only=True)
+class CesSleep(Stepwise):
+    """Let CES choose how many nodes are awake beside the jobs that the base policy decides.
 
-    CES is the controller of Helios (Hu et al., SC'21). Every ten minutes it checks whether jobs use
+    CES is the controller of Helios (Hu et al., SC'21). In every step it checks whether jobs use
     fewer nodes than before and are expected to use fewer still. If so, only the used nodes and a
     buffer stay awake. A job that finds no room on awake nodes wakes the nodes that it needs and a
     buffer, and waits for them. Each pool has its own controller. The published forecast has seen
@@ -228,42 +236,58 @@ class CesQueue(TimelyPolicy):
         An earlier demand series, a name or a file, on which forecasts are based. If it is empty,
         demand is expected not to change. Instances are assumed to begin at midnight, as the series
         does.
+    step_s
+        Length of a step in seconds, in which all times of the rule are counted. It must be that of
+        the history.
     """
 
     cluster: Literal["venus", "earth", "saturn", "uranus", "philly"] = "earth"
-    history: str = ""
+
+    def let_sleep(self, round: Round, plan: Plan, initial: Plan | None) -> Plan:
+        """Let unused nodes sleep by the rule."""
+        before, rule = CesMemory.recall(initial).pools, RULES[self.cluster]
+        awake, pools = list[int](), dict[str, CesPool]()
+        for used, total, pool in used_by_pool(round, used_nodes(plan.allocations.values())):
+            known, step_s = before.get(pool, CesPool()), self.step_s
+            pools[pool] = looked(known, round.now_s, used, total, rule, self.history, step_s)
+            awake.append(pools[pool].awake)
+        memory = plan.memory | CesMemory(pools).noted()
+        return with_awake(round, replace(plan, memory=memory), awake)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CesQueue(CesSleep):
+    """Start jobs in the order of `qssf` and let CES choose which nodes sleep (`CesSleep`)."""
 
     name: ClassVar[str] = "ces-queue"
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
-
-    def __post_init__(self) -> None:
-        """Raise InputError if nothing can be learnt from the history."""
-        past(self.history)
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Start the jobs that fit, on awake nodes first, and let unused nodes sleep by the rule."""
         room = Room(round, round.running, sleeping=True)
         started = start_in_order(room, queued(round, "qssf"))
-        before, rule = CesMemory.recall(initial).pools, RULES[self.cluster]
-        awake, pools = list[int](), dict[str, CesPool]()
-        for used, total, pool in used_by_pool(round, room.used):
-            known = before.get(pool, CesPool())
-            pools[pool] = looked(known, round.now_s, used, total, rule, self.history)
-            awake.append(pools[pool].awake)
-        memory = CesMemory(pools).noted()
-        plan = Plan(policy=self.name, allocations=round.held | started, memory=memory)
-        return with_awake(round, plan, awake)
+        plan = Plan(policy=self.name, allocations=round.held | started)
+        return self.let_sleep(round, plan, initial)
+
+
+__getattr__ = composed(BASES, CesSleep, "ces", "with nodes asleep by CES", SLEEPS_BESIDE)
 
 
 def looked(
-    known: CesPool, now_s: float, used: int, total: int, rule: CesRule, history: str
+    known: CesPool,
+    now_s: float,
+    used: int,
+    total: int,
+    rule: CesRule,
+    history: str,
+    step_s: float,
 ) -> CesPool:
     """Return the updated memory of a pool's controller when `used` nodes are in use from now on.
 
     Nodes may have gone to sleep at the end of each step since the last update. Missing nodes wake
     at once.
     """
-    step, back = int(now_s // STEP_S), max(WARM_UP, rule.past)
+    step, back = int(now_s // step_s), max(WARM_UP, rule.past)
     since = step if known.step is None else known.step
     if known.step is None:
         known = CesPool(step, peak=used, awake=total, guard=step + rule.calm)
@@ -273,7 +297,7 @@ def looked(
             ahead = partial(foretold, history, done, peak, total)
             watch.let_sleep(done, np.array(past[-rule.past :]), peak, ahead)
         past, peak = [*past, peak][-back:], known.last
-    begins = step > since and now_s == step * STEP_S
+    begins = step > since and now_s == step * step_s
     watch.wake(step, used, total)
     peak = used if begins else max(peak, used)
     return CesPool(step, past, peak, used, watch.awake, watch.guard)

@@ -7,8 +7,9 @@ steps up to it (``peak``). A constant number of awake nodes is enough until the 
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Annotated, Literal
 
+import msgspec
 import numpy as np
 
 from ronda.instances.base import Floats, Ints
@@ -24,16 +25,16 @@ LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.975)
 """The levels of the quantiles."""
 
 
+StepLength = Annotated[float, msgspec.Meta(ge=1, le=3600)]
+"""Length of a controller's step in seconds."""
+
+
 STEP_S = 600.0
-"""Length of a controller's step in seconds, for policies with a queue, as in Helios."""
+"""Its default for policies with a queue, as in Helios."""
 
 
-HOURS_AHEAD = 18
-"""The horizon of these controllers in hours."""
-
-
-AHEAD = HOURS_AHEAD * round(3600 / STEP_S)
-"""The horizon of these controllers in steps."""
+AHEAD = 108
+"""The horizon of these controllers in steps: 18 hours of ten minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,18 +235,20 @@ def daily_paths(history: str, nodes: int) -> tuple[Floats, tuple[float, ...]]:
 
 
 @lru_cache(maxsize=8)
-def past(history: str) -> Demand | None:
+def past(history: str, step_s: float | None = None) -> Demand | None:
     """Return the earlier series with the given name or file; None if `history` is empty.
 
     Raises
     ------
     InputError
-        If the series is shorter than two days or its steps do not have the length `STEP_S`.
+        If the series is shorter than two days or its steps do not have the length `step_s`.
     """
     if not history:
         return None
     series = load_demand(history)
-    if series.step_s != STEP_S or len(series.needed) < 2 * DAY_S / STEP_S:
+    step_s = series.step_s if step_s is None else step_s
+    if series.step_s != step_s or len(series.needed) < 2 * DAY_S / step_s:
         found = f"{len(series.needed)} steps of {series.step_s:g} s"
-        raise InputError(f"history={history}", found, f"two days or more of {STEP_S:g} s each")
+        expected = f"two days or more of {step_s:g} s each, as step_s says"
+        raise InputError(f"history={history}", found, expected)
     return series

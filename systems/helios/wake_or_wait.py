@@ -1,6 +1,6 @@
 """Wake or wait: the choice of awake nodes by one sum of node costs and the queue's waiting."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, inf
@@ -14,16 +14,17 @@ from ronda.formulations.sleeping import used_by_pool, with_awake
 from ronda.formulations.watts import may_sleep
 from ronda.instances.base import Floats, Record
 from ronda.instances.clock import Deadline, checkpoint
-from ronda.instances.job import Allocation, JobState
+from ronda.instances.job import Allocation, JobState, used_nodes
 from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.backfill import ends_of, future_of
-from ronda.solvers.greedy.policy import TimelyPolicy
 from ronda.solvers.greedy.room import Room, start_in_order
 from ronda.solvers.policies.rigid.queues import queued
-from ronda.systems.helios.forecasts import HOURS_AHEAD, STEP_S, daily_paths, past
+from ronda.solvers.registry import composed
+from ronda.systems.helios.forecasts import AHEAD, daily_paths
 from ronda.systems.helios.lot_sizing import costs, weights, whole
+from ronda.systems.helios.stepwise import BASES, SLEEPS_BESIDE, Stepwise
 
 
 class WantedNodes(Record, frozen=True):
@@ -41,8 +42,62 @@ class WantedBefore(PlanMemory, frozen=True):
     pools: dict[str, WantedNodes] = {}
 
 
-@dataclass(frozen=True)
-class WakeOrWait(TimelyPolicy):
+@dataclass(frozen=True, kw_only=True)
+class LotSleep(Stepwise):
+    """Let lot sizing choose how many nodes are awake beside the jobs that the base policy decides.
+
+    The number of awake nodes has the least cost of awake nodes and later wake-ups by two-stage lot
+    sizing (`ronda.systems.helios.lot_sizing`) over quantile paths of the peak, which come from the
+    hour of the day in an earlier series. Nodes go to sleep once sleep has cost less for `keep`
+    steps. A job for which the base policy finds no room on awake nodes wakes the nodes that it
+    needs, and waits for them.
+
+    Parameters
+    ----------
+    price
+        Cost of a wake-up, in nodes awake for a step, as for ``ronda sleep --policy lot-sizing``.
+    keep
+        Number of steps that a node stays awake at least and for which its sleep must pay off.
+    history
+        An earlier demand series, as for `CesSleep`.
+    step_s
+        Length of a step in seconds, as for `CesSleep`.
+    """
+
+    price: Annotated[float, msgspec.Meta(ge=0)] = 100.0
+    keep: Annotated[int, msgspec.Meta(ge=1, le=144)] = 9
+
+    def let_sleep(self, round: Round, plan: Plan, initial: Plan | None) -> Plan:
+        """Return the plan with the number of awake unused nodes that costs least."""
+        node_pool = round.cluster.topology.node_pool
+        before, used = WantedBefore.recall(initial).pools, used_nodes(plan.allocations.values())
+        step, awake, memory = int(round.now_s // self.step_s), list[int](), dict[str, WantedNodes]()
+        off = {*_asleep(round)} & {*(round.asleep if plan.asleep is None else plan.asleep)}
+        woken = {*_asleep(round)} - off
+        for index, (busy, total, pool) in enumerate(used_by_pool(round, used)):
+            table = _cost(self.history, total, self.price)
+            least = busy + int(table[step % len(table)].argmin())
+            known = before.get(pool, WantedNodes(step))
+            wants = {k: n for k, n in known.wants.items() if k > step - self.keep}
+            wants[step] = max(least, wants.get(step, 0))
+            now = total - sum(int(node_pool[node]) == index for node in off)
+            if any(int(node_pool[node]) == index for node in woken):
+                now = max(now, least)
+            elif step >= known.first + self.keep - 1:
+                now = max(busy, min(now, max(wants.values())))
+            awake.append(min(total, now))
+            memory[pool] = WantedNodes(known.first, wants)
+        plan = replace(plan, memory=plan.memory | WantedBefore(memory).noted())
+        return with_awake(round, plan, awake)
+
+
+__getattr__ = composed(
+    BASES, LotSleep, "lot-sizing", "with nodes asleep by lot sizing", SLEEPS_BESIDE
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WakeOrWait(LotSleep):
     """Start jobs in the order of `qssf` and wake nodes if that costs less than letting jobs wait.
 
     If w nodes of a pool wake now, the cost in node-seconds is::
@@ -51,35 +106,19 @@ class WakeOrWait(TimelyPolicy):
 
     The queue's waiting follows from the expected ends of running jobs. Each job in turn gets the
     earliest start that does not delay the jobs before it. A job that would go on waiting is
-    expected to wait at least as long as it has waited so far. C is the cost of awake nodes and
-    later wake-ups by two-stage lot sizing (`ronda.systems.helios.lot_sizing`) over quantile paths
-    of the peak, which come from the hour of the day in an earlier series. Nodes go to sleep once
-    sleep has cost less for `keep` steps of ten minutes.
+    expected to wait at least as long as it has waited so far. C, and the nodes that go to sleep,
+    are those of `LotSleep`.
 
     Parameters
     ----------
-    price
-        Cost of a wake-up, in nodes awake for ten minutes, as for ``ronda sleep --policy
-        lot-sizing``.
     delay
         Cost of a job's waiting, in nodes awake for the same time.
-    keep
-        Number of steps that a node stays awake at least and for which its sleep must pay off.
-    history
-        An earlier demand series, as for `ces-queue`.
     """
 
-    price: Annotated[float, msgspec.Meta(ge=0)] = 100.0
     delay: Annotated[float, msgspec.Meta(ge=0)] = 10.0
-    keep: Annotated[int, msgspec.Meta(ge=1, le=144)] = 9
-    history: str = ""
 
     name: ClassVar[str] = "wake-or-wait"
     capabilities: ClassVar[Capability] = Capability.SIZES | Capability.SLEEPS
-
-    def __post_init__(self) -> None:
-        """Raise InputError if nothing can be learnt from the history."""
-        past(self.history)
 
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Start the jobs that fit on awake nodes; wake nodes for the others or let them wait."""
@@ -91,15 +130,15 @@ class WakeOrWait(TimelyPolicy):
         woken = set[int]()
         if late and round.asleep and not limited:
             woken = self._woken(room, order, started, late)
+        asleep = tuple(node for node in round.asleep if node not in woken)
         if woken:
-            asleep = tuple(node for node in round.asleep if node not in woken)
             room = Room(replace(round, asleep=asleep), round.running, sleeping=False, wakes=False)
             for state in order:
                 if state.job.id in started:
                     room.take(state, started[state.job.id])
             started |= start_in_order(room, late)
-        plan = Plan(policy=self.name, allocations=round.held | started)
-        return self._let_sleep(round, plan, room.used, woken, initial)
+        plan = Plan(policy=self.name, allocations=round.held | started, asleep=asleep)
+        return self.let_sleep(round, plan, initial)
 
     def _woken(
         self,
@@ -119,42 +158,13 @@ class WakeOrWait(TimelyPolicy):
             best_s, best = inf, 0
             for count in widening(most):
                 checkpoint()
-                lost_s = queue.lost_s(pool, jobs, sleepers[:count], HOURS_AHEAD * 3600.0)
-                sum_s = self.delay * lost_s + count * self.keep * STEP_S
-                sum_s += self.price * STEP_S * (count > 0)
+                lost_s = queue.lost_s(pool, jobs, sleepers[:count], AHEAD * self.step_s)
+                sum_s = self.delay * lost_s + count * self.keep * self.step_s
+                sum_s += self.price * self.step_s * (count > 0)
                 if sum_s < best_s:
                     best_s, best = sum_s, count
             woken.update(sleepers[:best])
         return woken
-
-    def _let_sleep(
-        self,
-        round: Round,
-        plan: Plan,
-        used: Collection[int],
-        woken: Collection[int],
-        initial: Plan | None,
-    ) -> Plan:
-        """Return the plan with the number of awake unused nodes that costs least."""
-        node_pool = round.cluster.topology.node_pool
-        before = WantedBefore.recall(initial).pools
-        step, awake, memory = int(round.now_s // STEP_S), list[int](), dict[str, WantedNodes]()
-        off = {*_asleep(round)} - {*woken}
-        for index, (busy, total, pool) in enumerate(used_by_pool(round, used)):
-            table = _cost(self.history, total, self.price)
-            least = busy + int(table[step % len(table)].argmin())
-            known = before.get(pool, WantedNodes(step))
-            wants = {k: n for k, n in known.wants.items() if k > step - self.keep}
-            wants[step] = max(least, wants.get(step, 0))
-            now = total - sum(int(node_pool[node]) == index for node in off)
-            if any(int(node_pool[node]) == index for node in woken):
-                now = max(now, least)
-            elif step >= known.first + self.keep - 1:
-                now = max(busy, min(now, max(wants.values())))
-            awake.append(min(total, now))
-            memory[pool] = WantedNodes(known.first, wants)
-        plan = replace(plan, memory=WantedBefore(memory).noted())
-        return with_awake(round, plan, awake)
 
 
 class Waiting:

@@ -1,5 +1,6 @@
 """CES and wake-or-wait by hand: nodes that sleep while jobs really wait for them."""
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -9,7 +10,7 @@ from ronda.instances.demand import Demand
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import write
 from ronda.instances.instance import Cadence
-from ronda.instances.job import Estimate
+from ronda.instances.job import Estimate, Truth
 from ronda.solvers.registry import policy
 from ronda.systems.helios.trace import demand_of
 
@@ -115,6 +116,70 @@ def test_nodes_wake_with_those_that_will_be_needed(make_instance, tmp_path):
     foreseen = run(instance, f"wake-or-wait(keep=1, history={path})", cadence=TICKS)
     assert len({node for node, *_ in alone.sleeps}) == 6
     assert len({node for node, *_ in foreseen.sleeps}) == 2
+
+
+def at_pace(instance, pace):
+    """Return an instance in which everything takes `pace` times as long."""
+    jobs = [
+        replace(
+            job,
+            submit_s=pace * job.submit_s,
+            estimate=Estimate(work=pace * job.estimate.work),
+            truth=Truth(work=pace * job.truth.work),
+        )
+        for job in instance.jobs
+    ]
+    groups = [replace(g, wake_s=pace * g.wake_s) for g in instance.cluster.node_groups]
+    cluster = replace(instance.cluster, node_groups=tuple(groups))
+    return replace(instance, jobs=tuple(jobs), cluster=cluster)
+
+
+@pytest.mark.parametrize("pace", [0.01, 3.0])
+@pytest.mark.parametrize(
+    "spec",
+    ["wake-or-wait(keep=2", "wake-or-wait(delay=1", "ces-queue(cluster=philly"],
+)
+def test_steps_of_any_length_keep_pace(make_instance, spec, pace):
+    """If all else is slower by a factor too, the same nodes sleep, for that many times as long."""
+    jobs = [(f"a{k}", 0.0, 4, 9000.0 - 700 * k) for k in range(8)]
+    jobs += [("long", 0.0, 4, 60000.0), *((f"b{k}", 20000.0, 4, 900.0) for k in range(5))]
+    jobs += [("late", 30000.0, 4, 600.0)]
+    instance = make_instance(jobs, nodes=30 if "ces" in spec else 9)
+    plain = run(instance, f"{spec})", cadence=TICKS)
+    paced = run(
+        at_pace(instance, pace),
+        f"{spec}, step_s={600 * pace:g})",
+        cadence=Cadence(period_s=600.0 * pace),
+    )
+    assert len(plain.sleeps) > 5
+    assert np.array(paced.sleeps) == pytest.approx(np.array(plain.sleeps) * [1, pace, pace])
+
+
+@pytest.mark.parametrize(("base", "name"), [("prices", "ces"), ("milp", "lot-sizing")])
+def test_others_start_the_jobs_while_nodes_sleep(make_instance, mornings, base, name):
+    """As beside the queue: nodes sleep once their jobs end, and wake for those that come."""
+    jobs = [(f"long{k}", 0.0, 4, 20 * HOUR_S) for k in range(3)]
+    jobs += [(f"j{k}", 0.0, 4, 12 * HOUR_S) for k in range(10)]
+    jobs += [("late", 16 * HOUR_S, 32, HOUR_S)]
+    instance = make_instance(jobs, nodes=14)
+    spec = f"{base}+{name}(history={mornings}, elastic=false)"
+    schedule = run(instance, spec, cadence=TICKS)
+    assert check(instance, schedule) == []
+    slept = {node for node, start, end in schedule.sleeps if 12 * HOUR_S <= start < 16 * HOUR_S}
+    assert len(slept) == {"ces": 6, "lot-sizing": 10}[name]
+    assert ends(schedule)["late"] == 17 * HOUR_S + 100.0
+
+
+@pytest.mark.parametrize("spec", ["ces-queue", "wake-or-wait", "prices+ces", "milp+lot-sizing"])
+def test_the_length_of_a_step_is_that_of_the_history(mornings, spec):
+    """Another one is refused in a line, as are steps of no length and what a base refuses."""
+    policy(f"{spec}(history={mornings}, step_s=600)")
+    with pytest.raises(InputError, match=r"found 432 steps of 600 s; expected .* of 60 s each"):
+        policy(f"{spec}(history={mornings}, step_s=60)")
+    with pytest.raises(InputError, match="step_s: found 0; expected a number >= 1"):
+        policy(f"{spec}(step_s=0)")
+    with pytest.raises(InputError, match="gap: found 0"):
+        policy("prices+ces(gap=0)")
 
 
 def test_histories_that_tell_nothing_are_refused(make_instance, tmp_path):
