@@ -210,9 +210,12 @@ def _stops(model: SlurmModel, plan: Plan) -> Iterator[SlurmStep]:
         if then is None:
             what, gpus, why = "stop", 0, f"{plan.policy} gives its GPUs to others."
         else:
-            what, gpus = "resize", then.option.computing
-            on = ", ".join(model.nodes[k] for k, _ in then.placement)
-            why = f"{plan.policy} gives it {gpus} GPUs of {on} in place of {held.option.computing}."
+            before, gpus = held.option.computing, then.option.computing
+            what = "move" if before == gpus else "resize"
+            was, on = (
+                ", ".join(model.nodes[k] for k, _ in each.placement) for each in (held, then)
+            )
+            why = f"{plan.policy} gives it {gpus} GPUs of {on} in place of {before} of {was}."
         yield SlurmStep(what, (job,), gpus, (), why, (requeue(job, why),))
 
 

@@ -17,7 +17,7 @@ from ronda.instances.profile import Profile, Rated
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.instances.snapshots.gpu_nodes import GpuNodes
-from ronda.instances.snapshots.rounds import round_of
+from ronda.instances.snapshots.rounds import RESTARTS_ASSUMED, round_of
 from ronda.instances.snapshots.snapshot import Noted, SeenJob, Snapshot
 
 
@@ -30,6 +30,8 @@ class SlurmModel(NamedTuple):
         The cluster as Slurm shows it.
     round
         Its round.
+    noted
+        What the round lacks or assumes.
     nodes
         The names of the round's nodes, in order.
     jobs
@@ -40,6 +42,7 @@ class SlurmModel(NamedTuple):
 
     found: Snapshot
     round: Round
+    noted: Noted
     nodes: tuple[str, ...]
     jobs: dict[str, SeenJob]
     terms: dict[str, JobTerms]
@@ -59,7 +62,8 @@ def modelled(found: Snapshot, scope: Scope, state: SlurmState, length_s: float) 
     """
     terms = {job.id: scope.terms(job) for job in found.jobs}
     seen = with_(found, jobs=tuple(_as_submitted(job, state.of(job)) for job in found.jobs))
-    plain = round_of(seen, found.noted)
+    plain = round_of(seen, noted := Noted())
+    noted.counts.pop(RESTARTS_ASSUMED)  # the scope states what a restart costs
     with_gpus = [job for job in seen.jobs if job.has_gpus]
     names = tuple(node.name for node in GpuNodes(seen, with_gpus, Noted()).nodes)
     profiles = dict(plain.profiles)
@@ -83,7 +87,9 @@ def modelled(found: Snapshot, scope: Scope, state: SlurmState, length_s: float) 
         waiting=tuple(map(agreed, plain.waiting)),
         profiles=profiles,
     )
-    return SlurmModel(found, validate(round), names, {job.id: job for job in found.jobs}, terms)
+    return SlurmModel(
+        found, validate(round), noted, names, {job.id: job for job in found.jobs}, terms
+    )
 
 
 def _as_submitted(job: SeenJob, memory: TouchedJob) -> SeenJob:

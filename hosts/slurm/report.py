@@ -73,4 +73,4 @@ def pass_report(made: Pass, *, act: bool) -> Report:
         "act": act,
         "steps": told,
     }
-    return Report(fields, parts, [*model.found.noted.lines()])
+    return Report(fields, parts, [*model.found.noted.lines(), *model.noted.lines()])

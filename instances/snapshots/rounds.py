@@ -24,6 +24,9 @@ from ronda.instances.snapshots.labels import Labels
 from ronda.instances.snapshots.snapshot import Noted, SeenJob, SeenNode, Snapshot
 from ronda.instances.traces.rigid import HELIOS_COSTS, RESTARTS
 
+RESTARTS_ASSUMED = "assumption of a round"
+"""The entry of `Noted` that says which costs of restarts a round has."""
+
 
 def round_of(seen: Snapshot, noted: Noted | None = None, *, draw: NodeDraw | None = None) -> Round:
     """Return the valid round of a snapshot, in which every job is rigid and runs at rate 1.
@@ -59,7 +62,7 @@ def round_of(seen: Snapshot, noted: Noted | None = None, *, draw: NodeDraw | Non
         round = maker.round()
         found = problems(round)
         if not found:
-            noted.add("assumption of a round", RESTARTS)
+            noted.add(RESTARTS_ASSUMED, RESTARTS)
             return validate(round)
         maker.leave_out(round, found)
 

@@ -122,8 +122,13 @@ def command(
     if once:
         return show(pass_report(drive.once(act=act), act=act), as_json=as_json)
 
+    noted = list[str]()
+
     def tell(made: Pass) -> None:
-        show(pass_report(made, act=act), as_json=as_json)
+        report = pass_report(made, act=act)
+        new = [line for line in report.notes if line not in noted]
+        noted[:] = report.notes
+        show(report._replace(notes=new), as_json=as_json)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: drive.stopping.set())
