@@ -177,8 +177,9 @@ class ToySlurm:
         for name in ("state", "spool"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
             (self.folder / name).mkdir(parents=True)
-        for name in ("jobcomp.txt", "power.log", "munge.key", "munge.socket"):
-            (self.folder / name).unlink(missing_ok=True)
+        for pattern in ("*.log", "*.out", "jobcomp.txt", "munge.*"):
+            for path in self.folder.glob(pattern):
+                path.unlink()
         self._configure(nodes, gpus, cred_expire, settings)
         (self.folder / "munge.key").write_bytes(secrets.token_bytes(1024))
         (self.folder / "munge.key").chmod(0o400)
@@ -208,6 +209,18 @@ class ToySlurm:
         """Stop slurmctld and start it again."""
         self.stop_controller(kill)
         self.start_controller()
+
+    @contextlib.contextmanager
+    def paused_controller(self) -> Iterator[None]:
+        """Let slurmctld hang for the time of a block: it neither answers nor refuses."""
+        pids = [p.pid for p in self._processes() if p.name == "slurmctld"]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
 
     def node_start(self, node: str) -> None:
         """Start a node's slurmd; where no job lives on the node, as after a boot."""
