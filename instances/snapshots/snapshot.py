@@ -205,6 +205,21 @@ class SeenJob(Record, frozen=True, kw_only=True):
         return self.per.get(GPUS, 0.0) > 0 or self.part is not None or self.share is not None
 
 
+class EndedJob(Record, frozen=True, kw_only=True):
+    """A job that has ended, with the GPUs that it asked for.
+
+    It progressed for `ran_s` seconds in its last run. It is `whole` if that was its only run, and
+    came to its own end: without a failure, a cancellation or a time limit.
+    """
+
+    id: str
+    name: str | None = None
+    user: str | None = None
+    gpus: int = 0
+    ran_s: float = 0.0
+    whole: bool = False
+
+
 @dataclass
 class Noted:
     """What a reader left out, assumed or did not know: each thing counted, with one example."""
@@ -239,6 +254,8 @@ class Snapshot:
         When it was read.
     nodes, jobs
         Its nodes, and the jobs that run or wait. Names and ids are unique.
+    ended
+        The jobs that have ended of late, if the host still shows them.
     tenants, groups, classes
         Who shares it and within which limits, as in a `Site`. Resources are those of
         `SeenNode.has`, or models of GPUs. Groups name the partitions that jobs name.
@@ -256,6 +273,7 @@ class Snapshot:
     now_s: float
     nodes: tuple[SeenNode, ...]
     jobs: tuple[SeenJob, ...]
+    ended: tuple[EndedJob, ...] = ()
     tenants: tuple[Tenant, ...] = ()
     groups: tuple[LimitGroup, ...] = ()
     classes: tuple[PriorityClass, ...] = ()

@@ -13,7 +13,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.job import After, Slices
 from ronda.instances.rules.problem import show, too_many
 from ronda.instances.site import GPUS
-from ronda.instances.snapshots.snapshot import CPU, MEMORY, Noted, SeenJob
+from ronda.instances.snapshots.snapshot import CPU, MEMORY, EndedJob, Noted, SeenJob
 from ronda.instances.traces.hostlists import host_names, numbers
 from ronda.instances.traces.slurm_cells import ONGOING, gpus_of, gres, number
 
@@ -41,12 +41,13 @@ _AFTER = re.compile(r"(\w+):([\w+]+?)(?:_(\*|\d+))?(?:\+(\d+))?(?:\((\w+)\))?")
 
 def seen_jobs(
     records: Sequence[Fields], has: Mapping[str, Mapping[str, float]], noted: Noted, place: str
-) -> list[SeenJob]:
-    """Return the live jobs of some records, with a job for each task of an array.
+) -> tuple[list[SeenJob], list[EndedJob]]:
+    """Return the live jobs of some records, with a job for each task of an array, and the others.
 
     `has` says what each node has, by name.
     """
     jobs: list[SeenJob] = []
+    ended: list[EndedJob] = []
     asked: list[str] = []
     for record in records:
         if number(record.get("job_id")) is None:
@@ -55,6 +56,7 @@ def seen_jobs(
         runs = _runs(record, f"{place}, {maker.name}, job_state")
         if runs is None:
             noted.add("finished job, left out", maker.name)
+            ended.append(maker.ended())
         elif runs:
             jobs.append(maker.running(has, place))
         else:
@@ -72,7 +74,7 @@ def seen_jobs(
     for job, text in zip(jobs, asked, strict=True):
         own = alike[job.user, job.name]
         found.append(_after(job, text, own, arrays, noted) if text and not job.on else job)
-    return found
+    return found, ended
 
 
 def _runs(record: Fields, place: str) -> bool | None:
@@ -107,6 +109,20 @@ class _Maker:
 
     def note(self, what: str, words: str = "") -> None:
         self.noted.add(what, f"{self.name} ({words})" if words else self.name)
+
+    def ended(self) -> EndedJob:
+        """Return a job that has ended; its times are those of its last run."""
+        end_s, pieces = self.get("end_time") or 0.0, int(self.get("node_count") or 1)
+        since_s = self.get("suspend_time") or self.get("start_time") or end_s
+        states = {state.upper() for state in words(self.record.get("job_state"))}
+        return EndedJob(
+            id=self.id,
+            name=self.text("name") or None,
+            user=self.text("user_name") or None,
+            gpus=round(pieces * self._pieces_on(pieces).get(GPUS, 0.0)),
+            ran_s=max(0.0, end_s - since_s) + (self.get("pre_sus_time") or 0.0),
+            whole="COMPLETED" in states and not self.get("restart_cnt"),
+        )
 
     def waiting(self) -> SeenJob:
         """Return a waiting job; its start_time is a forecast."""
@@ -206,14 +222,19 @@ class _Maker:
         flags = [each if isinstance(each, list) else [each] for each in told]
         return any(flag in ("none", "true") for each in flags for flag in each)
 
-    def _common(self) -> SeenJob:
-        record, name = self.record, str(_number(self.record))
-        array, task = self.get("array_job_id"), number(record.get("array_task_id"))
-        het = self.get("het_job_id")
+    @property
+    def id(self) -> str:
+        """Its id, with its task of a job array, or its part of a heterogeneous job."""
+        array, task = self.get("array_job_id"), number(self.record.get("array_task_id"))
         if array is not None and task is not None:
-            name = f"{array:.0f}_{task:.0f}"
-        elif het is not None:
-            name = f"{het:.0f}+{number(record.get('het_job_offset')) or 0:.0f}"
+            return f"{array:.0f}_{task:.0f}"
+        if (het := self.get("het_job_id")) is not None:
+            return f"{het:.0f}+{number(self.record.get('het_job_offset')) or 0:.0f}"
+        return str(_number(self.record))
+
+    def _common(self) -> SeenJob:
+        record, array = self.record, self.get("array_job_id")
+        if "+" in self.id:
             self.note("part of a heterogeneous job, taken as a job of its own")
         features, types = self.text("features"), [kind for kind in self._gpus() if kind]
         if len(types) > 1:
@@ -226,7 +247,7 @@ class _Maker:
         segment, limit = self.get("segment_size"), self.get("time_limit")
         array_most = self.get("array_max_tasks")
         return SeenJob(
-            id=name,
+            id=self.id,
             name=self.text("name") or None,
             user=self.text("user_name") or None,
             tenant=self.text("account") or None,

@@ -37,7 +37,8 @@ def slurm_snapshot(files: Sequence[Text], now_s: float | None) -> Snapshot:
     nodes = list(seen_nodes(sections.get("nodes", ()), noted, source))
     partitions = sections.get("partitions", [])
     nodes = _in_partitions(nodes, partitions, source)
-    jobs = seen_jobs(sections.get("jobs", ()), {n.name: n.has for n in nodes}, noted, source)
+    has = {node.name: node.has for node in nodes}
+    jobs, ended = seen_jobs(sections.get("jobs", ()), has, noted, source)
     if now_s is None:
         past = [max(job.submit_s, job.start_s or 0.0) for job in jobs]
         told = [number(job.get("read_at")) or 0.0 for job in sections.get("jobs", ())]
@@ -56,6 +57,7 @@ def slurm_snapshot(files: Sequence[Text], now_s: float | None) -> Snapshot:
         now_s=now_s,
         nodes=tuple(nodes),
         jobs=tuple(jobs),
+        ended=tuple(ended),
         tenants=tenants(sections, noted),
         groups=tuple(groups(sections, noted)),
         classes=classes(sections, [job.priority for job in jobs if job.priority]),

@@ -35,6 +35,7 @@ _JOB = {re.sub("(?<!^)(?=[A-Z])", "_", key).lower(): key for key in _SAME} | {
     "qos": "QOS",
     "state_reason": "Reason",
     "restart_cnt": "Restarts",
+    "pre_sus_time": "SecsPreSuspend",
     "cpus": "NumCPUs",
     "tasks": "NumTasks",
     "cpus_per_task": "CPUs/Task",
@@ -53,6 +54,7 @@ _TIMES = {
     "eligible_time": "EligibleTime",
     "start_time": "StartTime",
     "end_time": "EndTime",
+    "suspend_time": "SuspendTime",
     "last_sched_evaluation": "LastSchedEval",
 }
 

@@ -195,6 +195,24 @@ def test_a_comment_is_any_text_and_changes_nothing_else(tmp_path, comment, shown
         assert alike(replace(found, jobs=jobs), read(name, "nodes.txt", *REST))
 
 
+def test_jobs_that_have_ended_are_told_apart(written):
+    """One failed, one was started anew, one suspended, one on two nodes, and one is a task."""
+    nodes, shown = (DATA / "toy-nodes.json").read_text(), documents.real("ended.json")["jobs"]
+    found = written({"jobs": shown}, nodes)
+    assert not found.jobs
+    jobs = sorted(found.ended, key=lambda job: job.id)
+    assert [(job.id, job.gpus, job.ran_s, job.whole) for job in jobs] == [
+        ("16", 4, 3.0, True),
+        ("17_0", 1, 4.0, True),
+        ("18", 1, 0.0, False),
+        ("23", 1, 6.0, True),
+        ("24", 1, 8.0, False),
+    ]
+    assert {(job.name, job.user) for job in jobs} >= {("susp-2", "root"), ("two", "root")}
+    for text in ({"jobs": list(map(documents.later_job, shown))}, (DATA / "ended.txt").read_text()):
+        assert sorted(written(text, nodes).ended, key=lambda job: job.id) == jobs
+
+
 def test_later_versions_show_the_same(seen, written):
     """{set, infinite, number}, lists of states, and lines of sinfo for each partition."""
     jobs = [documents.later_job(each) for each in documents.real("squeue.json")["jobs"]]
