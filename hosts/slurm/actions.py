@@ -21,6 +21,9 @@ from ronda.solvers.greedy.policy import fill
 TIERS = 4
 """The number of priorities that ronda gives, apart from that of the jobs that come last."""
 
+PATIENCE_S = 120.0
+"""Seconds for which a job may wait for nodes that were chosen for it, and as long for others."""
+
 
 class SlurmStep(NamedTuple):
     """A change of one job or node, or of the priorities of several jobs.
@@ -91,21 +94,24 @@ def kept_waiting(round: Round, plan: Plan) -> set[str]:
 def _order(
     model: SlurmModel, plan: Plan, tiers: Sequence[Sequence[str]], state: SlurmState
 ) -> Iterator[SlurmStep]:
-    """Yield a step for each tier that has jobs with another priority."""
+    """Yield a step for each tier that has jobs with another priority, unless it is the only one."""
     jobs, now = model.jobs, band(model, state)
-    if now is None:
+    merged = [*tiers[:TIERS], [*chain(*tiers[TIERS:])]]
+    ranked = [
+        [job for job in tier if model.terms[job].rank and jobs[job].rank and not jobs[job].on]
+        for tier in merged
+    ]
+    if now is None or sum(map(bool, ranked)) < 2:
         return
     low, high = now
-    for k, tier in enumerate(tiers[: TIERS + 1]):
-        jobs_in = chain(*tiers[TIERS:]) if k == TIERS else tier
+    for k, own in enumerate(ranked):
         value = high - k * (high - low) // TIERS
-        own = [j for j in jobs_in if model.terms[j].rank and jobs[j].rank and not jobs[j].on]
         other = tuple(job for job in own if jobs[job].rank != value)
         if other:
             when = ("starts them now", "would start them next")[k > 0]
             why = f"{plan.policy} {when}" + (f", in place {k + 1} of its order" if k > 1 else "")
-            words = f"priority {value}"
-            yield SlurmStep(words, other, None, (), f"{why}.", (*ranks(other, value, f"{why}."),))
+            made = (*ranks(other, value, f"{why}."),)
+            yield SlurmStep(f"priority {value}", other, None, (), f"{why}.", made)
 
 
 def band(model: SlurmModel, state: SlurmState) -> tuple[int, int] | None:
@@ -131,6 +137,7 @@ def _start(
     model: SlurmModel, plan: Plan, job: str, given: Allocation, state: SlurmState
 ) -> SlurmStep:
     seen, own, memory = model.jobs[job], model.terms[job], state.of(model.jobs[job])
+    now_s = model.found.now_s
     on, gpus = tuple(model.nodes[k] for k, _ in given.placement), given.option.computing
     why = f"{plan.policy} starts it on {gpus} GPUs of {', '.join(on)}."
     if not own.place:
@@ -138,6 +145,10 @@ def _start(
         return SlurmStep(
             "start", (job,), gpus, on, f"{why[:-1]}; {whose}, and Slurm starts it.", ()
         )
+    if memory.chose(seen) and {*on} == {*seen.nodes} and now_s > memory.chosen_s + PATIENCE_S:
+        # Something that Slurm does not show keeps it from there.
+        why = f"Slurm has not started it on {', '.join(on)} for {PATIENCE_S:g} s: it may elsewhere."
+        return SlurmStep("free", (job,), None, (), why, (ready(job, why, nodes=[]),))
     asked = _asked(model, job)
     chosen = on if _may_choose(model, job, on, state) and {*on} != {*seen.nodes} else None
     command = ready(
@@ -146,7 +157,7 @@ def _start(
         nodes=chosen,
         gres=None if gpus == asked else _gres(seen, gpus),
         limit_min=None if gpus == asked else _limit_min(model, job, asked, gpus),
-        now=memory.delays(seen) and (seen.eligible_s or 0.0) > model.found.now_s,
+        now=memory.delays(seen) and (seen.eligible_s or 0.0) > now_s,
     )
     commands = (command,) if len(command.words) > 2 else ()
     return SlurmStep("start", (job,), gpus, on, why, commands)
@@ -160,7 +171,9 @@ def _asked(model: SlurmModel, job: str) -> int:
 def _may_choose(model: SlurmModel, job: str, on: Sequence[str], state: SlurmState) -> bool:
     """Return whether the nodes of a job may be named: all of them, as Slurm takes a list whole."""
     seen = model.jobs[job]
-    own = bool(seen.nodes) and not state.of(seen).chose(seen)
+    memory = state.of(seen)
+    own = bool(seen.nodes) and not memory.chose(seen)
+    own |= not memory.nodes and model.found.now_s < memory.chosen_s + PATIENCE_S  # given up
     return not own and (seen.count == 1 or seen.own_nodes) and len(on) == seen.count
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ronda.horizon.gate import answer
 from ronda.hosts.clusters.order import start_tiers
-from ronda.hosts.slurm.actions import TIERS, SlurmStep, band, steps
+from ronda.hosts.slurm.actions import PATIENCE_S, TIERS, SlurmStep, band, steps
 from ronda.hosts.slurm.commands import SlurmCommand, ranks, ready
 from ronda.hosts.slurm.guard import SAFE_S, Refused, refused
 from ronda.hosts.slurm.model import SlurmModel, modelled
@@ -210,7 +210,10 @@ class SlurmController:
                 state = model.state(name)
                 memory = replace(memory, work_s=state.job.estimate and state.job.estimate.work)
             elif key == "ReqNodeList":
-                memory = replace(memory, nodes=tuple(filter(None, value.split(","))))
+                nodes = tuple(filter(None, value.split(",")))
+                given_up = now_s > memory.chosen_s + PATIENCE_S
+                chosen_s = now_s if nodes or given_up else 0.0
+                memory = replace(memory, nodes=nodes, chosen_s=chosen_s)
             elif key == "requeue":
                 state = model.state(name)
                 done_s = max(0.0, state.done_at(now_s))

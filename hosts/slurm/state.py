@@ -41,8 +41,8 @@ class TouchedJob(Record, frozen=True, kw_only=True):
         Its priority before ronda changed it, or None.
     begins_s
         The begin time that ronda gave it, or None.
-    nodes
-        The nodes that ronda chose for it.
+    nodes, chosen_s
+        The nodes that ronda chose for it, and when.
     requeued_s
         When ronda last stopped it, or None.
     done_s
@@ -58,6 +58,7 @@ class TouchedJob(Record, frozen=True, kw_only=True):
     priority: float | None = None
     begins_s: float | None = None
     nodes: tuple[str, ...] = ()
+    chosen_s: float = 0.0
     requeued_s: float | None = None
     done_s: NonNegative = 0.0
     work_s: float | None = None

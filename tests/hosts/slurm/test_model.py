@@ -1,11 +1,14 @@
-"""The round that the controller makes of what Slurm shows, less what it told Slurm itself."""
+"""The controller's round of what Slurm shows, less what it told Slurm itself, and its steps."""
 
 import pytest
 
+from ronda.hosts.slurm.controller import SlurmController
 from ronda.hosts.slurm.model import modelled
 from ronda.hosts.slurm.scope import Scope
 from ronda.hosts.slurm.state import SlurmState, TouchedJob
+from ronda.hosts.slurm.tools import SlurmTools
 from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
+from ronda.solvers.registry import policy
 
 NOW_S = 10_000.0
 SPEEDS = "ronda:gpus=1:1/2:1.9/4:3.5/8:6"
@@ -83,3 +86,35 @@ def test_an_elastic_job_has_one_node():
     """Other shapes stay as they are, and so does a size without a speed."""
     for more in ({"count": 2}, {"exclusive": True}, {"gpus": 3}):
         assert state_of(job(comment=SPEEDS, **more)).job.sizes == ()
+
+
+def lines(*jobs, scope=None, before=None, who="fifo"):
+    """Return the commands of a decision about a cluster."""
+    drive = SlurmController(SlurmTools(), policy(who), scope or Scope(), None, before=before)
+    return [command.line for command in drive.decided(cluster(*jobs)).due]
+
+
+def test_nodes_that_slurm_does_not_take_are_given_up():
+    """A job that waits for chosen nodes too long may start anywhere, and then is left to Slurm."""
+    waits = job(gpus=8, nodes=("n1",), comment="ronda")
+    for since_s, expected in ((60.0, []), (121.0, ["scontrol update JobId=1 ReqNodeList="])):
+        memory = TouchedJob(submit_s=9_000.0, nodes=("n1",), chosen_s=NOW_S - since_s)
+        assert lines(waits, before=SlurmState(jobs={"1": memory})) == expected
+    left = TouchedJob(submit_s=9_000.0, chosen_s=NOW_S - 60.0)
+    again = job(gpus=8, comment="ronda")
+    assert lines(again, before=SlurmState(jobs={"1": left})) == []
+    assert lines(again) == ["scontrol update JobId=1 ReqNodeList=n1"]
+
+
+def test_a_job_that_would_fit_waits_by_a_lease_if_the_policy_wants_it_to():
+    """Strictly in order, a small job may not pass a large one that has no room."""
+    runs = job("1", gpus=8, on={"n1": 1}, start_s=9_500.0)
+    large = job("2", gpus=8, count=2, submit_s=9_100.0, comment="ronda")
+    small = job("3", gpus=4, submit_s=9_200.0, comment="ronda")
+    assert "scontrol update JobId=3 StartTime=now+300" in lines(runs, large, small)
+    kept = job("3", gpus=4, submit_s=9_200.0, comment="ronda", eligible_s=NOW_S + 290.0)
+    memory = {"3": TouchedJob(submit_s=9_200.0, begins_s=NOW_S + 290.0)}
+    assert not any("StartTime" in line for line in lines(runs, large, kept))
+    assert lines(kept, before=SlurmState(jobs=memory)) == [
+        "scontrol update JobId=3 ReqNodeList=n1 StartTime=now"
+    ]
