@@ -85,6 +85,8 @@ class SlurmController:
         Seconds between decisions, and for each of them.
     seed
         The seed of the policy's random choices.
+    learns
+        Whether sizes are believed from jobs that have ended; else from time limits.
     before
         What is remembered, for a dry run.
     """
@@ -99,10 +101,12 @@ class SlurmController:
         interval_s: float = 30.0,
         limit_s: float = 10.0,
         seed: int = 0,
+        learns: bool = True,
         before: SlurmState | None = None,
     ) -> None:
         self.tools, self.policy, self.scope, self.diary = tools, policy, scope, diary
         self.interval_s, self.limit_s, self.seed = interval_s, limit_s, seed
+        self.learns = learns
         self.stopping, self._before = Event(), before or SlurmState()
 
     @property
@@ -128,7 +132,7 @@ class SlurmController:
 
     def decided(self, found: Snapshot) -> Pass:
         """Return the decision about a cluster, of which nothing is carried out yet."""
-        state = self.state
+        state = self._knowing(found)
         try:
             model = modelled(found, self.scope, state, self.interval_s)
         except InputError as error:
@@ -155,6 +159,11 @@ class SlurmController:
         left = max(0, self.scope.actions_per_minute - recent)
         late = [command for command in commands if command.words not in away][left:]
         return Pass(model, plan, made, looked, late, [])
+
+    def _knowing(self, found: Snapshot) -> SlurmState:
+        """Return what is remembered, with the sizes of the jobs that have ended since."""
+        state = self.state
+        return replace(state, sizes=state.sizes.told(found.ended)) if self.learns else state
 
     def _carried_out(self, made: Pass, diary: Diary) -> Pass:
         """Give the commands of a decision, each written down before and after."""
@@ -185,7 +194,8 @@ class SlurmController:
     def _noted(self, made: Pass, due: Sequence[SlurmCommand]) -> SlurmState:
         """Return what is to be remembered before some commands are given."""
         model, now_s = made.model, made.model.found.now_s
-        state = replace(self.state, band=band(model, self.state), plan=made.plan.memory)
+        state = self._knowing(model.found)
+        state = replace(state, band=band(model, state), plan=made.plan.memory)
         live = {name: state.jobs[name] for name in model.jobs if name in state.jobs}
         for command in due:
             for name in command.names:

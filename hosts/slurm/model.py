@@ -64,6 +64,7 @@ def modelled(found: Snapshot, scope: Scope, state: SlurmState, length_s: float) 
     seen = with_(found, jobs=tuple(_as_submitted(job, state.of(job)) for job in found.jobs))
     plain = round_of(seen, noted := Noted())
     noted.counts.pop(RESTARTS_ASSUMED)  # the scope states what a restart costs
+    plain = state.sizes.believe(plain)
     with_gpus = [job for job in seen.jobs if job.has_gpus]
     names = tuple(node.name for node in GpuNodes(seen, with_gpus, Noted()).nodes)
     profiles = dict(plain.profiles)

@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.hosts.slurm.commands import SlurmCommand
+from ronda.hosts.slurm.sizes import PastSizes
 from ronda.hosts.slurm.tools import SlurmAnswer
 from ronda.instances.base import NonNegative, Record
 from ronda.instances.errors import InputError
@@ -83,6 +84,8 @@ class SlurmState(Record, frozen=True, kw_only=True):
     ----------
     jobs
         Of its live jobs.
+    sizes
+        Sizes of jobs that have ended.
     plan
         The memory of the policy's last plan.
     band
@@ -92,6 +95,7 @@ class SlurmState(Record, frozen=True, kw_only=True):
     """
 
     jobs: dict[str, TouchedJob] = {}
+    sizes: PastSizes = PastSizes()
     plan: dict[str, Any] = {}
     band: tuple[int, int] | None = None
     given_s: tuple[float, ...] = ()

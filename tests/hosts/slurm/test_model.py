@@ -1,5 +1,7 @@
 """The controller's round of what Slurm shows, less what it told Slurm itself, and its steps."""
 
+from dataclasses import replace
+
 import pytest
 
 from ronda.hosts.slurm.controller import SlurmController
@@ -7,7 +9,7 @@ from ronda.hosts.slurm.model import modelled
 from ronda.hosts.slurm.scope import Scope
 from ronda.hosts.slurm.state import SlurmState, TouchedJob
 from ronda.hosts.slurm.tools import SlurmTools
-from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
+from ronda.instances.snapshots.snapshot import EndedJob, SeenJob, SeenNode, Snapshot
 from ronda.solvers.registry import policy
 
 NOW_S = 10_000.0
@@ -118,3 +120,16 @@ def test_a_job_that_would_fit_waits_by_a_lease_if_the_policy_wants_it_to():
     assert lines(kept, before=SlurmState(jobs=memory)) == [
         "scontrol update JobId=3 ReqNodeList=n1 StartTime=now"
     ]
+
+
+def test_ended_jobs_of_a_user_say_which_job_is_short():
+    """With equal limits, the job whose like was short starts first; by limits, the earlier one."""
+    jobs = [job("1", gpus=8, name="long-1", user="eva", comment="ronda")]
+    jobs += [job(f"{k}", gpus=8, name=f"short-{k}", user="eva", comment="ronda") for k in (2, 3)]
+    ended = [("long-0", 3_000.0), ("short-0", 60.0), ("short-1", 90.0)]
+    whole = {"user": "eva", "gpus": 8, "whole": True}
+    past = tuple(EndedJob(id=f"9{k}", name=n, ran_s=s, **whole) for k, (n, s) in enumerate(ended))
+    for learns, first in ((True, {"2", "3"}), (False, {"1", "2"})):
+        drive = SlurmController(SlurmTools(), policy("qssf"), Scope(), None, learns=learns)
+        seen = replace(cluster(*jobs), ended=past)
+        assert set(drive.decided(seen).plan.allocations) == first

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from ronda.cli.command import taught
 from ronda.cli.options import (
@@ -53,6 +54,20 @@ def _names(flag: str, what: str) -> Callable[[Command], Command]:
     metavar="FOLDER",
     help="For what outlives the controller, and for its audit log; a dry run only reads it.",
 )
+@click.option(
+    "--sizes",
+    type=click.Choice(("ended", "limits")),
+    default="ended",
+    show_default=True,
+    help="What jobs are believed to last: as ended jobs of the same user and name, or their limit.",
+)
+@click.option(
+    "--history",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A log of ended jobs, such as sacct's, to learn from at the start; again for more.",
+)
 @_names("partition", "partition")
 @_names("qos", "QOS")
 @_names("account", "account")
@@ -72,6 +87,8 @@ def command(
     once: bool,
     interval_s: float,
     folder: Path | None,
+    sizes: str,
+    history: tuple[Path, ...],
     policy: str,
     time_limit: float,
     seed: int,
@@ -94,18 +111,27 @@ def command(
     scope = taken(Scope, given)
     if act and folder is None:
         raise InputError("--act", "no --state", "a folder for what outlives the controller")
+    if history and sizes == "limits":
+        raise InputError("--history", "--sizes limits", "--sizes ended, which learns of it")
     if act and files:
         raise InputError("--act", "FILES", "no files: commands are for the cluster as it is")
 
     from ronda.hosts.clusters.read import read_snapshot
     from ronda.hosts.slurm.controller import Pass, SlurmController
     from ronda.hosts.slurm.report import pass_report
-    from ronda.hosts.slurm.state import Diary, remembered
+    from ronda.hosts.slurm.sizes import ended_in_log
+    from ronda.hosts.slurm.state import Diary, SlurmState, remembered
     from ronda.hosts.slurm.tools import SlurmTools
     from ronda.solvers.registry import policy as make_policy
 
     made = make_policy(policy)
     diary = Diary(folder) if act and folder is not None else None
+    before = SlurmState() if folder is None or act else remembered(folder)
+    if history:
+        past = ended_in_log(history)
+        before = replace(before, sizes=before.sizes.told(past))
+        if diary is not None:
+            diary.keep(replace(diary.state, sizes=diary.state.sizes.told(past)))
     drive = SlurmController(
         SlurmTools(),
         made,
@@ -114,7 +140,8 @@ def command(
         interval_s=interval_s,
         limit_s=time_limit,
         seed=seed,
-        before=None if folder is None or act else remembered(folder),
+        learns=sizes == "ended",
+        before=before,
     )
     if files:
         report = pass_report(drive.decided(read_snapshot("slurm", files)), act=False)
