@@ -25,11 +25,11 @@ def cluster(*jobs):
     return Snapshot(source="test", system="slurm", now_s=NOW_S, nodes=nodes, jobs=jobs)
 
 
-def job(name="1", gpus=2, **more):
+def job(number="1", gpus=2, **more):
     """Return a job that waits for GPUs of one node."""
     fields = {"submit_s": 9_000.0, "limit_s": 3_600.0, "partitions": ("gpu",), "own_nodes": True}
     fields |= {"per": {"gpus": float(gpus), "cpu": 1.0}, "gpu_types": ("a100",), "rank": 500.0}
-    return SeenJob(id=name, **fields | more)
+    return SeenJob(id=number, **fields | more)
 
 
 def state_of(seen, memory=None, scope=None):
