@@ -7,8 +7,8 @@ by priorities. Whoever submits a job lets ronda do more by the job's comment::
     sbatch --comment=ronda:requeue …                    # stop it as well; it starts again later
     sbatch --comment=ronda:gpus=1:1/2:1.9/4:3.5 …       # and on other numbers of GPUs of a node
 
-with the speed on each number of GPUs. If the operator names nothing, only jobs with such a comment
-are touched.
+with the speed on each number of GPUs. The operator may name QOS whose jobs have agreed to be
+stopped. If the operator names nothing, only jobs that have agreed are touched.
 """
 
 import re
@@ -29,6 +29,8 @@ class Scope(Record, frozen=True, kw_only=True):
     ----------
     partitions, qos, accounts
         Names of those whose jobs it may touch; a job must be in one of each list that is not empty.
+    opt_in_qos
+        QOS whose jobs have agreed, as by the comment ``ronda:requeue``.
     min_run_s
         Seconds for which a job runs, once started, before ronda stops it.
     actions_per_minute
@@ -46,6 +48,7 @@ class Scope(Record, frozen=True, kw_only=True):
     partitions: tuple[str, ...] = ()
     qos: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
+    opt_in_qos: tuple[str, ...] = ()
     min_run_s: NonNegative = 600.0
     actions_per_minute: Count = 60
     lease_s: Count = 300
@@ -65,6 +68,8 @@ class Scope(Record, frozen=True, kw_only=True):
         if any(names and not set(own) & set(names) for names, own in allowed):
             return UNTOUCHED
         own = opted_in(job.comment)
+        if own is None and job.priority in self.opt_in_qos:
+            own = JobTerms(rank=True, place=True, stop=True)
         if own is None:
             return JobTerms(rank=any(names for names, _ in allowed))
         by_node = job.own_nodes and not job.exclusive and job.count == 1

@@ -70,6 +70,9 @@ def test_only_jobs_whose_owners_agree_may_be_stopped():
         runs = job(on={"n1": 1}, start_s=9_500.0, comment=comment)
         found = state_of(runs, scope=scope)
         assert (found.job.preemptible, found.job.min_run_s) == (may, 60.0)
+    agreed = job(on={"n1": 1}, start_s=9_500.0, priority="elastic")
+    assert state_of(agreed, scope=Scope(opt_in_qos=("elastic",))).job.preemptible
+    assert not state_of(agreed).job.preemptible
 
 
 def test_an_elastic_job_counts_work_at_speed_1():

@@ -23,9 +23,9 @@ from ronda.hosts.slurm.scope import Scope
 from ronda.instances.errors import InputError
 
 
-def _names(flag: str, what: str) -> Callable[[Command], Command]:
-    words = f"A {what} whose jobs may be touched; again for more."
-    return click.option(f"--{flag}", f"{flag}s", multiple=True, metavar="NAME", help=words)
+def _names(flag: str, field: str, words: str) -> Callable[[Command], Command]:
+    words = f"{words}; again for more."
+    return click.option(f"--{flag}", field, multiple=True, metavar="NAME", help=words)
 
 
 @taught(
@@ -68,15 +68,16 @@ def _names(flag: str, what: str) -> Callable[[Command], Command]:
     metavar="FILE",
     help="A log of ended jobs, such as sacct's, to learn from at the start; again for more.",
 )
-@_names("partition", "partition")
-@_names("qos", "QOS")
-@_names("account", "account")
+@_names("partition", "partitions", "A partition whose jobs may be touched")
+@_names("qos", "qos", "A QOS whose jobs may be touched")
+@_names("account", "accounts", "An account whose jobs may be touched")
+@_names("opt-in-qos", "opt_in_qos", "A QOS whose jobs agree, as by the comment ronda:requeue")
 @click.option(
     "--power",
     is_flag=True,
     help="Power idle nodes of the partitions down, and up again, if the policy lets nodes sleep.",
 )
-@options_of(Scope, skip=("partitions", "qos", "accounts", "power"))
+@options_of(Scope, skip=("partitions", "qos", "accounts", "opt_in_qos", "power"))
 @policy_option
 @time_limit_option(10.0, "For each decision.")
 @seed_option
@@ -106,8 +107,6 @@ def command(
     ronda:gpus=1:1/2:1.9/4:3.5. No job is ever cancelled, or held for good: if ronda dies, Slurm
     goes on by itself. docs/slurm.md has all rules.
     """
-    lists = {"partitions": "partitions", "qos": "qoss", "accounts": "accounts"}
-    given = {name: given.pop(flag) for name, flag in lists.items()} | given
     scope = taken(Scope, given)
     if act and folder is None:
         raise InputError("--act", "no --state", "a folder for what outlives the controller")
