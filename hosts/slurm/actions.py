@@ -1,6 +1,6 @@
 """The steps from a cluster as it is to a plan: for each job or node the commands, and why."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from math import ceil
 from typing import NamedTuple
@@ -70,7 +70,7 @@ def steps(
         *(_start(model, plan, job, given, state) for job, given in starts.items()),
         *_waiting(model, plan, starts, waits, scope, state),
         *_stops(model, plan),
-        *_power(model, plan, starts, scope),
+        *_power(model, plan, scope),
     ]
 
 
@@ -232,20 +232,18 @@ def _stops(model: SlurmModel, plan: Plan) -> Iterator[SlurmStep]:
         yield SlurmStep(what, (job,), gpus, (), why, (requeue(job, why),))
 
 
-def _power(
-    model: SlurmModel, plan: Plan, starts: Iterable[str], scope: Scope
-) -> Iterator[SlurmStep]:
+def _power(model: SlurmModel, plan: Plan, scope: Scope) -> Iterator[SlurmStep]:
     """Yield steps that power nodes down, if nothing is on them, or up."""
     if plan.asleep is None or not scope.power:
         return
     used = {k for job in plan.allocations.values() for k, _ in job.placement}
     used |= {k for job in model.round.held.values() for k, _ in job.placement}
     busy = {name for job in model.found.jobs for name in job.on}
-    nodes = {node.name: node for node in model.found.nodes}
-    up = sum(1 for node in model.found.nodes if scope.powers(node) and node.power == "on")
+    nodes = {node.name: node for node in scope.powered(model.found)}
+    up = sum(node.power == "on" for node in nodes.values())
     for k, name in enumerate(model.nodes):
-        node = nodes[name]
-        if not scope.powers(node) or node.out is not None:
+        node = nodes.get(name)
+        if node is None:
             continue
         if k in plan.asleep and node.power == "on" and k not in used and name not in busy:
             if up <= scope.awake:

@@ -90,5 +90,5 @@ def requeue(job: str, reason: str) -> SlurmCommand:
 
 def power(node: str, *, on: bool, reason: str) -> SlurmCommand:
     """Return the command that powers a node down or up."""
-    words = ("update", f"NodeName={node}", f"SlurmState=POWER_{'UP' if on else 'DOWN'}")
+    words = ("update", f"NodeName={node}", f"State=POWER_{'UP' if on else 'DOWN'}")
     return SlurmCommand(words=words, names=(node,), reason=reason)

@@ -36,7 +36,7 @@ _FORMS = {
         rf"(?P<list> ReqNodeList=(?P<nodes>(?:{_NAME}(?:,{_NAME})*)?))?(?P<now> StartTime=now)?"
     ),
     "requeue": rf"requeue incomplete (?P<jobs>{_ID})",
-    "power": rf"update NodeName=(?P<node>{_NAME}) SlurmState=POWER_(?P<to>UP|DOWN)",
+    "power": rf"update NodeName=(?P<node>{_NAME}) State=POWER_(?P<to>UP|DOWN)",
 }
 
 
@@ -93,6 +93,7 @@ class _Guard:
         self.model, self.scope, self.state = model, scope, state
         self.nodes = {node.name: node for node in model.found.nodes}
         self.now_s = model.found.now_s
+        self.awake = sum(node.power == "on" for node in scope.powered(model.found))
 
     def refuses(self, read: _Read | None) -> str | None:
         """Return why a command must not be given; None if it may."""
@@ -157,24 +158,27 @@ class _Guard:
     def _power(self, read: _Read) -> str | None:
         name, up = read.parts["node"] or "", read.parts["to"] == "UP"
         node = self.nodes.get(name)
-        if node is None or not self.scope.powers(node):
+        if node is None or node not in self.scope.powered(self.model.found):
             return f"node {name} is not in ronda's scope"
         if up:
             return None if node.power == "down" else f"node {name} is not powered down"
         if node.power != "on" or any(name in job.on for job in self.model.found.jobs):
             return f"node {name} is not idle"
+        if self.awake <= self.scope.awake:
+            return f"{self.scope.awake} nodes are to stay awake"
+        self.awake -= 1
         return None
 
     def broken(self, read: Iterable[_Read], plan: Plan) -> str | None:
         """Return the first rule that is broken by what commands come to; None if they keep all."""
         round, number = self.model.round, {name: k for k, name in enumerate(self.model.nodes)}
         allocations = dict(round.held)
-        asleep = {*round.asleep}
+        asleep, down = {*round.asleep}, set[int]()
         for each in read:
             if each.form == "requeue":
                 allocations.pop(each.jobs[0], None)
             elif each.form == "power" and each.parts["to"] == "DOWN":
-                asleep |= {number[each.parts["node"] or ""]}
+                down |= {number[each.parts["node"] or ""]}
             elif each.form == "power":
                 asleep -= {number[each.parts["node"] or ""]}
         for each in read:
@@ -185,6 +189,7 @@ class _Guard:
                     return f"job {job} is told to start, which the plan does not say"
                 allocations[job] = self._told(each, self.model.jobs[job], given, number)
         asleep -= {k for given in allocations.values() for k, _ in given.placement}
+        asleep |= down
         found = check_plan(round, Plan(allocations=allocations, asleep=tuple(sorted(asleep))))
         return f"{found[0].where}: {found[0].message}" if found else None
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ronda.hosts.slurm.scope import JobTerms, Scope
 from ronda.hosts.slurm.state import SlurmState, TouchedJob
 from ronda.instances.job import Costs, Estimate, Job, JobState, Need
+from ronda.instances.models.power import NodeDraw
 from ronda.instances.profile import Profile, Rated
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
@@ -62,7 +63,8 @@ def modelled(found: Snapshot, scope: Scope, state: SlurmState, length_s: float) 
     """
     terms = {job.id: scope.terms(job) for job in found.jobs}
     seen = with_(found, jobs=tuple(_as_submitted(job, state.of(job)) for job in found.jobs))
-    plain = round_of(seen, noted := Noted())
+    draw = NodeDraw(wake_s=scope.wake_s) if scope.power else None
+    plain = round_of(seen, noted := Noted(), draw=draw)
     noted.counts.pop(RESTARTS_ASSUMED)  # the scope states what a restart costs
     plain = state.sizes.believe(plain)
     with_gpus = [job for job in seen.jobs if job.has_gpus]

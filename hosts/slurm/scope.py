@@ -15,8 +15,9 @@ import re
 from math import isfinite
 from typing import NamedTuple
 
-from ronda.instances.base import Count, NonNegative, Record
-from ronda.instances.snapshots.snapshot import SeenJob, SeenNode
+from ronda.instances.base import Count, Index, NonNegative, Record
+from ronda.instances.models.power import NodeDraw
+from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
 
 _JOB = re.compile(r"\d{1,10}(?:_\d{1,10})?")
 _COMMENT = re.compile(r"ronda(?::(requeue|gpus=(\d{1,4}:[\d.]{1,12}(?:/\d{1,4}:[\d.]{1,12})*)))?")
@@ -43,6 +44,8 @@ class Scope(Record, frozen=True, kw_only=True):
         Whether it powers nodes of `partitions` down and up, if the policy lets nodes sleep.
     awake
         Nodes that it leaves powered up at least.
+    wake_s
+        Seconds that a node is believed to take to wake.
     """
 
     partitions: tuple[str, ...] = ()
@@ -54,7 +57,8 @@ class Scope(Record, frozen=True, kw_only=True):
     lease_s: Count = 300
     restart_s: NonNegative = 60.0
     power: bool = False
-    awake: int = 1
+    awake: Index = 1
+    wake_s: NonNegative = NodeDraw().wake_s
 
     def terms(self, job: SeenJob) -> "JobTerms":
         """Return what ronda may do with a job."""
@@ -77,9 +81,10 @@ class Scope(Record, frozen=True, kw_only=True):
             own = own._replace(speeds={})
         return own if job.preemptible else own._replace(stop=False, speeds={})
 
-    def powers(self, node: SeenNode) -> bool:
-        """Return whether ronda may power a node down: all of its partitions are in the scope."""
-        return self.power and bool(node.partitions) and {*node.partitions} <= {*self.partitions}
+    def powered(self, found: Snapshot) -> list[SeenNode]:
+        """Return the nodes that ronda may power down: in service, and in no other partitions."""
+        own = {*self.partitions} if self.power else set[str]()
+        return [n for n in found.nodes if n.out is None and n.partitions and own >= {*n.partitions}]
 
 
 class JobTerms(NamedTuple):

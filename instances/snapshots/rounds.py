@@ -52,11 +52,12 @@ def round_of(seen: Snapshot, noted: Noted | None = None, *, draw: NodeDraw | Non
     noted = seen.noted if noted is None else noted
     if not any(node.has.get(GPUS, 0.0) >= 1 for node in seen.nodes):
         raise InputError(seen.source, "no node with GPUs", "some: a round is about jobs with GPUs")
-    resting = next((node.name for node in seen.nodes if node.power != "on"), None)
-    if draw is None and resting is not None:
+    if draw is None and any(node.power != "on" for node in seen.nodes):
         draw = NodeDraw()
+    if draw is not None:
         watts = f"{draw.idle_w:g} W idle, {draw.sleep_w:g} W asleep"
-        noted.add(f"node taken to draw {watts}, and to wake in {draw.wake_s:g} s", resting)
+        what = f"node taken to draw {watts}, and to wake in {draw.wake_s:g} s"
+        noted.add(what, seen.nodes[0].name, len(seen.nodes))
     maker = _Maker(seen, noted, draw)
     while True:
         round = maker.round()

@@ -144,7 +144,7 @@ def test_nodes_that_are_not_on_sleep_or_wake():
     jobs += [job("3", 8), job("4", 8)]
     round_, counts = noted_of(seen(nodes, jobs))
     assert (round_.asleep, round_.waking) == ((3, 4), (1, 2))
-    assert counts["node taken to draw 800 W idle, 20 W asleep, and to wake in 300 s"] == 1
+    assert counts["node taken to draw 800 W idle, 20 W asleep, and to wake in 300 s"] == 6
     placed = ronda.solve(round_, "fifo")
     assert {k: a.placement[0][0] for k, a in placed.allocations.items() if k != "1"} == {
         "2": 1,
