@@ -7,11 +7,10 @@ For tests and studies it is a context manager::
         toy.wait(lambda: toy.job(job)["job_state"] == "RUNNING")
 
 and for readers who have no cluster, ``python -m tools.toy_slurm up DIR``, ``env DIR`` and ``down
-DIR``. It needs root, and the programs of Debian's packages slurm-wlm and munge (`missing` says
-which is not there), but neither systemd nor slurmdbd. Key, settings, sockets, state and logs stand
-in the folder. Daemons carry `MARK` in their environment, and processes of jobs name the folder's
-slurm.conf there. A cluster's processes are found by that alone: none is left behind, and none of
-another cluster is stopped.
+DIR``. It needs root and Debian's packages slurm-wlm and munge, but neither systemd nor slurmdbd.
+All that it writes stands in the folder. Daemons carry `MARK` in their environment, and processes
+of jobs name the folder's slurm.conf there. A cluster's processes are found by that alone: none is
+left behind, and none of another cluster is stopped.
 
 Only the standard library is imported: Slurm runs this file as its power programs.
 """
@@ -32,13 +31,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-MARK = "TOY_SLURM"
-"""Environment variable of a cluster's daemons: its folder."""
-
-PART = "TOY_SLURM_PART"
-"""Environment variable of a cluster's daemons: ``munged``, ``controller``, ``watch`` or a node."""
+MARK, PART = "TOY_SLURM", "TOY_SLURM_PART"
+"""Environment variables of daemons: their folder; ``munged``, ``controller``, ``watch``, a node."""
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol", "sinfo", "squeue", "sbatch", "setsid")
 
@@ -57,13 +53,8 @@ SuspendProgram={folder}/power-down
 ResumeProgram={folder}/power-up
 SuspendTime=864000
 SuspendTimeout=5
-ResumeTimeout=60
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-MpiDefault=none
-MailProg=/bin/true
 SlurmdParameters=config_overrides
-DebugFlags=NO_CONF_HASH
 ReturnToService=2
 SlurmdTimeout=10
 KillWait=2
@@ -85,20 +76,16 @@ def missing() -> str | None:
     """Return in one line why no toy cluster can run here, or None if one can."""
     if os.geteuid() != 0:
         return "a toy Slurm needs root, since slurmd starts jobs as their users"
-    absent = [name for name in PROGRAMS if shutil.which(name, path=_PATH) is None]
-    if absent:
+    if absent := [name for name in PROGRAMS if shutil.which(name, path=_PATH) is None]:
         return f"a toy Slurm needs {', '.join(absent)} of Debian's packages slurm-wlm and munge"
+    asked = subprocess.run(("slurmd", "-V"), env={"PATH": _PATH}, capture_output=True, text=True)
+    if (version := asked.stdout.split()[-1]) >= "23":
+        return f"a toy Slurm reads the JSON of Slurm 22.05, and this is {version}"
     return None
 
 
 class ToySlurm:
-    """A cluster in a folder: what may be asked of it, and what may happen to it.
-
-    Parameters
-    ----------
-    folder
-        Folder in which a cluster was, or will be, started.
-    """
+    """The cluster of a folder: what may be asked of it, and what may happen to it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
@@ -106,23 +93,10 @@ class ToySlurm:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SBATCH", MARK))}
         self.env = kept | {"PATH": _PATH, "SLURM_CONF": str(self.conf)}
 
-    # What a user of the cluster does.
-
-    def run(
-        self, *words: str, check: bool = True, timeout_s: float = 60
-    ) -> subprocess.CompletedProcess[str]:
-        """Run a program as a client of this cluster; return its status and output, as text.
-
-        Raises
-        ------
-        RuntimeError
-            If it fails and ``check`` holds.
-        subprocess.TimeoutExpired
-            If it takes longer than ``timeout_s`` seconds.
-        """
-        done = subprocess.run(
-            words, env=self.env, cwd=self.folder, capture_output=True, text=True, timeout=timeout_s
-        )
+    def run(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run a program as a client; return status and text, or raise if it fails (``check``)."""
+        given: dict[str, Any] = {"env": self.env, "cwd": self.folder, "timeout": 60}
+        done = subprocess.run(words, capture_output=True, text=True, **given)
         if check and done.returncode:
             raise RuntimeError(f"{shlex.join(words)}: status {done.returncode}: {done.stderr}")
         return done
@@ -145,13 +119,7 @@ class ToySlurm:
         return {n["name"]: n for n in json.loads(self.run("sinfo", "--json").stdout)["nodes"]}
 
     def wait(self, condition: Callable[[], Any], within_s: float = 60) -> float:
-        """Ask ``condition`` until it holds; return the seconds that passed.
-
-        Raises
-        ------
-        TimeoutError
-            If it does not hold within ``within_s`` seconds; the text shows jobs and nodes.
-        """
+        """Ask ``condition`` until it holds; return the seconds, or raise and show the cluster."""
         begin = time.monotonic()
         while not condition():
             if time.monotonic() - begin > within_s:
@@ -170,40 +138,51 @@ class ToySlurm:
         calls = map(str.split, self._lines("power.log"))
         return [(float(at), verb, node) for at, verb, node in calls]
 
-    # What happens to a cluster.
-
-    def start(self, nodes: int, gpus: int, cred_expire: int, settings: dict[str, Any]) -> None:
+    def start(
+        self, nodes: int, gpus: int, cred_expire: int, settings: dict[str, Any], until: int = 0
+    ) -> None:
         """Start all daemons anew, as `toy_slurm` says, and wait until every node is idle."""
+        if (reason := missing()) is not None:
+            raise RuntimeError(reason)
+        if not re.fullmatch(r"[\w/.+-]{1,80}", str(self.folder)):
+            raise RuntimeError(f"a path of Slurm is short and without blanks: {self.folder}")
+        self.stop()
         for name in ("state", "spool"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
             (self.folder / name).mkdir(parents=True)
         for pattern in ("*.log", "*.out", "jobcomp.txt", "munge.*"):
             for path in self.folder.glob(pattern):
                 path.unlink()
+        if until:  # this process takes the cluster down when that one has ended
+            self._launch("watch", *_HERE, "watch", str(self.folder), str(until))
         self._configure(nodes, gpus, cred_expire, settings)
         (self.folder / "munge.key").write_bytes(secrets.token_bytes(1024))
         (self.folder / "munge.key").chmod(0o400)
-        files = [f"--{name}={self.folder}/munge.{name[:-5]}" for name in ("key-file", "pid-file")]
-        files += [f"--seed-file={self.folder}/munge.seed", f"--socket={self.folder}/munge.socket"]
-        self._launch("munged", "munged", "--foreground", "--force", "--num-threads=2", *files)
+        files = {"key-file": "key", "pid-file": "pid", "seed-file": "seed", "socket": "socket"}
+        words = [f"--{word}={self.folder}/munge.{end}" for word, end in files.items()]
+        self._launch("munged", "munged", "--foreground", "--force", *words)
         self.wait((self.folder / "munge.socket").exists)
         self.start_controller()
         for i in range(nodes):
             self.node_start(f"n{i + 1}")
-        self.wait(lambda: all(self._is_idle(node) for node in self.nodes().values()))
+        shown = ("sinfo", "--noheader", "--Node", "--format=%T")
+        self.wait(lambda: set(self.run(*shown).stdout.split()) == {"idle"})
 
     def stop(self) -> None:
         """Kill all processes of this cluster, those of its jobs too."""
-        self._signal(lambda p: True)
+        self._kill()
 
     def start_controller(self) -> None:
         """Start slurmctld on the state that it has stored, and wait until it answers."""
         self._launch("controller", "slurmctld", "-D", "-f", str(self.conf))
-        self.wait(lambda: "is UP" in self.run("scontrol", "ping", check=False).stdout)
+        while "is UP" not in self.run("scontrol", "ping", check=False).stdout:
+            if not self._pids("controller"):
+                raise RuntimeError("slurmctld ended: " + "; ".join(self._lines("controller.out")))
+            time.sleep(0.1)
 
     def stop_controller(self, kill: bool = False) -> None:
         """Stop slurmctld; ``kill`` leaves it no time to store its last changes."""
-        self._signal(lambda p: p.part == "controller", signal.SIGKILL if kill else signal.SIGTERM)
+        self._kill("controller", number=signal.SIGKILL if kill else signal.SIGTERM)
 
     def restart_controller(self, kill: bool = False) -> None:
         """Stop slurmctld and start it again."""
@@ -213,58 +192,47 @@ class ToySlurm:
     @contextlib.contextmanager
     def paused_controller(self) -> Iterator[None]:
         """Let slurmctld hang for the time of a block: it neither answers nor refuses."""
-        pids = [p.pid for p in self._processes() if p.name == "slurmctld"]
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+        (pid,) = self._pids("controller", "slurmctld")
+        os.kill(pid, signal.SIGSTOP)
         try:
             yield
         finally:
-            for pid in pids:
-                os.kill(pid, signal.SIGCONT)
+            os.kill(pid, signal.SIGCONT)
 
     def node_start(self, node: str) -> None:
         """Start a node's slurmd; where no job lives on the node, as after a boot."""
-        own = [p for p in self._processes() if p.part == node]
-        if not any(p.name == "slurmd" for p in own):
+        if not self._pids(node, "slurmd"):
             (self.folder / "spool" / node).mkdir(exist_ok=True)
             # A node that Slurm powers up is awake only once it reports a boot.
-            words = ("slurmd", "-D", "-f", str(self.conf), "-N", node)
-            self._launch(node, *words, *(() if own else ("-b",)))
+            boot = () if self._pids(node) else ("-b",)
+            self._launch(node, "slurmd", "-D", "-f", str(self.conf), "-N", node, *boot)
 
     def node_stop(self, node: str) -> None:
         """Let a node die: kill its slurmd, the steps there and the processes of their jobs."""
-        self._signal(lambda p: p.part == node)
+        self._kill(node)
 
     def kill_slurmd(self, node: str) -> None:
         """Kill a node's slurmd alone: the jobs there go on."""
-        self._signal(lambda p: p.part == node and p.name == "slurmd")
-
-    @staticmethod
-    def _is_idle(node: dict[str, Any]) -> bool:
-        """Return whether a node has answered and waits for work."""
-        return bool(node["state"] == "idle" and not node["state_flags"])
+        self._kill(node, "slurmd")
 
     def _configure(self, nodes: int, gpus: int, cred_expire: int, settings: dict[str, Any]) -> None:
         """Write slurm.conf, gres.conf, the made-up GPUs and the power programs."""
         host, port = socket.gethostname().split(".")[0], _free_ports(nodes + 1)
-        shape = f"CPUs={8 * gpus or 8} RealMemory=512000" + f" Gres=gpu:a100:{gpus}" * (gpus > 0)
+        shape = f"CPUs={8 * gpus} RealMemory=512000 Gres=gpu:a100:{gpus}"
         at = f"NodeHostname={host} NodeAddr=127.0.0.1"
-        defaults = dict(line.split("=", 1) for line in SETTINGS.splitlines())
         values: dict[str, Any] = {
-            name: value.format(folder=self.folder) for name, value in defaults.items()
-        } | {
             "SlurmctldHost": f"{host}(127.0.0.1)",
             "SlurmctldPort": port,
             "AuthInfo": f"socket={self.folder}/munge.socket,cred_expire={cred_expire}",
             "NodeName": [f"n{i} {at} Port={port + i} {shape}" for i in range(1, nodes + 1)],
         }
-        partitions = {"PartitionName": settings.get("PartitionName", values.pop("PartitionName"))}
+        lines = SETTINGS.format(folder=self.folder).splitlines()
+        values |= dict(line.split("=", 1) for line in lines)  # nodes before partitions
         with self.conf.open("w", encoding="utf-8") as conf:
-            for name, value in (values | settings | partitions).items():
+            for name, value in (values | settings).items():
                 for each in value if isinstance(value, list) else [value]:
                     conf.write(f"{name}={each}\n")
-        files = f"{self.folder}/gpu" + (f"[0-{gpus - 1}]" if gpus > 1 else "0")
-        gres = f"Name=gpu Type=a100 File={files}\n" if gpus else ""
+        gres = f"Name=gpu Type=a100 File={self.folder}/gpu[0-{gpus - 1}]\n"
         (self.folder / "gres.conf").write_text(gres, encoding="utf-8")
         for gpu in range(gpus):  # character devices
             with contextlib.suppress(FileExistsError):
@@ -281,50 +249,37 @@ class ToySlurm:
             given: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
             subprocess.run(("setsid", "--fork", *words), env=env, cwd="/", check=True, **given)
 
-    def _processes(self) -> list["_Process"]:
-        """Return the living processes of this cluster but this one."""
-        return [p for entry in Path("/proc").glob("[0-9]*") if (p := self._own(entry)) is not None]
-
-    def _own(self, entry: Path) -> "_Process | None":
-        """Return the process of a folder of /proc if it belongs to this cluster."""
-        try:
-            pairs = (entry / "environ").read_text(encoding="utf-8", errors="replace").split("\0")
-            name = (entry / "comm").read_text(encoding="utf-8", errors="replace").strip()
-        except OSError:
-            return None  # it has just ended
-        env = {key: value for key, _, value in (each.partition("=") for each in pairs)}
-        job = "SLURM_JOB_ID" in env and env.get("SLURM_CONF") == str(self.conf)
-        if (not job and env.get(MARK) != str(self.folder)) or int(entry.name) == os.getpid():
-            return None
-        return _Process(int(entry.name), name, env["SLURMD_NODENAME"] if job else env[PART])
+    def _pids(self, part: str = "", name: str = "") -> set[int]:
+        """Return the living processes of this cluster but this one: all, or those of a part."""
+        found = set()
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has just ended
+                pairs = (entry / "environ").read_bytes().decode(errors="replace").split("\0")
+                env = {key: value for key, _, value in (each.partition("=") for each in pairs)}
+                if env.get(MARK) != str(self.folder):  # it may be of a job
+                    own = env.get("SLURM_CONF") == str(self.conf)
+                    env[PART] = env.get("SLURMD_NODENAME", "") * own
+                name_of = (entry / "comm").read_text(encoding="utf-8").strip()
+                if env[PART] and part in ("", env[PART]) and name in ("", name_of):
+                    found.add(int(entry.name))
+        return found - {os.getpid()}
 
     def _lines(self, name: str) -> list[str]:
-        """Return the lines of a log that may not be there yet."""
         path = self.folder / name
         return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
-    def _signal(
-        self, which: Callable[["_Process"], bool], number: signal.Signals = signal.SIGKILL
-    ) -> None:
+    def _kill(self, part: str = "", name: str = "", number: int = signal.SIGKILL) -> None:
         """Signal processes of this cluster until none of them lives."""
         told: set[int] = set()
         end = time.monotonic() + 30
-        while alive := [p for p in self._processes() if which(p)]:
-            for pid in {p.pid for p in alive} - told:
+        while alive := self._pids(part, name):
+            for pid in alive - told:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
-                told.add(pid)
+            told |= alive
             if time.monotonic() > end:
                 raise TimeoutError(f"processes of {self.folder} live on: {alive}")
             time.sleep(0.02)
-
-
-class _Process(NamedTuple):
-    """A living process of a cluster: where it belongs is its node, or what it does."""
-
-    pid: int
-    name: str
-    part: str
 
 
 def _free_ports(count: int) -> int:
@@ -349,10 +304,8 @@ def toy_slurm(
     ----------
     folder
         Its folder, made if need be; the state that an earlier cluster left there is removed.
-    nodes
-        Number of nodes, each of 500 GiB, and of 8 cores a GPU.
-    gpus
-        Number of GPUs of a node; their type is ``a100``.
+    nodes, gpus
+        Number of nodes, each of 500 GiB and 8 cores a GPU, and of a node's GPUs, of type ``a100``.
     cred_expire
         Seconds for which a job's credential holds, at least 5: a requeued job waits one more.
     **conf
@@ -361,19 +314,12 @@ def toy_slurm(
 
     Raises
     ------
-    RuntimeError
-        If `missing` says that none can run here.
-    TimeoutError
-        If it does not come up.
+    RuntimeError, TimeoutError
+        If `missing` says that none can run here, or it does not come up.
     """
-    if (reason := missing()) is not None:
-        raise RuntimeError(reason)
-    folder.mkdir(parents=True, exist_ok=True)
     toy = ToySlurm(folder)
-    toy.stop()
     try:
-        toy._launch("watch", *_HERE, "watch", str(toy.folder), str(os.getpid()))
-        toy.start(nodes, gpus, cred_expire, conf)
+        toy.start(nodes, gpus, cred_expire, conf, os.getpid())
         yield toy
     finally:
         toy.stop()
@@ -383,37 +329,35 @@ def main(words: list[str] | None = None) -> int:
     """Carry out one command of the command line; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tools.toy_slurm", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    hidden = ("power-up", "power-down", "watch")
-    verbs = ("up", "env", "down", "node-stop", "node-start")
-    parser.add_argument("command", choices=verbs + hidden, metavar="|".join(verbs))
+    commands = ("up", "env", "down", "power-up", "power-down", "watch")
+    parser.add_argument("command", choices=commands, metavar="up|env|down|power-up|power-down")
     parser.add_argument("folder", type=Path, metavar="DIR")
-    parser.add_argument("which", nargs="?", default="", help="nodes to stop or start, as n[1-2]")
+    parser.add_argument("which", nargs="?", default="", help="nodes of power-*, such as n[1-2]")
     parser.add_argument("--nodes", type=int, default=4, help="nodes to bring up (4)")
     parser.add_argument("--gpus", type=int, default=8, help="GPUs of a node (8)")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="setting")
     options = parser.parse_args(words)
     toy, command = ToySlurm(options.folder), options.command
-    if (reason := missing()) is not None:
-        sys.stderr.write(f"{reason}\n")
-        return 2
     if command == "up":
-        toy.folder.mkdir(parents=True, exist_ok=True)
-        toy.stop()
-        toy.start(options.nodes, options.gpus, 5, dict(each.split("=", 1) for each in options.set))
+        settings = dict(each.split("=", 1) for each in options.set)
+        try:
+            toy.start(options.nodes, options.gpus, 5, settings)
+        except (RuntimeError, TimeoutError) as error:
+            toy.stop()
+            sys.stderr.write(f"{error}\n")
+            return 2
     elif command == "env":
         print(f"export SLURM_CONF={shlex.quote(str(toy.conf))}")
-    elif command == "down":
-        toy.stop()
-    elif command == "watch":
-        with contextlib.suppress(ProcessLookupError):
-            select.select([os.pidfd_open(int(options.which))], [], [])
-        toy.stop()
-    else:
+    elif command.startswith("power-"):
         for node in toy.run("scontrol", "show", "hostnames", options.which).stdout.split():
-            if command in hidden:
-                with (toy.folder / "power.log").open("a", encoding="utf-8") as log:
-                    log.write(f"{time.time():.3f} {command.removeprefix('power-')} {node}\n")
-            (toy.node_start if command in ("node-start", "power-up") else toy.node_stop)(node)
+            with (toy.folder / "power.log").open("a", encoding="utf-8") as log:
+                log.write(f"{time.time():.3f} {command.removeprefix('power-')} {node}\n")
+            (toy.node_start if command == "power-up" else toy.node_stop)(node)
+    else:
+        with contextlib.suppress(ProcessLookupError):
+            if command == "watch":
+                select.select([os.pidfd_open(int(options.which))], [], [])
+        toy.stop()
     return 0
 
 
