@@ -17,23 +17,14 @@ from ronda.solvers.contract import Policy
 def start_tiers(
     policy: Policy, round: Round, plan: Plan, *, deadline: Deadline, seed: int, most: int = 4
 ) -> list[list[str]]:
-    """Return the ids of all waiting jobs in tiers, of which earlier ones start first.
+    """Return the ids of all waiting jobs in at most `most` tiers, the first to start first.
 
     The jobs that the plan starts now are the first tier, which may be empty. Each further tier has
     the jobs that the policy would start if the running jobs and those of all earlier tiers were
-    gone. The rest follows in one tier, also where the policy fails, starts nobody or is out of
-    time. Jobs that may not start yet come last. A tier lists its jobs as the plan does, which for a
-    policy with a queue is the order of that queue; the rest is in order of submission.
-
-    Parameters
-    ----------
-    policy, round, plan
-        The policy, a valid round, and the policy's plan for it.
-    deadline
-        The time for all further questions to the policy together, of which there are at most
-        ``most - 2``.
-    most
-        The largest number of tiers, at least 1.
+    gone; it is asked at most ``most - 2`` times, in the time until the deadline. The rest follows
+    in one tier, also where the policy fails, starts nobody or is out of time. Jobs that may not
+    start yet come last. A tier lists its jobs as the plan does, which for a policy with a queue is
+    the order of that queue; the rest is in order of submission.
     """
     ready = {s.job.id: s for s in round.waiting if why_not(round, s) is None}
     late = [s.job.id for s in round.waiting if s.job.id not in ready]

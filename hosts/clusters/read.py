@@ -61,7 +61,7 @@ def read_snapshot(system: str, files: Sequence[str | Path], now_s: float | None 
         raise InputError("system", show(system), one_of(SYSTEMS, system))
     if not files:
         raise InputError(system, "no file", "the outputs of its tools")
-    return read_texts(system, [_text(path) for path in files], now_s)
+    return read_texts(system, [text_of(path) for path in files], now_s)
 
 
 def read_texts(system: str, texts: Sequence[Text], now_s: float | None) -> Snapshot:
@@ -73,7 +73,8 @@ def read_texts(system: str, texts: Sequence[Text], now_s: float | None) -> Snaps
     return found
 
 
-def _text(path: str | Path) -> Text:
+def text_of(path: str | Path) -> Text:
+    """Return the text of a file, or of standard input if the path is ``-``."""
     if str(path) == "-":
         return Text("standard input", storage.unpack(storage.standard_input(), "standard input"))
     place = storage.label(path)

@@ -16,6 +16,9 @@ from ronda.instances.errors import InputError
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import Noted, SeenJob, Snapshot
 
+BOOST = f"{KUEUE}/priority-boost"
+"""The annotation of a workload that is added to its priority."""
+
 _OWNER_LABELS = (
     "batch.kubernetes.io/job-name",
     "job-name",
@@ -74,6 +77,15 @@ def _shared_out(workloads: Sequence[Doc], pods: Pods) -> tuple[dict[str, list[Do
     return own, others
 
 
+def boost_of(workload: Doc) -> int:
+    """Return the number that is added to the priority of a workload (Kueue's KEP-7990)."""
+    boost = workload.text("metadata", "annotations", BOOST) or "0"
+    if not re.fullmatch(r"[+-]?\d{1,10}", boost, re.ASCII) or abs(int(boost)) >= 2**31:
+        expected = "a whole priority-boost of 32 bits"
+        raise workload.wrong("metadata", "annotations", expected=expected)
+    return int(boost)
+
+
 class _Reader:
     """A workload, its queue, and its pods."""
 
@@ -92,9 +104,6 @@ class _Reader:
     def jobs(self) -> Iterator[SeenJob]:
         """Yield the jobs of the workload: one for each shape of its pods, on nodes or waiting."""
         spec, status, noted = self.doc.doc("spec"), self.doc.doc("status"), self.pods.noted
-        boost = self.doc.text("metadata", "annotations", f"{KUEUE}/priority-boost") or "0"
-        if not re.fullmatch(r"[+-]?\d{1,10}", boost):
-            raise self.doc.wrong("metadata", "annotations", expected="a whole priority-boost")
         begun = self.doc.condition("Admitted" if self.doc.holds("Admitted") else "QuotaReserved")
         start_s = begun.time_s("lastTransitionTime") if self.admitted else None
         limit_s = spec.whole("maximumExecutionTimeSeconds")
@@ -106,7 +115,7 @@ class _Reader:
             "name": owners[0].text("name") if owners else self.doc.name,
             "tenant": self.home.queue,
             "priority": spec.text("priorityClassRef", "name") or spec.text("priorityClassName"),
-            "rank": (spec.whole("priority") or 0) + int(boost),
+            "rank": (spec.whole("priority") or 0) + boost_of(self.doc),
             "submit_s": self.doc.time_s("metadata", "creationTimestamp") or 0.0,
             "eligible_s": status.time_s("requeueState", "requeueAt"),
             "start_s": start_s,

@@ -32,7 +32,7 @@ def test_files_reach_their_dialect():
     """The dialect gets the bytes of each file under its name, and the time."""
     assert read_snapshot("made", ["a"]).now_s == 1
     assert read_snapshot("made", ["a"], now_s=7) == replace(SEEN, now_s=7)
-    assert read._text("a") == Text("a", b"x")
+    assert read.text_of("a") == Text("a", b"x")
 
 
 @pytest.mark.parametrize(
