@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from ronda.formulations.site.order import startable
 from ronda.hosts.slurm.commands import SlurmCommand, lease, power, ranks, ready, requeue
 from ronda.hosts.slurm.model import SlurmModel
 from ronda.hosts.slurm.scope import Scope
 from ronda.hosts.slurm.state import SlurmState
-from ronda.instances.clock import Deadline
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.snapshots.snapshot import SeenJob
-from ronda.solvers.greedy.policy import fill
+from ronda.solvers.greedy.room import Room
 
 TIERS = 4
 """The number of priorities that ronda gives, apart from that of the jobs that come last."""
@@ -76,19 +76,15 @@ def steps(
 
 def kept_waiting(round: Round, plan: Plan) -> set[str]:
     """Return the jobs that would fit beside a plan, each of which it makes wait on purpose."""
-    found = set[str]()
     states = {state.job.id: state for state in round.jobs}
     running = tuple(
         replace(states[job], allocation=given) for job, given in plan.allocations.items()
     )
     asleep = round.asleep if plan.asleep is None else plan.asleep
-    after = replace(round, running=running, asleep=asleep)
-    while True:
-        rest = tuple(s for s in round.waiting if s.job.id not in {*found, *plan.allocations})
-        more = fill(replace(after, waiting=rest), plan.allocations, Deadline(None))
-        if not more:
-            return found
-        found |= more.keys()
+    waiting = tuple(state for state in round.waiting if state.job.id not in plan.allocations)
+    after = startable(replace(round, running=running, waiting=waiting, asleep=asleep))
+    room = Room(after, running, sleeping=False)
+    return {s.job.id for s in after.waiting if any(room.way(s, each) for each in room.ways(s))}
 
 
 def _order(

@@ -85,6 +85,7 @@ class SlurmTools:
                 capture_output=True,
                 timeout=most_s,
                 check=False,
+                start_new_session=True,  # a signal that stops ronda does not reach it
             )
         except subprocess.TimeoutExpired:
             raise SlurmAwayError(f"{' '.join(words)}: no answer in {most_s:g} s") from None

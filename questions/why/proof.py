@@ -67,7 +67,9 @@ def told(waiting: WaitingJob, name: str) -> tuple[str, list[str]]:
     if name == "blocked":
         return f"The scheduler holds it: {job.blocked}.", []
     if name == "eligible":
-        return f"It may start in {hours((job.eligible_s or now_s) - now_s)} at the earliest.", []
+        leased = (job.comment or "").startswith("ronda")
+        proof = ["Its comment lets ronda slurm give it one; the audit log there says why."] * leased
+        return f"Its begin time is in {hours((job.eligible_s or now_s) - now_s)}.", proof
     if name == "after":
         return _others_first(waiting), []
     if name == "longest":

@@ -28,11 +28,11 @@ def a_piece(job: SeenJob, system: str) -> str:
 
 def amount(resource: str, value: float) -> str:
     """Return an amount of a resource, such as ``8 GPUs`` or ``64 GiB of memory``."""
+    if resource == "memory_gib" and 0 < value < 1:
+        return f"{value * 1024:.6g} MiB of memory"
     value = round(value, 6)
     if resource == WATTS:
         return f"{value:,.0f} W"
-    if resource == "memory_gib" and 0 < value < 1:
-        return f"{value * 1024:.6g} MiB of memory"
     if resource == "memory_gib":
         return f"{value:g} GiB of memory"
     if resource in UNITS:

@@ -1,4 +1,4 @@
-"""``ronda slurm``: drive a real Slurm, or say what would be done."""
+"""``ronda slurm``: say what a policy would do with a real Slurm, or do it."""
 
 import signal
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from ronda.cli.command import taught
 from ronda.cli.options import (
     SECONDS,
     Command,
+    PolicyName,
     json_option,
-    policy_option,
     seed_option,
     time_limit_option,
 )
@@ -36,6 +36,10 @@ def _names(flag: str, field: str, words: str) -> Callable[[Command], Command]:
     "ronda slurm --act --state drive --partition gpu --power --policy 'wake-or-wait(keep=3)'",
 )
 @click.argument("files", metavar="[FILES...]", nargs=-1)
+@_names("partition", "partitions", "A partition whose jobs may be touched")
+@_names("qos", "qos", "A QOS whose jobs may be touched")
+@_names("account", "accounts", "An account whose jobs may be touched")
+@_names("opt-in-qos", "opt_in_qos", "A QOS whose jobs agree, as by the comment ronda:requeue")
 @click.option("--act", is_flag=True, help="Give the commands; without it, they are only shown.")
 @click.option("--once", is_flag=True, help="Decide once; by default, again and again.")
 @click.option(
@@ -52,7 +56,7 @@ def _names(flag: str, field: str, words: str) -> Callable[[Command], Command]:
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="For what outlives the controller, and for its audit log; a dry run only reads it.",
+    help="What it remembers, and its audit log; a dry run only reads it.",
 )
 @click.option(
     "--sizes",
@@ -68,17 +72,19 @@ def _names(flag: str, field: str, words: str) -> Callable[[Command], Command]:
     metavar="FILE",
     help="A log of ended jobs, such as sacct's, to learn from at the start; again for more.",
 )
-@_names("partition", "partitions", "A partition whose jobs may be touched")
-@_names("qos", "qos", "A QOS whose jobs may be touched")
-@_names("account", "accounts", "An account whose jobs may be touched")
-@_names("opt-in-qos", "opt_in_qos", "A QOS whose jobs agree, as by the comment ronda:requeue")
+@options_of(Scope, skip=("partitions", "qos", "accounts", "opt_in_qos", "power"))
 @click.option(
     "--power",
     is_flag=True,
     help="Power idle nodes of the partitions down, and up again, if the policy lets nodes sleep.",
 )
-@options_of(Scope, skip=("partitions", "qos", "accounts", "opt_in_qos", "power"))
-@policy_option
+@click.option(
+    "--policy",
+    type=PolicyName(),
+    default="prices",
+    show_default=True,
+    help="Who decides: qssf, srtf, wake-or-wait …; all are named by ronda solve --help.",
+)
 @time_limit_option(10.0, "For each decision.")
 @seed_option
 @json_option
@@ -96,7 +102,7 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Order, place and start the jobs of a real Slurm by any policy, or say what would be done.
+    """Say what a policy would do with the jobs of a real Slurm; with --act, do it.
 
     Without --act nothing is changed: the steps are shown with their reasons, and as lines of
     scontrol. FILES are what squeue --json, sinfo --json and others write (ronda snapshot --help);
