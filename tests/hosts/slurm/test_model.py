@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from ronda.hosts.slurm.actions import kept_waiting
 from ronda.hosts.slurm.controller import SlurmController
 from ronda.hosts.slurm.model import modelled
 from ronda.hosts.slurm.scope import Scope
 from ronda.hosts.slurm.state import SlurmState, TouchedJob
 from ronda.hosts.slurm.tools import SlurmTools
+from ronda.instances.plan import Plan
 from ronda.instances.snapshots.snapshot import EndedJob, SeenJob, SeenNode, Snapshot
 from ronda.solvers.registry import policy
 
@@ -136,3 +138,13 @@ def test_ended_jobs_of_a_user_say_which_job_is_short():
         drive = SlurmController(SlurmTools(), policy("qssf"), Scope(), None, learns=learns)
         seen = replace(cluster(*jobs), ended=past)
         assert set(drive.decided(seen).plan.allocations) == first
+
+
+def test_each_job_that_fits_beside_a_plan_waits_on_purpose():
+    """Two jobs of a node's 8 GPUs, for which there is room once; the third has no room."""
+    runs = job("1", 7, on={"n1": 1}, start_s=9_500.0)
+    waits = [job(str(k), gpus) for k, gpus in ((2, 8), (3, 8), (4, 1))]
+    full = job("5", 8, on={"n2": 1}, start_s=9_500.0)
+    for jobs, names in (((runs, *waits), {"2", "3", "4"}), ((runs, full, *waits), {"4"})):
+        round_ = modelled(cluster(*jobs), Scope(), SlurmState(), 30.0).round
+        assert kept_waiting(round_, Plan(allocations=round_.held)) == names
