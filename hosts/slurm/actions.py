@@ -94,7 +94,7 @@ def _order(
     jobs, now = model.jobs, band(model, state)
     merged = [*tiers[:TIERS], [*chain(*tiers[TIERS:])]]
     ranked = [
-        [job for job in tier if model.terms[job].rank and jobs[job].rank and not jobs[job].on]
+        [j for j in tier if model.terms[j].rank and jobs[j].rank and jobs[j].blocked is None]
         for tier in merged
     ]
     if now is None or sum(map(bool, ranked)) < 2:
@@ -169,7 +169,7 @@ def _may_choose(model: SlurmModel, job: str, on: Sequence[str], state: SlurmStat
     seen = model.jobs[job]
     memory = state.of(seen)
     own = bool(seen.nodes) and not memory.chose(seen)
-    own |= not memory.nodes and model.found.now_s < memory.chosen_s + PATIENCE_S  # given up
+    own |= not memory.chose(seen) and model.found.now_s < memory.chosen_s + PATIENCE_S  # given up
     return not own and (seen.count == 1 or seen.own_nodes) and len(on) == seen.count
 
 
@@ -197,7 +197,8 @@ def _waiting(
     now_s = model.found.now_s
     for job, own in model.terms.items():
         seen, memory = model.jobs[job], state.of(model.jobs[job])
-        if not own.place or seen.on or job in starts or seen.blocked:
+        held = seen.blocked is not None and not memory.spoilt(seen)
+        if not own.place or seen.on or job in starts or held:
             continue
         left_s = (seen.eligible_s or 0.0) - now_s if memory.delays(seen) else 0.0
         if job in waits and not (seen.eligible_s or 0.0) > now_s + scope.lease_s / 2:

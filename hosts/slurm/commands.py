@@ -88,6 +88,14 @@ def requeue(job: str, reason: str) -> SlurmCommand:
     return SlurmCommand(words=("requeue", "incomplete", job), names=(job,), reason=reason)
 
 
+def release(job: str, reason: str) -> SlurmCommand:
+    """Return the command by which Slurm works out the priority of a waiting job by itself again.
+
+    It is given at the end alone, as it would also end a hold.
+    """
+    return SlurmCommand(words=("release", job), names=(job,), reason=reason)
+
+
 def power(node: str, *, on: bool, reason: str) -> SlurmCommand:
     """Return the command that powers a node down or up."""
     words = ("update", f"NodeName={node}", f"State=POWER_{'UP' if on else 'DOWN'}")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ronda.horizon.gate import answer
 from ronda.hosts.clusters.order import start_tiers
 from ronda.hosts.slurm.actions import PATIENCE_S, TIERS, SlurmStep, band, steps
-from ronda.hosts.slurm.commands import SlurmCommand, ranks, ready
+from ronda.hosts.slurm.commands import SlurmCommand, ranks, ready, release
 from ronda.hosts.slurm.guard import SAFE_S, Refused, refused
 from ronda.hosts.slurm.model import SlurmModel, modelled
 from ronda.hosts.slurm.scope import Scope
@@ -28,7 +28,7 @@ from ronda.instances.snapshots.snapshot import Snapshot
 from ronda.solvers.contract import Policy
 
 STALE_S = 60.0
-"""Seconds after which a cluster that was read is read again, before anything is done."""
+"""Seconds after which a cluster that was read is read again, before anything more is done."""
 
 JUMP_S = 5.0
 """The difference, in seconds, between two clocks of this machine that counts as a jump."""
@@ -126,9 +126,7 @@ class SlurmController:
         made = self.decided(self.tools.read())
         if not act or self.diary is None:
             return made
-        if time.monotonic() - read_s > STALE_S:
-            raise SlurmAwayError(f"the cluster was read {STALE_S:g} s ago, which is too long")
-        return self._carried_out(made, self.diary)
+        return self._carried_out(made, self.diary, read_s)
 
     def decided(self, found: Snapshot) -> Pass:
         """Return the decision about a cluster, of which nothing is carried out yet."""
@@ -155,8 +153,7 @@ class SlurmController:
         commands = [command for step in made for command in step.commands]
         looked = refused(commands, model, plan, self.scope, state)
         away = {each.command.words for each in looked}
-        recent = sum(1 for at_s in state.given_s if found.now_s - 60 < at_s <= found.now_s)
-        left = max(0, self.scope.actions_per_minute - recent)
+        left = max(0, self.scope.actions_per_minute - len(state.recent(found.now_s)))
         late = [command for command in commands if command.words not in away][left:]
         return Pass(model, plan, made, looked, late, [])
 
@@ -165,44 +162,53 @@ class SlurmController:
         state = self.state
         return replace(state, sizes=state.sizes.told(found.ended)) if self.learns else state
 
-    def _carried_out(self, made: Pass, diary: Diary) -> Pass:
+    def _carried_out(self, made: Pass, diary: Diary, read_s: float) -> Pass:
         """Give the commands of a decision, each written down before and after."""
-        due, now_s = made.due, made.model.found.now_s
+        before, due, now_s = diary.state, made.due, made.model.found.now_s
         diary.keep(self._noted(made, due))
         for each in made.refused:
             diary.say(f"not given: {each.command.line}: {each.why}")
         answers = list[tuple[SlurmCommand, SlurmAnswer]]()
         for command in due:
-            if sum(answer.status != 0 for _, answer in answers) >= MOST_REFUSED:
-                diary.say(f"{MOST_REFUSED} commands were refused: the rest of this pass is left")
+            failed = sum(answer.status != 0 for _, answer in answers)
+            stale = time.monotonic() - read_s > STALE_S
+            if failed >= MOST_REFUSED or stale or self.stopping.is_set():
+                why = f"it stops, {failed} failed, or the cluster was read over {STALE_S:g} s ago"
+                diary.say(f"{len(due) - len(answers)} commands of this pass are left: {why}")
                 break
-            diary.ask(command)
-            said = self.tools.give(command)
-            diary.answer(command, said)
-            answers.append((command, said))
-        blamed = {
-            job: replace(diary.state.jobs[job], refused_s=now_s)
-            for command, said in answers
-            if said.status and len(command.names) == 1
-            for job in command.names
-            if job in diary.state.jobs
-        }
-        given_s = (*diary.state.given_s, *(time.time() for _ in answers))
-        diary.keep(diary.state.noting(blamed, given_s=given_s))
+            answers.append((command, self._given(command, diary)))
+        blamed = dict[str, TouchedJob]()
+        for command, said in answers:
+            name = command.names[0]
+            if said.status and len(command.names) == 1 and name in diary.state.jobs:
+                old = before.of(made.model.jobs[name])
+                blamed[name] = replace(
+                    diary.state.jobs[name],
+                    refused_s=now_s,
+                    begins_s=old.begins_s,
+                    requeued_s=old.requeued_s,
+                    done_s=old.done_s,
+                )
+        diary.keep(replace(diary.state, jobs=diary.state.jobs | blamed))
         return made._replace(answers=answers)
+
+    def _given(self, command: SlurmCommand, diary: Diary) -> SlurmAnswer:
+        diary.ask(command)
+        said = self.tools.give(command)
+        diary.answer(command, said)
+        return said
 
     def _noted(self, made: Pass, due: Sequence[SlurmCommand]) -> SlurmState:
         """Return what is to be remembered before some commands are given."""
-        model, now_s = made.model, made.model.found.now_s
-        state = self._knowing(model.found)
-        state = replace(state, band=band(model, state), plan=made.plan.memory)
-        live = {name: state.jobs[name] for name in model.jobs if name in state.jobs}
+        model, state = made.model, self._knowing(made.model.found)
+        live = {name: state.of(seen) for name, seen in model.jobs.items() if name in state.jobs}
         for command in due:
             for name in command.names:
                 if name in model.jobs:
                     live[name] = self._after(command, model, live.get(name), name)
-        recent = tuple(at_s for at_s in state.given_s if now_s - 60 < at_s)
-        return replace(state, jobs=live, given_s=recent)
+        given_s = (*state.recent(model.found.now_s), *[time.time()] * len(due))
+        now = band(model, state)
+        return replace(state, jobs=live, plan=made.plan.memory, band=now, given_s=given_s)
 
     def _after(
         self, command: SlurmCommand, model: SlurmModel, memory: TouchedJob | None, name: str
@@ -221,8 +227,9 @@ class SlurmController:
                 memory = replace(memory, work_s=state.job.estimate and state.job.estimate.work)
             elif key == "ReqNodeList":
                 nodes = tuple(filter(None, value.split(",")))
-                given_up = now_s > memory.chosen_s + PATIENCE_S
+                given_up = seen.blocked is not None or now_s > memory.chosen_s + PATIENCE_S
                 chosen_s = now_s if nodes or given_up else 0.0
+                nodes = tuple(dict.fromkeys((*memory.nodes, *nodes)))
                 memory = replace(memory, nodes=nodes, chosen_s=chosen_s)
             elif key == "requeue":
                 state = model.state(name)
@@ -243,54 +250,55 @@ class SlurmController:
         times the interval. So it is after a jump of this machine's clock.
         """
         fails = 0
-        while not self.stopping.is_set():
-            wall_s, steady_s = time.time(), time.monotonic()
-            wait_s = self.interval_s
-            try:
-                made = self.once(act=act)
-                fails = 0
-                tell(made)
-                if any(c.words[0] == "requeue" for c, _ in made.answers):
-                    wait_s = min(wait_s, SAFE_S + 1.0)
-            except SlurmAwayError as error:
-                fails += 1
-                wait_s *= min(10, 2 ** (fails - 1))
-                self._say(warn, f"nothing done, again in {wait_s:.0f} s: {error}")
-            self.stopping.wait(wait_s)
-            jump_s = (time.time() - wall_s) - (time.monotonic() - steady_s)
-            if abs(jump_s) > JUMP_S:
-                self._say(warn, f"the clock has jumped by {jump_s:.0f} s: a pass is left out")
-                self.stopping.wait(self.interval_s)
-        if act:
-            self._taken_back(warn)
+        try:
+            while not self.stopping.is_set():
+                wall_s, steady_s = time.time(), time.monotonic()
+                wait_s = self.interval_s
+                try:
+                    made = self.once(act=act)
+                    fails = 0
+                    tell(made)
+                    if any(c.words[0] == "requeue" for c, _ in made.answers):
+                        wait_s = min(wait_s, SAFE_S + 1.0)
+                except SlurmAwayError as error:
+                    fails += 1
+                    wait_s *= min(10, 2 ** (fails - 1))
+                    self._say(warn, f"nothing done, again in {wait_s:.0f} s: {error}")
+                self.stopping.wait(wait_s)
+                jump_s = (time.time() - wall_s) - (time.monotonic() - steady_s)
+                if abs(jump_s) > JUMP_S:
+                    self._say(warn, f"the clock has jumped by {jump_s:.0f} s: a pass is left out")
+                    self.stopping.wait(self.interval_s)
+        finally:
+            if act and self.diary is not None:
+                self._taken_back(self.diary, warn)
 
     def _say(self, warn: Callable[[str], object], words: str) -> None:
         warn(words)
         if self.diary is not None:
             self.diary.say(words)
 
-    def _taken_back(self, warn: Callable[[str], object]) -> None:
-        """Take back what would stay: chosen nodes, begin times and priorities of waiting jobs."""
-        diary = self.diary
-        if diary is None:
-            return
+    def _taken_back(self, diary: Diary, warn: Callable[[str], object]) -> None:
+        """Take back what would stay: chosen nodes, begin times and priorities of waiting jobs.
+
+        Of a job that Slurm refuses to change, everything is remembered for the next time.
+        """
         try:
-            found = self.tools.read()
+            found, ages = self.tools.read(), self.tools.ages()
         except SlurmAwayError as error:
             self._say(warn, f"nothing taken back: {error}")
             return
-        why = "ronda stops."
-        for seen in found.jobs:
-            memory = diary.state.jobs.get(seen.id)
-            if memory is None or seen.on or seen.blocked is not None:
-                continue
+        state, why = diary.state, "ronda stops."
+        jobs = {seen.id: (seen, state.of(seen)) for seen in found.jobs if seen.id in state.jobs}
+        kept = {name: memory for name, (_, memory) in jobs.items()}
+        for name, (seen, memory) in jobs.items():
             chose, delays = memory.chose(seen), memory.begins_s is not None and memory.delays(seen)
             commands = list[SlurmCommand]()
-            if chose or delays:
-                commands.append(ready(seen.id, why, nodes=[] if chose else None, now=delays))
-            if memory.priority is not None and memory.priority != seen.rank:
-                commands += ranks([seen.id], int(memory.priority), why)
-            for command in commands:
-                diary.ask(command)
-                diary.answer(command, self.tools.give(command))
-        diary.keep(SlurmState())
+            if not seen.on and (chose or delays):
+                commands.append(ready(name, why, nodes=[] if chose else None, now=delays))
+            first = memory.priority
+            if not seen.on and seen.blocked is None and first and first != seen.rank:
+                commands += [release(name, why)] if ages else ranks([name], round(first), why)
+            if not any(self._given(command, diary).status for command in commands):
+                kept[name] = replace(memory, priority=None, begins_s=None)
+        diary.keep(replace(state, jobs=kept, band=None))

@@ -12,15 +12,15 @@ stopped. If the operator names nothing, only jobs that have agreed are touched.
 """
 
 import re
-from math import isfinite
 from typing import NamedTuple
 
 from ronda.instances.base import Count, Index, NonNegative, Record
 from ronda.instances.models.power import NodeDraw
 from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
 
-_JOB = re.compile(r"\d{1,10}(?:_\d{1,10})?")
-_COMMENT = re.compile(r"ronda(?::(requeue|gpus=(\d{1,4}:[\d.]{1,12}(?:/\d{1,4}:[\d.]{1,12})*)))?")
+_JOB = re.compile(r"\d{1,10}(?:_\d{1,10})?", re.ASCII)
+_GPUS = r"[1-9]\d{0,3}:[\d.]{1,12}"
+_COMMENT = re.compile(rf"ronda(?::(requeue|gpus=({_GPUS}(?:/{_GPUS}){{0,31}})))?", re.ASCII)
 
 
 class Scope(Record, frozen=True, kw_only=True):
@@ -29,7 +29,8 @@ class Scope(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     partitions, qos, accounts
-        Names of those whose jobs it may touch; a job must be in one of each list that is not empty.
+        Names of those whose jobs it may touch; a job must be in one of each list that is not empty,
+        with all of its partitions.
     opt_in_qos
         QOS whose jobs have agreed, as by the comment ``ronda:requeue``.
     min_run_s
@@ -69,15 +70,15 @@ class Scope(Record, frozen=True, kw_only=True):
             (self.qos, (job.priority,)),
             (self.accounts, (job.tenant,)),
         )
-        if any(names and not set(own) & set(names) for names, own in allowed):
+        if any(names and not (own and {*own} <= {*names}) for names, own in allowed):
             return UNTOUCHED
-        own = opted_in(job.comment)
-        if own is None and job.priority in self.opt_in_qos:
+        own = opted_in(job.comment) if job.told else None
+        if own is None and job.told and job.priority in self.opt_in_qos:
             own = JobTerms(rank=True, place=True, stop=True)
         if own is None:
             return JobTerms(rank=any(names for names, _ in allowed))
         by_node = job.own_nodes and not job.exclusive and job.count == 1
-        if not by_node or len(job.gpu_types) > 1:
+        if not by_node or job.per_gpu:
             own = own._replace(speeds={})
         return own if job.preemptible else own._replace(stop=False, speeds={})
 
@@ -125,8 +126,6 @@ def opted_in(comment: str | None) -> JobTerms | None:
             speeds[int(gpus)] = float(speed)
         except ValueError:
             return None
-    if len(speeds) <= found[2].count("/") or not all(
-        gpus >= 1 and isfinite(speed) and speed > 0 for gpus, speed in speeds.items()
-    ):
+    if len(speeds) <= found[2].count("/") or min(speeds.values()) <= 0:
         return None
     return JobTerms(rank=True, place=True, stop=True, speeds=speeds)

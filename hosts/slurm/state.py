@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from ronda.hosts.slurm.commands import SlurmCommand
 from ronda.hosts.slurm.sizes import PastSizes
@@ -27,6 +26,9 @@ from ronda.instances.snapshots.snapshot import SeenJob
 OWN_S = 10.0
 """How far a begin time may be from the one that was noted and still be ronda's own, in seconds."""
 
+
+AGAIN_S = 900.0
+"""The longest wait, in seconds, that Slurm itself may give to a job which was requeued."""
 
 SAVED = "state.json"
 
@@ -43,7 +45,7 @@ class TouchedJob(Record, frozen=True, kw_only=True):
     begins_s
         The begin time that ronda gave it, or None.
     nodes, chosen_s
-        The nodes that ronda chose for it, and when.
+        The nodes that ronda has ever chosen for it, and when it last did.
     requeued_s
         When ronda last stopped it, or None.
     done_s
@@ -70,11 +72,16 @@ class TouchedJob(Record, frozen=True, kw_only=True):
         begins_s = job.eligible_s or 0.0
         if self.begins_s is not None and abs(begins_s - self.begins_s) <= OWN_S:
             return True
-        return self.requeued_s is not None and job.submit_s >= self.requeued_s - OWN_S
+        own = self.requeued_s is not None and job.submit_s >= self.requeued_s - OWN_S
+        return own and begins_s <= job.submit_s + AGAIN_S
 
     def chose(self, job: SeenJob) -> bool:
         """Return whether the nodes that a waiting job asks for come from ronda."""
-        return bool(self.nodes) and {*self.nodes} == {*job.nodes}
+        return bool(job.nodes) and {*job.nodes} <= {*self.nodes}
+
+    def spoilt(self, job: SeenJob) -> bool:
+        """Return whether Slurm holds a job that can never run on the nodes that ronda chose."""
+        return job.reason == "BadConstraints" and self.chose(job)
 
 
 class SlurmState(Record, frozen=True, kw_only=True):
@@ -101,12 +108,17 @@ class SlurmState(Record, frozen=True, kw_only=True):
     given_s: tuple[float, ...] = ()
 
     def of(self, job: SeenJob) -> TouchedJob:
-        """Return what is remembered of a job."""
-        return self.jobs.get(job.id) or TouchedJob(submit_s=job.submit_s)
+        """Return what is remembered of a job: nothing of another one that had its id.
 
-    def noting(self, changes: Mapping[str, TouchedJob], **fields: Any) -> "SlurmState":
-        """Return the state with changed jobs and fields."""
-        return replace(self, jobs=self.jobs | dict(changes), **fields)
+        Only a requeue gives a job a new submit time.
+        """
+        found = self.jobs.get(job.id)
+        same = found is not None and (found.submit_s == job.submit_s or job.restarts > 0)
+        return found if found and same else TouchedJob(submit_s=job.submit_s)
+
+    def recent(self, now_s: float) -> tuple[float, ...]:
+        """Return when commands were given in the last minute; a time ahead is of another clock."""
+        return tuple(at_s for at_s in self.given_s if now_s - 60 < at_s <= now_s)
 
 
 def remembered(folder: Path) -> SlurmState:
@@ -129,14 +141,19 @@ class Diary:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         with naming(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            self._log = open(folder / "audit.jsonl", "ab", buffering=0)  # noqa: SIM115
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            found = "a folder that another controller works with"
-            raise InputError(label(folder), found, "one controller, or another --state") from None
+            self._log = open(folder / "audit.jsonl", "ab+")  # noqa: SIM115
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                found = "a folder that another controller works with"
+                raise InputError(
+                    label(folder), found, "one controller, or another --state"
+                ) from None
+            if self._log.seek(0, os.SEEK_END):
+                self._log.seek(-1, os.SEEK_END)
+                self._log.write(b"" if self._log.read() == b"\n" else b"\n")  # after a kill
         self.state = remembered(folder)
 
     def keep(self, state: SlurmState) -> None:
@@ -162,3 +179,4 @@ class Diary:
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         with naming(self.folder):
             self._log.write(msgspec.json.encode({"time": now, **fields}) + b"\n")
+            self._log.flush()

@@ -1,5 +1,6 @@
 """The programs of Slurm that ronda runs: those that show a cluster, and ``scontrol``."""
 
+import os
 import shutil
 import subprocess
 import time
@@ -13,7 +14,7 @@ from ronda.hosts.slurm.commands import SlurmCommand
 from ronda.instances.errors import InputError, RondaError, printable, short
 from ronda.instances.snapshots.snapshot import Snapshot
 
-NEEDED = (("squeue", "--json"), ("sinfo", "--json"))
+NEEDED = (("squeue", "--all", "--json"), ("sinfo", "--all", "--json"))
 MORE = (
     ("scontrol", "show", "partition", "-o"),
     ("scontrol", "show", "reservation", "-o"),
@@ -54,7 +55,7 @@ class SlurmTools:
         SlurmAwayError
             If Slurm does not answer, or if what it shows contradicts itself.
         """
-        texts = []
+        texts, silent = [], []
         for words in (*NEEDED, *MORE):
             found = self._run(words, READ_S)
             told = _words(found) if found.returncode else ""
@@ -62,8 +63,13 @@ class SlurmTools:
                 raise SlurmAwayError(f"{' '.join(words)}: {told}")
             if found.returncode == 0 and found.stdout.strip():
                 texts.append(Text(" ".join(words), found.stdout))
+            else:
+                silent.append(" ".join(words))
         try:
-            return read_texts("slurm", texts, time.time())
+            seen = read_texts("slurm", texts, time.time())
+            for each in silent:
+                seen.noted.add("program of Slurm that shows nothing, its rules left out", each)
+            return seen
         except InputError as error:
             raise SlurmAwayError(str(error)) from None
 
@@ -75,6 +81,11 @@ class SlurmTools:
             return SlurmAnswer(-1, str(error))
         return SlurmAnswer(found.returncode, _words(found) if found.returncode else "")
 
+    def ages(self) -> bool:
+        """Return whether Slurm works out priorities as jobs age, unless somebody has set them."""
+        words = ("scontrol", "show", "config")
+        return b"priority/multifactor" in self._run(words, READ_S).stdout
+
     def _run(self, words: Sequence[str], most_s: float) -> "subprocess.CompletedProcess[bytes]":
         if (path := shutil.which(words[0])) is None:
             raise InputError(words[0], "no such program", "Slurm's client programs in the PATH")
@@ -83,6 +94,7 @@ class SlurmTools:
                 [path, *words[1:]],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
+                env=_environment(),
                 timeout=most_s,
                 check=False,
                 start_new_session=True,  # a signal that stops ronda does not reach it
@@ -91,6 +103,13 @@ class SlurmTools:
             raise SlurmAwayError(f"{' '.join(words)}: no answer in {most_s:g} s") from None
         except OSError as error:
             raise SlurmAwayError(f"{' '.join(words)}: {error.strerror}") from None
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without what narrows or changes the output of Slurm's programs."""
+    own = ("SQUEUE_", "SINFO_", "SCONTROL_", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(own)}
+    return kept | {"SLURM_BITSTR_LEN": "0"}  # all tasks of arrays
 
 
 def _errors(text: bytes) -> str:

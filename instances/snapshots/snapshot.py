@@ -141,6 +141,10 @@ class SeenJob(Record, frozen=True, kw_only=True):
         The part of a GPU that each piece has, or the fraction, in place of whole GPUs.
     preemptible
         Whether it may be stopped.
+    told
+        Whether all that it asks of its nodes is told here.
+    per_gpu
+        Whether it asks for cores or memory for each GPU, and so for more of them with more GPUs.
     restarts
         How often it has been started anew.
     on
@@ -184,6 +188,8 @@ class SeenJob(Record, frozen=True, kw_only=True):
     part: str | None = None
     share: float | None = None
     preemptible: bool = True
+    told: bool = True
+    per_gpu: bool = False
     restarts: int = 0
     on: dict[str, int] = {}
     held: dict[str, dict[str, float]] = {}

@@ -97,7 +97,7 @@ class _Maker:
     """A maker of a job from its record."""
 
     def __init__(self, record: Fields, noted: Noted) -> None:
-        self.record, self.noted = record, noted
+        self.record, self.noted, self.told = record, noted, True
         self.name = f"job {_number(record)}"
 
     def get(self, field: str) -> float | None:
@@ -107,8 +107,9 @@ class _Maker:
     def text(self, field: str) -> str:
         return word(self.record.get(field))
 
-    def note(self, what: str, words: str = "") -> None:
+    def note(self, what: str, words: str = "", *, told: bool = True) -> None:
         self.noted.add(what, f"{self.name} ({words})" if words else self.name)
+        self.told &= told
 
     def ended(self) -> EndedJob:
         """Return a job that has ended; its times are those of its last run."""
@@ -137,7 +138,8 @@ class _Maker:
         if len(nodes) > count:
             count = len(nodes)  # a node list means all of it
         elif nodes and len(nodes) < count:
-            self.note("job that needs some nodes by name and others, the names left out")
+            what = "job that needs some nodes by name and others, the names left out"
+            self.note(what, told=False)
             nodes = []
         most = self.get("max_nodes")
         least = None
@@ -150,6 +152,7 @@ class _Maker:
             per=per,
             own_nodes=self.own_nodes,
             nodes=tuple(nodes),
+            told=self.told,
             blocked=blocked,
             reason=reason or None,
         )
@@ -238,10 +241,11 @@ class _Maker:
             self.note("part of a heterogeneous job, taken as a job of its own")
         features, types = self.text("features"), [kind for kind in self._gpus() if kind]
         if len(types) > 1:
-            self.note("job with GPUs of several types, taken to be of any of them")
+            self.note("job with GPUs of several types, taken to be of any of them", told=False)
         simple = re.fullmatch(r"[\w.:/-]+(?:[&,][\w.:/-]+)*", features)
         if features and not simple:
-            self.note("job with alternatives of features, which are left out", features)
+            what = "job with alternatives of features, which are left out"
+            self.note(what, features, told=False)
         if self.get("required_switches"):
             self.note("job that prefers few switches, which is left out")
         segment, limit = self.get("segment_size"), self.get("time_limit")
@@ -268,6 +272,7 @@ class _Maker:
             licences=self._licences(),
             slices=Slices(nodes=int(segment), within="block") if segment else None,
             preemptible=record.get("requeue") not in (False, "0", 0),
+            per_gpu=bool(self._count("cpus_per_tres") or self._count("memory_per_tres")),
             restarts=int(self.get("restart_cnt") or 0),
         )
 
@@ -316,7 +321,7 @@ class _Maker:
         elif count == 1 and per_node:
             count = ceil(tasks / per_node)
         if total % count:
-            self.note("job whose GPUs are no equal pieces, taken one by one")
+            self.note("job whose GPUs are no equal pieces, taken one by one", told=False)
             count = int(total)
         if number(self.record.get("memory_per_node")) == 0 and not self.get("memory_per_cpu"):
             self.note("job with memory 0, all of its nodes where Slurm counts it, taken as none")

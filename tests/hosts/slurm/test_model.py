@@ -43,7 +43,7 @@ def state_of(seen, memory=None, scope=None):
 
 def test_a_requeue_by_ronda_is_no_begin_time():
     """Slurm forgets when the job was submitted, and lets it wait; ronda does neither."""
-    again = job(submit_s=9_990.0, eligible_s=10_111.0, comment="ronda:requeue")
+    again = job(submit_s=9_990.0, eligible_s=10_111.0, comment="ronda:requeue", restarts=1)
     memory = TouchedJob(submit_s=9_000.0, requeued_s=9_990.3, done_s=40.0)
     state = state_of(again, memory)
     assert (state.job.submit_s, state.job.eligible_s, state.done) == (9_000.0, None, 40.0)

@@ -91,7 +91,8 @@ def test_the_last_look_at_power(node, on, why):
     """A node that a job is told to start on in the same pass is refused as well."""
     model = cluster()
     commands = [ready("3", "", nodes=["n3"]), power(node, on=on, reason="")]
-    found = refused(commands, model, planned(model, []), SCOPE, SlurmState())
+    sleeps = [] if on or node not in model.nodes else [node]
+    found = refused(commands, model, planned(model, sleeps), SCOPE, SlurmState())
     told = [each.why for each in found if each.command is commands[1]]
     assert (told == []) if why is None else (why in told[0])
 
@@ -101,10 +102,13 @@ def test_the_last_look_counts_nodes_that_stay_awake():
     model = cluster()
     nodes = ("n3", "n4", "n9")
     commands = [power(name, on=False, reason="") for name in nodes]
+    plan = planned(model, nodes)
     for awake, refuses in ((2, 0), (3, 1), (5, 3)):
         scope = replace(SCOPE, awake=awake)
-        found = refused(commands, model, Plan(), scope, SlurmState())
+        found = refused(commands, model, plan, scope, SlurmState())
         assert [each.why for each in found] == [f"{awake} nodes are to stay awake"] * refuses
+    found = refused(commands, model, planned(model, nodes[1:]), SCOPE, SlurmState())
+    assert [each.why for each in found] == ["the plan does not say so of node n3"]
 
 
 def test_nodes_sleep_and_wake_for_a_job(fresh_toy, tmp_path):
