@@ -7,12 +7,9 @@ import msgspec
 from msgspec.structs import replace
 
 from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Rack, partitions_of
-from ronda.instances.models.power import NodeDraw
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import Noted, SeenJob, SeenNode, Snapshot
 from ronda.instances.traces.rigid import MACHINES, UNKNOWN_GIB, machine_of
-
-_NOTHING = NodeDraw(idle_w=0.0, sleep_w=0.0, wake_s=0.0, wake_w=0.0)
 
 
 def label_of(partitions: Iterable[str]) -> str:
@@ -37,15 +34,9 @@ class GpuNodes:
         Whether partitions stay as they are.
     """
 
-    def __init__(
-        self,
-        seen: Snapshot,
-        jobs: Sequence[SeenJob],
-        noted: Noted,
-        draw: NodeDraw | None = None,
-    ) -> None:
+    def __init__(self, seen: Snapshot, jobs: Sequence[SeenJob], noted: Noted) -> None:
         able = [node for node in seen.nodes if node.has.get(GPUS, 0) >= 1]
-        self.noted, self.draw = noted, draw or _NOTHING
+        self.noted = noted
         named = [each.partitions for each in able] + [each.partitions for each in jobs]
         self.apart = all(len(partitions) == 1 for partitions in named)
         self._asked = sorted({job.partitions for job in jobs if job.partitions})
@@ -92,10 +83,6 @@ class GpuNodes:
             gpu_type=_model(node),
             rack=self._rack(node.racks),
             partition=node.partitions[0] if self.apart else "default",
-            host_idle_w=self.draw.idle_w,  # which counts its GPUs
-            sleep_w=self.draw.sleep_w,
-            wake_s=self.draw.wake_s,
-            wake_w=max(0.0, self.draw.wake_w - self.draw.idle_w),
             has={of: amount for of, amount in node.has.items() if of != GPUS},
             features=(*node.features, *labels),
             recut=node.recut,

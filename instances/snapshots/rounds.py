@@ -72,9 +72,9 @@ class _Maker:
     """A maker of rounds, which leaves out more jobs from one round to the next."""
 
     def __init__(self, seen: Snapshot, noted: Noted, draw: NodeDraw | None) -> None:
-        self.seen, self.noted = seen, noted
+        self.seen, self.noted, self.draw = seen, noted, draw
         self.jobs = [job for job in seen.jobs if job.has_gpus]
-        self.floor = GpuNodes(seen, self.jobs, noted, draw)
+        self.floor = GpuNodes(seen, self.jobs, noted)
         self.labels = Labels(seen, self.jobs, apart=self.floor.apart)
         self.started = {job.id for job in seen.jobs if job.on}
         self.left: set[str] = set()
@@ -176,8 +176,13 @@ class _Maker:
             gone = min(left, ceil(lost[k])) if serves else left
             if gone > 0:
                 out[k] = gone
+        groups, draw, draws = self.floor.cluster.node_groups, self.draw, dict[str, float]()
+        if draw is not None:  # the host's power counts that of idle GPUs, which have none here
+            draws = {"host_idle_w": draw.idle_w, "sleep_w": draw.sleep_w, "wake_s": draw.wake_s}
+            draws |= {"wake_w": max(0.0, draw.wake_w - draw.idle_w)}
         return replace(
             self.floor.cluster,
+            node_groups=tuple(replace(group, **draws) for group in groups),
             out=tuple(out.items()),
             taken=tuple((*key, amount) for key, amount in sorted(taken.items()) if amount > 0),
             licences={of: int(count) for of, count in self.seen.licences.items()},
