@@ -80,6 +80,9 @@ def modelled(found: Snapshot, scope: Scope, state: SlurmState, length_s: float) 
             profile = _speeds(given.job.id, speeds, types)
             profiles[profile.name] = profile
             given = _elastic(given, profile.name, speeds, memory.work_s)
+        done, size = given.done_at(found.now_s), given.job.estimate
+        if size is not None and size.work <= done:  # it has outlived what was believed before
+            given = replace(given, job=replace(given.job, estimate=Estimate(work=2 * done)))
         return given
 
     round = replace(

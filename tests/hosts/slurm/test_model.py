@@ -8,6 +8,7 @@ from ronda.hosts.slurm.actions import kept_waiting
 from ronda.hosts.slurm.controller import SlurmController
 from ronda.hosts.slurm.model import modelled
 from ronda.hosts.slurm.scope import Scope
+from ronda.hosts.slurm.sizes import PastSizes
 from ronda.hosts.slurm.state import SlurmState, TouchedJob
 from ronda.hosts.slurm.tools import SlurmTools
 from ronda.instances.plan import Plan
@@ -125,6 +126,22 @@ def test_a_job_that_would_fit_waits_by_a_lease_if_the_policy_wants_it_to():
     assert lines(kept, before=SlurmState(jobs=memory)) == [
         "scontrol update JobId=3 ReqNodeList=n1 StartTime=now"
     ]
+
+
+@pytest.mark.parametrize("comment", ["ronda:requeue", "ronda:gpus=2:1/4:1.8"])
+def test_a_job_whose_earlier_runs_did_more_than_was_believed_is_not_over(comment):
+    """Jobs like it took 60 s, and it has done 900 s; nothing says when it ends."""
+    seen = job("2", name="short-2", user="eva", comment=comment)
+    past = PastSizes().told(
+        EndedJob(id=f"9{k}", name="short-1", user="eva", gpus=2, ran_s=60.0, whole=True)
+        for k in range(9)
+    )
+    for memory, size in (
+        ({}, pytest.approx(60, rel=0.2)),
+        ({"done_s": 900.0, "work_s": 70.0}, 1800.0),
+    ):
+        known = SlurmState(jobs={"2": TouchedJob(submit_s=9_000.0, **memory)}, sizes=past)
+        assert modelled(cluster(seen), Scope(), known, 30.0).state("2").job.estimate.work == size
 
 
 def test_ended_jobs_of_a_user_say_which_job_is_short():
