@@ -117,7 +117,7 @@ def stand_by(
     spare_w = spare_of(round, plan)
     asleep, now = set(plan.asleep), set(round.asleep)
     awake_w, waking_w = t.awake_w, t.waking_w
-    awake = np.ones(len(t.node_pool), dtype=bool)
+    awake = t.node_gpus > 0
     awake[list(asleep)] = False
     missing = needed - np.bincount(t.node_pool[awake], minlength=len(t.pools))
 

@@ -124,7 +124,8 @@ class SlurmController:
         """
         read_s = time.monotonic()
         made = self.decided(self.tools.read())
-        if not act or self.diary is None:
+        if not act or self.diary is None:  # a policy remembers in a dry run as well
+            self._before = replace(self._before, plan=made.plan.memory)
             return made
         return self._carried_out(made, self.diary, read_s)
 

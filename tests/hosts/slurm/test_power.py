@@ -4,12 +4,14 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace as with_
 
 import pytest
 from msgspec.structs import replace
 
 from ronda.hosts.slurm.actions import steps
 from ronda.hosts.slurm.commands import power, ready
+from ronda.hosts.slurm.controller import SlurmController
 from ronda.hosts.slurm.guard import refused
 from ronda.hosts.slurm.model import modelled
 from ronda.hosts.slurm.scope import Scope
@@ -17,6 +19,7 @@ from ronda.hosts.slurm.state import SlurmState
 from ronda.instances.job import Allocation, Option
 from ronda.instances.plan import Plan
 from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
+from ronda.solvers.registry import policy
 
 SCOPE = Scope(partitions=("gpu",), power=True, awake=2, wake_s=60.0)
 POWERS = {"n1": "on", "n2": "on", "n3": "on", "n4": "on", "n5": "down", "n6": "going down"}
@@ -109,6 +112,20 @@ def test_the_last_look_counts_nodes_that_stay_awake():
         assert [each.why for each in found] == [f"{awake} nodes are to stay awake"] * refuses
     found = refused(commands, model, planned(model, nodes[1:]), SCOPE, SlurmState())
     assert [each.why for each in found] == ["the plan does not say so of node n3"]
+
+
+def test_a_dry_run_knows_for_how_long_nodes_have_been_idle():
+    """They would go down once sleep has paid for `keep` steps, and in each pass from then on."""
+    passes = iter(range(5))
+
+    class Tools:
+        def read(self):
+            return with_(cluster().found, now_s=10_000.0 + 30.0 * next(passes))
+
+    spec = "wake-or-wait(step_s=30, keep=3)"
+    drive = SlurmController(Tools(), policy(spec), SCOPE, None, interval_s=30.0)
+    downs = [drive.once(act=False).due for _ in range(5)]
+    assert [sum("POWER_DOWN" in c.line for c in due) for due in downs] == [0, 0, 3, 3, 3]
 
 
 def test_nodes_sleep_and_wake_for_a_job(fresh_toy, tmp_path):
