@@ -30,6 +30,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,13 @@ class ToySlurm:
         if check and done.returncode:
             raise RuntimeError(f"{shlex.join(words)}: status {done.returncode}: {done.stderr}")
         return done
+
+    def settle(self, seconds: float) -> None:
+        """Wait until slurmctld has run for some seconds."""
+        config = self.run("scontrol", "show", "config").stdout
+        (began,) = re.findall(r"^BOOT_TIME\s*=\s*(\S+)", config, re.MULTILINE)
+        rest_s = datetime.fromisoformat(began).timestamp() + seconds - time.time()
+        time.sleep(max(0.0, rest_s))
 
     def submit(self, *options: str, command: str = "sleep 600") -> int:
         """Submit a batch job that runs ``command`` in a shell; return its id."""

@@ -15,7 +15,7 @@ from ronda.horizon.gate import answer
 from ronda.hosts.clusters.order import start_tiers
 from ronda.hosts.slurm.actions import PATIENCE_S, TIERS, SlurmStep, band, steps
 from ronda.hosts.slurm.commands import SlurmCommand, ranks, ready, release
-from ronda.hosts.slurm.guard import SAFE_S, Refused, refused
+from ronda.hosts.slurm.guard import SAFE_S, SETTLES_S, Refused, refused
 from ronda.hosts.slurm.model import SlurmModel, modelled
 from ronda.hosts.slurm.scope import Scope
 from ronda.hosts.slurm.state import Diary, SlurmState, TouchedJob
@@ -148,11 +148,12 @@ class SlurmController:
             initial=before,
         ).plan
         tiers = start_tiers(
-            self.policy, model.round, plan, deadline=deadline, seed=self.seed, most=TIERS + 1 + 1
+            self.policy, model.round, plan, deadline=deadline, seed=self.seed, most=TIERS + 1
         )
         made = steps(model, plan, tiers, self.scope, state)
         commands = [command for step in made for command in step.commands]
-        looked = refused(commands, model, plan, self.scope, state)
+        settles = found.now_s < self.tools.began_s + SETTLES_S
+        looked = refused(commands, model, plan, self.scope, state, settles=settles)
         away = {each.command.words for each in looked}
         left = max(0, self.scope.actions_per_minute - len(state.recent(found.now_s)))
         late = [command for command in commands if command.words not in away][left:]
@@ -285,7 +286,7 @@ class SlurmController:
         Of a job that Slurm refuses to change, everything is remembered for the next time.
         """
         try:
-            found, ages = self.tools.read(), self.tools.ages()
+            found = self.tools.read()
         except SlurmAwayError as error:
             self._say(warn, f"nothing taken back: {error}")
             return
@@ -299,7 +300,9 @@ class SlurmController:
                 commands.append(ready(name, why, nodes=[] if chose else None, now=delays))
             first = memory.priority
             if not seen.on and seen.blocked is None and first and first != seen.rank:
-                commands += [release(name, why)] if ages else ranks([name], round(first), why)
+                commands += (
+                    [release(name, why)] if self.tools.ages else ranks([name], round(first), why)
+                )
             if not any(self._given(command, diary).status for command in commands):
                 kept[name] = replace(memory, priority=None, begins_s=None)
         diary.keep(replace(state, jobs=kept, band=None))

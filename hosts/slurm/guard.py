@@ -25,6 +25,10 @@ from ronda.instances.snapshots.snapshot import SeenJob
 SAFE_S = 2.0
 """Seconds after a requeue in which a new start is fatal to a job (its credential is revoked)."""
 
+SETTLES_S = 15.0
+"""Seconds after slurmctld was started in which a requeued job may start without GPUs: its nodes
+have not registered yet."""
+
 REFUSED_S = 60.0
 """Seconds for which a job is left alone after Slurm has refused a command about it."""
 
@@ -64,12 +68,21 @@ class _Read(NamedTuple):
 
 
 def refused(
-    commands: Sequence[SlurmCommand], model: SlurmModel, plan: Plan, scope: Scope, state: SlurmState
+    commands: Sequence[SlurmCommand],
+    model: SlurmModel,
+    plan: Plan,
+    scope: Scope,
+    state: SlurmState,
+    *,
+    settles: bool = False,
 ) -> list[Refused]:
-    """Return the commands that must not be given."""
+    """Return the commands that must not be given; `settles` if slurmctld has just started."""
     guard = _Guard(model, plan, scope, state)
     read = {command.words: _read(command) for command in commands}
     found = {words: why for words, each in read.items() if (why := guard.refuses(each))}
+    for words, each in read.items():
+        if settles and each is not None and (each.form == "requeue" or each.parts.get("now")):
+            found.setdefault(words, f"slurmctld was started in the last {SETTLES_S:g} s")
     left = [each for words, each in read.items() if words not in found and each is not None]
     broken = guard.broken(left)
     for words, each in read.items():

@@ -1,6 +1,7 @@
 """The programs of Slurm that ronda runs: those that show a cluster, and ``scontrol``."""
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -10,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from ronda.hosts.clusters.read import Text, read_texts
+from ronda.hosts.clusters.slurm.amounts import moment
 from ronda.hosts.slurm.commands import SlurmCommand
 from ronda.instances.errors import InputError, RondaError, printable, short
 from ronda.instances.snapshots.snapshot import Snapshot
@@ -43,7 +45,17 @@ class SlurmAnswer(NamedTuple):
 
 
 class SlurmTools:
-    """The programs of the Slurm that ``SLURM_CONF`` names, or of this machine."""
+    """The programs of the Slurm that ``SLURM_CONF`` names, or of this machine.
+
+    Attributes
+    ----------
+    began_s
+        When its slurmctld was started, as of the last reading.
+    ages
+        Whether it works out priorities as jobs age, unless somebody has set them.
+    """
+
+    began_s, ages = 0.0, False
 
     def read(self) -> Snapshot:
         """Return the cluster as it is now.
@@ -55,6 +67,12 @@ class SlurmTools:
         SlurmAwayError
             If Slurm does not answer, or if what it shows contradicts itself.
         """
+        config = self._run(("scontrol", "show", "config"), READ_S)
+        began = re.search(r"^BOOT_TIME\s*=\s*(\S+)", config.stdout.decode(), re.MULTILINE)
+        began_s = None if began is None else moment(began[1])
+        if began_s is None:
+            raise SlurmAwayError(f"scontrol show config: {_words(config)}")
+        self.began_s, self.ages = began_s, b"priority/multifactor" in config.stdout
         texts, silent = [], []
         for words in (*NEEDED, *MORE):
             found = self._run(words, READ_S)
@@ -80,11 +98,6 @@ class SlurmTools:
         except SlurmAwayError as error:
             return SlurmAnswer(-1, str(error))
         return SlurmAnswer(found.returncode, _words(found) if found.returncode else "")
-
-    def ages(self) -> bool:
-        """Return whether Slurm works out priorities as jobs age, unless somebody has set them."""
-        words = ("scontrol", "show", "config")
-        return b"priority/multifactor" in self._run(words, READ_S).stdout
 
     def _run(self, words: Sequence[str], most_s: float) -> "subprocess.CompletedProcess[bytes]":
         if (path := shutil.which(words[0])) is None:

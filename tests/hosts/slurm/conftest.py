@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from ronda.hosts.slurm.guard import SETTLES_S
 from tools.toy_slurm import missing, toy_slurm
 
 
@@ -34,6 +35,13 @@ def toy(_shared_toy):
     yield _shared_toy
     _shared_toy.run("scancel", "--user=root")
     _shared_toy.wait(lambda: not _shared_toy.run("squeue", "--noheader").stdout)
+
+
+@pytest.fixture
+def settled_toy(toy):
+    """The shared cluster, once its slurmctld has run for long enough that ronda stops jobs."""
+    toy.settle(SETTLES_S)
+    return toy
 
 
 @pytest.fixture

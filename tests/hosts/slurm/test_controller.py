@@ -8,13 +8,13 @@ import pytest
 
 
 @pytest.fixture
-def ronda(toy, tmp_path):
+def ronda(settled_toy, tmp_path):
     """A function that runs ``ronda slurm --once`` and returns its JSON."""
 
     def run(*words):
         found = subprocess.run(
             [sys.executable, "-m", "ronda", "slurm", "--once", "--json", *words],
-            env=toy.env,
+            env=settled_toy.env,
             cwd=tmp_path,
             capture_output=True,
             text=True,
@@ -55,27 +55,3 @@ def test_a_dry_run_is_what_is_then_done(toy, ronda):
     toy.wait(
         lambda: set(shorts) <= set(toy.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.split())
     )
-
-
-def test_a_job_is_resized_and_goes_on(toy, tmp_path):
-    """A requeue is followed by a start on the new size, without Slurm's long wait."""
-    job = submit(toy, 2, "ronda:gpus=1:1/2:1.9/4:3.5/8:6", minutes=60)
-    toy.wait(lambda: toy.run("squeue", "-h", "-t", "R", "-j", job).stdout)
-    program = [sys.executable, "-m", "ronda", "slurm", "--policy", "prices", "--act"]
-    words = ["--state", "drive", "--interval", "1", "--min-run-s", "0", "--restart-s", "1"]
-
-    def size():
-        return toy.run("squeue", "-h", "-t", "R", "-j", job, "-o", "%b").stdout.strip()
-
-    with open(tmp_path / "told", "w") as told:
-        drive = subprocess.Popen([*program, *words], env=toy.env, cwd=tmp_path, stdout=told)
-    try:
-        toy.wait(lambda: size().endswith(":8"))
-    finally:
-        drive.terminate()
-        assert drive.wait(30) == 0
-    log = [json.loads(line) for line in (tmp_path / "drive" / "audit.jsonl").open()]
-    given = [line["command"] for line in log if line.get("status") == 0]
-    assert f"scontrol requeue incomplete {job}" in given
-    assert any(f"JobId={job} Gres=gpu:a100:8" in line and "StartTime=now" in line for line in given)
-    assert not [line for line in log if line.get("status")]

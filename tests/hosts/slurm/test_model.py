@@ -165,3 +165,14 @@ def test_each_job_that_fits_beside_a_plan_waits_on_purpose():
     for jobs, names in (((runs, *waits), {"2", "3", "4"}), ((runs, full, *waits), {"4"})):
         round_ = modelled(cluster(*jobs), Scope(), SlurmState(), 30.0).round
         assert kept_waiting(round_, Plan(allocations=round_.held)) == names
+
+
+def test_no_job_is_stopped_just_after_slurmctld_was_started():
+    """Its nodes have not registered yet: the job would start again without GPUs."""
+    runs = job("1", gpus=8, on={"n1": 1}, start_s=9_000.0, comment="ronda:requeue")
+    others = [job(f"{k}", gpus=8, limit_s=60.0, comment="ronda") for k in (2, 3)]
+    drive = SlurmController(SlurmTools(), policy("srtf"), Scope(restart_s=1.0), None)
+    for age_s, stops in ((14.0, False), (16.0, True)):
+        drive.tools.began_s = NOW_S - age_s
+        due = [command.line for command in drive.decided(cluster(runs, *others)).due]
+        assert ("scontrol requeue incomplete 1" in due) == stops

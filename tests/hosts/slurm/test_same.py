@@ -12,10 +12,10 @@ from ronda.solvers.registry import policy
 
 
 @pytest.fixture
-def act(toy, tmp_path, monkeypatch):
+def act(settled_toy, tmp_path, monkeypatch):
     """A function that decides without acting, then acts, and returns the commands of both."""
     for name in ("SLURM_CONF", "PATH"):
-        monkeypatch.setenv(name, toy.env[name])
+        monkeypatch.setenv(name, settled_toy.env[name])
     scope = Scope(min_run_s=0.0, restart_s=1.0, lease_s=20)
     made = policy("prices")
     drive = SlurmController(SlurmTools(), made, scope, Diary(tmp_path), interval_s=2.0)
