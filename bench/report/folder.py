@@ -30,11 +30,12 @@ KINDS = {
     "anytime": "anytime",
     "run": "run",
     "judgement": "judge",
+    "drive": "slurm",
 }
 """The kinds of folders, and the commands that make them."""
 
-JUDGEMENT = "judgement.json"
-"""The file of a judged log."""
+KEPT = ("judgement", "drive")
+"""The kinds of one answer, a file and a section of the page, which a comparison may have beside."""
 
 
 @dataclass
@@ -137,7 +138,7 @@ def find(folder: Path) -> Reported:
         raise InputError(label(folder), f"a folder of {mark['format']!r}", expected)
     if kind == "run":
         return Reported(folder, kind, mark["about"], (_single(folder, mark["about"]),))
-    if kind == "judgement":
+    if kind in KEPT:
         return Reported(folder, kind, mark["about"], ())
     made = Reported(folder, kind, mark["about"], results_of(folder).all())
     if not made.results:

@@ -21,9 +21,9 @@ from ronda.bench.report.charts import (
     quality,
 )
 from ronda.bench.report.detail import run_of, workload_of
-from ronda.bench.report.folder import Reported, find
+from ronda.bench.report.folder import KEPT, Reported, find
 from ronda.bench.report.parts import fine, packed, part, text
-from ronda.bench.report.section import kept_judgement
+from ronda.bench.report.section import kept_sections
 from ronda.bench.runs.results import Result
 from ronda.instances.files.storage import write_bytes
 from ronda.instances.instance import Instance
@@ -38,6 +38,7 @@ Watch = Callable[[float, str], None]
 """A callback that gets the share that is done, and the title of the run that is being read."""
 
 SECTIONS = {
+    "slurm": "What a policy would do with the cluster",
     "judge": "What the cluster's own schedule cost",
     "quality": "Quality against decision time",
     "frontier": "What energy buys",
@@ -64,7 +65,7 @@ NEEDED: dict[str, dict[str, str]] = {
     "frontier": {"frontier": "no run kept its energy budget"} | _OVER_TIME,
     "anytime": {"anytime": "no run ended with a plan whose round is known"},
     "run": _OVER_TIME,
-    "judgement": {},
+    **{kind: {} for kind in KEPT},
 }
 """The sections of each kind of folder, with the reason if a section has nothing to show."""
 
@@ -84,7 +85,7 @@ def page_of(found: Reported, watch: Watch) -> str:
         watch(k / len(found.results), result.title)
         runs.add(result)
     needed, tables = NEEDED[found.kind], found.tables()
-    judged = kept_judgement(found.folder)
+    kept = kept_sections(found.folder)
     drawn: dict[str, Callable[[], list[PageChart]]] = {
         "quality": lambda: quality(found),
         "frontier": lambda: frontier(found),
@@ -94,7 +95,7 @@ def page_of(found: Reported, watch: Watch) -> str:
         "decisions": lambda: distributions(found, "decisions", runs.solve_s, runs.rounds),
     }
     charts = [chart for name in drawn if name in needed for chart in drawn[name]()]
-    charts += [] if judged is None else judged.charts
+    charts += [chart for section in kept.values() for chart in section.charts]
     there = {chart.section for chart in charts} | ({"run"} if runs.index else set())
     found.gaps += [f"{SECTIONS[name]}: {why}" for name, why in needed.items() if name not in there]
     shared = {name: packed(each) for name, each in {"charts": charts, "runs": runs.index}.items()}
@@ -102,7 +103,7 @@ def page_of(found: Reported, watch: Watch) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     fields: dict[str, Any] = {
         "found": found,
-        "judged": judged,
+        "kept": kept,
         "words": words,
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "ronda": ronda.__version__,

@@ -118,11 +118,16 @@ def _traces(marks: Marks, panel: Panel, most: int) -> Iterator[Plotly]:
     x, y = values(marks.x, panel.x), values(marks.y, panel.y)
     made: Plotly = {"name": escape(marks.name), "hoverinfo": "skip"}
     made |= {"policy": marks.colour} if own else {}
+    told: Plotly = {}
+    if marks.told:
+        told |= {"hovertemplate": f"{marks.told}<extra>{made['name']}</extra>", "hoverinfo": "all"}
+    if marks.texts:
+        told["text"] = [escape(marks.texts[k]) for k in at.tolist()]
     if marks.kind == "boxes":
         wide, high = values(marks.x_end, panel.x) - x, values(marks.y_end, panel.y) - y
         made |= {"type": "bar", "orientation": "h", "base": floats(x), "x": floats(wide)}
         made |= {"y": floats(y + high / 2), "width": floats(high), "marker": {"color": shade}}
-        yield made | {"opacity": marks.alpha}
+        yield made | {"opacity": marks.alpha, "textposition": "none"} | told
         return
     made |= {"type": "scatter", "x": floats(x), "y": floats(y)}
     made |= {"legendgroup": made["name"]} if marks.name else {}
@@ -145,8 +150,4 @@ def _traces(marks: Marks, panel: Panel, most: int) -> Iterator[Plotly]:
             below, above = (floats(values(lengths, axis)) for lengths in bars)
             made[key] = {"type": "data", "array": above, "arrayminus": below, "thickness": 1}
             made[key]["symmetric"] = False
-    if marks.told:
-        made |= {"hovertemplate": f"{marks.told}<extra>{made['name']}</extra>", "hoverinfo": "all"}
-    if marks.texts:
-        made["text"] = [escape(marks.texts[k]) for k in at.tolist()]
-    yield made
+    yield made | told

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from ronda.bench.report.charts import PageChart
-from ronda.bench.report.folder import JUDGEMENT
+from ronda.bench.report.folder import KEPT, KINDS
 from ronda.bench.runs.folder import claim, is_used, load_record, read_mark, store_record
 from ronda.instances.tables.table import Table
 
@@ -19,24 +19,24 @@ class PageSection(msgspec.Struct):
     method: str
 
 
-def judgement_mark(folder: Path, about: dict[str, Any]) -> dict[str, Any]:
-    """Return the mark of a folder for a judged log, or of a comparison; refuse other content."""
+def section_mark(folder: Path, kind: str, about: dict[str, Any]) -> dict[str, Any]:
+    """Return the mark of a folder for a section, or of a comparison; refuse other content."""
     mark = read_mark(folder)
     if mark is None or mark["format"] != "ronda/comparison/1":
-        mark = {"format": "ronda/judgement/1", "about": about}
+        mark = {"format": f"ronda/{kind}/1", "about": about}
     is_used(folder, mark)
     return mark
 
 
-def keep_judgement(folder: Path, about: dict[str, Any], section: PageSection) -> Path:
-    """Write the section of a judged log into a folder; return the path of its file."""
-    mark = judgement_mark(folder, about)
+def keep_section(folder: Path, kind: str, about: dict[str, Any], section: PageSection) -> Path:
+    """Write the section of an answer of some kind into a folder; return the path of its file."""
+    mark = section_mark(folder, kind, about)
     with claim(folder, mark["format"].split("/")[1], mark["about"]):
-        store_record(folder / JUDGEMENT, msgspec.to_builtins(section))
-    return folder / JUDGEMENT
+        store_record(folder / f"{kind}.json", msgspec.to_builtins(section))
+    return folder / f"{kind}.json"
 
 
-def kept_judgement(folder: Path) -> PageSection | None:
-    """Return the section of a judged log in a folder, or None; refuse a damaged file."""
-    path = folder / JUDGEMENT
-    return load_record(path, PageSection) if path.exists() else None
+def kept_sections(folder: Path) -> dict[str, PageSection]:
+    """Return the sections in a folder by the command that made each; refuse a damaged file."""
+    paths = {KINDS[kind]: folder / f"{kind}.json" for kind in KEPT}
+    return {name: load_record(path, PageSection) for name, path in paths.items() if path.exists()}

@@ -135,7 +135,7 @@ def _start(
     seen, own, memory = model.jobs[job], model.terms[job], state.of(model.jobs[job])
     now_s = model.found.now_s
     on, gpus = tuple(model.nodes[k] for k, _ in given.placement), given.option.computing
-    why = f"{plan.policy} starts it on {gpus} GPUs of {', '.join(on)}."
+    why = f"{plan.policy} starts it on {_gpus(gpus)} of {', '.join(on)}."
     if not own.place:
         whose = "its place in the queue is set" if own.rank else "it is not in ronda's scope"
         return SlurmStep(
@@ -157,6 +157,10 @@ def _start(
     )
     commands = (command,) if len(command.words) > 2 else ()
     return SlurmStep("start", (job,), gpus, on, why, commands)
+
+
+def _gpus(count: int) -> str:
+    return f"{count} GPU" + "s" * (count != 1)
 
 
 def _asked(model: SlurmModel, job: str) -> int:
@@ -225,7 +229,7 @@ def _stops(model: SlurmModel, plan: Plan) -> Iterator[SlurmStep]:
             was, on = (
                 ", ".join(model.nodes[k] for k, _ in each.placement) for each in (held, then)
             )
-            why = f"{plan.policy} gives it {gpus} GPUs of {on} in place of {before} of {was}."
+            why = f"{plan.policy} gives it {_gpus(gpus)} of {on} in place of {before} of {was}."
         yield SlurmStep(what, (job,), gpus, (), why, (requeue(job, why),))
 
 

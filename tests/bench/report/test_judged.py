@@ -7,10 +7,9 @@ from click.testing import CliRunner
 
 from made_judgement import MADE
 from ronda.bench.figures.answers.judge import causes_panel, judge
-from ronda.bench.report.folder import JUDGEMENT
 from ronda.bench.report.judged import judged_section
 from ronda.bench.report.page import write_report
-from ronda.bench.report.section import keep_judgement, kept_judgement
+from ronda.bench.report.section import keep_section, kept_sections
 from ronda.bench.runs.folder import claim
 from ronda.cli.app import cli
 from ronda.instances.errors import InputError
@@ -21,8 +20,8 @@ from run_here import run_here
 def test_a_judged_log_is_kept_as_it_was(tmp_path):
     """And has a page, on which names are data."""
     section = judged_section(MADE)
-    keep_judgement(tmp_path / "out", {}, section)
-    assert kept_judgement(tmp_path / "out") == section
+    keep_section(tmp_path / "out", "judgement", {}, section)
+    assert kept_sections(tmp_path / "out") == {"judge": section}
     done = CliRunner().invoke(cli, ["report", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
     page = (tmp_path / "out" / "report.html").read_text()
@@ -46,7 +45,7 @@ def test_a_comparison_shows_it_beside_policies(tmp_path, two_nodes, monkeypatch)
     assert CliRunner().invoke(cli, words.split()).exit_code == 0
     sections = re.compile(r'<section id="(\w+)">')
     before = sections.findall(write_report(tmp_path / "out").read_text())
-    keep_judgement(tmp_path / "out", {}, judged_section(MADE))
+    keep_section(tmp_path / "out", "judgement", {}, judged_section(MADE))
     after = sections.findall(write_report(tmp_path / "out").read_text())
     assert "judge" not in before
     assert set(after) == {*before, "judge"}
@@ -55,14 +54,14 @@ def test_a_comparison_shows_it_beside_policies(tmp_path, two_nodes, monkeypatch)
 def test_other_folders_and_damaged_files_are_refused(tmp_path):
     """A folder of another log, of a single run, and half a file."""
     section = judged_section(MADE)
-    keep_judgement(tmp_path / "out", {"log": "a"}, section)
+    keep_section(tmp_path / "out", "judgement", {"log": "a"}, section)
     with pytest.raises(InputError, match="log 'a'; expected those of log 'b'"):
-        keep_judgement(tmp_path / "out", {"log": "b"}, section)
+        keep_section(tmp_path / "out", "judgement", {"log": "b"}, section)
     with claim(tmp_path / "run", "run", {}):
         pass
     with pytest.raises(InputError, match="a folder of 'ronda/run/1'"):
-        keep_judgement(tmp_path / "run", {}, section)
-    file = tmp_path / "out" / JUDGEMENT
+        keep_section(tmp_path / "run", "judgement", {}, section)
+    file = tmp_path / "out" / "judgement.json"
     file.write_bytes(file.read_bytes()[:-40])
     with pytest.raises(InputError, match="cut off or was changed"):
         write_report(tmp_path / "out")

@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 
 from made_logs import busy, logged, sacct
-from ronda.bench.report.folder import JUDGEMENT
 from ronda.cli.app import cli
 
 DATA = Path(__file__).parents[2] / "data"
@@ -46,7 +45,7 @@ def test_a_log_of_slurm_is_judged_with_its_nodes(ronda, tmp_path):
     assert done.stdout.count("Not known: ") >= 3
     assert "Start job " in done.stdout
     assert (tmp_path / "toy.png").stat().st_size > 10_000
-    assert (tmp_path / "out" / JUDGEMENT).exists()
+    assert (tmp_path / "out" / "judgement.json").exists()
 
 
 def _causes(rows):

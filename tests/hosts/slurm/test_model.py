@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from ronda.hosts.slurm.actions import kept_waiting
 from ronda.hosts.slurm.controller import SlurmController
@@ -176,3 +177,15 @@ def test_no_job_is_stopped_just_after_slurmctld_was_started():
         drive.tools.began_s = NOW_S - age_s
         due = [command.line for command in drive.decided(cluster(runs, *others)).due]
         assert ("scontrol requeue incomplete 1" in due) == stops
+
+
+def test_a_job_on_a_node_that_drains_stays_there():
+    """Its GPUs are nobody's once it is gone, so that nothing is won by a stop or a resize."""
+    runs = job(gpus=4, on={"n1": 1}, start_s=1_000.0, comment=SPEEDS)
+    waits = job("2", gpus=8, limit_s=60.0)
+    found = cluster(runs, waits)
+    out = replace(found, nodes=(structs.replace(found.nodes[0], out="fan"), found.nodes[1]))
+    state = modelled(out, Scope(), SlurmState(), 30.0).state("1")
+    assert (state.job.preemptible, state.job.max_gpus) == (False, None)
+    drive = SlurmController(SlurmTools(), policy("prices"), Scope(), None)
+    assert drive.decided(out).plan.allocations["2"].placement == ((1, 8),)

@@ -85,9 +85,9 @@ def command(
     """
     zone, about = str(given["zone"]), {"log": " ".join(path.name for path in given["files"])}
     if folder is not None:
-        from ronda.bench.report.section import judgement_mark, keep_judgement
+        from ronda.bench.report.section import keep_section, section_mark
 
-        judgement_mark(folder, about)  # before any work
+        section_mark(folder, "judgement", about)  # before any work
     read = log_of(given, instant=True)
 
     from ronda.questions.judge.judged import judged_log
@@ -107,6 +107,6 @@ def command(
     if folder is not None:
         from ronda.bench.report.judged import judged_section
 
-        kept = keep_judgement(folder, about, judged_section(found))
+        kept = keep_section(folder, "judgement", about, judged_section(found))
         made.append(f"kept: {kept} (ronda report {folder})")
     return show(report._replace(parts=[*report.parts, *made]), as_json=as_json)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ronda.cli.command import taught
 from ronda.cli.options import (
+    FOLDER,
     SECONDS,
     Command,
     PolicyName,
@@ -32,6 +33,7 @@ def _names(flag: str, field: str, words: str) -> Callable[[Command], Command]:
     "slurm",
     "ronda slurm --once --partition gpu",
     "ronda slurm squeue.json sinfo.json --partition gpu --policy qssf",
+    "ronda slurm --once --partition gpu --out dry && ronda report dry",
     "ronda slurm --act --state /var/lib/ronda --partition gpu --interval 60",
     "ronda slurm --act --state drive --partition gpu --power --policy 'wake-or-wait(keep=3)'",
 )
@@ -87,6 +89,12 @@ def _names(flag: str, field: str, words: str) -> Callable[[Command], Command]:
 )
 @time_limit_option(10.0, "For each decision.")
 @seed_option
+@click.option(
+    "--out",
+    type=FOLDER,
+    metavar="FOLDER",
+    help="Keep the last decision for the page of ronda report FOLDER.",
+)
 @json_option
 def command(
     files: tuple[str, ...],
@@ -99,6 +107,7 @@ def command(
     policy: str,
     time_limit: float,
     seed: int,
+    out: Path | None,
     as_json: bool,
     **given: Any,
 ) -> int:
@@ -120,6 +129,11 @@ def command(
         raise InputError("--history", "--sizes limits", "--sizes ended, which learns of it")
     if act and files:
         raise InputError("--act", "FILES", "no files: commands are for the cluster as it is")
+    about = {"policy": policy}
+    if out is not None:
+        from ronda.bench.report.section import section_mark
+
+        section_mark(out, "drive", about)  # before any work
 
     from ronda.hosts.clusters.read import read_snapshot
     from ronda.hosts.slurm.controller import Pass, SlurmController
@@ -148,20 +162,24 @@ def command(
         learns=sizes == "ended",
         before=before,
     )
-    if files:
-        report = pass_report(drive.decided(read_snapshot("slurm", files)), act=False)
-        return show(report, as_json=as_json)
-    if once:
-        return show(pass_report(drive.once(act=act), act=act), as_json=as_json)
-
     noted = list[str]()
 
     def tell(made: Pass) -> None:
         report = pass_report(made, act=act)
         new = [line for line in report.notes if line not in noted]
         noted[:] = report.notes
-        show(report._replace(notes=new), as_json=as_json)
+        parts = [*report.parts]
+        if out is not None:
+            from ronda.bench.report.driven import driven_section
+            from ronda.bench.report.section import keep_section
 
+            kept = keep_section(out, "drive", about, driven_section(made, act=act))
+            parts.append(f"kept: {kept} (ronda report {out})")
+        show(report._replace(parts=parts, notes=new), as_json=as_json)
+
+    if files or once:
+        tell(drive.decided(read_snapshot("slurm", files)) if files else drive.once(act=act))
+        return 0
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: drive.stopping.set())
     drive.run(tell, note, act=act)
