@@ -2,10 +2,11 @@
 
 Slurm knows a job's time limit, which its user guessed, often many times too long. **Ended jobs
 teach** if they ran once, to their own end: a failure, a cancellation and a time limit say little of
-a size, and nobody knows where a job that was started anew went on. Jobs of one user with one name,
-less a number at its end, are alike, those on as many GPUs more so; compare the QSSF service of
-Helios (Hu et al., SC'21). **Live jobs** are believed to be no longer than their limit, which Slurm
-enforces, and to go on if they run. A job that is like none of the past has the size of its limit.
+a size, and nobody knows where a job that was started anew went on. Jobs of one user are alike;
+those with one name, less a number at its end, are more so, and of these those on as many GPUs.
+Compare the QSSF service of Helios (Hu et al., SC'21). **Live jobs** are believed to be no longer
+than their limit, which Slurm enforces, and to go on if they run. Jobs of a user of whom none has
+ended have the sizes of their limits.
 
 Sizes are seconds on the GPUs that a job asked for, and the rounds those of
 `ronda.instances.snapshots.rounds`, in which all jobs are rigid.
@@ -29,7 +30,7 @@ from ronda.instances.traces.door import log_runs
 
 T = TypeVar("T")
 
-KINDS, OF_EACH = 2000, 50
+KINDS, OF_EACH = 2000, 20
 """The number of kinds of jobs that are remembered, the last ones to end, and of jobs of each."""
 
 
@@ -49,20 +50,21 @@ class PastSizes(Record, frozen=True):
 
     def believe(self, round: Round) -> Round:
         """Return a round with the sizes that are believed."""
-        past: dict[str, list[tuple[Level, float]]] = {
-            kind: [((kind, None, gpus), ran_s) for gpus, ran_s in known.values()]
-            for kind, known in self.kinds.items()
-        }
-        kinds = {state.job.id: _kind(state.job) for state in round.jobs}
-        beliefs = Beliefs(history=True, alike=lambda job: kinds[job.id], speeds=False)
+        past: dict[str, list[tuple[Level, float]]] = {}
+        for kind, known in self.kinds.items():
+            own = past.setdefault(_user(kind), [])
+            own += [((_user(kind), kind, gpus), ran_s) for gpus, ran_s in known.values()]
+        beliefs = Beliefs(history=True, alike=lambda job: _user(job.user), speeds=False)
         beliefs.restore(SavedBeliefs(past, measured=[], profiles={}, began={}, first={}))
 
         def unsized(states: Iterable[JobState]) -> tuple[JobState, ...]:
-            known = [state for state in states if kinds[state.job.id] in past]
-            return tuple(replace(s, job=replace(s.job, estimate=None, user=None)) for s in known)
+            known = [state for state in states if _user(_kind(state.job)) in past]
+            return tuple(
+                replace(s, job=replace(s.job, estimate=None, user=_kind(s.job))) for s in known
+            )
 
-        known = replace(round, waiting=unsized(round.waiting), running=unsized(round.running))
-        sizes = {state.job.id: state.job.estimate for state in beliefs.believe(known).jobs}
+        seen = replace(round, waiting=unsized(round.waiting), running=unsized(round.running))
+        sizes = {state.job.id: state.job.estimate for state in beliefs.believe(seen).jobs}
 
         def sized(state: JobState) -> JobState:
             size, left_s = sizes.get(state.job.id), state.may_hold_s(round.now_s)
@@ -82,15 +84,15 @@ def ended_in_log(files: Sequence[Path]) -> list[EndedJob]:
     Raises
     ------
     InputError
-        If the log cannot be read, or none of its jobs has a name.
+        If the log cannot be read, or none of its jobs has a user.
     """
     found: dict[str, tuple[float, EndedJob]] = {}
     for run in log_runs(files).runs:
-        if run.started and run.name:
+        if run.started and run.user:
             job = EndedJob(
                 id=run.job,
-                name=run.name,
-                user=run.user or None,
+                name=run.name or None,
+                user=run.user,
                 gpus=int(run.gpus),
                 ran_s=run.ran_s,
                 whole=run.state == "COMPLETED" and run.job not in found,
@@ -98,13 +100,17 @@ def ended_in_log(files: Sequence[Path]) -> list[EndedJob]:
             found[run.job] = run.end_s, job
     if not found:
         expected = "some, as of sacct -a -D -P with User and JobName in its --format"
-        raise InputError(" ".join(map(label, files[:3])), "no job with a name", expected)
+        raise InputError(" ".join(map(label, files[:3])), "no job with a user", expected)
     return [job for _, job in sorted(found.values(), key=lambda pair: pair[0])]
 
 
 def _kind(job: Job | EndedJob) -> str:
     """Return the user of a job, and its name without its number."""
     return f"{job.user or ''}/{by_name(job.name or '')}"
+
+
+def _user(kind: str | None) -> str:
+    return (kind or "").partition("/")[0]
 
 
 def _last(known: dict[str, T], most: int) -> dict[str, T]:

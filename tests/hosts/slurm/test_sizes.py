@@ -47,20 +47,33 @@ def taught(*jobs):
 
 
 def test_jobs_like_those_of_the_past_are_believed_to_be_like_them():
-    """By user and name without its number; others have their limit, or no size without one."""
+    """By user; jobs of others have their limit, or no size without one."""
     past = taught(*(ended(k, 600.0 + k, f"train-{k}") for k in range(9)))
     found = believed(
         past,
         live(1, "train-99", limit_s=36000.0),
         live(2, "train_5", limit_s=None),
         live(3, "train-99", "tom", limit_s=36000.0),
-        live(4, "test-99", limit_s=None),
+        live(4, "train-99", "tom", limit_s=None),
+        live(5, "a new name", limit_s=36000.0),
     )
     assert found["1"] == pytest.approx(600, rel=0.1) == found["2"]
     assert (found["3"], found["4"]) == (36000.0, None)
+    assert found["5"] == pytest.approx(600, rel=0.2)
     ran = {s: believed(past, live(1, ran_s=s, limit_s=1500.0))["1"] for s in (1.0, 700.0, 2000.0)}
     assert ran[1.0] == pytest.approx(600, rel=0.1)
     assert (700 < ran[700.0] < 1400, ran[2000.0]) == (True, 1500.0)
+
+
+def test_jobs_of_one_name_count_more():
+    """Of one user, with numbers at the end of names or without."""
+    past = taught(
+        *(ended(k, 30.0, f"eval_{k}") for k in range(9)),
+        *(ended(10 + k, 5000.0, f"train-{k}") for k in range(9)),
+    )
+    names = dict(enumerate(("eval", "new", "train"), 1))
+    found = believed(past, *(live(k, f"{name}-77", limit_s=1e6) for k, name in names.items()))
+    assert found["1"] < 1000 < found["2"] < 3500 < found["3"] < 5500
 
 
 def test_jobs_on_as_many_gpus_count_more():
@@ -159,7 +172,10 @@ def test_a_log_of_the_past_teaches_from_the_first_round(tmp_path):
     assert believed(taught(*found), live(8, limit_s=1e5))["8"] > 3000
 
 
-def test_a_log_without_names_is_refused():
-    """It would teach nothing of jobs that have names."""
-    with pytest.raises(InputError, match="no job with a name; expected some, as of sacct"):
-        ended_in_log([DATA / "toy.txt"])
+def test_a_log_without_users_is_refused(tmp_path):
+    """It would teach nothing of jobs that have users; one without names teaches a little."""
+    path = tmp_path / "sacct.txt"
+    path.write_text(LOG.replace("|eva|", "||"))
+    with pytest.raises(InputError, match="no job with a user; expected some, as of sacct"):
+        ended_in_log([path])
+    assert {(job.user, job.name) for job in ended_in_log([DATA / "toy.txt"])} == {("root", None)}
