@@ -51,9 +51,11 @@ class PastSizes(Record, frozen=True):
     def believe(self, round: Round) -> Round:
         """Return a round with the sizes that are believed."""
         past: dict[str, list[tuple[Level, float]]] = {}
-        for kind, known in self.kinds.items():
+        live = {_kind(state.job) for state in round.jobs}
+        for kind, known in sorted(self.kinds.items(), key=lambda item: item[0] in live):
             own = past.setdefault(_user(kind), [])
             own += [((_user(kind), kind, gpus), ran_s) for gpus, ran_s in known.values()]
+        # of each user the last `REMEMBERED` of these count
         beliefs = Beliefs(history=True, alike=lambda job: _user(job.user), speeds=False)
         beliefs.restore(SavedBeliefs(past, measured=[], profiles={}, began={}, first={}))
 

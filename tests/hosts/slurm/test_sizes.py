@@ -76,6 +76,13 @@ def test_jobs_of_one_name_count_more():
     assert found["1"] < 1000 < found["2"] < 3500 < found["3"] < 5500
 
 
+def test_a_name_counts_however_many_names_its_user_had_since():
+    """Each of 600 jobs since had a name of its own."""
+    first = [ended(k, 5000.0, "train") for k in range(9)]
+    past = taught(*first, *(ended(9 + k, 30.0, f"try{k}x") for k in range(600)))
+    assert believed(past, live(1, "train", limit_s=1e6))["1"] > 3500
+
+
 def test_jobs_on_as_many_gpus_count_more():
     """Of one name, those on eight GPUs ran longer."""
     past = taught(
