@@ -128,12 +128,18 @@ class Reservations:
         return self._used[first:end].max(axis=0), self._jobs[first:end].max(axis=0)
 
     def take(self, job: SeenJob, asked: RouteAsked, start_s: float, room: Floats) -> PlannedStart:
-        """Reserve the fullest nodes that have room for a job until its time limit."""
+        """Reserve the fullest nodes that have room for a job until its time limit.
+
+        Slurm's backfill keeps sets of nodes, so that a later start has them to itself.
+        """
+        whole = job.exclusive or (
+            self._outlook.snapshot.system == "slurm" and start_s > self._times[0]
+        )
         end_s = start_s + job.may_run_s
         first, last = self._at(start_s), len(self._times) if end_s == inf else self._at(end_s)
         on = _fullest(job, room)
         for n, pieces in on.items():
-            held = self._outlook.has[n] if job.exclusive else asked.per * pieces
+            held = self._outlook.has[n] if whole else asked.per * pieces
             self._used[first:last, n] += held
             self._jobs[first:last, n] += 1
         return _planned(self._outlook, job, start_s, on)
