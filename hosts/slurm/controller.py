@@ -208,7 +208,8 @@ class SlurmController:
             for name in command.names:
                 if name in model.jobs:
                     live[name] = self._after(command, model, live.get(name), name)
-        given_s = (*state.recent(model.found.now_s), *[time.time()] * len(due))
+        now_s = model.found.now_s
+        given_s = (*state.recent(now_s), *[now_s] * len(due))
         now = band(model, state)
         return replace(state, jobs=live, plan=made.plan.memory, band=now, given_s=given_s)
 
@@ -223,7 +224,7 @@ class SlurmController:
                 memory = replace(memory, priority=seen.rank)
             elif key == "StartTime":
                 _, _, later = value.partition("+")
-                memory = replace(memory, begins_s=time.time() + float(later) if later else None)
+                memory = replace(memory, begins_s=now_s + float(later) if later else None)
             elif key == "TimeLimit" and memory.work_s is None:
                 state = model.state(name)
                 memory = replace(memory, work_s=state.job.estimate and state.job.estimate.work)
@@ -236,7 +237,7 @@ class SlurmController:
             elif key == "requeue":
                 state = model.state(name)
                 done_s = max(0.0, state.done_at(now_s))
-                memory = replace(memory, requeued_s=time.time(), done_s=done_s, begins_s=None)
+                memory = replace(memory, requeued_s=now_s, done_s=done_s, begins_s=None)
         return memory
 
     def run(

@@ -23,7 +23,7 @@ from ronda.instances.files.json import parse
 from ronda.instances.files.storage import label, naming, read_bytes, write_bytes
 from ronda.instances.snapshots.snapshot import SeenJob
 
-OWN_S = 10.0
+OWN_S = 60.0
 """How far a begin time may be from the one that was noted and still be ronda's own, in seconds."""
 
 
