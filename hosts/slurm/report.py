@@ -59,6 +59,8 @@ def pass_report(made: Pass, *, act: bool) -> Report:
         f"{plan.policy} lets {len(plan.allocations)} run."
     )
     parts: list[str | Table] = [words]
+    if not touched:
+        parts.append("No job is in its scope: none is of what is named, or has opted in.")
     if plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE):
         parts.append(f"The policy has no plan, so what runs goes on: {plan.record.message}.")
     parts.append(Table.of("", rows, left=(0, 1, 3, 4, 5)) if rows else "Nothing is to be changed.")

@@ -104,3 +104,6 @@ def test_a_dry_run_has_a_page(tmp_path, monkeypatch):
     other = CliRunner().invoke(cli, [*words.replace("fifo", "srtf").split(), "nothing.json"])
     assert other.exit_code == 2
     assert "the results of policy 'fifo'" in other.output
+    none = CliRunner().invoke(cli, ["slurm", "squeue.json", "sinfo.json", "--partition", "other"])
+    assert "ronda may touch 0" in none.output
+    assert "No job is in its scope" in none.output
