@@ -217,7 +217,8 @@ class ToySlurm:
 
     def node_stop(self, node: str) -> None:
         """Let a node die: kill its slurmd, the steps there and the processes of their jobs."""
-        self._kill(node)
+        for name in ("slurmd", "slurmstepd", ""):  # what outlived a job would tell of its end
+            self._kill(node, name)
 
     def kill_slurmd(self, node: str) -> None:
         """Kill a node's slurmd alone: the jobs there go on."""
