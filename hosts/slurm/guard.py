@@ -26,8 +26,8 @@ SAFE_S = 2.0
 """Seconds after a requeue in which a new start is fatal to a job (its credential is revoked)."""
 
 SETTLES_S = 15.0
-"""Seconds after slurmctld was started in which a requeued job may start without GPUs: its nodes
-have not registered yet."""
+"""Seconds after slurmctld was started in which a job that is told to start, or to stop, may start
+without GPUs: its nodes have not registered yet."""
 
 REFUSED_S = 60.0
 """Seconds for which a job is left alone after Slurm has refused a command about it."""
@@ -80,9 +80,8 @@ def refused(
     guard = _Guard(model, plan, scope, state)
     read = {command.words: _read(command) for command in commands}
     found = {words: why for words, each in read.items() if (why := guard.refuses(each))}
-    for words, each in read.items():
-        if settles and each is not None and (each.form == "requeue" or each.parts.get("now")):
-            found.setdefault(words, f"slurmctld was started in the last {SETTLES_S:g} s")
+    for words in read if settles else ():
+        found.setdefault(words, f"slurmctld was started in the last {SETTLES_S:g} s")
     left = [each for words, each in read.items() if words not in found and each is not None]
     broken = guard.broken(left)
     for words, each in read.items():
