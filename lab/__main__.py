@@ -16,6 +16,7 @@ STUDIES = {
     "placement": "Choosing nodes together with options against placing options afterwards.",
     "stranded": "How many GPUs host resources and fractions strand in a real mix of pods.",
     "consolidation": "How many nodes moves can empty, with a bound, at 25 to 500 nodes.",
+    "slurm": "Slurm's own backfill against ronda, on a real Slurm with made-up GPUs.",
     "hindsight": "The best schedules known, and how much of the gap to a bound is left.",
 }
 """Name of each study and what it asks."""
@@ -28,6 +29,7 @@ MODULES = {
     "placement": "lab.placement",
     "stranded": "lab.stranded",
     "consolidation": "lab.consolidation",
+    "slurm": "lab.slurm.study",
     "hindsight": "lab.hindsight.report",
 }
 

@@ -1,0 +1,29 @@
+# A job that works: job.sh FILE WORK SPEEDS
+#
+# It appends a line to FILE when a run starts, each second, and when the run is stopped or ends:
+# word, time, run, GPUs, nodes, and the work done so far, all times in microseconds. A later run goes
+# on from the last line. WORK is in microseconds on the GPUs that were asked for; SPEEDS says, as
+# "1:286 2:543 4:1000", how fast it goes on other numbers of GPUs, in thousandths of that.
+file=$1 work=$2 speeds=" $3 "
+own=(${CUDA_VISIBLE_DEVICES//,/ })
+gpus=$((${#own[@]} * SLURM_JOB_NUM_NODES))
+run=${SLURM_RESTART_COUNT:-0}-$$
+case $speeds in *" $gpus:"*) speed=${speeds#* "$gpus":} ;; esac
+speed=${speed%% *}
+[ "${speed:-0}" -gt 0 ] || exit 1 # on GPUs that it was not made for, or on none: it fails
+before=0
+[ ! -s "$file" ] || before=$(tail -n 1 "$file" | cut -d ' ' -f 6)
+begin=${EPOCHREALTIME/./}
+tick() { now=${EPOCHREALTIME/./} got=$((before + (now - begin) * speed / 1000)); }
+say() { echo "$1 $now $run $gpus $SLURM_JOB_NODELIST $got" >>"$file"; }
+trap 'tick; say stop; exit 143' TERM
+tick
+say start
+while tick && [ "$got" -lt "$work" ]; do
+  say work
+  rest=$(((work - got) * 1000 / speed + 1))
+  [ "$rest" -lt 1000000 ] || rest=1000000
+  sleep "$((rest / 1000000)).$(printf %06d $((rest % 1000000)))"
+done
+got=$work
+say end
