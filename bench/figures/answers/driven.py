@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import Any
 
 from ronda.bench.figures.chart import Axis, Marks, Panel, named
 from ronda.hosts.slurm.controller import Pass
@@ -23,53 +24,43 @@ MOST = 24
 
 def nodes_panel(made: Pass) -> tuple[Panel, int]:
     """Return two bars a node, now and by the plan, and the number of nodes that are not drawn."""
-    model, plan, held = made.model, made.plan, made.model.round.held
-    after = plan.allocations
-    kept = {job: given for job, given in held.items() if job in after and given.goes_on(after[job])}
-    now, goes_on = _by_node(held), _by_node(kept)
-    starts = _by_node({job: given for job, given in after.items() if job not in kept})
+    model, then, held = made.model, made.plan.allocations, made.model.round.held
+    kept = {job: given for job, given in held.items() if job in then and given.goes_on(then[job])}
+    starts = {job: given for job, given in then.items() if job not in kept}
+    layers = {"held now": _of(held), "goes on": _of(kept), "starts": _of(starts)}
     slept = {*model.round.asleep}
-    asleep = slept if plan.asleep is None else {*plan.asleep}
+    asleep = slept if made.plan.asleep is None else {*made.plan.asleep}
+    changed = {k for k, jobs in layers["held now"].items() if jobs != layers["goes on"][k]}
+    changed |= layers["starts"].keys() | (slept ^ asleep)
+    shown = sorted(sorted(range(len(model.nodes)), key=lambda k: k not in changed)[:MOST])
     seen = {node.name: node for node in model.found.nodes}
-
-    def same(k: int) -> bool:
-        return now[k] == goes_on[k] and not starts[k] and (k in slept) == (k in asleep)
-
-    shown = sorted(sorted(range(len(model.nodes)), key=same)[:MOST])
     boxes = {name: list[tuple[float, float, float, float, str]]() for name in COLOURS}
     for at, k in enumerate(shown):
-        node, left = seen[model.nodes[k]], 0
-        for job, gpus in now[k]:
-            boxes["held now"].append((left, at - 0.38, left + gpus, at - 0.04, _of(job, gpus)))
-            left += gpus
-        left = 0
-        for name, jobs in (("goes on", goes_on[k]), ("starts", starts[k])):
-            for job, gpus in jobs:
-                boxes[name].append((left, at + 0.04, left + gpus, at + 0.38, _of(job, gpus)))
-                left += gpus
+        node, ends = seen[model.nodes[k]], {-0.38: 0, 0.04: 0}
+        jobs = [(name, *each) for name, found in layers.items() for each in found[k]]
+        used = sum(gpus for name, _, gpus in jobs if name != "held now")
         rest = "out of service" if node.out is not None else "asleep" if k in asleep else "free"
-        if (gpus := round(node.has.get("gpus", 0.0)) - left) > 0:
-            boxes[rest].append((left, at + 0.04, left + gpus, at + 0.38, f"{gpus} GPUs"))
+        if (left := round(node.has.get("gpus", 0.0)) - used) > 0:
+            jobs.append((rest, node.name, left))
+        for name, what, gpus in jobs:
+            row = -0.38 if name == "held now" else 0.04
+            low, text = at + row, f"{what}, {gpus} GPUs"
+            boxes[name].append((ends[row], low, ends[row] + gpus, low + 0.34, text))
+            ends[row] += gpus
     marks = list[Marks]()
     for name, own in boxes.items():
         if own:
             x, y, x_end, y_end, texts = zip(*own, strict=True)
-            told = f"{name}: " + "%{text}"
-            marks.append(
-                Marks("boxes", x, y, name, COLOURS[name], x_end, y_end, told=told, texts=texts)
-            )
+            told: dict[str, Any] = {"told": f"{name}: " + "%{text}", "texts": texts}
+            marks.append(Marks("boxes", x, y, name, COLOURS[name], x_end, y_end, **told))
     panel = Panel(marks, Axis("GPUs", ends=(0.0, None)), named(model.nodes[k] for k in shown))
     return panel, len(model.nodes) - len(shown)
 
 
-def _of(job: str, gpus: int) -> str:
-    return f"job {job}, {gpus} GPUs"
-
-
-def _by_node(given: Mapping[str, Allocation]) -> defaultdict[int, list[tuple[str, int]]]:
+def _of(given: Mapping[str, Allocation]) -> defaultdict[int, list[tuple[str, int]]]:
     """Return the jobs of each node with their GPUs there."""
     found = defaultdict[int, list[tuple[str, int]]](list)
     for job, each in given.items():
         for node, gpus in each.placement:
-            found[node].append((job, gpus))
+            found[node].append((f"job {job}", gpus))
     return found
