@@ -14,16 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ronda.hosts.adapters.goodput import Goodput, first_batch, goodput_of
-from ronda.hosts.adapters.telling import placement_of
+from ronda.hosts.adapters.telling import Hosted, placement_of
 from ronda.hosts.embedding.changes import Changes
-from ronda.hosts.embedding.embedded import Embedded
 from ronda.hosts.embedding.records import StepTime
 from ronda.hosts.embedding.unmeasured import unmeasured_profile
 from ronda.instances.cluster import Cluster
 from ronda.instances.job import Costs
 from ronda.instances.profile import Profile, Tabular
 from ronda.solvers.contract import Policy
-from ronda.solvers.registry import as_policy
 
 Key = Any
 ApplicationOf = Callable[[Key], str]
@@ -83,7 +81,7 @@ class Batches(NamedTuple):
     local: dict[str, tuple[float, float]]
 
 
-class Believing:
+class Believing(Hosted):
     """An `Embedded` that learns from speed-up functions.
 
     If functions of jobs with one name contradict each other, in batches or by a factor of three in
@@ -92,28 +90,16 @@ class Believing:
 
     Parameters
     ----------
-    policy, length_s, costs
-        Same as for `Embedded`, which is made at the first decision, when the machines are known.
     beliefs
         If false, jobs have the rates of their own functions, and nothing is learnt.
     """
 
     def __init__(
-        self,
-        policy: Policy | str,
-        *,
-        length_s: float,
-        costs: Costs,
-        beliefs: bool = True,
+        self, policy: Policy | str, *, length_s: float, costs: Costs, beliefs: bool = True
     ) -> None:
-        self.policy, self.length_s, self.costs, self.beliefs = (
-            as_policy(policy),
-            length_s,
-            costs,
-            beliefs,
-        )
-        self._embedded: Embedded | None = None
-        self.cluster: Cluster  # at the last decision
+        rest = {"history": beliefs, "speeds": "learnt"}
+        super().__init__(policy, length_s=length_s, costs=costs, **rest)
+        self.costs, self.beliefs = costs, beliefs
         self._most: dict[str, int] = {}  # most GPUs of jobs, keyed by application
         self._batches: dict[str, Batches] = {}  # keyed by application with a model
         self._models: dict[str, Profile] = {}  # keyed by application of live jobs
@@ -128,12 +114,6 @@ class Believing:
         self._of: dict[str, str] = {}  # application of each job
         self._now_s = 0.0
 
-    @property
-    def host(self) -> Embedded:
-        """The `Embedded` that decides; it exists from the first decision on."""
-        assert self._embedded is not None
-        return self._embedded
-
     def decide(
         self,
         now_s: float,
@@ -144,20 +124,8 @@ class Believing:
         unfit: Collection[str] = (),
     ) -> Changes:
         """Report all live jobs and decide; `unfit` jobs are too large for any machine."""
-        if self._embedded is None:
-            self._embedded = Embedded(
-                self.policy,
-                cluster,
-                costs=self.costs,
-                length_s=self.length_s,
-                history=self.beliefs,
-                speeds="learnt",
-                node_names=node_names,
-            )
-        elif cluster != self.cluster:
-            self.host.update(cluster=cluster, node_names=node_names)
+        if self.meet(cluster, node_names):
             self._models.clear()  # models say where jobs can run
-        self.cluster = cluster
         known = {name: self._read(job) for name, job in jobs.items()}
         jobs = {name: self._sorted(name, job, known[name]) for name, job in jobs.items()}
         self.host.update(removed=[name for name in self.host.jobs if name in unfit])
@@ -225,7 +193,8 @@ class Believing:
         for kept in (self._done, self._limited, self._of):
             for name in kept.keys() - jobs.keys():
                 del kept[name]
-        self._widen(jobs)
+        for job in jobs.values():
+            self._most[job.application] = max(job.high, self._most.get(job.application, 0))
         new = [name for name in jobs if name not in live]
         host.update(added=[self._row(name, jobs[name]) for name in new], changed=self._joins(jobs))
         host.update(running={name: self._where(name, jobs[name]) for name in new})
@@ -331,10 +300,6 @@ class Believing:
                     found[name] = None
         return found
 
-    def _widen(self, jobs: Mapping[str, HostJob]) -> None:
-        for job in jobs.values():
-            self._most[job.application] = max(job.high, self._most.get(job.application, 0))
-
     def _may_share(self, job: HostJob) -> bool:
         """Return whether the model of its application suits a job, including on its present nodes.
 
@@ -352,9 +317,8 @@ class Believing:
 
     def _where(self, name: str, job: HostJob) -> Sequence[int] | None:
         """Return the nodes of a job's GPUs; None if its model does not include them."""
-        return (
-            job.nodes if job.nodes and (name not in self._shares or self._is_known(job)) else None
-        )
+        may = name not in self._shares or self._is_known(job)
+        return job.nodes if job.nodes and may else None
 
     def _limits(self, job: HostJob) -> dict[str, Any]:
         """Return the limits of a job that shares the model of its application."""
@@ -418,9 +382,8 @@ class Believing:
 
 def _alike(one: Mapping[str, Goodput], other: Mapping[str, Goodput]) -> bool:
     """Return whether the functions of two jobs, keyed by GPU type, may be of one application."""
-    if {(each.base, each.most) for each in one.values()} != {
-        (each.base, each.most) for each in other.values()
-    }:
+    ours, theirs = ({(each.base, each.most) for each in own.values()} for own in (one, other))
+    if ours != theirs:
         return False
     for a, b in ((one[kind], other[kind]) for kind in one.keys() & other.keys()):
         if (a.low, a.high, a.accumulates) != (b.low, b.high, b.accumulates):

@@ -21,13 +21,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ronda.hosts.adapters.machines import cluster_of
-from ronda.hosts.adapters.telling import tell
-from ronda.hosts.embedding.embedded import Embedded
+from ronda.hosts.adapters.telling import Hosted, tell
 from ronda.instances.arguments import checked
 from ronda.instances.base import NonNegative, Positive
 from ronda.instances.job import Costs
 from ronda.solvers.contract import Policy
-from ronda.solvers.registry import as_policy
 
 Key = Any
 
@@ -59,29 +57,17 @@ class Blox:
         round_s: Positive = 300.0,
         deadline_s: Positive | None = None,
     ) -> None:
-        self.policy, self.round_s, self.deadline_s = as_policy(policy), round_s, deadline_s
-        self._costs = Costs(restart_s=restart_s)
-        self._host: Embedded | None = None
+        self.round_s, self.deadline_s, self._now_s = round_s, deadline_s, 0.0
+        self._host = Hosted(policy, costs=Costs(restart_s=restart_s), length_s=round_s)
         self._nodes: dict[Key, tuple[str, int]] = {}
-        self._now_s = 0.0
 
     def schedule(self, job_state: Any, cluster_state: Any, **_: Any) -> dict[str, Any]:
         """Return the jobs in order, with those that are to run first."""
         jobs = job_state.active_jobs
         gpus = _gpus(cluster_state.gpu_df)
         nodes = {node: (rows[0][2], len(rows)) for node, rows in gpus.items()}
-        machines, names = cluster_of(list(nodes.values())), [str(node) for node in nodes]
-        if self._host is None:
-            self._host = Embedded(
-                self.policy,
-                machines,
-                costs=self._costs,
-                length_s=self.round_s,
-                node_names=names,
-            )
-        elif nodes != self._nodes:
-            self._host.update(cluster=machines, node_names=names)
-        self._nodes = nodes
+        self._host.meet(cluster_of(list(nodes.values())), [str(node) for node in nodes])
+        self._nodes, host = nodes, self._host.host
         self._now_s = max(self._now_s, float(getattr(cluster_state, "time", 0.0)))
         number = {node: k for k, node in enumerate(nodes)}
         running: dict[str, list[int]] = {}
@@ -91,13 +77,12 @@ class Blox:
                     running.setdefault(str(job), []).append(number[node])
         kinds = [kind for kind, _ in nodes.values()]
         rows = {str(job): _row(str(job), jobs[job], kinds, self._now_s) for job in jobs}
-        tell(self._host, rows, running, self._now_s)
-        done = {str(j): _done(jobs[j]) for j in jobs}
-        self._host.update(progress=done)
-        self._host.decide(self.deadline_s)
+        tell(host, rows, running, self._now_s)
+        host.update(progress={str(j): _done(jobs[j]) for j in jobs})
+        host.decide(self.deadline_s)
         if not hasattr(cluster_state, "time"):
             self._now_s += self.round_s
-        chosen = self._host.running
+        chosen = host.running
         order = sorted(jobs.items(), key=lambda item: str(item[0]) not in chosen)
         return {"job_order": order, "run_all_jobs": False}
 
@@ -105,9 +90,9 @@ class Blox:
         self, job_state: Any, cluster_state: Any, new_job_schedule: Mapping[str, Any], **_: Any
     ) -> tuple[list[Key], dict[Key, list[Key]]]:
         """Return, by the last decision, the jobs to suspend and the GPUs of the jobs to launch."""
-        assert self._host is not None, "schedule comes first"
         order = [job for job, _ in new_job_schedule["job_order"]]
-        gpus, names, chosen = _gpus(cluster_state.gpu_df), list(self._nodes), self._host.running
+        gpus, names = _gpus(cluster_state.gpu_df), list(self._nodes)
+        chosen = self._host.host.running
         wanted = {
             job: {names[node]: n for node, n in chosen[str(job)].placement}
             for job in order

@@ -88,15 +88,10 @@ def best_nodes(
         for up, n in zip(ups[1:], more, strict=True):
             gains.append((max(0.0, float(up) - best) / n, int(n)))
             best = max(best, float(up))
-    total, taken = np.zeros(1 + sum(sizes)), 0
-    for gain, n in sorted(gains, reverse=True):
-        for _ in range(n):
-            if taken + 1 < len(total):
-                taken += 1
-                total[taken] = total[taken - 1] + gain
-    total[taken:] = total[taken]
+    each = [gain for gain, n in sorted(gains, reverse=True) for _ in range(n)][: sum(sizes)]
+    total, taken = np.append(0.0, np.cumsum(each)), len(each)
     room = np.cumsum(sizes)
-    utilities = total[room] / np.maximum(room, 1)
+    utilities = total[np.minimum(room, taken)] / np.maximum(room, 1)
     needed = int(np.searchsorted(room, taken)) + 1
     wanted = (LEAST_UTILITY + MOST_UTILITY) / 2
     best_count = 1 + int(np.argmin(np.abs(utilities - wanted)))

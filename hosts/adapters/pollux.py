@@ -28,13 +28,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ronda.hosts.adapters.believing import ApplicationOf, Believing, HostJob, by_name, now_of
-from ronda.hosts.adapters.machines import (
-    best_nodes,
-    cluster_of,
-    in_order,
-    most_needed,
-    slots_of,
-)
+from ronda.hosts.adapters.machines import best_nodes, cluster_of, in_order, most_needed, slots_of
 from ronda.hosts.adapters.speedups import SumOfSpeedups
 from ronda.instances.arguments import checked
 from ronda.instances.base import NonNegative, Positive
@@ -125,7 +119,6 @@ class Pollux:
                 low, high = min(low, len(held)), max(high, len(held))
             if low <= high:
                 since_s = now_s - max(0.0, float(getattr(job, "age", 0.0)))
-                firm = not job.preemptible
                 told[name] = HostJob(
                     application=self.application(key),
                     submit_s=max(0.0, since_s),
@@ -133,13 +126,12 @@ class Pollux:
                     high=high,
                     speedups={GPU: job.speedup_fn},
                     nodes=held,
-                    preemptible=not firm,
+                    preemptible=bool(job.preemptible),
                 )
         unfit = ids.keys() - told.keys()
         self._host.decide(now_s, told, cluster, names, self.deadline_s, unfit)
         for name, given in self._host.host.running.items():
-            places = [node for node, n in given.placement for _ in range(n)]
-            decided[ids[name]] = [usable[node] for node in places]
+            decided[ids[name]] = [usable[node] for node, n in given.placement for _ in range(n)]
         sizes = [slots[key] for key in order] + len(nodes) * [slots_of(node_template, need)]
         return decided, best_nodes(jobs.values(), decided.values(), sizes, len(nodes))
 

@@ -26,14 +26,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ronda.hosts.adapters.machines import cluster_of
-from ronda.hosts.adapters.telling import tell
-from ronda.hosts.embedding.embedded import Embedded
+from ronda.hosts.adapters.telling import Hosted, tell
 from ronda.instances.arguments import checked
 from ronda.instances.base import NonNegative, Positive
-from ronda.instances.cluster import Cluster
 from ronda.instances.job import Costs
 from ronda.solvers.contract import Policy
-from ronda.solvers.registry import as_policy
 
 GPU = "gpu"
 RESOURCES = ("gpu", "cpu", "mem")
@@ -80,11 +77,9 @@ class Rubick:
         guaranteed: Positive = 4.0,
         deadline_s: Positive | None = None,
     ) -> None:
-        self.policy, self.interval_s, self.deadline_s = as_policy(policy), interval_s, deadline_s
-        self.guaranteed = guaranteed
-        self._costs = Costs(start_s=restart_s, restart_s=restart_s)
-        self._host: Embedded | None = None
-        self._machines: tuple[Cluster, Sequence[str]] | None = None
+        self.interval_s, self.deadline_s, self.guaranteed = interval_s, deadline_s, guaranteed
+        costs = Costs(start_s=restart_s, restart_s=restart_s)
+        self._host = Hosted(policy, costs=costs, length_s=interval_s)
         self._measured: dict[tuple[str, Way], float] = {}  # keyed by model, GPUs and nodes
         self._least: dict[str, int] = {}  # fewest GPUs of live jobs
         self._submit_s: dict[str, float] = {}
@@ -102,7 +97,8 @@ class Rubick:
         of nodes, is always None.
         """
         order, sizes = list(node_infos), [int(n.resources[GPU]) for n in node_infos.values()]
-        host = self._told_of(cluster_of([(GPU, n) for n in sizes]), [str(key) for key in order])
+        self._host.meet(cluster_of([(GPU, n) for n in sizes]), [str(key) for key in order])
+        host = self._host.host
         self._clock(job_infos)
         number, ids = {key: k for k, key in enumerate(order)}, {str(key): key for key in job_infos}
         ways, running, least = {}, {}, dict[str, int]()
@@ -136,21 +132,6 @@ class Rubick:
                 decided[resource][ids[name]] = list(units)
             decided["exec_plan"][ids[name]] = ways[name][len(units), len(given.placement)].plan
         return decided, None
-
-    def _told_of(self, cluster: Cluster, names: Sequence[str]) -> Embedded:
-        """Return the façade that decides, after reporting the machines to it."""
-        if self._host is None:
-            self._host = Embedded(
-                self.policy,
-                cluster,
-                costs=self._costs,
-                length_s=self.interval_s,
-                node_names=names,
-            )
-        elif (cluster, names) != self._machines:
-            self._host.update(cluster=cluster, node_names=names)
-        self._machines = cluster, names
-        return self._host
 
     def _clock(self, jobs: Mapping[Key, Any]) -> None:
         """Set the time from the ages of known jobs, or else from the interval."""

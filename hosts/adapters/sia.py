@@ -124,11 +124,11 @@ class Sia:
         )
 
     def _costs(self, application: str) -> Costs:
-        if isinstance(self.restart_s, int | float):
-            return Costs(start_s=self.restart_s, restart_s=self.restart_s)
-        table = RESTARTS_S if self.restart_s is None else self.restart_s
+        told = RESTARTS_S if self.restart_s is None else self.restart_s
+        table = told if isinstance(told, Mapping) else {"": told}
         found = [s for name, s in table.items() if application.startswith(name)]
-        return Costs(start_s=found[0] if found else 30.0, restart_s=found[0] if found else 30.0)
+        restart_s = found[0] if found else 30.0
+        return Costs(start_s=restart_s, restart_s=restart_s)
 
 
 def _each(replicas: Any) -> list[int]:
@@ -138,22 +138,19 @@ def _each(replicas: Any) -> list[int]:
 def _functions(job: Any) -> dict[str, Any]:
     """Return a job's goodputs keyed by cluster, by ratios for clusters on which it has not run."""
     known = {cluster: of for cluster, of in job.speedup_fn.items() if of is not None}
+    if not known or any(goodput_of(of) is not None for of in known.values()):
+        return known
     found = {cluster: partial(_goodput, 1.0, of) for cluster, of in known.items()}
-    if any(goodput_of(of) is not None for of in known.values()):
-        return dict(known)
-    ratios = getattr(job, "cluster_throughput_ratios", None)
-    for source, of in list(known.items())[:1]:
-        for cluster in job.speedup_fn.keys() - known.keys():
-            by = ratios.get(cluster) if isinstance(ratios, Mapping) else None
-            if isinstance(by, Mapping) and source in by:
-                found[cluster] = partial(_goodput, float(by[source]), of)
+    source, of = next(iter(known.items()))
+    ratios = getattr(job, "cluster_throughput_ratios", None) or {}
+    for cluster in job.speedup_fn.keys() - known.keys():
+        by = ratios.get(cluster) or {}
+        if source in by:
+            found[cluster] = partial(_goodput, float(by[source]), of)
     return found
 
 
 def _goodput(by: float, of: Any, nodes: Any, gpus: Any) -> Any:
     """Return the goodputs of another cluster, multiplied by a ratio."""
-    asked = (
-        np.asarray(nodes, dtype=float),
-        np.asarray(gpus, dtype=float),
-    )  # it takes no integers
+    asked = (np.asarray(each, dtype=float) for each in (nodes, gpus))  # it takes no integers
     return by * np.asarray(getattr(of, "get_goodput", of)(*asked), dtype=float)

@@ -1,10 +1,41 @@
-"""News for a façade from hosts that name all live jobs at every decision."""
+"""News for a façade from hosts that name all machines and live jobs at every decision."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ronda.hosts.embedding.embedded import Embedded
+from ronda.instances.cluster import Cluster
+from ronda.solvers.contract import Policy
+from ronda.solvers.registry import as_policy
+
+
+class Hosted:
+    """A façade that is made with some settings once the machines of its host are known.
+
+    Attributes
+    ----------
+    host, cluster
+        The façade and its cluster, from the first call of `meet` on.
+    """
+
+    host: Embedded
+    cluster: Cluster
+
+    def __init__(self, policy: Policy | str, **settings: Any) -> None:
+        self._make = partial(Embedded, policy=as_policy(policy), **settings)
+        self._names: Sequence[str] | None = None
+
+    def meet(self, cluster: Cluster, names: Sequence[str]) -> bool:
+        """Make the façade, or report other machines; return whether there were others before."""
+        changed = self._names is not None and (self.cluster, self._names) != (cluster, names)
+        if self._names is None:
+            self.host = self._make(cluster=cluster, node_names=names)
+        elif changed:
+            self.host.update(cluster=cluster, node_names=names)
+        self.cluster, self._names = cluster, names
+        return changed
 
 
 def tell(

@@ -76,7 +76,7 @@ def test_rounds_of_the_host_are_answered():
         decided |= {j: len(gpus) for j, gpus in starts.items()}
         assert sum(decided.values()) <= len(frame)
         assert all(jobs[j]["num_GPUs"] == n for j, n in decided.items())
-        seen = {state.job.id: state for state in policy._host.round().jobs}
+        seen = {state.job.id: state for state in policy._host.host.round().jobs}
         for job, row in jobs.items():
             state = seen[str(job)]
             assert state.job.submit_s == row["submit_time"]
@@ -92,7 +92,7 @@ def test_iterations_that_were_counted_are_more_than_seconds():
     ):
         scheduler = Blox("fifo")
         launched(scheduler, {1: job(4, 1e6, served=300.0, **fields)})
-        (only,) = scheduler._host.round().running
+        (only,) = scheduler._host.host.round().running
         assert only.done == done
 
 

@@ -103,7 +103,7 @@ def test_a_job_that_no_machine_can_hold_waits():
     """Its like that ran is stopped when nodes leave, and is not taken for complete."""
     policy, whole = Rubick(), large(gpu_to_placements={16: [88]}, steps=500)
     held = asked(policy, {"a": whole})["gpu"]
-    believed = policy._host.round().jobs[0].job.estimate
+    believed = policy._host.host.round().jobs[0].job.estimate
     two = {k: NODES[k] for k in range(2)}
     assert len(asked(policy, {"a": whole}, held, nodes=two)["gpu"]["a"]) == 16
     small = {name: job() for name in "bcd"}
@@ -111,13 +111,13 @@ def test_a_job_that_no_machine_can_hold_waits():
     assert decided["gpu"]["a"] == []
     assert sum(len(decided["gpu"][name]) for name in small) == 8
     asked(policy, {"a": whole} | small, decided["gpu"], nodes=two)
-    seen = {state.job.id: state.job.estimate for state in policy._host.round().jobs}
+    seen = {state.job.id: state.job.estimate for state in policy._host.host.round().jobs}
     assert seen["a"] == believed
 
 
 def rates(policy, name):
     """Return samples per second by GPUs as believed of a job."""
-    seen = policy._host.round()
+    seen = policy._host.host.round()
     (of,) = seen.profiles[
         next(s.job.profile for s in seen.jobs if s.job.id == name)
     ].throughput.values()
@@ -163,11 +163,11 @@ def test_a_guarantee_is_as_many_gpus_as_are_fast_enough():
     ):
         policy = Rubick()
         asked(policy, {"a": job(is_sla=1, sla_perf=promised, gpu_demand=demand)})
-        (state,) = policy._host.round().jobs
+        (state,) = policy._host.host.round().jobs
         assert (state.job.min_gpus, state.job.weight) == (least, 4.0)
     policy = Rubick()
     asked(policy, {"a": job(sla_perf=40.0)})
-    (state,) = policy._host.round().jobs
+    (state,) = policy._host.host.round().jobs
     assert (state.job.min_gpus, state.job.weight) == (1, 1.0)
 
 
@@ -186,13 +186,13 @@ def test_time_goes_by_the_ages_of_jobs():
     """One that was there before is 90 s older; where none was, an interval has passed."""
     policy = Rubick("fifo", interval_s=60.0)
     asked(policy, {"a": job(age=20)})
-    assert policy._host.round().now_s == 60.0
+    assert policy._host.host.round().now_s == 60.0
     asked(policy, {"a": job(age=110), "b": job(age=30)})
-    seen = policy._host.round()
+    seen = policy._host.host.round()
     assert seen.now_s == 150.0
     assert {s.job.id: s.job.submit_s for s in seen.jobs} == {"a": 40.0, "b": 120.0}
     asked(policy, {"c": job(age=0)})
-    assert policy._host.round().now_s == 210.0
+    assert policy._host.host.round().now_s == 210.0
 
 
 def jobs_of(data, seen):
@@ -231,7 +231,7 @@ def test_rounds_of_the_host_are_answered():
                 assert own.plan == decided["exec_plan"][name]
                 assert len(set(Counter(places).values())) == 1
     assert models == set(data["models"]) >= {"bert", "gpt2", "llama7", "llama30"}
-    seen = policy._host.round()
+    seen = policy._host.host.round()
     for state in seen.jobs:
         own = jobs[state.job.id]
         assert state.done_at(seen.now_s) == pytest.approx(own.steps * own.local_bsz)
