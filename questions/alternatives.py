@@ -83,32 +83,7 @@ def alternatives(
         Stream for the solver's log, such as ``sys.stderr``.
     """
     deadline, made = Deadline.of(deadline), as_policy(policy)
-    return alternatives_valid(validate(round), made, number, within, seed, deadline, log)
-
-
-def alternatives_valid(
-    round: Round,
-    made: Policy,
-    number: int,
-    within: float,
-    seed: int,
-    deadline: Deadline,
-    log: Writer | None,
-) -> list[Plan]:
-    """Return the same as `alternatives` for a round that has already been validated."""
-    if not isinstance(made, ByModel) or made.name not in ABLE:
-        raise InputError("alternatives", f"policy {made.name}", " or ".join(ABLE))
-    if made.exact or made.parts > 1:
-        raise InputError("alternatives", "placement=exact or parts", "one model of options")
-    seen = seen_by(made.capabilities, round)
-    try:
-        with ending(deadline.end):
-            question = made.question(seen.round, deadline, seed)
-    except OutOfTimeError:
-        return []
-    with logged(log):
-        search = made.search(question, deadline)
-        return [seen.told(plan) for plan in best_plans(question, search, number, within)]
+    return alternatives_told(validate(round), made, number, within, seed, deadline, log)[0]
 
 
 def alternatives_told(
@@ -120,8 +95,23 @@ def alternatives_told(
     deadline: Deadline,
     log: Writer | None,
 ) -> tuple[list[Plan], Report | None]:
-    """Return alternatives, and a report of their objectives and differences; None without plans."""
-    plans = alternatives_valid(round, made, number, within, seed, deadline, log)
+    """Return `alternatives` of a valid round, and a report of them; None without plans.
+
+    It tells their objectives and differences.
+    """
+    if not isinstance(made, ByModel) or made.name not in ABLE:
+        raise InputError("alternatives", f"policy {made.name}", " or ".join(ABLE))
+    if made.exact or made.parts > 1:
+        raise InputError("alternatives", "placement=exact or parts", "one model of options")
+    seen = seen_by(made.capabilities, round)
+    try:
+        with ending(deadline.end):
+            question = made.question(seen.round, deadline, seed)
+    except OutOfTimeError:
+        return [], None
+    with logged(log):
+        search = made.search(question, deadline)
+        plans = [seen.told(plan) for plan in best_plans(question, search, number, within)]
     return plans, _report(round, plans) if plans else None
 
 
@@ -174,11 +164,9 @@ def _way(given: Allocation | None, pools: Sequence[str]) -> dict[str, str]:
     """Return the option of a job in words; empty if the job waits."""
     if given is None:
         return {}
-    option = given.option
-    numbers = {"GPUs": option.gpus, "clock": option.clock, "batch": option.batch}
-    return {"pool": pools[option.pool], "span": option.span} | {
-        what: f"{number:g}" for what, number in numbers.items()
-    }
+    way = given.option
+    words = {"pool": pools[way.pool], "span": way.span}
+    return words | {"GPUs": f"{way.gpus:g}", "clock": f"{way.clock:g}", "batch": f"{way.batch:g}"}
 
 
 def best_plans(question: Question, search: Search, number: int, within: float) -> list[Plan]:

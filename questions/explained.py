@@ -1,6 +1,6 @@
 """Explanations in words of why a job got its option."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ronda.instances.errors import InputError
 from ronda.instances.plan import Plan, SolutionStatus
@@ -40,43 +40,31 @@ REASONS = {
 }
 
 
-class Explainer:
-    """The explanations of ``ronda solve --explain`` for jobs of a round that a policy decides.
+def explanation_told(
+    round: Round, made: Policy, jobs: Sequence[str]
+) -> Callable[[Report, Plan], Report]:
+    """Return a function that adds to a plan's report why some jobs got their options.
 
     InputError is raised before any work if the policy cannot explain or the round lacks a job.
     """
+    if Capability.PRICES not in made.capabilities:
+        able = [name for name in POLICIES if _has_prices(policy_class(name))]
+        expected = f"a policy with prices: {', '.join(able)}"
+        raise InputError("--explain", f"--policy {made.name}, which has no prices", expected)
+    refuse_unknown(jobs, round)
+    how = {name: getattr(made, name) for name in ("elastic", "parameters") if hasattr(made, name)}
 
-    def __init__(self, round: Round, made: Policy, jobs: Sequence[str]) -> None:
-        if Capability.PRICES not in made.capabilities:
-            able = [name for name in POLICIES if _has_prices(policy_class(name))]
-            expected = f"a policy with prices: {', '.join(able)}"
-            raise InputError("--explain", f"--policy {made.name}, which has no prices", expected)
-        refuse_unknown(jobs, round)
-        self.round, self.made, self.jobs = round, made, jobs
-
-    def explain(self, plan: Plan) -> list[Explanation]:
-        """Explain the options of the jobs; return nothing if no plan was found."""
+    def told(report: Report, plan: Plan) -> Report:
         if plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE):
-            return []
-        return explain_jobs(
-            self.round,
-            plan,
-            self.jobs,
-            elastic=getattr(self.made, "elastic", True),
-            parameters=getattr(self.made, "parameters", None),
-            extra=rules_of(self.made),
-        )
-
-    def told(self, report: Report, why: Sequence[Explanation]) -> Report:
-        """Return the report of a plan with explanations: sentences and a table of options."""
-        if not why:
             return report
-        parts: list[str | Table] = [*report.parts]
+        why, parts = explain_jobs(round, plan, jobs, **how, extra=rules_of(made)), [*report.parts]
         for found in why:
             ruled = any(option.rule_cost for option in found.options)
             rows = [_row(option, ruled=ruled) for option in found.options]
             parts += [*sentences(found), Table.of("", rows, left=(0, 1))]
         return report._replace(fields={**report.fields, "explanation": why}, parts=parts)
+
+    return told
 
 
 def _has_prices(policy: type) -> bool:

@@ -163,11 +163,15 @@ class PolicyName(click.ParamType[str]):
 
 _shown = partial(click.option, show_default=True)
 
-policy_option = _shown(
-    "--policy",
-    type=PolicyName(),
-    default="milp",
-    help=f"Who decides: {', '.join(POLICIES)}; parameters as 'milp(gap=1e-3)'; a class of your own "
+
+def decided_by(default: str, help: str) -> Callable[[Command], Command]:
+    """Return the option ``--policy`` with its default."""
+    return _shown("--policy", type=PolicyName(), default=default, help=help)
+
+
+policy_option = decided_by(
+    "milp",
+    f"Who decides: {', '.join(POLICIES)}; parameters as 'milp(gap=1e-3)'; a class of your own "
     "as './mine.py:Mine'.",
 )
 with_option = click.option(

@@ -14,7 +14,8 @@ from ronda.instances.profile import PowerCurve, Profile, Rigid
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
 from ronda.instances.site import Site
-from ronda.questions.explained import Explainer, sentences
+from ronda.instances.tables.table import Report
+from ronda.questions.explained import explanation_told, sentences
 from ronda.solvers.decision.plan import Question
 from ronda.solvers.greedy.policy import fill
 from ronda.solvers.policies.rigid.queues import Fifo
@@ -238,8 +239,8 @@ def test_a_node_is_open_to_the_job_that_has_all_of_it_there_that_it_can_get():
 def words(given, *names):
     """Return what is said of jobs."""
     made = policy("prices(objective=weighted-goodput,power=1)")
-    told = Explainer(given, made, names)
-    return ["\n".join(sentences(each)) for each in told.explain(solve(given, made))]
+    told = explanation_told(given, made, names)(Report({}, []), solve(given, made))
+    return ["\n".join(sentences(each)) for each in told.fields["explanation"]]
 
 
 def test_the_words_say_who_waits_for_whom():

@@ -7,12 +7,7 @@ import click
 
 from ronda.cli.command import taught
 from ronda.cli.load import round_ as load_round
-from ronda.cli.options import (
-    plan_options,
-    round_argument,
-    seed_option,
-    time_limit_option,
-)
+from ronda.cli.options import plan_options, round_argument, seed_option, time_limit_option
 from ronda.cli.output import show
 from ronda.cli.progress import waiting
 from ronda.cli.records import named, options_of

@@ -124,8 +124,8 @@ def command(
     """
     round_ = load_round(source)
     made = with_rules(make_policy(policy), extra, "--with")
-    explainer = answerer("explain")(round_, made, explain) if explain else None
-    adding = [answerer("breakdown")(round_, made, seed)] if breakdown else []
+    adding = [answerer("explain")(round_, made, explain)] if explain else []
+    adding += [answerer("breakdown")(round_, made, seed)] if breakdown else []
     if certificate is not None:
         if out is None or alternatives is not None:
             raise InputError("--certificate", "no single --out", "a file for the plan as well")
@@ -150,17 +150,14 @@ def command(
             return show(told, as_json=as_json)
     with nullcontext() if verbose else waiting(f"{source}: {made.name}", time_limit):
         plan = solve_valid(round_, made, deadline=deadline, seed=seed, log=log)
-    why = [] if explainer is None else explainer.explain(plan)
     if out is not None:
         write(plan, out)
     from ronda.solvers.plan_report import plan_report  # loads NumPy
 
     report = plan_report(source, round_, plan, made, seed=seed, elapsed_s=deadline.elapsed())
-    if explainer is not None:
-        report = explainer.told(report, why)
     for add in adding:
         report = add(report, plan)
-    if not (explain or adding) and source == "-" and out is None and not as_json:
+    if not adding and source == "-" and out is None and not as_json:
         tell_json(encode(plan))  # as `--out` would write it
         report = report._replace(parts=())
     return show(report, as_json=as_json)

@@ -12,9 +12,9 @@ from ronda.cli.load import subject
 from ronda.cli.options import (
     FOLDER,
     Parsed,
-    PolicyName,
     Source,
     at_option,
+    decided_by,
     force_option,
     json_option,
     seed_option,
@@ -31,15 +31,8 @@ from ronda.instances.round import Round
 if TYPE_CHECKING:
     from ronda.questions.whatif.changes import Change
 
-FILES = (
-    "table.md",
-    "table.tex",
-    "table.csv",
-    "whatif.png",
-    "whatif.csv",
-    "round.json",
-    "plan.json",
-)
+TABLES = ("table.md", "table.tex", "table.csv")
+FILES = (*TABLES, "whatif.png", "whatif.csv", "round.json", "plan.json")
 
 
 def _more(text: str) -> tuple[str, int] | None:
@@ -106,13 +99,10 @@ SHARE = Parsed("share", "a share from above 0 to 10, such as 0.9", _share)
     "default. All its sizes are tried.",
 )
 @click.option("--remove-job", multiple=True, metavar="ID", help="Do without a job.")
-@click.option(
-    "--policy",
-    type=PolicyName(),
-    default="prices",
-    show_default=True,
-    help="Who decides: prices, milp or genetic, with parameters as of 'ronda solve'; one objective "
-    "for all plans.",
+@decided_by(
+    "prices",
+    "Who decides: prices, milp or genetic, with parameters as of 'ronda solve'; one objective for "
+    "all plans.",
 )
 @with_option
 @at_option

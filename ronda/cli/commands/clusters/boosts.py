@@ -4,7 +4,7 @@ import click
 
 from ronda.cli.clusters import cluster_options
 from ronda.cli.command import taught
-from ronda.cli.options import PolicyName, json_option, seed_option, time_limit_option
+from ronda.cli.options import decided_by, json_option, seed_option, time_limit_option
 from ronda.cli.output import show, tell
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError, RondaError
@@ -18,7 +18,7 @@ from ronda.instances.plan import SolutionStatus
 )
 @click.argument("files", metavar="FILES...", nargs=-1, required=True)
 @cluster_options
-@click.option("--policy", type=PolicyName(), default="prices", show_default=True, help="Its order.")
+@decided_by("prices", "Its order.")
 @click.option(
     "--band",
     type=(click.IntRange(-(2**31), 0), click.IntRange(0, 2**31 - 1)),

@@ -11,9 +11,9 @@ from ronda.cli.load import subject
 from ronda.cli.options import (
     FIGURE,
     Parsed,
-    PolicyName,
     Source,
     at_option,
+    decided_by,
     force_option,
     json_option,
     lasting,
@@ -92,12 +92,8 @@ LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _le
     metavar="PRICE",
     help="Price of a GPU-hour, so that prices of a kWh are in money.",
 )
-@click.option(
-    "--policy",
-    type=PolicyName(),
-    default="prices",
-    show_default=True,
-    help="Who makes the plan as it is, and those that are solved anew: prices or milp.",
+@decided_by(
+    "prices", "Who makes the plan as it is, and those that are solved anew: prices or milp."
 )
 @at_option
 @click.option(

@@ -4,13 +4,7 @@ import click
 
 from ronda.cli.clusters import cluster_options, in_front
 from ronda.cli.command import taught
-from ronda.cli.options import (
-    PolicyName,
-    json_option,
-    seed_option,
-    time_limit_option,
-    with_option,
-)
+from ronda.cli.options import decided_by, json_option, seed_option, time_limit_option, with_option
 from ronda.cli.output import show
 from ronda.cli.progress import waiting
 from ronda.instances.clock import Deadline
@@ -23,13 +17,9 @@ from ronda.instances.clock import Deadline
 )
 @click.argument("files", metavar="FILES...", nargs=-1, required=True)
 @cluster_options
-@click.option(
-    "--policy",
-    type=PolicyName(),
-    default="prices(gap=0.01)",
-    show_default=True,
-    help="Whose prices say what quota is worth: prices or milp, with parameters as of 'ronda "
-    "solve'.",
+@decided_by(
+    "prices(gap=0.01)",
+    "Whose prices say what quota is worth: prices or milp, with parameters as of 'ronda solve'.",
 )
 @with_option
 @time_limit_option(10.0, "For the plan that the prices are of.")

@@ -13,7 +13,7 @@ from ronda.cli.options import (
     FOLDER,
     SECONDS,
     Command,
-    PolicyName,
+    decided_by,
     json_option,
     seed_option,
     time_limit_option,
@@ -80,12 +80,8 @@ def _names(flag: str, field: str, words: str) -> Callable[[Command], Command]:
     is_flag=True,
     help="Power idle nodes of the partitions down, and up again, if the policy lets nodes sleep.",
 )
-@click.option(
-    "--policy",
-    type=PolicyName(),
-    default="prices",
-    show_default=True,
-    help="Who decides: qssf, srtf, wake-or-wait …; all are named by ronda solve --help.",
+@decided_by(
+    "prices", "Who decides: qssf, srtf, wake-or-wait …; all are named by ronda solve --help."
 )
 @time_limit_option(10.0, "For each decision.")
 @seed_option
