@@ -166,8 +166,8 @@ class SlurmController:
 
     def _carried_out(self, made: Pass, diary: Diary, read_s: float) -> Pass:
         """Give the commands of a decision, each written down before and after."""
-        before, due, now_s = diary.state, made.due, made.model.found.now_s
-        diary.keep(self._noted(made, due))
+        before, due = self._knowing(made.model.found), made.due
+        diary.keep(self._noted(made, due, before))
         for each in made.refused:
             diary.say(f"not given: {each.command.line}: {each.why}")
         answers = list[tuple[SlurmCommand, SlurmAnswer]]()
@@ -179,19 +179,18 @@ class SlurmController:
                 diary.say(f"{len(due) - len(answers)} commands of this pass are left: {why}")
                 break
             answers.append((command, self._given(command, diary)))
-        blamed = dict[str, TouchedJob]()
+        after, blamed = self._noted(made, [c for c, _ in answers], before), dict[str, TouchedJob]()
         for command, said in answers:
             name = command.names[0]
-            if said.status and len(command.names) == 1 and name in diary.state.jobs:
+            if said.status and len(command.names) == 1 and name in after.jobs:
                 old = before.of(made.model.jobs[name])
                 blamed[name] = replace(
-                    diary.state.jobs[name],
-                    refused_s=now_s,
-                    begins_s=old.begins_s,
-                    requeued_s=old.requeued_s,
-                    done_s=old.done_s,
+                    old,
+                    priority=after.jobs[name].priority,
+                    nodes=after.jobs[name].nodes,
+                    refused_s=made.model.found.now_s,
                 )
-        diary.keep(replace(diary.state, jobs=diary.state.jobs | blamed))
+        diary.keep(replace(after, jobs=after.jobs | blamed))
         return made._replace(answers=answers)
 
     def _given(self, command: SlurmCommand, diary: Diary) -> SlurmAnswer:
@@ -200,9 +199,9 @@ class SlurmController:
         diary.answer(command, said)
         return said
 
-    def _noted(self, made: Pass, due: Sequence[SlurmCommand]) -> SlurmState:
-        """Return what is to be remembered before some commands are given."""
-        model, state = made.model, self._knowing(made.model.found)
+    def _noted(self, made: Pass, due: Sequence[SlurmCommand], state: SlurmState) -> SlurmState:
+        """Return a state with some commands of a pass noted."""
+        model = made.model
         live = {name: state.of(seen) for name, seen in model.jobs.items() if name in state.jobs}
         for command in due:
             for name in command.names:

@@ -68,7 +68,9 @@ class SlurmTools:
             If Slurm does not answer, or if what it shows contradicts itself.
         """
         config = self._run(("scontrol", "show", "config"), READ_S)
-        began = re.search(r"^BOOT_TIME\s*=\s*(\S+)", config.stdout.decode(), re.MULTILINE)
+        began = re.search(
+            r"^BOOT_TIME\s*=\s*(\S+)", config.stdout.decode(errors="replace"), re.MULTILINE
+        )
         began_s = None if began is None else moment(began[1])
         if began_s is None:
             raise SlurmAwayError(f"scontrol show config: {_words(config)}")

@@ -7,8 +7,33 @@ from dataclasses import replace as with_
 
 from msgspec.structs import replace
 
+from ronda.hosts.slurm.tools import SlurmAnswer, SlurmTools
+
 AGAIN_S = 121.0
 """Seconds for which a requeued job waits (``cred_expire`` and one)."""
+
+
+class PlayedTools(SlurmTools):
+    """Programs of a Slurm that carries commands out, and starts nothing by itself.
+
+    `refuses` says of a line of scontrol that Slurm refuses it.
+    """
+
+    def __init__(self, found, refuses=lambda line: False):
+        self.found, self.refuses, self.lines = found, refuses, []
+
+    def read(self):
+        """Return the cluster, three seconds later."""
+        self.found = with_(self.found, now_s=self.found.now_s + 3.0)
+        return self.found
+
+    def give(self, command):
+        """Carry a command out."""
+        self.lines.append(command.line)
+        if self.refuses(command.line):
+            return SlurmAnswer(1, "refused")
+        self.found = carried_out(self.found, [command])
+        return SlurmAnswer(0, "")
 
 
 def carried_out(found, commands):
@@ -18,7 +43,9 @@ def carried_out(found, commands):
     for command in commands:
         verb, *words = command.words
         fields = dict(word.partition("=")[::2] for word in words)
-        if verb == "requeue":
+        if verb == "release":
+            jobs[words[0]] = replace(jobs[words[0]], rank=1.0)
+        elif verb == "requeue":
             jobs[words[-1]] = _requeued(jobs[words[-1]], found.now_s)
         elif "NodeName" in fields:
             down = fields["State"] == "POWER_DOWN"

@@ -1,7 +1,6 @@
 """All that a controller may find, and may not do: commands for clusters that hypothesis draws."""
 
 import re
-from dataclasses import replace as with_
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,10 +12,10 @@ from msgspec.structs import replace
 from ronda.hosts.slurm.controller import SlurmController
 from ronda.hosts.slurm.report import pass_report
 from ronda.hosts.slurm.state import Diary
-from ronda.hosts.slurm.tools import SlurmAnswer, SlurmTools
+from ronda.hosts.slurm.tools import SlurmTools
 from ronda.solvers.registry import policy
 from tests.helpers.hostile_slurm import NOW_S, TERMS, clusters, memories, scopes
-from tests.helpers.tiny_slurm import carried_out
+from tests.helpers.tiny_slurm import PlayedTools
 
 FORM = re.compile(
     r"scontrol (?:update JobId=[0-9_,]+ (?:Priority=[1-9][0-9]*|StartTime=now\+[1-9][0-9]*|"
@@ -92,23 +91,6 @@ def test_commands_keep_within_what_is_allowed(name, data):
                 assert not job.per_gpu
     text = "".join(map(str, pass_report(made, act=False).parts))
     assert not re.search("[\x1b\u202e]", text)
-
-
-class PlayedTools(SlurmTools):
-    """Programs of a Slurm that carries commands out and starts nothing by itself."""
-
-    def __init__(self, found):
-        self.found = found
-
-    def read(self):
-        """Return the cluster, three seconds later."""
-        self.found = with_(self.found, now_s=self.found.now_s + 3.0)
-        return self.found
-
-    def give(self, command):
-        """Carry a command out."""
-        self.found = carried_out(self.found, [command])
-        return SlurmAnswer(0, "")
 
 
 @given(st.data())

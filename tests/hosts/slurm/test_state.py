@@ -41,9 +41,9 @@ def test_a_state_is_found_again(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b"", "state.json: found the end of the text"),
+        (b"", "state.json: found an empty file"),
         (b'{"jobs": {"7": {"submit_s": 5', "state.json"),
-        (b'{"jobs": {"7": {"submit_s": "x"}}}', 'state.json, jobs["7"].submit_s: found "x"'),
+        (b'{"jobs": {"7": {"submit_s": "x"}}}', 'state.json, jobs.7.submit_s: found "x"'),
         (b'{"jobs": {}, "later": 1}', "state.json: found unknown field"),
         (b"\xff\xfe", "state.json"),
     ],
