@@ -1,13 +1,11 @@
 """The steps from a cluster as it is to a plan: for each job or node the commands, and why."""
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import chain
 from math import ceil
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from ronda.formulations.site.order import startable
+from ronda.hosts.clusters.order import carried_out
 from ronda.hosts.slurm.commands import SlurmCommand, lease, power, ranks, ready, requeue
 from ronda.hosts.slurm.model import SlurmModel
 from ronda.hosts.slurm.scope import Scope
@@ -18,8 +16,8 @@ from ronda.instances.round import Round
 from ronda.instances.snapshots.snapshot import SeenJob
 from ronda.solvers.greedy.room import Room
 
-TIERS = 4
-"""The number of priorities that ronda gives, apart from that of the jobs that come last."""
+TIERS = 16
+"""The most tiers of waiting jobs, each with priorities above those of all later tiers."""
 
 PATIENCE_S = 120.0
 """Seconds for which a job may wait for nodes that were chosen for it, and as long for others."""
@@ -76,38 +74,45 @@ def steps(
 
 def kept_waiting(round: Round, plan: Plan) -> set[str]:
     """Return the jobs that would fit beside a plan, each of which it makes wait on purpose."""
-    states = {state.job.id: state for state in round.jobs}
-    running = tuple(
-        replace(states[job], allocation=given) for job, given in plan.allocations.items()
-    )
-    asleep = round.asleep if plan.asleep is None else plan.asleep
-    waiting = tuple(state for state in round.waiting if state.job.id not in plan.allocations)
-    after = startable(replace(round, running=running, waiting=waiting, asleep=asleep))
-    room = Room(after, running, sleeping=False)
+    after = startable(carried_out(round, plan))
+    room = Room(after, after.running, sleeping=False)
     return {s.job.id for s in after.waiting if any(room.way(s, each) for each in room.ways(s))}
 
 
 def _order(
     model: SlurmModel, plan: Plan, tiers: Sequence[Sequence[str]], state: SlurmState
 ) -> Iterator[SlurmStep]:
-    """Yield a step for each tier that has jobs with another priority, unless it is the only one."""
+    """Yield a step for each tier whose jobs get another priority.
+
+    A tier keeps the priorities that it has if they are above those of all later tiers.
+    """
     jobs, now = model.jobs, band(model, state)
-    merged = [*tiers[:TIERS], [*chain(*tiers[TIERS:])]]
     ranked = [
-        [j for j in tier if model.terms[j].rank and jobs[j].rank and jobs[j].blocked is None]
-        for tier in merged
+        (k, [j for j in tier if model.terms[j].rank and jobs[j].rank and jobs[j].blocked is None])
+        for k, tier in enumerate(tiers)
     ]
-    if now is None or sum(map(bool, ranked)) < 2:
+    ranked = [(k, own) for k, own in ranked if own]
+    if now is None or len(ranked) < 2:
         return
     low, high = now
-    for k, own in enumerate(ranked):
-        value = high - k * (high - low) // TIERS
-        other = tuple(job for job in own if jobs[job].rank != value)
+    below, values = low, dict[int, int]()
+    for k, own in reversed(ranked):
+        had = [jobs[job].rank or 0.0 for job in own]
+        if k == ranked[-1][0]:
+            values[k] = low
+        elif below < min(had) and max(had) <= high:
+            below = round(max(had))
+        else:
+            values[k] = below = below + max(1, (high - low) // (4 * TIERS))
+    if below > high:  # no room is left: all of them anew
+        values = {k: high - at * (high - low) // TIERS for at, (k, _) in enumerate(ranked)}
+    for k, own in ranked:
+        other = tuple(job for job in own if k in values and jobs[job].rank != values[k])
         if other:
             when = ("starts them now", "would start them next")[k > 0]
             why = f"{plan.policy} {when}" + (f", in place {k + 1} of its order" if k > 1 else "")
-            made = (*ranks(other, value, f"{why}."),)
-            yield SlurmStep(f"priority {value}", other, None, (), f"{why}.", made)
+            made = (*ranks(other, values[k], f"{why}."),)
+            yield SlurmStep(f"priority {values[k]}", other, None, (), f"{why}.", made)
 
 
 def band(model: SlurmModel, state: SlurmState) -> tuple[int, int] | None:
@@ -124,7 +129,7 @@ def band(model: SlurmModel, state: SlurmState) -> tuple[int, int] | None:
     ]
     if not own:
         return state.band
-    low, high = min(own), max(*own, min(own) + TIERS)
+    low, high = min(own), max(*own, min(own) + 4 * TIERS)
     kept = state.band is not None and low <= state.band[0] and state.band[1] <= high
     return state.band if kept else (low, high)
 

@@ -148,7 +148,13 @@ class SlurmController:
             initial=before,
         ).plan
         tiers = start_tiers(
-            self.policy, model.round, plan, deadline=deadline, seed=self.seed, most=TIERS + 1
+            self.policy,
+            model.round,
+            plan,
+            deadline=deadline,
+            seed=self.seed,
+            most=TIERS,
+            ends=TIERS - 4,
         )
         made = steps(model, plan, tiers, self.scope, state)
         commands = [command for step in made for command in step.commands]

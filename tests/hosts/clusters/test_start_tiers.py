@@ -133,3 +133,26 @@ def test_nobody_waits():
     assert start_tiers(
         policy("fifo"), large, Plan(policy="nobody"), deadline=Deadline(), seed=0
     ) == [[], ["small"], ["n"], ["large"]]
+
+
+def test_whose_turn_comes_with_the_next_ends():
+    """Two GPUs are free after 100 s and six after 900 s: the job of two is next, and one of six."""
+    round_ = shared(
+        job("late", 6, on=[0], work=1_000.0),
+        job("soon", 2, on=[0], work=200.0),
+        *(job(name, n) for name, n in [("a", 6), ("b", 2), ("c", 6), ("d", 2)]),
+    )
+    free = "fifo(backfill=free)"
+    tiers, asked = tiers_of(free, round_, most=9, ends=3)
+    assert tiers == [[], ["b"], ["a"], ["d"], ["c"]]
+    assert [sorted(s.job.id for s in seen.running) for seen in asked.rounds[:3]] == [
+        ["late"],
+        ["b"],
+        ["a"],
+    ]
+    assert tiers_of(free, round_, most=9)[0] == [[], ["a", "b"], ["c", "d"]]
+    # A job that needs the whole node waits for more ends: one, two, four …
+    whole = shared(*(job(f"r{k}", 1, on=[0]) for k in range(8)), job("a", 8))
+    tiers, asked = tiers_of("fifo", whole, most=9, ends=9)
+    assert tiers == [[], ["a"]]
+    assert [len(seen.running) for seen in asked.rounds] == [7, 5, 1, 0]

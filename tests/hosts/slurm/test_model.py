@@ -168,15 +168,38 @@ def test_each_job_that_fits_beside_a_plan_waits_on_purpose():
         assert kept_waiting(round_, Plan(allocations=round_.held)) == names
 
 
-def test_no_job_is_stopped_just_after_slurmctld_was_started():
-    """Its nodes have not registered yet: the job would start again without GPUs."""
+def test_nothing_is_done_just_after_slurmctld_was_started():
+    """Its nodes have not registered yet: a job that it is told to start would have no GPUs."""
     runs = job("1", gpus=8, on={"n1": 1}, start_s=9_000.0, comment="ronda:requeue")
     others = [job(f"{k}", gpus=8, limit_s=60.0, comment="ronda") for k in (2, 3)]
     drive = SlurmController(SlurmTools(), policy("srtf"), Scope(restart_s=1.0), None)
     for age_s, stops in ((14.0, False), (16.0, True)):
         drive.tools.began_s = NOW_S - age_s
         due = [command.line for command in drive.decided(cluster(runs, *others)).due]
-        assert ("scontrol requeue incomplete 1" in due) == stops
+        assert ("scontrol requeue incomplete 1" in due) == bool(due) == stops
+
+
+def test_jobs_that_wait_stand_in_the_order_in_which_their_turn_comes():
+    """Each end of a running job starts the shortest; jobs in the right order are left alone."""
+    runs = [job(f"{k}", gpus=8, on={f"n{k}": 1}, start_s=9_500.0 + k) for k in (1, 2)]
+    waiting = {"11": 3_000.0, "12": 60.0, "13": 600.0, "14": 6_000.0}
+    ranks = dict(zip(waiting, (900.0, 800.0, 700.0, 600.0), strict=True))
+
+    def seen():
+        return [
+            job(name, gpus=8, limit_s=waiting[name], rank=ranks[name], comment="ronda")
+            for name in waiting
+        ]
+
+    first = lines(*runs, *seen(), who="qssf")
+    assert first
+    for line in first:
+        _, _, names, value = line.split()
+        for name in names.removeprefix("JobId=").split(","):
+            ranks[name] = float(value.removeprefix("Priority="))
+    assert sorted(ranks, key=ranks.__getitem__, reverse=True) == ["12", "13", "11", "14"]
+    assert 600.0 <= min(ranks.values()) <= max(ranks.values()) <= 900.0
+    assert lines(*runs, *seen(), who="qssf") == []
 
 
 def test_a_job_on_a_node_that_drains_stays_there():

@@ -16,6 +16,7 @@ from ronda.hosts.slurm.guard import refused
 from ronda.hosts.slurm.model import modelled
 from ronda.hosts.slurm.scope import Scope
 from ronda.hosts.slurm.state import SlurmState
+from ronda.hosts.slurm.tools import SlurmTools
 from ronda.instances.job import Allocation, Option
 from ronda.instances.plan import Plan
 from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
@@ -118,7 +119,7 @@ def test_a_dry_run_knows_for_how_long_nodes_have_been_idle():
     """They would go down once sleep has paid for `keep` steps, and in each pass from then on."""
     passes = iter(range(5))
 
-    class Tools:
+    class Tools(SlurmTools):
         def read(self):
             return with_(cluster().found, now_s=10_000.0 + 30.0 * next(passes))
 
