@@ -54,25 +54,23 @@ def again(of: Tracked, given: Given, settings: "Settings", now_s: float) -> Trac
     reported, the new rate gives the work done in the seconds that the job has run.
     """
     job, profile = shown(given, settings)
-    cluster = settings.cluster
+    cluster, old = settings.cluster, of.given
     state, done = of.state, state_done(of, now_s)
     since_s = max(state.since_s, now_s) if state.allocation is not None else state.since_s
     before, rated = state.allocation, of.profile.name not in UNRATED
     if before is not None:
         option = before.option
-        same = of.given.speeds is given.speeds and of.profile.name == profile.name
-        if same and _model(of.given.job) == _model(given.job):
+        same = old.speeds is given.speeds and of.profile.name == profile.name
+        same &= (old.job.profile, old.job.batch) == (given.job.profile, given.job.batch)
+        if same:
             profile, kept = of.profile, option
         else:
-            batch = (
-                option.batch if of.given.speeds is not None and given.speeds is not None else None
-            )
+            batch = None if old.speeds is None or given.speeds is None else option.batch
             found = held(cluster, job, profile, before.placement, clock=option.clock, batch=batch)
             if found is None and (given.speeds is None or not rated):
-                how = (
-                    f"none for the {option.gpus} GPUs on {len(before.placement)} nodes that it has"
-                )
-                raise InputError(f"rates of job {job.id!r}", how, "a row for what it runs on")
+                on = f"the {option.gpus} GPUs on {len(before.placement)} nodes that it has"
+                expected = "a row for what it runs on"
+                raise InputError(f"rates of job {job.id!r}", f"none for {on}", expected)
             if found is None:
                 profile, found = with_way(profile, cluster, before, option.rate), before
             kept = replace(found.option, span=option.span)
@@ -91,10 +89,6 @@ def again(of: Tracked, given: Given, settings: "Settings", now_s: float) -> Trac
     return replace(of, given=given, done=told, state=state, profile=profile)
 
 
-def _model(job: Job) -> tuple[str, float | None]:
-    return job.profile, job.batch
-
-
 def state_done(of: Tracked, now_s: float) -> float:
     """Return the work that a job has done; for a job of unknown speed it is the reported work."""
     return of.state.done_at(now_s) if of.known else of.done
@@ -104,10 +98,8 @@ def progressed(of: Tracked, done: float, now_s: float) -> Tracked:
     """Return a job whose host reports the work `done`."""
     if not of.known:
         return replace(of, done=done)
-    state = replace(of.state, done=done)
-    if state.allocation is not None:
-        state = replace(state, since_s=max(state.since_s, now_s))
-    return replace(of, done=done, state=state)
+    since_s = of.state.since_s if of.state.allocation is None else max(of.state.since_s, now_s)
+    return replace(of, done=done, state=replace(of.state, done=done, since_s=since_s))
 
 
 def stopped(of: Tracked, now_s: float) -> Tracked:
@@ -264,11 +256,11 @@ def with_way(profile: Profile, cluster: Cluster, allocation: Allocation, rate: f
     kind = shape.pool.gpu_type
     table = profile.throughput.get(kind.name)
     known: dict[tuple[int, int, float, float], tuple[float, float]] = {}  # rate and watts
+    told = isinstance(table, Rated) and table.power_w
     if isinstance(table, Rated):
         ways = zip(table.gpus, table.nodes, table.batch, table.clock, strict=True)
         watts = table.power_w or (0.0,) * len(table.rate)
         known = dict(zip(ways, zip(table.rate, watts, strict=True), strict=True))
-    told = isinstance(table, Rated) and table.power_w
     own = [
         (option.gpus, nodes, option.batch, option.clock)
         for nodes in dict.fromkeys((shape.nodes(option.gpus), len(allocation.placement)))

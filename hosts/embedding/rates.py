@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ronda.formulations.options.application import PoolShape, pool_shapes
 from ronda.hosts.embedding.plain import Columns, by_name, columns_of, is_frame, numbers, plain
 from ronda.instances.arguments import checked
-from ronda.instances.base import Count, Rows
+from ronda.instances.base import Count, Floats, Rows
 from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.profile import Rated
@@ -62,9 +62,8 @@ def rates_from(
             fewest = shape.nodes(gpus)
             for nodes in range(fewest, min(fewest + 1, gpus, shape.pool.nodes) + 1):
                 answer = speed(gpus, nodes, kind)
-                pair: tuple[Any, ...] = (
-                    answer if isinstance(answer, tuple) else (answer or 0.0, np.nan)
-                )
+                alone = not isinstance(answer, tuple)
+                pair: Any = (answer or 0.0, np.nan) if alone else answer
                 if len(pair) != 2:
                     place = f"speed({gpus}, {nodes}, {show(kind)})"
                     raise InputError(place, show(plain(pair)), "a rate, (rate, watts) or None")
@@ -122,14 +121,13 @@ def _tables(host: Host, own: object, place: str) -> Tables:
     columns = columns_of(own, place, ("gpus", "rate"), COLUMNS)
     gpus, rate = numbers(columns, "gpus", place, whole=True), numbers(columns, "rate", place)
     kind, ones = _kinds(host, columns, len(gpus), place), np.ones(len(gpus))
-    nodes = np.ceil(gpus / host.size[kind])
-    if "nodes" in columns:
-        nodes = numbers(columns, "nodes", place, whole=True)
-    clock = numbers(columns, "clock", place) if "clock" in columns else ones
-    batch = numbers(columns, "batch", place) if "batch" in columns else ones
-    watts = np.full(len(gpus), np.nan)
-    if "watts" in columns:
-        watts = numbers(columns, "watts", place, missing=True)
+
+    def told_or(name: str, default: Floats, **how: bool) -> Floats:
+        return numbers(columns, name, place, **how) if name in columns else default
+
+    nodes = told_or("nodes", np.ceil(gpus / host.size[kind]), whole=True)
+    clock, batch = told_or("clock", ones), told_or("batch", ones)
+    watts = told_or("watts", np.nan * ones, missing=True)
     idle_w = gpus * host.idle_w[kind]
     for name, column, bad, expected in (
         ("gpus", gpus, (gpus < 1) | (gpus > 2**31 - 1), f"1 to {2**31 - 1}"),
@@ -164,8 +162,7 @@ def _kinds(host: Host, columns: Columns, rows: int, place: str) -> Rows:
     """Return the index of each row's GPU type, which is optional if there is only one type."""
     if "gpu_type" not in columns:
         if len(host.names) > 1:
-            expected = f"a column gpu_type: {one_of(host.names)}"
-            raise InputError(place, "no GPU type", expected)
+            raise InputError(place, "no GPU type", f"a column gpu_type: {one_of(host.names)}")
         return np.zeros(rows, dtype=np.int64)
     number = {name: k for k, name in enumerate(host.names)}
     found = [number.get(name, -1) for name in columns["gpu_type"].tolist()]

@@ -7,13 +7,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ronda.hosts.embedding.jobs import (
-    UNTOLD,
-    given_jobs,
-    refuse_odd,
-    row_of,
-    shown,
-)
+from ronda.hosts.embedding.jobs import UNTOLD, given_jobs, refuse_odd, row_of, shown
 from ronda.hosts.embedding.live import (
     Tracked,
     again,
@@ -65,21 +59,18 @@ class Reader:
         """Give all jobs the present models."""
         for job, of in self.state.jobs.items():
             profile = self.settings.profiles.get(of.profile.name, of.profile)
-            shared = of.profile.name == of.given.job.profile != UNTOLD
-            if shared and profile.name not in self.settings.profiles:
-                place, found = f"profiles: {show(profile.name)}", "none any more"
-                raise InputError(place, found, f"the model of job {job!r}")
+            place, shared = (
+                f"profiles: {show(profile.name)}",
+                of.profile.name == of.given.job.profile,
+            )
+            if shared and profile.name not in (UNTOLD, *self.settings.profiles):
+                raise InputError(place, "none any more", f"the model of job {job!r}")
             if profile is of.profile:
                 continue
-            runs = of.state.allocation
-            if runs is not None:
-                option = runs.option
-                way = {"clock": option.clock, "batch": option.batch}
-                if (
-                    held(self.settings.cluster, of.state.job, profile, runs.placement, **way)
-                    is None
-                ):
-                    place = f"profiles: {show(profile.name)}"
+            if (runs := of.state.allocation) is not None:
+                way = {"clock": runs.option.clock, "batch": runs.option.batch}
+                on = runs.placement
+                if held(self.settings.cluster, of.state.job, profile, on, **way) is None:
                     raise InputError(place, "no speed", f"one for what job {job!r} runs on")
             self.state.jobs[job] = replace(of, profile=profile)
 
@@ -105,18 +96,14 @@ class Reader:
 
     def narrow(self) -> None:
         """Let arrays go on without the members that have left."""
-        running = {
-            i: a for i, of in self.state.jobs.items() if (a := of.state.allocation) is not None
-        }
+        running = self.state.held
         if any(a.array is not None for a in running.values()):
             jobs = {i: self.state.jobs[i].state.job for i in running}
             profiles = {of.profile.name: of.profile for of in self.state.jobs.values()}
             for job, given in narrowed(running, jobs, profiles, self.settings.cluster).items():
-                of = self.state.jobs[job]
-                done = of.state.done_at(self.state.now_s)
-                self.state.jobs[job] = replace(
-                    of, state=of.state.narrowed(given, self.state.now_s, done)
-                )
+                of, now_s = self.state.jobs[job], self.state.now_s
+                narrow = of.state.narrowed(given, now_s, of.state.done_at(now_s))
+                self.state.jobs[job] = replace(of, state=narrow)
 
     def add(self, added: object, rates: object = None) -> None:
         """Add jobs, with `rates` for all of them; the default time of submission is now."""
@@ -145,9 +132,8 @@ class Reader:
         steps, rates = _steps(measured)
         for job, speeds in tables(self.settings.host, by_job(rates, "measured")).items():
             of = self._known(job, "measured")
-            self.state.jobs[job] = again(
-                of, of.given._replace(speeds=speeds), self.settings, self.state.now_s
-            )
+            given = of.given._replace(speeds=speeds)
+            self.state.jobs[job] = again(of, given, self.settings, self.state.now_s)
             self._share(of.given.application, speeds)
         return [self._seen(job, step) for job, step in steps.items()]
 
@@ -184,9 +170,8 @@ class Reader:
 
     def _share(self, application: str, speeds: Tables) -> None:
         """Keep the latest rates with the most GPUs for new jobs of an application."""
-        before = self.state.alike.pop(application, None)
-        keeps = before is not None and _widest(before) > _widest(speeds)
-        self.state.alike[application] = before if before is not None and keeps else speeds
+        before = self.state.alike.pop(application, speeds)
+        self.state.alike[application] = max(speeds, before, key=_widest)
         if len(self.state.alike) > 1000:  # the memory is bounded
             del self.state.alike[next(iter(self.state.alike))]
 

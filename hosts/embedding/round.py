@@ -17,19 +17,8 @@ from ronda.instances.round import Round
 from ronda.instances.site import NO_SITE, Site
 
 STATE = (
-    *(
-        "nodes",
-        "clock",
-        "done",
-        "since_s",
-        "held_s",
-        "started",
-        "restarts",
-        "gpu_s",
-        "owed_s",
-        "ran_s",
-    ),
-    "blocked",
+    *("nodes", "clock", "done", "since_s", "held_s", "started"),
+    *("restarts", "gpu_s", "owed_s", "ran_s", "blocked"),
 )
 """The state fields that a job's row may have; all but `nodes` (of a running job) have defaults."""
 
@@ -91,10 +80,8 @@ def make_round(
     >>> ronda.solve(round_, "prices").allocations["a"].option.gpus
     24
     """
-    rules = site or NO_SITE
-    settings = settings_of(
-        cluster, profiles, costs, node_names or None, length_s=length_s, site=rules
-    )
+    rest = {"length_s": length_s, "site": site or NO_SITE}
+    settings = settings_of(cluster, profiles, costs, node_names or None, **rest)
     state = State(now_s=now_s, power_cap_w=power_cap_w)
     tell_nodes(state, settings, leaving)
     reader = Reader(state, settings)
@@ -117,24 +104,22 @@ def round_of(
     waking = tuple(node for node in state.waking if cluster.topology.waking_w[node])
     cap_w, waking_w = state.power_cap_w, cluster.topology.waking_w[list(waking)].sum()
     states = sorted((of.state for of in state.jobs.values()), key=lambda s: s.job.submit_s)
+    running = tuple(each for each in states if each.allocation is not None)
+    half_life_s = settings.site.usage_half_life_s
     return Round(
         now_s=state.now_s,
         length_s=settings.length_s,
         cluster=cluster,
         profiles=profiles,
         waiting=tuple(each for each in states if each.allocation is None),
-        running=tuple(each for each in states if each.allocation is not None),
+        running=running,
         costs=settings.costs,
         power_cap_w=None if cap_w is None else max(0.0, cap_w - float(waking_w)),
         asleep=state.asleep,
         waking=waking,
         site=settings.site,
         used=used_by(
-            state.past,
-            settings.cluster.topology.pools,
-            [each for each in states if each.allocation is not None],
-            state.now_s,
-            settings.site.usage_half_life_s,
+            state.past, settings.cluster.topology.pools, running, state.now_s, half_life_s
         ),
         leaving=tuple(sorted((settings.number[name], at) for name, at in state.leaving.items())),
     )

@@ -60,13 +60,13 @@ def unmeasured_profile(
     >>> sorted(set(net.throughput["A100"].gpus)), net.batches[0], net.batches[-1]
     ([1, 2, 3, 4, 5, 6, 7, 8, 16, 24], 32.0, 1024.0)
     """
-    known = [gpu_type.name for gpu_type in cluster.gpu_types]
+    known, shapes = [gpu_type.name for gpu_type in cluster.gpu_types], pool_shapes(cluster)
     for each in gpu_types:
         if each not in known:
             raise InputError(f"profile {name!r}, gpu_types", show(each), one_of(known))
     most_batch = max(base_batch, max_batch or base_batch)
     of_type = dict[str, tuple[float, float]]()
-    told = [(base_batch / _most(cluster), most_batch)]
+    told = [(base_batch / max(shape.pool.gpus for shape in shapes), most_batch)]
     if isinstance(local_batch, Mapping):
         of_type = dict(local_batch)
         told = list(of_type.values()) or told
@@ -77,7 +77,7 @@ def unmeasured_profile(
             raise InputError(f"profile {name!r}, local_batch", f"{low:g} to {high:g}", "an ascent")
     low, high = min(low for low, _ in told), max(high for _, high in told)
     throughput = {}
-    for shape in pool_shapes(cluster):
+    for shape in shapes:
         kind, per_node = shape.pool.gpu_type.name, shape.pool.gpus_per_node
         if (gpu_types and kind not in gpu_types) or kind in throughput:
             continue
@@ -85,19 +85,16 @@ def unmeasured_profile(
         most = min(shape.pool.gpus, max_gpus or shape.pool.gpus)
         counts = {*range(1, per_node), *range(per_node, most + 1, per_node)}
         ways = [
-            (n, m)
+            (n, m, each)
             for n in sorted(counts)
             if n <= most
             for m in range(shape.nodes(n), min(n, shape.nodes(n) + 1, shape.pool.nodes) + 1)
+            for each in local
         ]
-        gpus, nodes = (column.repeat(len(local)).tolist() for column in np.array(ways).T)
-        rows = len(gpus)
+        gpus, nodes, batches = zip(*ways, strict=True)
+        step_s, sync_s = (1.0,) * len(ways), (0.0,) * len(ways)
         throughput[kind] = Tabular(
-            gpus=tuple(gpus),
-            nodes=tuple(nodes),
-            local_batch=tuple(local) * len(ways),
-            step_s=(1.0,) * rows,
-            sync_s=(0.0,) * rows,
+            gpus=gpus, nodes=nodes, local_batch=batches, step_s=step_s, sync_s=sync_s
         )
     return Profile(
         name=name,
@@ -108,10 +105,6 @@ def unmeasured_profile(
         max_local_batch=high,
         source="steps that its jobs measure",
     )
-
-
-def _most(cluster: Cluster) -> int:
-    return max(shape.pool.gpus for shape in pool_shapes(cluster))
 
 
 def _steps(low: float, high: float) -> Sequence[float]:
