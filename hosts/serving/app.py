@@ -37,8 +37,6 @@ ROUTES = {
     "/metrics": ("GET",),
     "/openapi.json": ("GET",),
 }
-OPEN = ("/healthz",)
-"""Paths that need no token."""
 
 
 class RefusedError(Exception):
@@ -128,17 +126,14 @@ class App:
         if scope["method"] not in ROUTES[path]:
             use = " or ".join(ROUTES[path])
             raise RefusedError(405, f"{scope['method']} {path}: use {use}")
-        if path not in OPEN:
-            self._admit(headers)
-        if path == "/healthz":
+        if path == "/healthz":  # it needs no token
             return JSON, Response(200, msgspec.json.encode({"waiting": self.lanes.waiting}))
+        self._admit(headers)
         if path == "/metrics":
             return TEXT, Response(200, generate_latest(self._registry))
         if path == "/openapi.json":
             return JSON, Response(200, msgspec.json.encode(document()))
-        if path == "/hosts/":
-            return JSON, await self._host(scope, headers, receive)
-        return JSON, await self._plan(scope, headers, receive)
+        return JSON, await self._decide(scope, headers, receive)
 
     def _admit(self, headers: Mapping[bytes, bytes]) -> None:
         if self.limits.token is None:
@@ -147,38 +142,37 @@ class App:
         if not hmac.compare_digest(shown, b"Bearer " + self.limits.token.encode()):
             raise RefusedError(401, "no token, or another one: Authorization: Bearer TOKEN")
 
-    async def _plan(
+    async def _decide(
         self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
     ) -> Response:
-        """Decide the round in the body of a request."""
+        """Decide the round in the body of a request, or do what it asks of a followed host."""
         began, loop = time.perf_counter(), asyncio.get_running_loop()
         policy, seed, limit_s = self._asked(scope["query_string"])
-        self._queue()
+        if self.lanes.waiting >= self.limits.queue:
+            raise RefusedError(429, f"{self.lanes.waiting} rounds wait already: ask again later")
         end_s = loop.time() + limit_s
         body = await self._body(headers, receive)
+        _, _, name = scope["path"].partition("/hosts/")
         try:
-            answer = await self.lanes.do("plan", body, policy, seed, end_s=end_s)
+            if not name:
+                answer = await self.lanes.do("plan", body, policy, seed, end_s=end_s)
+            else:
+                answer = await self._host(scope["method"], name, body, policy, limit_s)
         except LateError:
             self._fallbacks.inc()
             why = f"no answer within {limit_s:g} s"
+            if name:
+                raise RefusedError(503, f"{why}: nothing that was told counts") from None
             answer = await asyncio.to_thread(kept, body, policy, why)
-        self._seconds.observe(time.perf_counter() - began)
+        if scope["method"] != "DELETE":
+            self._seconds.observe(time.perf_counter() - began)
         return answer
 
-    def _queue(self) -> None:
-        """Refuse a request if too many others are already waiting."""
-        if self.lanes.waiting >= self.limits.queue:
-            raise RefusedError(429, f"{self.lanes.waiting} rounds wait already: ask again later")
-
     async def _host(
-        self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
+        self, method: str, name: str, body: bytes, policy: str, limit_s: float
     ) -> Response:
         """Begin, update or end a followed host; a late or failed answer changes nothing."""
-        name, method, hosts = scope["path"].removeprefix("/hosts/"), scope["method"], self._hosts
-        began, loop = time.perf_counter(), asyncio.get_running_loop()
-        policy, _, limit_s = self._asked(scope["query_string"])
-        self._queue()
-        body = await self._body(headers, receive)
+        hosts, loop = self._hosts, asyncio.get_running_loop()
         if method == "PUT" and name not in hosts and len(hosts) >= self.limits.hosts:
             raise RefusedError(429, f"{len(hosts)} hosts are followed already: end one")
         try:
@@ -192,15 +186,10 @@ class App:
                 answer = await self.lanes.do(*work, end_s=loop.time() + limit_s)
                 if answer.status == 200:
                     hosts[name] = answer.state
-        except LateError:
-            self._fallbacks.inc()
-            why = f"no answer within {limit_s:g} s: nothing that was told counts"
-            raise RefusedError(503, why) from None
+                return answer
         finally:
             if name not in hosts:
                 self._turns.pop(name, None)
-        self._seconds.observe(time.perf_counter() - began)
-        return answer
 
     def _asked(self, query: bytes) -> tuple[str, int, float]:
         """Return the policy, seed and time limit of a request."""

@@ -73,7 +73,7 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
 def begin(body: bytes, policy: str, _limit_s: float) -> tuple[bytes, bytes]:
     """Return an empty answer and the state of a new host, whose default policy is `policy`."""
     given = parse(body, "message", HostSettings)
-    fields = {name: getattr(given, name) for name in given.__struct_fields__}
+    fields = msgspec.structs.asdict(given)
     asked = fields.pop("policy")
     chosen = policy if asked is None else served(asked)
     return b"{}", Embedded(chosen, fields.pop("cluster"), **fields).save()
@@ -83,7 +83,7 @@ def follow(state: bytes, body: bytes, limit_s: float) -> tuple[bytes, bytes]:
     """Update the state of a host with its news, and decide; return the answer and the new state."""
     deadline, host = Deadline(limit_s), Embedded.restore(state)
     given = parse(body, "message", HostNews)
-    told = {name: getattr(given, name) for name in given.__struct_fields__}
+    told = msgspec.structs.asdict(given)
     told["measured"] = _records(given.measured, StepTime)
     told["noise"] = _records(given.noise, NoiseScale)
     if given.power_cap_w == "none":

@@ -29,11 +29,23 @@ def document() -> dict[str, Any]:
         kinds, ref_template="#/components/schemas/{name}"
     )
 
-    def json(schema: dict[str, Any]) -> dict[str, Any]:
+    def json(schema: Any) -> dict[str, Any]:
         return {"application/json": {"schema": schema}}
 
+    def get(about: str, kind: str) -> dict[str, Any]:
+        ok = {"description": about, "content": {kind: {}}}
+        return {"get": {"summary": about, "responses": {"200": ok}}}
+
+    def operation(
+        about: str, parameters: Any, body: Any, answer: Any, refusals: Any, ok: str = ""
+    ) -> dict[str, Any]:
+        answers = {"200": {"description": ok or about, "content": json(answer)}}
+        answers |= {s: {"description": w, "content": json(error)} for s, w in refusals.items()}
+        found = {"summary": about, "parameters": parameters, "responses": answers}
+        return found | ({"requestBody": {"required": True, "content": json(body)}} if body else {})
+
+    empty = {"type": "object"}
     error = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
-    refusals = {s: {"description": w, "content": json(error)} for s, w in REFUSALS.items()}
     parameters = [
         {"name": name, "in": "query", "schema": {"type": kind}, "description": about}
         for name, kind, about in (
@@ -42,36 +54,20 @@ def document() -> dict[str, Any]:
             ("time_limit", "number", "Seconds for the decision, its wait included"),
         )
     ]
-
-    def get(about: str, kind: str) -> dict[str, Any]:
-        ok = {"description": about, "content": {kind: {}}}
-        return {"get": {"summary": about, "responses": {"200": ok}}}
-
-    plan_of = {
-        "summary": "Decide a round",
-        "parameters": parameters,
-        "requestBody": {"required": True, "content": json(round_)},
-        "responses": {"200": {"description": "The plan", "content": json(plan)}} | refusals,
-    }
-    name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
-
-    def host(about: str, body: Any = None, answer: Any = None) -> dict[str, Any]:
-        ok = {"description": about, "content": json(answer or {"type": "object"})}
-        other = {"404": "No such host", "503": "No answer in time: nothing that was told counts"}
-        said = REFUSALS | (other if body is not settings else {})
-        what = {s: {"description": w, "content": json(error)} for s, w in said.items()}
-        asked = {} if body is None else {"requestBody": {"required": True, "content": json(body)}}
-        return {"summary": about, "parameters": [name], "responses": {"200": ok} | what} | asked
-
+    name = [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]
+    late = {"404": "No such host", "503": "No answer in time: nothing that was told counts"}
+    take = "Take what has happened, and say what to change"
     return {
         "openapi": "3.1.0",
         "info": {"title": "ronda", "version": "1"},
         "paths": {
-            "/plan": {"post": plan_of},
+            "/plan": {
+                "post": operation("Decide a round", parameters, round_, plan, REFUSALS, "The plan")
+            },
             "/hosts/{name}": {
-                "put": host("Begin to follow a host", settings),
-                "post": host("Take what has happened, and say what to change", news, told),
-                "delete": host("End to follow a host"),
+                "put": operation("Begin to follow a host", name, settings, empty, REFUSALS),
+                "post": operation(take, name, news, told, REFUSALS | late),
+                "delete": operation("End to follow a host", name, None, empty, REFUSALS | late),
             },
             "/healthz": get("Whether it is there, and how many rounds wait", "application/json"),
             "/metrics": get("Counters for Prometheus", "text/plain"),
