@@ -1,7 +1,7 @@
 """The judgement of one queue of a log, from the proof of its space to the causes of its waiting."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -28,13 +28,7 @@ from ronda.questions.judge.judgement import (
     ReplayedQueue,
     WaitCause,
 )
-from ronda.questions.judge.orders import (
-    Backfilling,
-    in_order,
-    least_first,
-    moved_up,
-    with_recorded,
-)
+from ronda.questions.judge.orders import Backfilling, in_order, least_first, moved_up, with_recorded
 from ronda.questions.judge.queue import (
     JudgedJobs,
     Starts,
@@ -46,7 +40,7 @@ from ronda.questions.judge.queue import (
 )
 from ronda.questions.judge.space import (
     IDLE_S,
-    NodeUse,
+    Space,
     as_one_node,
     idle_node_s,
     node_uses,
@@ -85,8 +79,8 @@ def judge(
     topology: bool = False,
     policies: Sequence[str] = (),
     progress: Callable[[str], None] = lambda words: None,
-) -> Judgement:
-    """Return the judgement of a queue of a log.
+) -> tuple[Judgement, JudgedJobs, Space]:
+    """Return the judgement of a queue of a log, its jobs, and their proven space.
 
     All jobs that are not judged are held at their true times.
 
@@ -148,7 +142,7 @@ def judge(
     told = [each for each in joules if each is not None]
     energy_j = sum(told) if len(told) == len(joules) else None
     spared = [max(0.0, waited_s - _least(replays, PROVEN, each)) for each in ("", POLICY)]
-    return Judgement(
+    judgement = Judgement(
         queue=name,
         jobs=len(jobs.ids),
         window_s=(begin_s, until_s),
@@ -162,6 +156,7 @@ def judge(
         rests_on=tuple(_rests_on(jobs, begin_s, cluster_known)),
         unknown=tuple(_unknown(instance, jobs, proven, begin_s, recorded.until_s, energy_j)),
     )
+    return judgement, jobs, proven
 
 
 def _first_end_s(recorded: Recorded) -> float:
@@ -231,12 +226,12 @@ def _told(
     return ReplayedQueue(name, space, foresight, jobs.wait_of(starts), by_id)
 
 
-def _same_order(jobs: JudgedJobs, uses: Mapping[int, NodeUse]) -> Starts:
+def _same_order(jobs: JudgedJobs, uses: Space) -> Starts:
     """Return the better of two replays in the recorded order."""
     return min(in_order(jobs, uses, range(len(jobs.ids))), moved_up(jobs, uses), key=jobs.wait_of)
 
 
-def _replayed(jobs: JudgedJobs, space: str, uses: Mapping[int, NodeUse]) -> Iterator[ReplayedQueue]:
+def _replayed(jobs: JudgedJobs, space: str, uses: Space) -> Iterator[ReplayedQueue]:
     """Yield the replays in a space: those that see no run times first, the policy if proven."""
     yield _told(jobs, space, SAME, False, _same_order(jobs, uses))
     if space == PROVEN:
@@ -342,7 +337,7 @@ def _rests_on(jobs: JudgedJobs, begin_s: float, cluster_known: bool) -> Iterator
 def _unknown(
     instance: Instance,
     jobs: JudgedJobs,
-    proven: Mapping[int, NodeUse],
+    proven: Space,
     begin_s: float,
     until_s: float,
     energy_j: float | None,

@@ -15,7 +15,7 @@ Where there is one slot, shortest remaining processing time bounds the sum of al
 (`ronda.formulations.bounds.clairvoyant.srpt`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import floor, inf
 
 import numpy as np
@@ -24,7 +24,7 @@ from scipy.optimize import fmin_l_bfgs_b
 from ronda.formulations.bounds.clairvoyant import srpt
 from ronda.instances.base import Floats
 from ronda.questions.judge.queue import JudgedJobs
-from ronda.questions.judge.space import NodeUse
+from ronda.questions.judge.space import NodeUse, Space
 
 STAGES = ((200, 0.18, 40), (200, 0.06, 40), (500, 0.024, 60))
 """Number of moments, smoothing in mean lengths of jobs, and steps of each stage."""
@@ -35,9 +35,9 @@ AHEAD = 300
 
 def least_wait(
     jobs: JudgedJobs,
-    space: Mapping[int, NodeUse],
+    space: Space,
     start_s: Floats,
-    progress: Callable[[str], None] | None = None,
+    progress: Callable[[str], None],
 ) -> float:
     """Return a lower bound on what jobs wait in a space, rounded down to milliseconds.
 
@@ -53,8 +53,7 @@ def least_wait(
         prices, moments = np.zeros(1), np.array([0.0, inf])
         mean_s = max(1.0, float(jobs.lasts_s.mean()))
         for stage, (many, smooth, steps) in enumerate(STAGES):
-            if progress:
-                progress(f"bound: {stage + 1} of {len(STAGES)}, {bound / 3600:,.1f} h so far")
+            progress(f"bound: {stage + 1} of {len(STAGES)}, {bound / 3600:,.1f} h so far")
             dual = _Dual(jobs, slot, _moments(jobs, start_s, many))
             middle = (dual.moments[1:] + dual.moments[:-1]) / 2
             prices = prices[np.searchsorted(moments, middle, side="right").clip(1, len(prices)) - 1]
@@ -80,7 +79,7 @@ class _Slots:
     many as the largest sum of the jobs' amounts that its free devices allow.
     """
 
-    def __init__(self, jobs: JudgedJobs, space: Mapping[int, NodeUse]) -> None:
+    def __init__(self, jobs: JudgedJobs, space: Space) -> None:
         amounts = sorted({shape.amounts for shape in jobs.shapes})
         alike, need = len(amounts) == 1, np.array(amounts[0])
         made = _made_up([int(own[0]) for own in amounts], list(space.values()))

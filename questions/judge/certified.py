@@ -12,8 +12,9 @@ from ronda.instances.job import Allocation, Estimate, Job, JobState
 from ronda.instances.profile import Profile, Rigid
 from ronda.instances.round import Round
 from ronda.questions.certificates.certify import certificate
-from ronda.questions.judge.decisions import CostlyDecision, Space
+from ronda.questions.judge.decisions import CostlyDecision
 from ronda.questions.judge.queue import JudgedJobs
+from ronda.questions.judge.space import Space
 
 POLICY = "prices(elastic=false)"
 WAITING = 300

@@ -18,8 +18,8 @@ import numpy as np
 
 from ronda.instances.base import Floats
 from ronda.questions.judge.orders import with_recorded
-from ronda.questions.judge.queue import JudgedJobs, Start, Starts
-from ronda.questions.judge.space import NodeUse
+from ronda.questions.judge.queue import JudgedJobs, Starts
+from ronda.questions.judge.space import NodeUse, Space
 
 STRETCH, AHEAD = 100, 200
 """The number of decisions of a stretch, and of starts from its first on that are decided anew."""
@@ -30,8 +30,7 @@ HALVINGS = 6
 LEAST_S = 36.0
 """Decisions that cost less are not told."""
 
-Space = Mapping[int, NodeUse]
-Rule = Callable[[JudgedJobs, Space, Mapping[int, Start]], Starts]
+Rule = Callable[[JudgedJobs, Space, Starts], Starts]
 """A rule returns starts of jobs in a space, of which some are fixed."""
 Part = tuple["_Stretch", int, int]
 """A stretch, and the first and the last of some of its decisions."""

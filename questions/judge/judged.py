@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ronda.instances.base import Floats
 from ronda.instances.errors import InputError
 from ronda.instances.tables.numbers import moment
 from ronda.instances.traces.audit.sample import sample_of
 from ronda.instances.traces.logs.instance import ReadLog
 from ronda.questions.judge.answer import POLICY, SAME, judge, queues_seen
 from ronda.questions.judge.certified import certified_regret
-from ronda.questions.judge.decisions import CostlyDecision, Rule, Space, costly_decisions
+from ronda.questions.judge.decisions import CostlyDecision, Rule, costly_decisions
 from ronda.questions.judge.judgement import FULL, PROVEN, Judgement, QueueSeen
 from ronda.questions.judge.orders import Backfilling, least_first
-from ronda.questions.judge.queue import JudgedJobs, Start, Starts, judged_jobs
-from ronda.questions.judge.space import node_uses
+from ronda.questions.judge.queue import JudgedJobs, Starts
+from ronda.questions.judge.space import Space
 
 LOG = "the log"
 """The name of the recorded schedule among replays."""
@@ -89,9 +88,7 @@ def judged_log(
     judged = list[JudgedQueue]()
     for name in queues or (None,):
         given = {**how, "cluster_known": read.machines == "given", "progress": progress}
-        found = judge(instance, recorded, queue=name, **given)
-        jobs = judged_jobs(instance, recorded, found.queue, found.window_s)
-        space = node_uses(jobs, found.window_s[0], recorded.until_s)
+        found, jobs, space = judge(instance, recorded, queue=name, **given)
         worst = costly_decisions(jobs, space, _rules(jobs), decisions, progress)
         progress("decisions: certificates")
         worst = tuple(replace(w, regret=certified_regret(jobs, space, w)) for w in worst)
@@ -123,10 +120,10 @@ def _rules(jobs: JudgedJobs) -> Mapping[str, Rule]:
     The second is for jobs that their time limits tell apart.
     """
 
-    def easy(own: JudgedJobs, space: Space, fixed: Mapping[int, Start]) -> Starts:
+    def easy(own: JudgedJobs, space: Space, fixed: Starts) -> Starts:
         return Backfilling(own, space, fixed).run()
 
-    def least(own: JudgedJobs, space: Space, fixed: Mapping[int, Start]) -> Starts:
+    def least(own: JudgedJobs, space: Space, fixed: Starts) -> Starts:
         return least_first(own, space, own.limit_s * own.size / own.weight, fixed)
 
     alike = len(set((jobs.limit_s * jobs.size).tolist())) == 1 or np.isinf(jobs.limit_s).any()
@@ -147,11 +144,8 @@ def _curves(
                 starts[name] = np.array([replay.starts[job][0] for job in jobs.ids])
     last_s = max((float(own.max()) for own in starts.values() if len(own)), default=0.0)
     clock_s = np.linspace(found.window_s[0], max(found.window_s[1], last_s), POINTS)
-    curves = {name: _waited(clock_s, jobs, own) for name, own in starts.items()}
+    curves = dict[str, tuple[float, ...]]()
+    for name, start_s in starts.items():
+        passed_s = np.clip(clock_s[:, None], jobs.ready_s, start_s) - jobs.ready_s
+        curves[name] = tuple((passed_s @ jobs.weight).round(1).tolist())
     return tuple(clock_s.round(1).tolist()), curves
-
-
-def _waited(clock_s: Floats, jobs: JudgedJobs, start_s: Floats) -> tuple[float, ...]:
-    """Return what the jobs had waited by some times."""
-    passed_s = np.clip(clock_s[:, None], jobs.ready_s, start_s) - jobs.ready_s
-    return tuple((passed_s @ jobs.weight).round(1).tolist())

@@ -51,11 +51,6 @@ class ReplayedQueue:
     wait_s: float
     starts: Mapping[str, tuple[float, tuple[int, ...]]]
 
-    @property
-    def placed(self) -> int:
-        """The number of jobs that were placed."""
-        return len(self.starts)
-
 
 @dataclass(frozen=True, slots=True)
 class QueueSeen:
@@ -106,9 +101,3 @@ class Judgement:
     energy_j: float | None
     rests_on: tuple[str, ...]
     unknown: tuple[str, ...]
-
-    @property
-    def best(self) -> ReplayedQueue:
-        """The replay in proven space that waits the least; the same order places every job."""
-        own = (each for each in self.replays if each.space == PROVEN)
-        return min(own, key=lambda each: each.wait_s)

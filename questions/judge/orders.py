@@ -8,14 +8,14 @@ holds up all behind it, as no scheduler could have told it from them.
 import heapq
 from bisect import insort
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from math import inf
 
 import numpy as np
 
 from ronda.instances.base import Floats
 from ronda.questions.judge.queue import HeldUse, JudgedJobs, Shape, Start, Starts
-from ronda.questions.judge.space import Holes, NodeUse
+from ronda.questions.judge.space import Holes, Space
 
 PASSES = 5
 """Attempts to place all jobs, before each of which those without a start get their recorded one."""
@@ -32,7 +32,7 @@ def with_recorded(jobs: JudgedJobs, replay: Callable[[Starts], Starts]) -> Start
     return starts
 
 
-def in_order(jobs: JudgedJobs, space: Mapping[int, NodeUse], order: Iterable[int]) -> Starts:
+def in_order(jobs: JudgedJobs, space: Space, order: Iterable[int]) -> Starts:
     """Return starts in an order, no job before the one in front of it."""
     room, starts, now = Holes(space), Starts(), -inf
     for k in order:
@@ -43,7 +43,7 @@ def in_order(jobs: JudgedJobs, space: Mapping[int, NodeUse], order: Iterable[int
     return starts
 
 
-def moved_up(jobs: JudgedJobs, space: Mapping[int, NodeUse]) -> Starts:
+def moved_up(jobs: JudgedJobs, space: Space) -> Starts:
     """Return starts of all jobs: each moves up, in the recorded order, while the others stay."""
     starts, now = jobs.happened, -inf
     room = _begun(jobs, space, starts)
@@ -57,7 +57,7 @@ def moved_up(jobs: JudgedJobs, space: Mapping[int, NodeUse]) -> Starts:
     return starts
 
 
-def _begun(jobs: JudgedJobs, space: Mapping[int, NodeUse], fixed: Mapping[int, Start]) -> Holes:
+def _begun(jobs: JudgedJobs, space: Space, fixed: Starts) -> Holes:
     """Return the holes that some starts leave."""
     room = Holes(space)
     for k, (start_s, nodes) in fixed.items():
@@ -65,9 +65,7 @@ def _begun(jobs: JudgedJobs, space: Mapping[int, NodeUse], fixed: Mapping[int, S
     return room
 
 
-def least_first(
-    jobs: JudgedJobs, space: Mapping[int, NodeUse], key: Floats, fixed: Mapping[int, Start]
-) -> Starts:
+def least_first(jobs: JudgedJobs, space: Space, key: Floats, fixed: Starts) -> Starts:
     """Return starts in which, whenever jobs can start, the one with the least key does.
 
     The `fixed` starts stay as they are, here and below.
@@ -108,9 +106,7 @@ class Backfilling:
     limits are the users' (Lifka 1995).
     """
 
-    def __init__(
-        self, jobs: JudgedJobs, space: Mapping[int, NodeUse], fixed: Mapping[int, Start]
-    ) -> None:
+    def __init__(self, jobs: JudgedJobs, space: Space, fixed: Starts) -> None:
         self.jobs, self.room, self.starts = jobs, _begun(jobs, space, fixed), dict(fixed)
         self._ends = list[float]()
         self._queue = defaultdict[tuple[Shape, float], list[tuple[int, int]]](list)

@@ -1,7 +1,7 @@
 """The jobs of a queue that are judged, and all that is held at its true time beside them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -139,10 +139,7 @@ def names_of(job: Job, labels: frozenset[str]) -> tuple[str, ...]:
 
 
 def judged_jobs(
-    instance: Instance,
-    recorded: Recorded,
-    queue: str,
-    window_s: tuple[float, float],
+    instance: Instance, recorded: Recorded, queue: str, window_s: tuple[float, float]
 ) -> JudgedJobs:
     """Return the jobs of a queue that started in a window, beside all others at their true times.
 
@@ -202,16 +199,15 @@ def ready_s(job: Job, since_s: float) -> float:
     return max(since_s, able(job))
 
 
-def _why_apart(runs: Iterable[RecordedRun]) -> str:
+def _why_apart(runs: Sequence[RecordedRun]) -> str:
     """Return why a job with a run in the window is not judged, or an empty text."""
-    own = tuple(runs)
-    if len(own) > 1:
+    if len(runs) > 1:
         return "ran more than once, so that a requeue may hide an earlier wait"
-    if own[0].end_s is None:
+    if runs[0].end_s is None:
         return "still ran when the log ended, so that their length is not known"
-    if own[0].state.split(" ")[0] in CUT:
+    if runs[0].state.split(" ")[0] in CUT:
         return "were stopped by the cluster, so that their length is not known"
-    return "" if own[0].held else "ran on nodes that are not known"
+    return "" if runs[0].held else "ran on nodes that are not known"
 
 
 def _uses(job: Job, run: RecordedRun, hosts: list[str], until_s: float) -> list[HeldUse]:

@@ -97,7 +97,7 @@ def _replays(told: Judgement) -> Table:
     for replay in told.replays:
         waited = _job_hours(replay.wait_s, told.waited_s)
         if replay.wait_s == inf:
-            waited = f"does not count: {many(told.jobs - replay.placed, 'job')} had no room"
+            waited = f"does not count: {many(told.jobs - len(replay.starts), 'job')} had no room"
         known = "known" if replay.foresight else "not known"
         rows.append((replay.name, replay.space, known, waited))
     title = f"{told.queue}: the same jobs in other orders"

@@ -65,6 +65,10 @@ class NodeUse:
         return self.times_s[edges[::2]], self.times_s[edges[1::2]]
 
 
+Space = Mapping[int, NodeUse]
+"""The use of nodes by number."""
+
+
 def used_over_time(uses: Iterable[HeldUse], times_s: Floats, dimensions: int) -> Floats:
     """Return the use of a node from each of some moments to the next, shape (S, D).
 
@@ -136,7 +140,7 @@ def _idle(times_s: Floats, seen: Floats) -> np.ndarray:
     return idle
 
 
-def proven_share(space: Mapping[int, NodeUse], moments: Floats) -> Floats:
+def proven_share(space: Space, moments: Floats) -> Floats:
     """Return the share of the most devices in use that is proven from each moment on, shape (G,).
 
     `space` is what the log proves.
@@ -149,7 +153,7 @@ def proven_share(space: Mapping[int, NodeUse], moments: Floats) -> Floats:
     return known / max(most, 1.0)
 
 
-def idle_node_s(space: Mapping[int, NodeUse], until_s: float) -> float:
+def idle_node_s(space: Space, until_s: float) -> float:
     """Return for how long nodes were without a job and do not count as free, in all."""
     found = 0.0
     for use in space.values():
@@ -158,7 +162,7 @@ def idle_node_s(space: Mapping[int, NodeUse], until_s: float) -> float:
     return found
 
 
-def as_one_node(space: Mapping[int, NodeUse]) -> dict[int, NodeUse]:
+def as_one_node(space: Space) -> Space:
     """Return the free space of all nodes as that of one, of number 0."""
     times_s = np.unique(np.concatenate([use.times_s for use in space.values()]))
     whole = np.zeros((len(times_s) - 1, next(iter(space.values())).used.shape[1]))
@@ -174,7 +178,7 @@ def as_one_node(space: Mapping[int, NodeUse]) -> dict[int, NodeUse]:
 class Holes:
     """Holes for jobs on many nodes, while jobs are placed one after the other."""
 
-    def __init__(self, space: Mapping[int, NodeUse]) -> None:
+    def __init__(self, space: Space) -> None:
         self.space = {node: use.copy() for node, use in space.items()}
         self._holes = dict[Shape, tuple[Floats, Floats]]()
         self._changed = dict[Shape, set[int]]()
