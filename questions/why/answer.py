@@ -12,7 +12,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import CPU, SeenJob, Snapshot
 from ronda.questions.why.displaced import displaced
-from ronda.questions.why.earliest import WaitingJob, counted
+from ronda.questions.why.earliest import WaitingJob
 from ronda.questions.why.help.actions import Remedy, remedies
 from ronda.questions.why.help.changes import Easing, easings
 from ronda.questions.why.limits import Amounts
@@ -28,25 +28,19 @@ class Why:
 
     Attributes
     ----------
-    waiting
-        The job, in the free room of its cluster.
-    charged
-        What it is charged in all, by resource.
-    reason
-        What holds it back most.
-    hindrances
-        All that holds it back, the most important first.
-    start_s
-        Earliest start that any scheduler could give without stopping or delaying others.
-    replay
-        The start by the site's own rule.
-    easings
-        The changes of its request that start it sooner, those that start it now first.
+    waiting, charged
+        The job, in the free room of its cluster, and what it is charged in all, by resource.
+    reason, hindrances
+        What holds it back most, and all that does, the most important first.
+    start_s, replay
+        Earliest start that any scheduler could give without stopping or delaying others, and the
+        start by the site's own rule.
+    easings, remedies
+        The changes of its request that start it sooner, those that start it now first, and what an
+        operator could do, the earliest start first.
     delays
-        For each of them, the jobs before it in the queue that would wait longer, with the seconds;
-        None where that is not known.
-    remedies
-        What an operator could do, the earliest start first.
+        For each of the easings, the jobs before it in the queue that would wait longer, with the
+        seconds; None where that is not known.
     """
 
     waiting: WaitingJob
@@ -154,7 +148,7 @@ def room_over_time(waiting: WaitingJob) -> Iterator[tuple[str, Floats, Floats]]:
     since = times - waiting.now_s
     yield "nodes", since, np.array(nodes[best])
     for limit in routes[best].limits:
-        rows = [counted(limit, t, waiting.outlook.ends) for t in times.tolist()]
+        rows = [limit.at(t, waiting.outlook.ends) for t in times.tolist()]
         for k, first in enumerate(rows[0]):
             each = first.asks / job.count
             if each:

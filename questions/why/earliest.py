@@ -42,18 +42,10 @@ class RouteAsked:
 class WaitingJob:
     """A job that waits, and when it could start.
 
-    Parameters
-    ----------
-    outlook
-        The free room of its cluster.
-    job
-        The job.
-    behind
-        Ids of waiting jobs that come after it, of which it has been found to be the first.
-
-    Everything that may hold it back has a name, as in `ronda.questions.why.proof.WORDS`; room for a
-    resource on nodes is ``on:`` and its name, and a limit has the name of its row. A name in `skip`
-    is left out of account.
+    It is asked of the free room of its cluster, `outlook`; `behind` are ids of waiting jobs that
+    come after it. Everything that may hold it back has a name, as in
+    `ronda.questions.why.proof.WORDS`; room for a resource on nodes is ``on:`` and its name, and a
+    limit has the name of its row. A name in `skip` is left out of account.
     """
 
     def __init__(self, outlook: FreeRoom, job: SeenJob, behind: frozenset[str] = NOTHING) -> None:
@@ -151,7 +143,7 @@ class WaitingJob:
     def counts(self, way: Route, at_s: float) -> list[LimitCount]:
         """Return the limits that the job meets in a way at a time."""
         limits = self._limits(way, self._nodes(way, NOTHING), NOTHING)
-        return [count for limit in limits for count in counted(limit, at_s, self.outlook.ends)]
+        return [count for limit in limits for count in limit.at(at_s, self.outlook.ends)]
 
     def _limits(self, way: Route, nodes: Mask, skip: frozenset[str]) -> list[JointLimit | Lent]:
         charged = self.charged(nodes, skip)
@@ -236,21 +228,17 @@ class WaitingJob:
         waiting = {job.id: job for job in self.outlook.snapshot.jobs if job.start_s is None}
         done = []
         for each in self.job.after:
-            if each.job in waiting:
-                first, runs = waiting[each.job], each.when != "start"
-                ran_s = first.may_run_s if runs else 0.0
-                done.append(self._start_before(first) + ran_s + each.delay_s)
+            if each.job in self._behind:  # a circle
+                done.append(inf)
+            elif each.job in waiting:
+                first = WaitingJob(self.outlook, waiting[each.job], self._behind)
+                ran_s = 0.0 if each.when == "start" else first.job.may_run_s
+                done.append(first.start() + ran_s + each.delay_s)
             elif each.when == "start" or each.job not in ends:
                 done.append(self.now_s + each.delay_s)
             else:
                 done.append(float(ends[each.job]) + each.delay_s)
         return max(done) if self.job.after_all else min(done)
-
-    def _start_before(self, first: SeenJob) -> float:
-        """Return the start of a waiting job that must come first; infinite in a circle."""
-        if first.id in self._behind:
-            return inf
-        return WaitingJob(self.outlook, first, self._behind).start()
 
     def fits(self, asked: RouteAsked, at_s: float) -> bool:
         """Return whether the job could start at a time."""
@@ -272,7 +260,7 @@ class WaitingJob:
         return all(
             count.fits or count.row in asked.skip
             for limit in asked.limits
-            for count in counted(limit, at_s, self.outlook.ends)
+            for count in limit.at(at_s, self.outlook.ends)
         )
 
     def allowed_from(self, asked: RouteAsked, from_s: float) -> float:
@@ -298,13 +286,6 @@ class WaitingJob:
         if job.own_nodes and "own_nodes" not in skip:
             room = np.minimum(room, 1.0)
         return np.where(nodes, np.minimum(room, job.count), 0.0)
-
-
-def counted(limit: JointLimit | Lent, at_s: float, ends: Floats) -> list[LimitCount]:
-    """Return what a limit counts at a time: one amount, or one for each level of tenants."""
-    if isinstance(limit, JointLimit):
-        return [limit.at(at_s, ends)]
-    return limit.at(at_s, ends)
 
 
 def enough(job: SeenJob, room: Floats, outlook: FreeRoom, skip: frozenset[str]) -> bool:

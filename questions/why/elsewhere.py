@@ -19,21 +19,10 @@ from ronda.questions.why.replay import Replay, delayed, replay
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A job in another place.
+    """A job in another place, in words: a GPU model, a partition or a node.
 
-    Attributes
-    ----------
-    place
-        The GPU model, partition or node, in words.
-    reason
-        What would hold it back most there.
-    start_s
-        Earliest start there that any scheduler could give without stopping or delaying others.
-    replay
-        The start there by the site's own rule.
-    delays
-        The jobs before it in the queue that would wait longer if it started at `start_s`, with the
-        seconds; None where that is not known.
+    Its reason, starts and delays are those of `ronda.questions.why.answer.Why`, and the delays are
+    of a start there at `start_s`.
     """
 
     place: str

@@ -57,10 +57,10 @@ class JointLimit:
     timed: bool = False
     elsewhere: float = 0.0
 
-    def at(self, at_s: float, ends: Floats) -> LimitCount:
+    def at(self, at_s: float, ends: Floats) -> list[LimitCount]:
         """Return the limit at a time; `ends` (J,) say when the running jobs end."""
         held = self.elsewhere + float(self.counts(at_s, ends).sum())
-        return LimitCount(self.row, self.of, self.most, held, self.asks)
+        return [LimitCount(self.row, self.of, self.most, held, self.asks)]
 
     def counts(self, at_s: float, ends: Floats) -> Floats:
         """Return what each running job counts at a time, shape (J,)."""
@@ -104,13 +104,7 @@ class Lent:
 
 
 class Limits:
-    """All limits of a snapshot.
-
-    Parameters
-    ----------
-    running
-        The jobs that run, J of them.
-    """
+    """All limits of a snapshot, of whose jobs J are `running`."""
 
     def __init__(self, snapshot: Snapshot, running: Sequence[SeenJob]) -> None:
         self.site = Site(tenants=snapshot.tenants, groups=snapshot.groups, classes=snapshot.classes)

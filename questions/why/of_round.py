@@ -33,7 +33,10 @@ def snapshot_of(round: Round) -> Snapshot:
     options = Requested(round)
     site = round.site
     rank = {each.name: float(each.rank) for each in site.classes}
-    capped = () if round.power_cap_w is None else (_power_cap(round),)
+    groups, capped = site.groups, round.power_cap_w is not None
+    if round.power_cap_w is not None:  # what jobs may add to a cluster that idles
+        spare_w = round.power_cap_w - float(node_w(cluster.topology, round.asleep).sum())
+        groups += (LimitGroup(name=POWER_CAP, most={WATTS: max(0.0, spare_w)}),)
     if round.energy_j is not None:
         noted.add("energy budget that is left out", f"{round.energy_j:g} J")
     jobs = []
@@ -70,7 +73,7 @@ def snapshot_of(round: Round) -> Snapshot:
         nodes=tuple(_nodes(round, names)),
         jobs=tuple(jobs),
         tenants=site.tenants,
-        groups=(*site.groups, *capped),
+        groups=groups,
         classes=site.classes,
         licences={k: float(v) for k, v in cluster.licences.items()},
         licences_taken={k: float(v) for k, v in cluster.licences_taken.items()},
@@ -196,9 +199,3 @@ def _held(
         }
         for k, (node, gpus) in enumerate(placement)
     }
-
-
-def _power_cap(round: Round) -> LimitGroup:
-    """Return the watts that jobs may add to a cluster that idles, as a limit on all of them."""
-    idle_w = float(node_w(round.cluster.topology, round.asleep).sum())
-    return LimitGroup(name=POWER_CAP, most={WATTS: max(0.0, (round.power_cap_w or 0.0) - idle_w)})

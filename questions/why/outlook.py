@@ -19,15 +19,13 @@ class FreeRoom:
 
     Attributes
     ----------
-    resources
-        Names of the R resources, GPUs first.
-    has
-        What each node offers, shape (N, R).
-    running
-        The jobs that run, by the time at which they end.
-    ends
-        When each of them ends, shape (J,): at its time limit, or when it is believed to; infinite
-        if nobody says. A job that should have ended ends now.
+    resources, has
+        Names of the R resources, GPUs first, and what each node offers of them, shape (N, R).
+    running, ends
+        The jobs that run, by their ends, and these ends, shape (J,): at the time limit, or when a
+        job is believed to end; infinite if nobody says. A job that should have ended ends now.
+    holdings
+        The job and the node of each holding, by place, and its amounts, shape (H, R).
     limits
         What the jobs may hold together.
     """
@@ -47,22 +45,16 @@ class FreeRoom:
         self.running = sorted(going, key=lambda job: (self._end(job), job.id))
         self.ends = np.array([self._end(job) for job in self.running], dtype=float)
         self.limits = Limits(snapshot, self.running)
-        of, on, amounts, alone = list[int](), list[int](), list[Floats](), list[bool]()
+        of, on, amounts = list[int](), list[int](), list[Floats]()
         for j, job in enumerate(self.running):
             for name in job.on:
                 of.append(j)
                 on.append(self.node[name])
                 amounts.append(self.vector(held_on(job, snapshot.nodes[on[-1]])))
-                alone.append(job.exclusive)
-        self._of, self._on = np.array(of, dtype=int), np.array(on, dtype=int)
-        self._held = np.array(amounts).reshape(len(of), len(self.resources))
+        held = np.array(amounts).reshape(len(of), len(self.resources))
+        self.holdings: tuple[Rows, Rows, Floats] = np.array(of, int), np.array(on, int), held
         self._closed = self._closures()
         self._usable: dict[tuple[object, ...], Mask] = {}
-
-    @property
-    def holdings(self) -> tuple[Rows, Rows, Floats]:
-        """The job and the node of each holding, by place, and its amounts, shape (H, R)."""
-        return self._of, self._on, self._held
 
     def vector(self, amounts: Mapping[str, float]) -> Floats:
         """Return amounts by resource as a row, shape (R,)."""
@@ -99,9 +91,9 @@ class FreeRoom:
 
     def used(self, at_s: float) -> tuple[Floats, Floats]:
         """Return what jobs hold on each node at a time, (N, R), and how many jobs are there."""
-        going = self.ends[self._of] > at_s if len(self._of) else np.zeros(0, dtype=bool)
-        on, held = self._on[going], self._held[going]
-        nodes = len(self.has)
+        of, on, held = self.holdings
+        going = self.ends[of] > at_s
+        on, held, nodes = on[going], held[going], len(self.has)
         used = np.empty_like(self.has)
         for r in range(len(self.resources)):
             used[:, r] = np.bincount(on, held[:, r], nodes)

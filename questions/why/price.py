@@ -13,17 +13,10 @@ NODES = ("gpus[", "ready_gpus[", "whole_nodes[", "buddy[", "parts[")
 
 @dataclass(frozen=True, slots=True)
 class RowPrice:
-    """The price of a row that holds a job back.
+    """The price of a row of a plan that holds a job back.
 
-    Attributes
-    ----------
-    row
-        Its name in the plan.
-    each
-        Worth of one more unit, in units of the plan's `objective`; 0 if the best plan does not
-        use it up.
-    objective
-        The name of the objective.
+    `each` is the worth of one more unit, in units of the plan's `objective`; 0 if the best plan
+    does not use the row up.
     """
 
     row: str

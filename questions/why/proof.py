@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from math import inf
 
 import numpy as np
@@ -104,17 +105,13 @@ def in_order(waiting: WaitingJob) -> tuple[str, list[str]]:
 def _others_first(waiting: WaitingJob) -> str:
     ends = dict(zip((j.id for j in waiting.outlook.running), waiting.outlook.ends, strict=True))
     waits = {job.id for job in waiting.outlook.snapshot.jobs if job.start_s is None}
-    told = [
-        f"{each.job}, which runs {_for(float(ends[each.job]) - waiting.now_s)}"
-        if each.job in ends
-        else f"{each.job}, which {'waits itself' if each.job in waits else 'is not known'}"
-        for each in waiting.job.after
-    ]
-    return f"It waits for {'; and for '.join(told[:3])}."
-
-
-def _for(seconds: float) -> str:
-    return "without a known end" if seconds == inf else f"for at most {hours(seconds)} more"
+    told = []
+    for each in waiting.job.after[:3]:
+        left_s = float(ends.get(each.job, inf)) - waiting.now_s
+        lasts = "without a known end" if left_s == inf else f"for at most {hours(left_s)} more"
+        others = "waits itself" if each.job in waits else "is not known"
+        told.append(f"{each.job}, which {f'runs {lasts}' if each.job in ends else others}")
+    return f"It waits for {'; and for '.join(told)}."
 
 
 def _too_long(waiting: WaitingJob) -> str:
@@ -320,14 +317,8 @@ def _limited(waiting: WaitingJob, row: str) -> tuple[str, list[str]]:
     proof = [f"{said(taken)} of that {'is' if taken == 1 else 'are'} held elsewhere."] * bool(taken)
     if count.asks > count.most:
         proof.append(f"{IN_VAIN} It alone is above the limit.")
-    held = _held_within(waiting, row)
-    return f"{text}.", [*proof, *([] if held is None else _holders(waiting, held, said))]
-
-
-def _held_within(waiting: WaitingJob, row: str) -> Floats | None:
-    """Return what each running job counts in a limit, shape (J,), or None for quotas of trees."""
-    for asked in waiting.asked():
-        for limit in asked.limits:
-            if isinstance(limit, JointLimit) and limit.row == row:
-                return limit.amounts
-    return None
+    limits = (limit for asked in waiting.asked() for limit in asked.limits)
+    own = (limit for limit in limits if isinstance(limit, JointLimit) and limit.row == row)
+    for limit in islice(own, 1):  # quotas of trees have none
+        proof += _holders(waiting, limit.amounts, said)
+    return f"{text}.", proof

@@ -26,16 +26,10 @@ ORDER = (*FIRST, "longest", *SHAPES, "leaves", "out")
 
 @dataclass(frozen=True, slots=True)
 class Hindrance:
-    """Something that may hold a job back.
+    """Something that may hold a job back, by its name as in `WaitingJob`.
 
-    Attributes
-    ----------
-    name
-        Its name, as in `WaitingJob`.
-    alone_s
-        Earliest start if nothing else held the job back.
-    without_s
-        Earliest start if this did not.
+    The job could start at `alone_s` if nothing else held it back, and at `without_s` if this did
+    not.
     """
 
     name: str
@@ -54,14 +48,11 @@ class Dominant:
         jobs may hold together), ``room`` (free room on nodes), ``shape`` (how its pieces share
         nodes and racks), ``machine`` (nodes out of service), ``outage`` (nodes that leave),
         ``dependency`` (other jobs, a hold), or ``order`` (it could start now, but has not been).
-    name
-        What holds it back, as in `WaitingJob`; empty for ``order``.
-    never
-        Whether waiting does not help by what is known.
-    text
-        The reason in a sentence.
-    proof
-        Sentences that prove it.
+    name, never
+        What holds it back, as in `WaitingJob`, empty for ``order``; and whether waiting does not
+        help by what is known.
+    text, proof
+        The reason in a sentence, and sentences that prove it.
     """
 
     kind: str

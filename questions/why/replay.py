@@ -43,16 +43,14 @@ class Replay:
 
     Attributes
     ----------
-    rule
-        `CONSERVATIVE`, or ``best effort``.
-    start_s
-        Its start; infinite if there is none by what is known.
+    rule, start_s
+        `CONSERVATIVE`, or ``best effort``, and its start; infinite if there is none by what is
+        known.
     planned
         The jobs that start before it or reserve nodes before it, in the order of the queue.
-    ahead
-        The number of jobs before it in the queue.
-    skipped
-        How many of them were not looked at, because time was up; its true start may be later.
+    ahead, skipped
+        The number of jobs before it in the queue, and how many of them were not looked at, because
+        time was up; its true start may be later.
     starts_now
         Whether the job would start now if it asked otherwise, beside what those before it reserve;
         None if it starts now, or if there are no reservations.
@@ -78,13 +76,7 @@ def replay(outlook: FreeRoom, job: SeenJob, seconds: float = 1.0) -> Replay:
 
 
 class Reservations:
-    """What is held on the nodes of an outlook over time, with the reservations of waiting jobs.
-
-    Parameters
-    ----------
-    outlook
-        The free room without them.
-    """
+    """What is held on the nodes of an outlook over time, with the reservations of waiting jobs."""
 
     def __init__(self, outlook: FreeRoom) -> None:
         self._outlook = outlook
@@ -118,14 +110,11 @@ class Reservations:
         """Return the room of a job that starts at a time, after the k-th; None for too little."""
         end = int(np.searchsorted(self._times, at_s + waiting.job.may_run_s, side="left"))
         for until in (k + 1, end):  # what is short at once need not be looked at further
-            room = waiting.room(asked, at_s, self._most(k, until))
+            most = self._used[k:until].max(axis=0), self._jobs[k:until].max(axis=0)
+            room = waiting.room(asked, at_s, most)
             if not enough(waiting.job, room, self._outlook, asked.skip):
                 return None
         return room
-
-    def _most(self, first: int, end: int) -> tuple[Floats, Floats]:
-        """Return the most that jobs hold on each node, and of jobs there, within some times."""
-        return self._used[first:end].max(axis=0), self._jobs[first:end].max(axis=0)
 
     def take(self, job: SeenJob, asked: RouteAsked, start_s: float, room: Floats) -> PlannedStart:
         """Reserve the fullest nodes that have room for a job until its time limit.

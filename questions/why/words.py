@@ -40,11 +40,6 @@ def amount(resource: str, value: float) -> str:
     return f"{value:g} {resource}"
 
 
-def share(resource: str, value: float) -> str:
-    """Return an amount of what a limit counts."""
-    return "no end of it" if value == inf else amount(resource, value)
-
-
 def amounts(given: Mapping[str, float]) -> str:
     """Return amounts of several resources."""
     return ", ".join(amount(resource, value) for resource, value in given.items() if value)

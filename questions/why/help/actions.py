@@ -14,7 +14,7 @@ from math import inf
 import numpy as np
 
 from ronda.instances.base import Floats
-from ronda.questions.why.earliest import RouteAsked, WaitingJob, counted, enough
+from ronda.questions.why.earliest import RouteAsked, WaitingJob, enough
 from ronda.questions.why.limits import LimitCount
 from ronda.questions.why.words import hours, in_row, many, of_row
 
@@ -24,19 +24,11 @@ FEW, MOST = 3, 40
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What an operator could do.
+    """What an operator could do, in words with numbers, and the earliest start then.
 
-    Attributes
-    ----------
-    kind
-        ``limit`` (raise limits), ``longest`` (allow a longer time limit), ``nodes`` (bring nodes
-        back), ``outage`` (let nodes leave later), or ``hold`` (let the job go).
-    text
-        The act in words with numbers.
-    start_s
-        The earliest start then.
-    amounts
-        Its price: by how much each limit is raised, by its row; seconds; or 1 for each node.
+    The `kind` is ``limit`` (raise limits), ``longest`` (allow a longer time limit), ``nodes``
+    (bring nodes back), ``outage`` (let nodes leave later), or ``hold`` (let the job go). The price,
+    `amounts`, is by how much each limit is raised, by its row; seconds; or 1 for each node.
     """
 
     kind: str
@@ -94,7 +86,7 @@ def _raised(waiting: WaitingJob, rows: Sequence[str]) -> Iterator[Remedy]:
 
 def _short(waiting: WaitingJob, asked: RouteAsked, at_s: float) -> list[LimitCount]:
     full = waiting.with_room(asked, waiting.room(asked, at_s))
-    rows = [one for limit in full.limits for one in counted(limit, at_s, waiting.outlook.ends)]
+    rows = (one for limit in full.limits for one in limit.at(at_s, waiting.outlook.ends))
     return [one for one in rows if not one.fits]
 
 

@@ -39,17 +39,12 @@ class Easing:
 
     Attributes
     ----------
-    kinds
-        Fields that change: ``pieces``, ``gpus``, the name of another resource, ``split``,
-        ``limit``, ``partition`` and others, as in `ronda.questions.why.help.differences`.
-    text
-        The change in words with numbers.
-    job
-        The job as it would ask.
-    start_s
-        Its earliest start then.
-    cost
-        What the change costs, as in `ronda.questions.why.help.differences`.
+    kinds, cost
+        Fields that change, such as ``pieces``, ``gpus``, the name of another resource, ``split``,
+        ``limit`` or ``partition``, and what that costs, as in
+        `ronda.questions.why.help.differences`.
+    text, job, start_s
+        The change in words with numbers, the job as it would ask, and its earliest start then.
     less
         Share of the work (GPUs, or pieces of a job without them) that is given up.
     """
@@ -83,13 +78,8 @@ def easings(waiting: WaitingJob, starts_now: StartsNow | None = None) -> list[Ea
     starts the job now, or else the least that starts it earlier than as asked, and the least that
     starts it earliest; what costs no less and starts later than another is left out.
 
-    Parameters
-    ----------
-    waiting
-        The job as it asks.
-    starts_now
-        Whether a job that asks otherwise would start now beside what those before it reserve. If
-        the job could start now but for them, such changes are what helps.
+    `starts_now` says whether a job that asks otherwise would start now beside what those before it
+    reserve. If the job could start now but for them, such changes are what helps.
     """
     job = replace(waiting.job, least=None)
     if waiting.start() <= waiting.now_s:
