@@ -6,9 +6,10 @@ the same jobs at the same times with the same limits. Arms:
     slurm          first come, first served, with backfill by limits each second
     slurm-small    the same, but jobs of few cores go first (priority/multifactor)
     slurm-nice     the same, but users let jobs of less limit x GPUs go first (sbatch --nice)
-    slurm-suspend  as slurm; a node sleeps after 20 idle seconds (SuspendTime)
+    slurm-suspend  as slurm-nice; a node sleeps after 20 idle seconds (SuspendTime), and wakes in 10
     …-limits       as slurm, and ronda with that policy, which knows limits, too
     …-past         the same, but it believes sizes from the jobs of the trace's first half
+    wake-or-wait, ces-queue   let nodes sleep, by qssf-past's beliefs
 
 It needs root, and Debian's packages slurm-wlm and munge. A run takes about six minutes.
 """
@@ -21,21 +22,26 @@ import pandas as pd
 
 from lab.harness import Folder, markdown, option, seeds, study, words
 from lab.slurm.figures import figures
-from lab.slurm.run import FAULTS, HISTORY, Arm, run
+from lab.slurm.run import BOOT_S, FAULTS, HISTORY, Arm, run
 from lab.slurm.workload import LOADS, workload
 from ronda.instances.errors import InputError
 from tools.toy_slurm import missing
 
+SLEEP = ("--history", HISTORY, "--power", "--wake-s", f"{BOOT_S:g}", "--awake", "0")
 FACTORS = {"PriorityType": "priority/multifactor"}
 ARMS = {
     "slurm": Arm(),
     "slurm-small": Arm(FACTORS | {"PriorityWeightJobSize": 100000, "PriorityFavorSmall": "YES"}),
     "slurm-nice": Arm(FACTORS | {"PriorityWeightPartition": 100000}, by_limit=True),
-    "slurm-suspend": Arm({"SuspendTime": 20}),
+    "slurm-suspend": Arm(
+        FACTORS | {"PriorityWeightPartition": 100000, "SuspendTime": 20}, by_limit=True
+    ),
     "prices-limits": Arm(policy="prices", words=("--sizes", "limits")),
     "qssf-limits": Arm(policy="qssf", words=("--sizes", "limits")),
     "prices-past": Arm(policy="prices", words=("--history", HISTORY)),
     "qssf-past": Arm(policy="qssf", words=("--history", HISTORY)),
+    "wake-or-wait": Arm(policy="wake-or-wait(step_s=5,keep=4,price=4)", words=SLEEP),
+    "ces-queue": Arm(policy="ces-queue(step_s=5)", words=SLEEP),
 }
 """Who decides, by name."""
 
