@@ -34,16 +34,12 @@ class JobWorth(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    job
-        Id of the job; a job in an array stands for the array.
-    gpus
-        GPUs of its option.
+    job, gpus
+        Id of the job, where one in an array stands for the array, and GPUs of its option.
     worth
         The sum of the following parts, in units of the objective.
-    progress
-        Worth of what it does on its GPUs.
-    stop_spared
-        Loss of a stop, for a running job.
+    progress, stop_spared
+        Worth of what it does on its GPUs, and, for a running job, the loss of a stop.
     reserved
         Worth of its GPUs for a job that is to have them later; 0 or less.
     terms
@@ -65,14 +61,11 @@ class Breakdown(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    objective
-        The plan's objective: the worth of all `jobs`, less all `penalties` and `moves`.
-    jobs
-        The jobs that run, the largest worth first.
-    terms
-        What rules add to jobs, summed up by row.
-    penalties
-        Cost of the excess over soft limits, by row.
+    objective, jobs
+        The plan's objective: the worth of all `jobs`, less all `penalties` and `moves`; and the
+        jobs that run, the largest worth first.
+    terms, penalties
+        What rules add to jobs, and the cost of the excess over soft limits, by row.
     moves
         Loss by moves of running jobs to other nodes.
     rest

@@ -46,19 +46,14 @@ class Fix(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    kind
-        ``gpus``, ``power``, ``rack``, ``energy``, ``rule``, ``outage`` or ``jobs``.
-    of
-        The pool, rack or row that changes, or the time at which nodes leave; "" for others.
-    more
-        How much more is needed, in `unit`, negative where a lower limit must fall; None if no such
-        change helps by itself.
-    unit
-        ``GPUs``, ``W``, ``J``, ``s`` or ``jobs``; "" for the unit of a rule.
-    limit
-        What the limit becomes; None for jobs.
-    jobs
-        The jobs that would be given up.
+    kind, of
+        ``gpus``, ``power``, ``rack``, ``energy``, ``rule``, ``outage`` or ``jobs``, and the pool,
+        rack or row that changes, or the time at which nodes leave; "" for others.
+    more, unit
+        How much more is needed, negative where a lower limit must fall, None if no such change
+        helps by itself; in ``GPUs``, ``W``, ``J``, ``s`` or ``jobs``, "" for the unit of a rule.
+    limit, jobs
+        What the limit becomes, None for jobs, and the jobs that would be given up.
     checked
         Whether a plan of the changed round was placed on nodes and passed the checker.
     """

@@ -29,14 +29,20 @@ from ronda.instances.plan import (
 )
 from ronda.instances.round import Round
 from ronda.instances.rules.validate import validate
-from ronda.questions.consolidate.holdings import Saving, holdings, lost_s, rack_worth, worth_of
+from ronda.questions.consolidate.holdings import (
+    Placement,
+    Saving,
+    holdings,
+    lost_s,
+    rack_worth,
+    worth_of,
+)
 from ronda.questions.consolidate.one_by_one import one_by_one
 from ronda.solvers.as_one import AsOne
 from ronda.solvers.exact.from_pyomo import solve
 from ronda.solvers.exact.linear_form import Effort
 from ronda.solvers.versions import versions
 
-Placement = tuple[tuple[int, int], ...]
 Gap = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
@@ -45,16 +51,13 @@ class Migration(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    jobs
-        The moved job, or all jobs of the moved array.
-    gpus
-        Number of GPUs.
+    jobs, gpus
+        The moved job, or all jobs of the moved array, and its number of GPUs.
     source, target
         Pairs (node, GPUs there) before and after the move.
-    pause_s
-        Seconds of progress lost by the move.
-    first
-        Whether the job must stop before others move, because they need its GPUs.
+    pause_s, first
+        Seconds of progress lost by the move, and whether the job must stop before others move,
+        because they need its GPUs.
     """
 
     jobs: tuple[str, ...]

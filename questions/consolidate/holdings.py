@@ -29,6 +29,9 @@ Saving = Literal["nodes", "racks", "watts"]
 With ``racks``, racks without jobs count too, each for less than a node (`rack_worth`).
 """
 
+Placement = tuple[tuple[int, int], ...]
+"""Pairs of nodes and GPUs there."""
+
 Kind = tuple[int, int, float]
 """The kind of a block: its pool, its GPUs and the watts per GPU (0 if no rack has a power cap)."""
 
@@ -43,7 +46,7 @@ class Mover:
 
     job: str
     kind: Kind
-    placement: tuple[tuple[int, int], ...]
+    placement: Placement
     lost_gpu_s: float
     pieces: tuple[tuple[int, int], ...]
     slice: int

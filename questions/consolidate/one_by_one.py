@@ -6,9 +6,7 @@ from ronda.formulations.placement.nodes import lowest_bit
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.watts import capped, extra_gpu_w
 from ronda.instances.clock import watched
-from ronda.questions.consolidate.holdings import Mover, Occupancy
-
-Placement = tuple[tuple[int, int], ...]
+from ronda.questions.consolidate.holdings import Mover, Occupancy, Placement
 
 
 def one_by_one(

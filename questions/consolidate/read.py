@@ -5,9 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ronda.formulations.positions.cuts import pieces_cut, whole_number
-from ronda.questions.consolidate.holdings import Content, Mover, Occupancy
-
-Placement = tuple[tuple[int, int], ...]
+from ronda.questions.consolidate.holdings import Content, Mover, Occupancy, Placement
 
 
 def placements(model: Any) -> dict[str, Placement]:

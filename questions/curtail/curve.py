@@ -10,17 +10,9 @@ from ronda.instances.round import Round
 class Bearer(Record, frozen=True, kw_only=True):
     """The part of a reduction that a tenant, user or partition bears.
 
-    Attributes
-    ----------
-    name
-        Name of the tenant, user or partition.
-    jobs
-        Number of its jobs that end later.
-    delay_s
-        Seconds by which its jobs are expected to end later, in sum. Jobs that end earlier count
-        with the seconds by which they do.
-    gpu_s
-        Work that its jobs have not done by the end of the window, in GPU-seconds.
+    So many of its `jobs` end later. They are expected to do so by `delay_s` seconds in sum, from
+    which those count off by which jobs end earlier. `gpu_s` is the work in GPU-seconds that its
+    jobs have not done by the end of the window.
     """
 
     name: str
@@ -34,21 +26,16 @@ class Shed(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    less_w
-        Watts below the power of the plan as it is.
-    cap_w
-        Watts that remain.
-    worth
-        Worth of the best plan that the pass found, on nodes.
-    most_worth
-        Bound by the prices of the pass, which the worth of no plan at this cap exceeds.
+    less_w, cap_w
+        Watts below the power of the plan as it is, and watts that remain.
+    plan, worth, most_worth
+        The best plan that the pass found, on nodes, its worth, and the bound by the prices of the
+        pass, which the worth of no plan at this cap exceeds.
     price_w
         Worth of a watt by the bound, of those by which the reduction is larger than at the point
         before. It rises from point to point.
     bearers
         Who bears the reduction, most GPU-seconds first.
-    plan
-        The plan found.
     solved
         Worth of a plan that was solved for anew; None if it was not asked for.
     """
@@ -78,30 +65,22 @@ class Curtailment(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    round
-        The round.
-    plan
-        Plan as it is: without a reduction and, with `within_s`, with what can be done in that time.
-    drawn_w
-        Watts of the cluster under that plan, from which reductions count.
-    worth
-        Worth of that plan.
-    slack
-        Excess of its bound over its worth.
-    floor_w
-        Watts that are drawn when all is stopped that may be stopped.
-    for_s
-        Seconds of the window.
-    within_s
-        Seconds within which the reduction is to be reached; None for no limit.
+    round, plan
+        The round, and its plan as it is: without a reduction and, with `within_s`, with what can be
+        done in that time.
+    drawn_w, floor_w
+        Watts of the cluster under that plan, from which reductions count, and when all is stopped
+        that may be stopped.
+    worth, slack
+        Worth of that plan, and the excess of its bound over that.
+    for_s, within_s
+        Seconds of the window, and within which the reduction is to be reached; None for no limit.
     borne_by
         Whether "tenant", "user" or "partition" names who bears a reduction.
     sheds
         Points of the curve, the least reduction first.
-    pass_s
-        Seconds that the pass over all points took.
-    solve_s
-        Seconds that solving anew took, for all points that were.
+    pass_s, solve_s
+        Seconds that the pass over all points took, and that solving anew took.
     """
 
     round: Round

@@ -21,16 +21,8 @@ NO_CAP_W = 1e6
 class Late(Record, frozen=True, kw_only=True):
     """The jobs of a tenant, user or partition that end later by a cap in a window.
 
-    Attributes
-    ----------
-    name
-        Name of the tenant, user or partition.
-    jobs
-        Number of its jobs that end later.
-    mean_s
-        Mean of the seconds by which its jobs end later, over all its jobs.
-    longest_s
-        Longest of them.
+    `mean_s` is the mean over all its jobs of the seconds by which they end later, and `longest_s`
+    the most; `jobs` are those that do.
     """
 
     name: str
@@ -44,14 +36,11 @@ class Driven(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    cap_w
-        Power cap in the window, in watts.
-    peak_w, peak_before_w
-        Most watts that the cluster draws in the window, with and without the cap.
-    less_j
-        Joules that it draws less in the window.
-    more_after_j
-        Joules that it draws more outside the window.
+    cap_w, peak_w, peak_before_w
+        Power cap in the window, in watts, and the most watts that the cluster draws there, with and
+        without it.
+    less_j, more_after_j
+        Joules that it draws less in the window, and more outside it.
     late
         Who is late, by name.
     """

@@ -37,18 +37,13 @@ def curtail_report(
         "runs": runs,
     }
     tables = [_curve(source, found, price)] if found.sheds else []
-    notes = [] if found.sheds else [_nothing(found)]
     if any(shed.solved is not None for shed in found.sheds):
         tables.append(_solved(found))
     tables += [_run(found, each) for each in runs]
-    return Report(fields, tables, notes, int(not found.sheds))
-
-
-def _nothing(found: Curtailment) -> str:
     within = f" within {found.within_s:g} s" if found.within_s is not None else ""
-    return (
-        f"no watt can be shed{within}: {found.floor_w:,.0f} W are drawn by what may not be stopped"
-    )
+    drawn = f"{found.floor_w:,.0f} W are drawn by what may not be stopped"
+    notes = [] if found.sheds else [f"no watt can be shed{within}: {drawn}"]
+    return Report(fields, tables, notes, int(not found.sheds))
 
 
 def _curve(source: str, found: Curtailment, price: float | None) -> Table:

@@ -1,6 +1,5 @@
 """Whether a request would run, at which size, and when."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
@@ -23,15 +22,7 @@ class SizeStart:
 
 @dataclass(frozen=True)
 class Prospect:
-    """Whether a request would run.
-
-    Attributes
-    ----------
-    why
-        Why it would wait, if it would; when it would start, and what would help.
-    sizes
-        Its earliest start at each size, the largest first.
-    """
+    """Whether and why a request would run, and its earliest start at each size, largest first."""
 
     why: Why
     sizes: tuple[SizeStart, ...]
@@ -55,19 +46,14 @@ def fit(snapshot: Snapshot, job: str, seconds: float = 1.0) -> Prospect:
     found = why(snapshot, job, seconds)
     asked = found.waiting.job
     helps = [one.job for one in found.easings if set(one.kinds) <= {"pieces", GPUS}]
-    wanted = {*_halves(_size(asked)), *map(_size, helps)}
+    whole = _size(asked)
+    wanted = {*(whole >> k for k in range(whole.bit_length())), *map(_size, helps)}
     sizes = [_first(found.waiting, size) for size in sorted(wanted, reverse=True)]
     return Prospect(found, tuple(one for one in sizes if one is not None))
 
 
 def _size(job: SeenJob) -> int:
     return job.count * max(1, int(job.per.get(GPUS, 0.0)))
-
-
-def _halves(size: int) -> Iterator[int]:
-    while size >= 1:
-        yield size
-        size //= 2
 
 
 def _first(waiting: WaitingJob, size: int) -> SizeStart | None:

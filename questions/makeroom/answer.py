@@ -33,21 +33,17 @@ class Harm(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    job
-        The job.
-    possible
-        Whether room can be made; False too if time was up before any was found.
+    job, possible
+        The job, and whether room can be made; False too if time was up before any was found.
     actions
         The steps, in an order in which they can be carried out; the last starts the job.
-    least
+    least, bounds
         Each measure of the harm, the first to count first: GPU-seconds of work ``lost``, ``jobs``
-        disturbed, their ``users``, and jobs ``stopped``.
-    bounds
-        The amount below which no other plan has each measure, given those before it.
-    proved
-        Whether the harm is least, or that there is no room is certain.
-    reason
-        Why no room can be made, in a sentence.
+        disturbed, their ``users``, and jobs ``stopped``; and the amount below which no other plan
+        has it, given those before it.
+    proved, reason
+        Whether the harm is least, or that there is no room is certain, and why there is none, in a
+        sentence.
     loose, unknown
         Number of running jobs that may be disturbed, and of those whose loss counts as none because
         they hold no GPUs or have only begun.

@@ -73,16 +73,12 @@ class Loose:
 
     Attributes
     ----------
-    at
-        Its place in `FreeRoom.running`.
+    at, user
+        Its place in `FreeRoom.running`, and its user, or its tenant if no user is told, or None.
     gpus, lost_gpu_s
         GPUs that it holds, and GPU-seconds of work that it loses if it is moved or stopped.
-    user
-        Its user, or its tenant if no user is told, or None.
-    blocks
-        Its blocks with their numbers; empty if it cannot move.
-    apart
-        Whether no two of its blocks may share a node.
+    blocks, apart
+        Its blocks with their numbers, empty if it cannot move; whether no two may share a node.
     nodes
         The nodes that it may move to, shape (N,).
     """
@@ -103,7 +99,7 @@ def loose_jobs(outlook: FreeRoom, job: SeenJob, terms: RoomTerms) -> list[Loose]
     Jobs stay that may not be stopped, that have run less than their tenant or class protects, or
     that the terms keep.
     """
-    below, targets, limits = _below(outlook, job, terms), _Targets(outlook), outlook.limits
+    below, nodes_for, limits = _below(outlook, job, terms), _targets(outlook), outlook.limits
     gpus, now_s, found = limits.held(GPUS), outlook.snapshot.now_s, list[Loose]()
     protected = has_minimum(limits.site)
     for at, one in enumerate(outlook.running):
@@ -123,7 +119,7 @@ def loose_jobs(outlook: FreeRoom, job: SeenJob, terms: RoomTerms) -> list[Loose]
                 user=one.user or one.tenant,
                 blocks=_blocks(one),
                 apart=one.own_nodes or one.exclusive,
-                nodes=targets.of(one, float(outlook.ends[at])),
+                nodes=nodes_for(one, float(outlook.ends[at])),
             )
         )
     return found
@@ -168,29 +164,21 @@ def _blocks(job: SeenJob) -> tuple[tuple[Block, int], ...]:
     return ((Block(pieces, tuple(sorted(holds.items()))), blocks),)
 
 
-class _Targets:
-    """The nodes that running jobs may move to.
+def _targets(outlook: FreeRoom) -> Callable[[SeenJob, float], Mask]:
+    """Return the nodes (N,) that a running job which ends at a time may move to, as a function.
 
-    They are of the model of GPUs that a job has. A job on nodes of several models does not move.
+    They are of the model of GPUs that the job has, and not kept for the jobs of another
+    reservation. A job on nodes of several models does not move.
     """
+    seen, now_s = outlook.snapshot.nodes, outlook.snapshot.now_s
+    kinds = np.array([node.gpu_type or "" for node in seen])
 
-    def __init__(self, outlook: FreeRoom) -> None:
-        self._outlook = outlook
-        self._kinds = np.array([node.gpu_type or "" for node in outlook.snapshot.nodes])
+    def of(job: SeenJob, end_s: float) -> Mask:
+        own = kinds[[outlook.node[name] for name in job.on]]
+        kept = [n.reserved not in (None, job.reservation) and n.leaves_s is None for n in seen]
+        may = outlook.may_use(job, job.partitions[0] if job.partitions else None, frozenset())
+        may = may & outlook.open(now_s, end_s - now_s) & ~np.array(kept, dtype=bool)
+        same: Mask = (kinds == own[0]) & (own == own[0]).all()
+        return may & same
 
-    def _kept(self, reservation: str | None) -> Mask:
-        """Return the nodes that are kept for the jobs of other reservations, shape (N,)."""
-        nodes = self._outlook.snapshot.nodes
-        kept = [n.reserved not in (None, reservation) and n.leaves_s is None for n in nodes]
-        return np.array(kept, dtype=bool)
-
-    def of(self, job: SeenJob, end_s: float) -> Mask:
-        """Return the nodes that a job which ends at a time may move to, shape (N,)."""
-        outlook, now_s = self._outlook, self._outlook.snapshot.now_s
-        own = self._kinds[[outlook.node[name] for name in job.on]]
-        if (own != own[0]).any():
-            return np.zeros(len(self._kinds), dtype=bool)
-        nodes = outlook.may_use(job, job.partitions[0] if job.partitions else None, frozenset())
-        nodes = nodes & ~self._kept(job.reservation)
-        same: Mask = self._kinds == own[0]
-        return nodes & same & outlook.open(now_s, end_s - now_s)
+    return of

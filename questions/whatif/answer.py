@@ -28,16 +28,9 @@ TOGETHER = "all together"
 
 
 class Shift(Record, frozen=True, kw_only=True):
-    """The effect of a change on a job.
+    """The effect of a change on a job: its gain, in units of the objective, negative for a loss.
 
-    Attributes
-    ----------
-    job
-        Id of the job.
-    before, after
-        Allocation before and after the change; None if the job waits.
-    gain
-        Gain of the job in units of the objective; negative for a loss.
+    Its allocations `before` and `after` the change are None where it waits.
     """
 
     job: str
@@ -51,14 +44,11 @@ class Changed(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    change
-        Description of the change in words.
-    round, plan
-        Changed round and its plan.
-    objective
-        Worth of the plan on the scale of the unchanged round.
-    found
-        Difference in worth from the plan of the unchanged round.
+    change, round, plan
+        The change in words, the changed round, and its plan.
+    objective, found
+        Worth of the plan on the scale of the unchanged round, and how much more that is than the
+        worth of the plan of that round.
     foretold
         Difference predicted by the prices of that plan; `found` exceeds it by at most
         `WhatIf.slack`.
@@ -84,10 +74,8 @@ class WhatIf(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    base
-        Plan of the unchanged round.
-    objective
-        Worth of that plan.
+    base, objective
+        Plan of the unchanged round, and its worth.
     slack
         Excess of the bound by its prices over that worth. The `found` of an outcome never exceeds
         its `foretold` by more than this slack.

@@ -102,14 +102,9 @@ def _new(like: NodeGroup, count: int, gpus: int, names: set[str]) -> NodeGroup:
 
 
 class PowerCap(Record, frozen=True):
-    """A change of the power cap.
+    """A change of the power cap, to a `share` of the present one or else to some watts.
 
-    Attributes
-    ----------
-    watts
-        Cap in watts; None removes the cap unless `share` is given.
-    share
-        Share of the present cap, which takes precedence over `watts`.
+    Without either, there is no cap.
     """
 
     watts: Positive | None = None
@@ -200,13 +195,7 @@ class WithoutNode(Record, frozen=True):
 
 
 class NewJob(Record, frozen=True):
-    """An additional waiting job.
-
-    Attributes
-    ----------
-    job
-        Job without ``truth``.
-    """
+    """An additional waiting job, without ``truth``."""
 
     job: Job
 

@@ -154,8 +154,14 @@ class Frozen(TimelyPolicy):
         """Return a plan valued on the scale and bounded by prices, by default its own."""
         seen = AsOne(round)
         question = self.question(seen.round)
-        prices = plan.prices if prices is None else prices
-        return _judge(question, seen.shown(plan), round, plan, prices)
+        rows, own = rows_of(question.table, seen.shown(plan)), question.table.own
+        worth = {
+            state.job.id: float(question.values[k]) if k >= 0 else 0.0
+            for state, k in zip(question.table.jobs, rows.tolist(), strict=True)
+        }
+        lost = 0.0 if own is None else own.lost(rows[rows >= 0])
+        dear = priced(question, plan.prices if prices is None else prices)
+        return Judged(round, plan, worth, lost, bound_at(dear.problem, dear.prices))
 
 
 def freeze(
@@ -185,29 +191,12 @@ def _outlook(asked: Question, scale: Scale) -> Outlook:
     return outlook_of(asked.round, asked.table, asked.objective, given)
 
 
-def _judge(
-    question: Question, shown: Plan, round: Round, plan: Plan, prices: Mapping[str, float]
-) -> Judged:
-    """Return the judgement of a plan; `shown` is the same plan with each array as one job."""
-    rows, own = rows_of(question.table, shown), question.table.own
-    worth = {
-        state.job.id: float(question.values[k]) if k >= 0 else 0.0
-        for state, k in zip(question.table.jobs, rows.tolist(), strict=True)
-    }
-    lost = 0.0 if own is None else own.lost(rows[rows >= 0])
-    return Judged(round, plan, worth, lost, priced(question, prices).bound())
-
-
 class Priced(NamedTuple):
     """A problem with the rows (n,) of a question's table, and the prices (R,) of its resources."""
 
     rows: Rows
     problem: Separable
     prices: Floats
-
-    def bound(self) -> float:
-        """Return the dual bound D(p), which no plan exceeds."""
-        return bound_at(self.problem, self.prices)
 
     def spent(self, row: int) -> list[tuple[str, float, float]]:
         """Return what a row of the table pays for: names, amounts and prices, the dearest first."""

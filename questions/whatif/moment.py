@@ -9,7 +9,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.solvers.contract import Capability, Policy
+from ronda.solvers.contract import Policy
 
 
 class Moment(NamedTuple):
@@ -26,13 +26,11 @@ class _ReachedError(Exception):
 class _Watched:
     """A policy that records the last and the busiest round before it decides."""
 
-    def __init__(self, policy: Policy) -> None:
-        self.name: str = policy.name
-        self.capabilities: Capability = policy.capabilities
-        self.policy, self.busiest, self.last = policy, None, None
+    busiest: Moment | None = None
+    last: Moment | None = None
 
-    busiest: Moment | None
-    last: Moment | None
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.name, self.capabilities = policy, policy.name, policy.capabilities
 
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None

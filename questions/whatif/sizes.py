@@ -22,24 +22,19 @@ class Size(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    pool, gpus
-        Pool and number of GPUs.
+    pool, gpus, starts
+        Pool and number of GPUs, and whether running the job there is better than leaving it out.
     worth
         Worth of the job there in units of the objective, with the clock and batch that are best for
         all jobs together. If the job cannot run there, it is the worth of its own best option.
-    cost
-        Total loss of the other jobs if it runs there; None if it cannot run there.
-    starts
-        Whether running the job at that size is better than leaving it out.
-    allocation
-        Allocation of the job if others make room; None if it cannot run there.
+    allocation, cost
+        Allocation of the job if others make room, and the total loss of the others by that; None if
+        it cannot run there.
     losers
         Losses of the jobs that lose, keyed by job, largest first.
-    row
+    row, why
         Row of the model that forbids the size or, if the size is worth less than it costs, the row
-        on which it spends most; "" if the job starts.
-    why
-        The same reason in words.
+        on which it spends most, and the reason in words; "" if the job starts.
     """
 
     pool: str
