@@ -178,7 +178,7 @@ def _targets(outlook: FreeRoom) -> Callable[[SeenJob, float], Mask]:
         kept = [n.reserved not in (None, job.reservation) and n.leaves_s is None for n in seen]
         may = outlook.may_use(job, job.partitions[0] if job.partitions else None, frozenset())
         may = may & outlook.open(now_s, end_s - now_s) & ~np.array(kept, dtype=bool)
-        same: Mask = (kinds == own[0]) & (own == own[0]).all()
-        return may & same
+        found: Mask = may & (kinds == own[0]) & (own == own[0]).all()
+        return found
 
     return of
