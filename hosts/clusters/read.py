@@ -1,7 +1,7 @@
 """Snapshots of a cluster from the files that its own tools write, whichever its scheduler is."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -88,11 +88,10 @@ def _refuse_contradictions(seen: Snapshot) -> None:
         ("job", [job.id for job in seen.jobs]),
     ):
         _refuse_too_many(seen.source, f"{kind}s", len(names))
-        twice = [name for name, count in Counter(names).items() if count > 1]
-        if twice:
-            raise InputError(
-                seen.source, f"{kind} {show(twice[0])} twice", f"each {kind} once, of one moment"
-            )
+        name, count = Counter(names).most_common(1)[0] if names else ("", 0)
+        if count > 1:
+            found = f"{kind} {show(name)} twice"
+            raise InputError(seen.source, found, f"each {kind} once, of one moment")
     _refuse_too_many(seen.source, "gpus", sum(int(node.has.get(GPUS, 0)) for node in seen.nodes))
     tree = list(tree_problems(seen.tenants, "tenants"))
     if tree:
@@ -111,20 +110,16 @@ def _refuse_contradictions(seen: Snapshot) -> None:
                 raise InputError(seen.source, found, "the nodes of the whole cluster")
             held[node].update(job.holds(node))
     for node, amounts in held.items():
-        _look_over(seen, node, has[node], amounts)
+        for of, amount in amounts.items():
+            if amount <= has[node].get(of, 0.0) + _SLACK:
+                continue
+            words = f"node {node}: {amount:g} {of} held of {has[node].get(of, 0.0):g}"
+            if of == GPUS:
+                expected = "jobs and nodes of one moment, and of one cluster"
+                raise InputError(seen.source, f"{words} by running jobs", expected)
+            seen.noted.add(f"node whose jobs hold more {of} than it has", words)
 
 
 def _refuse_too_many(place: str, what: str, number: int) -> None:
     for problem in too_many(place, what, number):
         raise InputError(place, problem.found, problem.expected)
-
-
-def _look_over(seen: Snapshot, node: str, has: Mapping[str, float], held: Counter[str]) -> None:
-    for of, amount in held.items():
-        if amount <= has.get(of, 0.0) + _SLACK:
-            continue
-        words = f"node {node}: {amount:g} {of} held of {has.get(of, 0.0):g}"
-        if of == GPUS:
-            found = f"{words} by running jobs"
-            raise InputError(seen.source, found, "jobs and nodes of one moment, and of one cluster")
-        seen.noted.add(f"node whose jobs hold more {of} than it has", words)

@@ -89,16 +89,13 @@ def _runs(record: Fields, place: str) -> bool | None:
     return None if states & _ENDED else False
 
 
-def _number(record: Fields) -> int:
-    return int(number(record.get("job_id")) or 0)
-
-
 class _Maker:
     """A maker of a job from its record."""
 
     def __init__(self, record: Fields, noted: Noted) -> None:
         self.record, self.noted, self.told = record, noted, True
-        self.name = f"job {_number(record)}"
+        self.number = int(number(record.get("job_id")) or 0)
+        self.name = f"job {self.number}"
 
     def get(self, field: str) -> float | None:
         """Return a number of the record, None if it is unset or 0."""
@@ -128,11 +125,8 @@ class _Maker:
     def waiting(self) -> SeenJob:
         """Return a waiting job; its start_time is a forecast."""
         reason = self.text("state_reason")
-        blocked = _HOLDS.get(reason)
-        if blocked is None and (
-            self.record.get("hold") is True or number(self.record.get("priority")) == 0
-        ):
-            blocked = "it is held: its priority is 0"
+        held = self.record.get("hold") is True or number(self.record.get("priority")) == 0
+        blocked = _HOLDS.get(reason, "it is held: its priority is 0" if held else None)
         count, per = self._pieces()
         nodes = self.hosts("required_nodes")
         if len(nodes) > count:
@@ -141,8 +135,7 @@ class _Maker:
             what = "job that needs some nodes by name and others, the names left out"
             self.note(what, told=False)
             nodes = []
-        most = self.get("max_nodes")
-        least = None
+        most, least = self.get("max_nodes"), None
         if most is not None and self.own_nodes and most > count:
             least, count = count, int(most)
         return replace(
@@ -198,7 +191,7 @@ class _Maker:
             if not known:
                 yield job
                 return
-        array = f"{self.get('array_job_id') or _number(self.record):.0f}"
+        array = f"{self.get('array_job_id') or self.number:.0f}"
         limit = number(most) or job.array_most
         listed = f"{place}, {self.name}, array_task_string"
         for task in numbers(known.strip("[],"), listed, "jobs"):
@@ -233,7 +226,7 @@ class _Maker:
             return f"{array:.0f}_{task:.0f}"
         if (het := self.get("het_job_id")) is not None:
             return f"{het:.0f}+{number(self.record.get('het_job_offset')) or 0:.0f}"
-        return str(_number(self.record))
+        return str(self.number)
 
     def _common(self) -> SeenJob:
         record, array = self.record, self.get("array_job_id")
@@ -249,7 +242,7 @@ class _Maker:
         if self.get("required_switches"):
             self.note("job that prefers few switches, which is left out")
         segment, limit = self.get("segment_size"), self.get("time_limit")
-        array_most = self.get("array_max_tasks")
+        array_most = None if array is None else self.get("array_max_tasks")
         return SeenJob(
             id=self.id,
             name=self.text("name") or None,
@@ -267,8 +260,8 @@ class _Maker:
             features=tuple(re.split("[&,]", features)) if simple else (),
             not_nodes=tuple(self.hosts("excluded_nodes")),
             reservation=self.text("resv_name") or None,
-            job_array=f"{array:.0f}" if array is not None and array_most else None,
-            array_most=int(array_most) if array is not None and array_most else None,
+            job_array=f"{array:.0f}" if array_most else None,
+            array_most=int(array_most) if array_most else None,
             licences=self._licences(),
             slices=Slices(nodes=int(segment), within="block") if segment else None,
             preemptible=record.get("requeue") not in (False, "0", 0),
@@ -277,8 +270,7 @@ class _Maker:
         )
 
     def _licences(self) -> dict[str, float]:
-        found: dict[str, float] = {}
-        text = self.text("licenses")
+        text, found = self.text("licenses"), dict[str, float]()
         if re.search(r"[;|]", text):
             self.note("job with a choice of licences, which is left out", text)
             return found
@@ -289,11 +281,8 @@ class _Maker:
 
     def _gpus(self) -> dict[str | None, float]:
         """Return the GPUs that the job asks for by type, in whatever field it says so."""
-        for field in ("tres_per_node", "tres_per_task", "tres_per_socket", "tres_per_job"):
-            found = gpus_of(self.record.get(field))
-            if found:
-                return found
-        return gpus_of(self.record.get("tres_req_str"))
+        asks = ("tres_per_node", "tres_per_task", "tres_per_socket", "tres_per_job", "tres_req_str")
+        return next(filter(None, (gpus_of(self.record.get(field)) for field in asks)), {})
 
     def _count(self, field: str) -> float:
         """Return the number of GPUs in a field, of all types."""
@@ -301,10 +290,9 @@ class _Maker:
 
     @property
     def _by_node(self) -> bool:
-        if self._count("tres_per_node") or self._count("tres_per_socket"):
-            return True
-        count, most = self.get("node_count"), self.get("max_nodes")
-        return bool(count and count > 1 and (most == count or not self._tasks))
+        count, most = self.get("node_count") or 0.0, self.get("max_nodes")
+        nodes = count > 1 and (most == count or not self._tasks)
+        return bool(self._count("tres_per_node") or self._count("tres_per_socket") or nodes)
 
     @property
     def _tasks(self) -> int:

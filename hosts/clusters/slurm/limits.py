@@ -106,10 +106,8 @@ def _of_associations(rows: Sequence[Fields], noted: Noted) -> Iterator[LimitGrou
         if user:
             in_all = _held_limits(row, noted, f"user {user}", *_GROUP)
             shapes.append({"name": f"{label}, in all", "per": "user", **in_all})
-        for shape in shapes:
-            group = replace(where, **shape)
-            if _limits_something(group):
-                alike.setdefault(msgspec.json.encode(group), (group, []))[1].append(user)
+        for group in _limiting(where, shapes):
+            alike.setdefault(msgspec.json.encode(group), (group, []))[1].append(user)
     times: Counter[str] = Counter()
     for group, users in alike.values():
         times[group.name] += 1
@@ -126,24 +124,16 @@ def _held_limits(row: Fields, noted: Noted, owner: str, most: str, jobs: str, ru
 
 
 def _of_qos(row: Fields, label: str, noted: Noted, **own: tuple[str, ...]) -> Iterator[LimitGroup]:
-    where = replace(LimitGroup(name=label), **own)
+    whole = _held_limits(row, noted, label, *_GROUP)
+    user = _held_limits(row, noted, label, "MaxTRESPU", "MaxJobsPU", "")
+    account = _held_limits(row, noted, label, "MaxTRESPA", "MaxJobsPA", "")
     shapes: list[Fields] = [
-        {"per": per, **_held_limits(row, noted, label, *columns)}
-        for per, *columns in (
-            ("group", *_GROUP),
-            ("user", "MaxTRESPU", "MaxJobsPU", ""),
-            ("tenant", "MaxTRESPA", "MaxJobsPA", ""),
-        )
+        whole,
+        {"name": f"{label}, each user", "per": "user", **user},
+        {"name": f"{label}, each account", "per": "tenant", **account},
+        {"name": f"{label}, each job", "per": "job", **_job_limits(row, noted, label)},
     ]
-    shapes.append({"per": "job", **_job_limits(row, noted, label)})
-    for shape in shapes:
-        found = replace(where, **shape)
-        if _limits_something(found):
-            yield (
-                found
-                if found.per == "group"
-                else replace(found, name=f"{label}, each {found.per.replace('tenant', 'account')}")
-            )
+    yield from _limiting(replace(LimitGroup(name=label), **own), shapes)
 
 
 def _job_limits(row: Fields, noted: Noted, label: str) -> Fields:
@@ -152,9 +142,12 @@ def _job_limits(row: Fields, noted: Noted, label: str) -> Fields:
     return {"most": most, "max_limit_s": wall * 60 if wall else None}
 
 
-def _limits_something(group: LimitGroup) -> bool:
-    told = (group.max_jobs, group.max_gpu_s, group.max_limit_s)
-    return bool(group.most) or any(limit is not None for limit in told)
+def _limiting(where: LimitGroup, shapes: Sequence[Fields]) -> Iterator[LimitGroup]:
+    """Yield a group with each of some fields that limit anything."""
+    for group in (replace(where, **shape) for shape in shapes):
+        told = (group.max_jobs, group.max_gpu_s, group.max_limit_s)
+        if group.most or any(limit is not None for limit in told):
+            yield group
 
 
 def _most(amounts: object, noted: Noted, owner: str) -> Iterator[tuple[str, float]]:

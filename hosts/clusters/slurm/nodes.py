@@ -64,10 +64,9 @@ def seen_nodes(records: Sequence[Fields], noted: Noted, place: str) -> Iterator[
         if other is not record:
             differ = [key for key in ("state", "cpus", "gres") if other.get(key) != record.get(key)]
             if differ or words(other.get("partitions")) == words(record.get("partitions")):
-                found = f"node {show(name)} twice" + (
-                    f" with another {differ[0]}" if differ else ""
-                )
-                raise InputError(place, found, "each node once, or once for each of its partitions")
+                how = f" with another {differ[0]}" if differ else ""
+                expected = "each node once, or once for each of its partitions"
+                raise InputError(place, f"node {show(name)} twice{how}", expected)
             both = [*words(other.get("partitions")), *words(record.get("partitions"))]
             merged[name] = other | {"partitions": both}
     for name, record in merged.items():
@@ -177,9 +176,5 @@ def with_racks(nodes: Sequence[SeenNode], records: Sequence[Fields], place: str)
         label = "block" if block else f"switch{level}" if level else "switch"
         for host in host_names(word(record.get("Nodes")), f"{place}, {switch or block}"):
             paths.setdefault(host, []).append((-level, label, switch or block))
-    return [
-        replace(n, racks=tuple((level, rack) for _, level, rack in sorted(paths[n.name])))
-        if n.name in paths
-        else n
-        for n in nodes
-    ]
+    racks = {name: tuple(pair[1:] for pair in sorted(path)) for name, path in paths.items()}
+    return [replace(node, racks=racks.get(node.name, ())) for node in nodes]

@@ -201,16 +201,15 @@ def _table(lines: list[str], place: str) -> tuple[str, list[Fields]]:
     elif "Name" in head and "Priority" in head:
         kind = "qos"
     else:
-        found = f"a table of {show(lines[0], 60)}"
-        raise InputError(place, found, "that of sacctmgr show assoc or qos -P, or sshare -P -l")
+        expected = "that of sacctmgr show assoc or qos -P, or sshare -P -l"
+        raise InputError(place, f"a table of {show(lines[0], 60)}", expected)
     rows = []
     for number_, line in enumerate(lines[1:], start=2):
         cells = line.split("|")
         if len(cells) not in (len(head), len(head) - 1):
             found = f"{len(cells)} cells"
             raise InputError(f"{place}, row {number_}", found, f"{len(head)}, as the header has")
-        read = dict(zip(head, cells, strict=False))
-        rows.append(_row(read))
+        rows.append(_row(dict(zip(head, cells, strict=False))))
     return kind, rows
 
 
@@ -236,8 +235,8 @@ def _association_manager(lines: list[str]) -> Iterator[tuple[str, list[Fields]]]
     for line in lines:
         read = {key: re.sub(r"\(.*?\)", "", value) for key, value in _fields(line).items()}
         if line.startswith("ClusterName="):
-            named = {"User": read.get("UserName", ""), "Partition": read.get("Partition", "")}
-            row = {"Account": read.get("Account", ""), **named}
+            keys = {"Account": "Account", "User": "UserName", "Partition": "Partition"}
+            row = {column: read.get(key, "") for column, key in keys.items()}
             kinds["associations"].append(row)
         elif line.startswith("QOS="):
             row = {"Name": read["QOS"]}
