@@ -106,16 +106,15 @@ class DeviceClaims:
         self._specs = {(False, each.id): each.doc("spec") for each in claims}
         self._specs |= {(True, each.id): each.doc("spec", "spec") for each in templates}
 
-    def asks(self, spec: Doc, namespace: str | None, status: Doc | None) -> dict[str, Fraction]:
-        """Return the GPUs and parts that a pod's claims ask for, as resources of Kubernetes."""
-        made = [] if status is None else status.docs("resourceClaimStatuses")
+    def asks(self, spec: Doc, owner: Doc) -> dict[str, Fraction]:
+        """Return the GPUs and parts that claims of a pod's spec ask for, by Kubernetes' names."""
+        made = owner.docs("status", "resourceClaimStatuses")
         names = {each.text("name"): each.text("resourceClaimName") for each in made}
         total = defaultdict[str, Fraction](Fraction)
         for each in spec.docs("resourceClaims"):
             name = each.text("resourceClaimName") or names.get(each.text("name"))
             template = each.text("resourceClaimTemplateName")
-            keys = [(False, name), (True, template)]
-            ids = [(kind, f"{namespace}/{n}" if namespace else n) for kind, n in keys if n]
+            ids = [(kind, owner.id_of(n)) for kind, n in ((False, name), (True, template)) if n]
             claim = next((self._specs[id] for id in ids if id in self._specs), None)
             if claim is None:
                 self.noted.add("claim that no file has, taken to ask for nothing", each.place)

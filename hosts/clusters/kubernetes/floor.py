@@ -79,9 +79,7 @@ class NodeFloor:
         """
         asked = {f"{key}={value}" for key, value in spec.labels("nodeSelector").items()}
         terms = spec.docs("affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms")
-        able = (
-            tuple(n for n in self.labels if any(self._fits(n, t) for t in terms)) if terms else ()
-        )
+        able = tuple(n for n in self.labels if any(self._fits(n, t) for t in terms))
         if terms and not able:
             asked.add(_NOWHERE)
         self._asked |= asked
@@ -162,6 +160,11 @@ class NodeFloor:
                     return tuple(part for part in sorted(each) for _ in range(each[part])), parts
         self.noted.add("node with parts of GPUs not cut alike, told as resources only", node)
         return (), None
+
+
+def levels_of(topology: Doc) -> list[str]:
+    """Return the labels that name the racks of a Topology, from the outermost."""
+    return [level.text("nodeLabel") or "" for level in topology.docs("spec", "levels")]
 
 
 def _memory_mib(labels: Mapping[str, str]) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from ronda.hosts.clusters.kubernetes.classes import Classes
+from ronda.hosts.clusters.kubernetes.floor import levels_of
 from ronda.hosts.clusters.kubernetes.objects import Doc, Objects
 from ronda.hosts.clusters.kubernetes.podgroups import gang_fields, jobs_of, parents_first, snapshot
 from ronda.hosts.clusters.kubernetes.pods import Pods
@@ -62,10 +63,7 @@ def read_kai(files: Sequence[Text], now_s: float | None) -> Snapshot:
     if not objects.of("Queue", _RUN):
         raise InputError(objects.source, "no queue", "a snapshot of KAI (curl …/get-snapshot)")
     pods, classes = Pods(objects), Classes(objects)
-    levels = [
-        [level.text("nodeLabel") or "" for level in each.docs("spec", "levels")]
-        for each in objects.of("Topology", "kai.scheduler")
-    ]
+    levels = [levels_of(each) for each in objects.of("Topology", "kai.scheduler")]
     if len(levels) > 1:
         words = f"{len(levels)} topologies"
         objects.noted.add("topology beside the first, not read", words, len(levels) - 1)
@@ -118,15 +116,13 @@ def _tenants(objects: Objects, total: Mapping[str, float]) -> tuple[Tenant, ...]
             owned = total[of] if quota < 0 else quota / unit
             quotas.append(Quota(of=of, guaranteed=owned, limit=None if limit < 0 else limit / unit))
             if limit == 0:
-                objects.noted.add(
-                    "queue without a limit, which is 0: nothing may run", f"{key} of {name}"
-                )
+                words = f"{key} of {name}"
+                objects.noted.add("queue without a limit, which is 0: nothing may run", words)
         spans = [queue.text("spec", f"{kind}MinRuntime") for kind in ("preempt", "reclaim")]
         least = [0.0 if span is None else _seconds(span, queue) for span in spans]
         if least[0] != least[1]:
-            objects.noted.add(
-                "queue with two minimum run times, of which the shorter is read", name
-            )
+            what = "queue with two minimum run times, of which the shorter is read"
+            objects.noted.add(what, name)
         order = queue.whole("spec", "priority")
         found[name] = Tenant(
             name=name,
@@ -155,9 +151,8 @@ def _seconds(text: str, queue: Doc) -> float:
     """Return a duration of Go, such as ``1h30m``, in seconds."""
     parts = _SPAN.findall(text)
     if "".join(number + unit for number, unit in parts) != text and text != "0":
-        raise InputError(
-            queue.place, f"the minimum run time {show(text)}", 'a duration such as "5m"'
-        )
+        found = f"the minimum run time {show(text)}"
+        raise InputError(queue.place, found, 'a duration such as "5m"')
     return sum(float(number) * _SPANS[unit] for number, unit in parts)
 
 
@@ -176,9 +171,8 @@ class _PodGroups:
             if key in groups:
                 self._members.setdefault(key, []).append(pod)
             elif pod.namespace in _RESERVING:
-                self.noted.add(
-                    "pod that keeps a GPU for pods with a fraction of it, left out", pod.id
-                )
+                what = "pod that keeps a GPU for pods with a fraction of it, left out"
+                self.noted.add(what, pod.id)
             else:
                 self.others.append(pod)
 
@@ -186,13 +180,11 @@ class _PodGroups:
         """Return the nodes of pods in flight by id: a request that has not failed is as placed."""
         found, known = {}, {pod.id for pod in self.pods.live}
         for each in self.objects.of("BindRequest", _RUN):
-            name = each.text("spec", "podName") or each.name
-            id = f"{each.namespace}/{name}" if each.namespace else name
+            id = each.id_of(each.text("spec", "podName") or each.name)
             node = each.text("spec", "selectedNode")
-            failed = each.text("status", "phase") == "Failed"
             if id not in known:
                 self.noted.add("binding of a pod that no file has, left out", id)
-            elif failed:
+            elif each.text("status", "phase") == "Failed":
                 self.noted.add("binding that failed, left out", id)
             elif node not in self.pods.floor.labels:
                 raise each.wrong("spec", "selectedNode", expected="one of the nodes")
@@ -213,15 +205,12 @@ class _PodGroups:
         queue, name = group.text("spec", "queue"), group.text("spec", "priorityClassName")
         standard = _STANDARD if self.classes.standard is None else self.classes.standard
         rank = self.classes.values.get(name or "", standard)
-        firm = group.text("spec", "preemptibility") or (
-            "" if rank < _FIRM_FROM else "non-preemptible"
-        )
+        firm = "" if rank < _FIRM_FROM else "non-preemptible"
         least = group.whole("spec", "minMember")
+        least = 1 if least is None else least
         if group.get("spec", "subGroups"):
             self.noted.add("sub-groups with minimums of their own, not read", group.id)
             least = None
-        elif least is None:
-            least = 1
         level = group.text("spec", "topologyConstraint", "requiredTopologyLevel")
         fields = gang_fields(self.pods, group.id, members, least, level)
         if queue not in self._queues:
@@ -236,7 +225,7 @@ class _PodGroups:
             tenant=queue if queue in self._queues else None,
             priority=name,
             rank=rank,
-            preemptible=firm != "non-preemptible",
+            preemptible=(group.text("spec", "preemptibility") or firm) != "non-preemptible",
             **fields,
         )
 
@@ -246,19 +235,18 @@ class _PodGroups:
         fraction, memory = notes.get("gpu-fraction"), notes.get("gpu-memory")
         if fraction is None and memory is None:
             return None
-        share = _number(fraction) if fraction is not None else None
+        share = _number(fraction)
         if share is None or share > 1:
             largest = self.pods.floor.gpu_memory_mib
             mib = _number(memory)
             if mib is None or not largest or mib > largest:
-                self.noted.add(
-                    "fraction of a GPU that cannot be read, taken as a whole one", pod.id
-                )
+                what = "fraction of a GPU that cannot be read, taken as a whole one"
+                self.noted.add(what, pod.id)
                 share = 1.0
             else:
                 share = mib / largest
         devices = _number(notes.get("gpu-fraction-num-devices")) or 1.0
-        piece = self.pods.piece(pod.doc("spec"), pod.namespace, pod.doc("status"))
+        piece = self.pods.piece(pod)
         if devices > 1:
             self.noted.add("pod with fractions of several GPUs, taken as whole ones", pod.id)
         if devices > 1 or share == 1:

@@ -63,7 +63,7 @@ def _shared_out(workloads: Sequence[Doc], pods: Pods) -> tuple[dict[str, list[Do
         labels, notes = pod.labels("metadata", "labels"), pod.labels("metadata", "annotations")
         named = [notes.get(f"{KUEUE}/workload"), labels.get(f"{KUEUE}/pod-group-name")]
         uids = [owner.text("uid") for owner in pod.docs("metadata", "ownerReferences")]
-        found = [f"{pod.namespace}/{name}" if pod.namespace else name for name in named if name]
+        found = [pod.id_of(name) for name in named if name]
         found += [by_uid[uid] for uid in (pod.text("metadata", "uid"), *uids) if uid in by_uid]
         keys = [(pod.namespace, labels[label]) for label in _OWNER_LABELS if label in labels]
         found += [by_owner[key] for key in keys if key in by_owner]
@@ -98,7 +98,7 @@ class _Reader:
         self.given = {each.text("name"): each for each in given}
         self.admitted = workload.holds("QuotaReserved") or bool(given)
         self.specs = [each.doc("template", "spec") for each in self.sets]
-        asks = [of for spec in self.specs for of in pods.asks(spec, workload.namespace)]
+        asks = [of for spec in self.specs for of in pods.asks(workload, spec)]
         self.home = quotas.home(workload, asks)
 
     def jobs(self) -> Iterator[SeenJob]:
@@ -142,7 +142,7 @@ class _Reader:
         count = next((n for n in counts if n is not None), 1)
         for each in self.doc.docs("status", "reclaimablePods"):
             count -= (each.whole("count") or 0) * (each.text("name") == name)
-        piece = self.pods.piece(spec, self.doc.namespace, more=self.quotas.tolerations(flavors))
+        piece = self.pods.piece(self.doc, spec, self.quotas.tolerations(flavors))
         piece["partitions"] = self.quotas.partitions(flavors)
         size = self._topology(pod_set, piece, count)
         on = Counter({node: n // size for node, n in self._nodes(name, given).items() if n >= size})

@@ -161,7 +161,11 @@ class Doc:
     @property
     def id(self) -> str:
         """Namespace and name."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return self.id_of(self.name)
+
+    def id_of(self, name: str) -> str:
+        """Return the id of an object of some name in the namespace of this one."""
+        return f"{self.namespace}/{name}" if self.namespace else name
 
     def condition(self, kind: str) -> "Doc":
         """Return a condition of the object's status; an empty object if it has none."""

@@ -100,10 +100,9 @@ def jobs_of(objects: Objects, pods: Pods, some: Sequence[Doc], *, own: bool) -> 
         else:
             jobs += _alone(pods, pod, own)
     levels: dict[str, None] = {}
-    for (namespace, gang), members in gangs.items():
-        space = f"{namespace}/" if namespace else ""
-        stated = objects.named(gang.kind, gang.groups, space + gang.name)
-        name = space + "/".join(filter(None, (gang.name, gang.inner)))
+    for (_, gang), members in gangs.items():
+        stated = objects.named(gang.kind, gang.groups, members[0].id_of(gang.name))
+        name = members[0].id_of("/".join(filter(None, (gang.name, gang.inner))))
         jobs += _together(pods, gang, name, stated, members, levels)
     if levels:
         pods.floor.levels = lambda name: [*levels]
@@ -128,7 +127,7 @@ def _gang(pod: Doc) -> _Gang | None:
 def _alone(pods: Pods, pod: Doc, own: bool) -> Iterator[SeenJob]:
     """Yield a pod as a job of one piece, or count what it holds."""
     owners = {owner.text("kind") for owner in pod.docs("metadata", "ownerReferences")}
-    node, asks = pods.node(pod), pods.asks(pod.doc("spec"), pod.namespace, pod.doc("status"))
+    node, asks = pods.node(pod), pods.asks(pod)
     small = not own and own_units(asks).get(GPUS, 0.0) == 0
     if node is not None and (small or owners & {"DaemonSet", "Node"}):
         pods.noted.add("running pod that is no job, and whose room its node does not offer", pod.id)
@@ -169,7 +168,6 @@ def gang_fields(
     words = f"it has {len(members)} of the {least} pods that it starts with" if few else None
     slices = None
     if level:
-        asks = [pods.asks(e.doc("spec"), e.namespace, e.doc("status")) for e in members]
-        gpus = [own_units(each).get(GPUS, 0.0) for each in asks]
+        gpus = [own_units(pods.asks(each)).get(GPUS, 0.0) for each in members]
         slices = pods.slices(name, sum(gpus), min(gpus), level)
     return {"least": least, "blocked": words, "slices": slices}

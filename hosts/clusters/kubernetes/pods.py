@@ -109,12 +109,13 @@ class Pods:
             raise InputError(pod.place, found, "the nodes of the whole cluster")
         return node
 
-    def asks(self, spec: Doc, namespace: str | None, status: Doc | None = None) -> Amounts:
-        """Return what a pod asks for, by Kubernetes' resources; worked out, and noted, once.
+    def asks(self, owner: Doc, spec: Doc | None = None) -> Amounts:
+        """Return what a pod asks for, or a pod of a workload by its spec, by Kubernetes' resources.
 
         All containers together, or an init container beside the sidecars before it if that is more,
         or what the pod states itself, and its overhead (as in ``k8s.io/component-helpers``).
         """
+        spec = owner.doc("spec") if spec is None else spec
         if id(spec.value) in self._asks:
             return self._asks[id(spec.value)]
         total, beside, peak = Amounts(), Amounts(), Amounts()
@@ -129,7 +130,7 @@ class Pods:
         total = _sum(total, beside)
         total |= {of: max(n, total.get(of, n)) for of, n in peak.items()} | _requests(spec)
         total = _sum(total, spec.amounts("overhead"))
-        total = _sum(total, self._claims.asks(spec, namespace, status))
+        total = _sum(total, self._claims.asks(spec, owner))
         for of in _SHARERS:
             if total.pop(of, None) is not None:
                 self.noted.add(f"request for {of}, which no node lists, not read", spec.place)
@@ -137,13 +138,14 @@ class Pods:
         return self._asks[id(spec.value)]
 
     def piece(
-        self, spec: Doc, namespace: str | None, status: Doc | None = None, more: Sequence[Doc] = ()
+        self, owner: Doc, spec: Doc | None = None, more: Sequence[Doc] = ()
     ) -> dict[str, Any]:
-        """Return the fields of a job that each of its pods determines.
+        """Return the fields of a job that each of its pods determines, as for `asks`.
 
         The pod is tolerated as its own tolerations and `more` say.
         """
-        asks = self.asks(spec, namespace, status)
+        spec = owner.doc("spec") if spec is None else spec
+        asks = self.asks(owner, spec)
         per = {of: n for of, n in own_units(asks).items() if n}
         cut = [of for of, n in asks.items() if of.startswith(MIG) for _ in range(min(int(n), 2))]
         part = part_of(cut[0]) if len(cut) == 1 and GPUS not in per else None
@@ -193,16 +195,16 @@ class Pods:
         """
         members = []
         for k, pod in enumerate(pods):
-            spec, node = pod.doc("spec"), (placed or {}).get(pod.id) or self.node(pod)
-            piece = (pieces or {}).get(pod.id)
-            gates = ", ".join(gate.text("name") or "" for gate in spec.docs("schedulingGates"))
+            node = (placed or {}).get(pod.id) or self.node(pod)
+            named = pod.docs("spec", "schedulingGates")
+            gates = ", ".join(gate.text("name") or "" for gate in named)
             waits = {
                 "blocked": blocked or (f"scheduling gates: {gates}" if gates else None),
                 "reason": reason_of(pod.condition("PodScheduled"), "False"),
             }
             members.append(
                 Members(
-                    piece or self.piece(spec, pod.namespace, pod.doc("status")),
+                    (pieces or {}).get(pod.id) or self.piece(pod),
                     pieces=1,
                     least=int(least is None or k < least),
                     on=Counter([] if node is None else [node]),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from ronda.hosts.clusters.kubernetes.floor import NodeFloor
+from ronda.hosts.clusters.kubernetes.floor import NodeFloor, levels_of
 from ronda.hosts.clusters.kubernetes.objects import KUEUE, Doc, Objects
 from ronda.hosts.clusters.kubernetes.podgroups import parents_first
 from ronda.hosts.clusters.kubernetes.pods import reason_of
@@ -43,10 +43,7 @@ class KueueQuotas:
         self._cohorts = {each.name: each for each in objects.of("Cohort", KUEUE)}
         self._local = {(e.namespace, e.name): e for e in objects.of("LocalQueue", KUEUE)}
         self._flavors = {each.name: each for each in objects.of("ResourceFlavor", KUEUE)}
-        self._levels = {
-            each.name: [level.text("nodeLabel") or "" for level in each.docs("spec", "levels")]
-            for each in objects.of("Topology", KUEUE)
-        }
+        self._levels = {each.name: levels_of(each) for each in objects.of("Topology", KUEUE)}
         self._all = [*self._queues.values(), *self._cohorts.values()]
         stated = [pair for each in self._all for pair in _resources(each)]
         self._names = list(dict.fromkeys(flavor for flavor, _ in stated))
