@@ -86,12 +86,8 @@ class Believing(Hosted):
 
     If functions of jobs with one name contradict each other, in batches or by a factor of three in
     step time, the jobs belong to several applications. In that case the name says nothing about
-    jobs that have no function yet.
-
-    Parameters
-    ----------
-    beliefs
-        If false, jobs have the rates of their own functions, and nothing is learnt.
+    jobs that have no function yet. Without `beliefs`, jobs have the rates of their own functions
+    and nothing is learnt.
     """
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -26,29 +27,22 @@ def slots_of(node: Any, need: Mapping[str, int], used: Mapping[str, int] | None 
 
 def most_needed(jobs: Any) -> dict[str, int]:
     """Return, for each resource, the largest amount that a replica of any job requires."""
-    need: dict[str, int] = {}
+    need = Counter[str]()
     for job in jobs:
-        for resource, amount in job.resources.items():
-            need[resource] = max(amount, need.get(resource, 0))
+        need |= Counter(job.resources)
     return need
 
 
 def cluster_of(nodes: Sequence[tuple[str, int]]) -> Cluster:
     """Return a cluster of nodes, each given as the name of a GPU type and a number of GPUs."""
-    groups: list[tuple[tuple[str, int], int]] = []
-    for node in nodes:
-        if groups and groups[-1][0] == node:
-            groups[-1] = node, groups[-1][1] + 1
-        else:
-            groups.append((node, 1))
+    kinds = dict.fromkeys(kind for kind, _ in nodes)
+    groups = (
+        NodeGroup(name=f"g{k}", count=len(list(equal)), gpus_per_node=gpus, gpu_type=kind)
+        for k, ((kind, gpus), equal) in enumerate(groupby(nodes))
+    )
     return Cluster(
-        gpu_types=tuple(
-            GpuType(name=kind, memory_gib=1) for kind in dict.fromkeys(kind for kind, _ in nodes)
-        ),
-        node_groups=tuple(
-            NodeGroup(name=f"g{k}", count=count, gpus_per_node=n, gpu_type=kind)
-            for k, ((kind, n), count) in enumerate(groups)
-        ),
+        gpu_types=tuple(GpuType(name=kind, memory_gib=1) for kind in kinds),
+        node_groups=tuple(groups),
     )
 
 
@@ -59,14 +53,8 @@ def best_nodes(
 
     The utility is the sum of speed-ups divided by the GPUs in use. For other numbers of nodes it is
     computed by giving GPUs one by one to the job that gains most. A utility from 0.35 to 0.65
-    changes nothing.
-
-    Parameters
-    ----------
-    jobs, given
-        All live jobs, and the nodes of their replicas.
-    sizes
-        Number of replicas per node, for the `now` existing nodes and for more nodes.
+    changes nothing. `given` are the nodes of the replicas of all live jobs, and `sizes` the numbers
+    of replicas per node, for the `now` existing nodes and for more nodes.
     """
     jobs, given = list(jobs), list(given)
     used = {node for nodes in given for node in nodes}

@@ -14,10 +14,7 @@ from ronda.solvers.registry import as_policy
 class Hosted:
     """A façade that is made with some settings once the machines of its host are known.
 
-    Attributes
-    ----------
-    host, cluster
-        The façade and its cluster, from the first call of `meet` on.
+    `host` is the façade and `cluster` its cluster, from the first call of `meet` on.
     """
 
     host: Embedded
@@ -44,14 +41,10 @@ def tell(
     running: Mapping[str, Sequence[int]],
     now_s: float,
 ) -> None:
-    """Update a façade with the live jobs of a host.
+    """Update a façade with the rows of all live jobs of a host, keyed by id.
 
-    Parameters
-    ----------
-    rows
-        Rows of all live jobs, keyed by id. A job that is no longer included is complete.
-    running
-        Nodes of running jobs, one per GPU. A job that is not included does not run.
+    A job that is no longer included is complete. `running` has the nodes of running jobs, one per
+    GPU; a job that is not included there does not run.
     """
     known = set(host.jobs)
     held = {job: tuple(sorted(given.placement)) for job, given in host.running.items()}

@@ -41,16 +41,10 @@ It recognises each file by its content, and refuses one that it does not know.
 
 
 def read_snapshot(system: str, files: Sequence[str | Path], now_s: float | None = None) -> Snapshot:
-    """Return a cluster as it is now.
+    """Return a cluster as it is now, as the tools of a scheduler in `SYSTEMS` show it.
 
-    Parameters
-    ----------
-    system
-        The scheduler: one of `SYSTEMS`.
-    files
-        Outputs of its tools, in any order, plain or compressed; ``-`` means standard input.
-    now_s
-        When they were written, if they do not say so themselves.
+    The files are their outputs in any order, plain or compressed; ``-`` means standard input.
+    `now_s` is when they were written, if they do not say so themselves.
 
     Raises
     ------

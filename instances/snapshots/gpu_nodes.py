@@ -22,16 +22,8 @@ class GpuNodes:
 
     Partitions of a round own their nodes. If each node and each job has exactly one partition, they
     stay as they are. Otherwise there is one, and nodes have a feature for each set of partitions
-    that jobs name.
-
-    Attributes
-    ----------
-    nodes
-        The nodes in the order of the round.
-    number
-        The number of each node, by name.
-    apart
-        Whether partitions stay as they are.
+    that jobs name. `apart` says which, `nodes` are in the order of the round, and `number` has
+    their places in it by name.
     """
 
     def __init__(self, seen: Snapshot, jobs: Sequence[SeenJob], noted: Noted) -> None:

@@ -7,10 +7,7 @@ from ronda.instances.site import PriorityClass
 class Classes:
     """The priority classes of a cluster and of its jobs.
 
-    Attributes
-    ----------
-    standard
-        Priority of the jobs that name no class: that of the global default, if there is one.
+    Jobs that name no class have the `standard` priority: that of the global default, if any.
     """
 
     def __init__(self, objects: Objects) -> None:

@@ -22,16 +22,9 @@ _NOWHERE = "a node that its affinity asks for"
 class NodeFloor:
     """The nodes, and what readers of jobs find out about them.
 
-    Attributes
-    ----------
-    labels
-        The labels of each node, by its name.
-    partitions, types
-        The partitions of nodes, and their GPU types where those are not their labels'.
-    levels
-        The labels that name the racks of a node, from the outermost.
-    shared
-        Whether jobs may share a GPU.
+    By the name of a node, these are its `labels`, its `partitions`, its GPU type in `types` if that
+    is not its labels', and its `levels`, which are the labels that name its racks from the
+    outermost. Jobs may share a GPU if `shared`.
     """
 
     def __init__(self, objects: Objects) -> None:

@@ -178,15 +178,7 @@ class Doc:
 
 
 class Objects:
-    """The objects of all files of a cluster, each once.
-
-    Attributes
-    ----------
-    source
-        The names of the files.
-    noted
-        What was not read.
-    """
+    """The objects of all files of a cluster, each once; `noted` is what was not read."""
 
     def __init__(self, files: Sequence[Text], noted: Noted) -> None:
         self.source = ", ".join(file.place for file in files)

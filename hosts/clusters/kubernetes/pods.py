@@ -23,18 +23,10 @@ Amounts = dict[str, Fraction]
 
 
 class Members(NamedTuple):
-    """Some equal pieces of a job.
+    """Some equal pieces of a job: how many they are, and the `least` with which it starts.
 
-    Attributes
-    ----------
-    piece
-        The fields of a `SeenJob` that each piece determines.
-    pieces, least
-        How many they are, and how many of them the job needs to start.
-    on
-        How many are on each node.
-    waits
-        The fields of those that are on none.
+    `piece` has the fields of a `SeenJob` that each of them determines, `on` how many are on each
+    node, and `waits` the fields of those that are on none.
     """
 
     piece: dict[str, Any]
@@ -80,15 +72,7 @@ def jobs_of_members(
 
 
 class Pods:
-    """The pods of a cluster that are not over.
-
-    Attributes
-    ----------
-    live
-        The pods.
-    floor
-        The nodes.
-    """
+    """The pods of a cluster that are not over (`live`), and its nodes (`floor`)."""
 
     def __init__(self, objects: Objects) -> None:
         self.noted = objects.noted
@@ -176,22 +160,11 @@ class Pods:
         pieces: Mapping[str, dict[str, Any]] | None = None,
         **fields: Any,
     ) -> Iterator[SeenJob]:
-        """Yield the jobs that some pods are.
+        """Yield the jobs that some pods of one id are.
 
-        Parameters
-        ----------
-        id
-            Id of the job.
-        pods
-            The pods.
-        least
-            Fewest of them with which they start, or None for all.
-        blocked
-            Why they may not start.
-        placed, pieces
-            The node, and the `piece`, of pods by id, where they are not those of the pod itself.
-        **fields
-            More fields of the jobs.
+        They start with the `least` of them, by default with all, unless they are `blocked` for a
+        reason. `placed` and `pieces` have the node and the `piece` of pods by id, where they are
+        not those of the pod itself, and `fields` more fields of the jobs.
         """
         members = []
         for k, pod in enumerate(pods):
