@@ -130,41 +130,37 @@ def unit_of(row: str) -> str:
     family, _, rest = row.partition("[")
     inside = rest.rstrip("]")
     until_s = f"{float(inside):.4g}" if family == "energy_by" else ""
-    tenant, _, of = inside.rpartition(",")
-    one = "a GPU" if of == GPUS else f"a unit of {of}"
+    first, _, last = inside.rpartition(",")
+    one = "a GPU" if last == GPUS else f"a unit of {last}"
     return {
         "gpus": f"a GPU of {inside}",
-        "limit": f"{one} under the limit of {tenant}",
-        "borrow": f"{one} that {tenant} may borrow",
-        "tree": f"{one} of all that is guaranteed in {tenant}",
-        "lent": f"{one} that {tenant} keeps at home",
-        "firm": f"{one} for jobs of {tenant} that may not be stopped",
-        "owed": f"{one} that is owed to {tenant}",
-        "fair": f"{one} of the fair share of {tenant}",
+        "limit": f"{one} under the limit of {first}",
+        "borrow": f"{one} that {first} may borrow",
+        "tree": f"{one} of all that is guaranteed in {first}",
+        "lent": f"{one} that {first} keeps at home",
+        "firm": f"{one} for jobs of {first} that may not be stopped",
+        "owed": f"{one} that is owed to {first}",
+        "fair": f"{one} of the fair share of {first}",
         "jobs": f"a job more of {inside}",
-        "run": f"a GPU-second until the time limits of jobs of {tenant}",
+        "run": f"a GPU-second until the time limits of jobs of {first}",
         "ready_gpus": "one that is awake already, besides,",
         "whole_nodes": f"a whole node of {inside.partition(',')[0]}",
-        "buddy": "a free block of {1} GPUs of {0}".format(*inside.rpartition(",")[::2]),
+        "buddy": f"a free block of {last} GPUs of {first}",
         "stopped": f"a GPU that stops, moves or restarts{f' in {inside}' * bool(inside)}",
         "stopped_jobs": f"a job that stops, moves or restarts{f' in {inside}' * bool(inside)}",
         "class": f"a unit of worth of class {inside}",
-        "host": "a unit of {1} on hosts of {0}".format(*inside.rpartition(",")[::2]),
+        "host": f"a unit of {last} on hosts of {first}",
         "host_nodes": "the {1} of a whole host of {0}".format(*f"{inside},".split(",", 2)),
         "licence": f"a licence {inside}",
-        "slices": "room in a rack for a slice of {1} nodes of {0}".format(
-            *inside.rpartition(",")[::2]
-        ),
-        "slice_nodes": "a node for slices of {1} or more nodes of {0}".format(
-            *inside.rpartition(",")[::2]
-        ),
-        "named_nodes": f"a GPU of nodes that jobs name in {inside.rpartition(',')[0]}",
+        "slices": f"room in a rack for a slice of {last} nodes of {first}",
+        "slice_nodes": f"a node for slices of {last} or more nodes of {first}",
+        "named_nodes": f"a GPU of nodes that jobs name in {first}",
         "power_cap": "a kilowatt under the power cap",
         "energy_window": "a kilowatt throughout the energy window",
         "energy_by": f"a kilowatt for the next {until_s} s",
         "rack_share": f"a kilowatt in the racks of {inside}",
         "array": f"one more task of job array {inside}",
-        "staying": "a GPU of {} that stays beyond {} s".format(*inside.rpartition(",")[::2]),
+        "staying": f"a GPU of {first} that stays beyond {last} s",
     }.get(family, f"a unit of {row}")
 
 

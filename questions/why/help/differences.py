@@ -138,18 +138,15 @@ def _time(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Concessio
 def _choices(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Concession]:
     """Yield differences that give up no amount."""
 
-    def other(field: str, text: str, option: str = "") -> Iterator[Concession]:
+    def other(field: str, text: str, option: str = "", kind: str = "") -> Iterator[Concession]:
         if getattr(asked, field) != getattr(edited, field):
-            yield Concession(field, KINDS[field], f"{text}{_by(slurm, option)}")
+            kind = kind or field
+            yield Concession(kind, KINDS[kind], f"{text}{_by(slurm, option)}")
 
-    if asked.partitions != edited.partitions:
-        own = ", ".join(edited.partitions)
-        option = f"--partition={','.join(edited.partitions)}"
-        had = ", ".join(asked.partitions)
-        text = f"partition {own} instead of {had}{_by(slurm, option)}"
-        yield Concession("partition", KINDS["partition"], text)
-    models = ", ".join(asked.gpu_types)
-    named = " or ".join(edited.gpu_types)
+    had, own = (", ".join(each.partitions) for each in (asked, edited))
+    option = f"--partition={','.join(edited.partitions)}"
+    yield from other("partitions", f"partition {own} instead of {had}", option, "partition")
+    models, named = ", ".join(asked.gpu_types), " or ".join(edited.gpu_types)
     yield from other("gpu_types", f"{named or 'GPUs of any model'} instead of {models}")
     yield from other("tenant", f"charged to {edited.tenant}", f"--account={edited.tenant}")
     yield from other("priority", f"in class {edited.priority}", f"--qos={edited.priority}")

@@ -1,6 +1,7 @@
 """``ronda whatif``: the effect of changes to a cluster or its jobs on a round's plan."""
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,26 +148,18 @@ def command(
     from ronda.solvers.rules import with_rules
 
     made, before, round_ = with_rules(make_policy(policy), extra, "--with"), None, subject(source)
+    how: dict[str, Any] = {"seed": seed, "time_limit_s": time_limit}
     if isinstance(round_, Instance):
         from ronda.questions.whatif.moment import moment
 
         with bar(f"{source}: run by {made.name}") as progress:
-            round_, before = moment(
-                round_, made, at_s=at, seed=seed, time_limit_s=time_limit, progress=progress
-            )
+            round_, before = moment(round_, made, at_s=at, progress=progress, **how)
     elif at is not None:
         raise InputError("--at", "a round", "an instance: a round has one time")
     changes = _changes(round_, given)
     with Bars() as bars:
-        found = whatif(
-            round_,
-            changes,
-            policy=made,
-            seed=seed,
-            time_limit_s=time_limit,
-            initial=before,
-            progress=lambda share, what: bars.update("plans", share, what),
-        )
+        how["progress"] = partial(bars.update, "plans")
+        found = whatif(round_, changes, policy=made, initial=before, **how)
     report = whatif_report(source, round_, found)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 import re
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -51,7 +52,7 @@ LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _le
 @click.argument("source", metavar="ROUND|INSTANCE", type=Source())
 @click.option(
     "--for",
-    "window",
+    "for_s",
     type=DURATION,
     default="1h",
     show_default=True,
@@ -60,6 +61,7 @@ LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _le
 )
 @click.option(
     "--within",
+    "within_s",
     type=DURATION,
     metavar="TIME",
     help="Only what can be done within this time: lower clocks, and stops of jobs whose pause of a "
@@ -81,6 +83,7 @@ LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _le
 )
 @click.option(
     "--check",
+    "check_at",
     type=click.IntRange(0, 1000),
     default=0,
     show_default=True,
@@ -113,11 +116,7 @@ LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _le
 @json_option
 def command(
     source: str,
-    window: float,
-    within: float | None,
     less: tuple[float, ...],
-    points: int,
-    check: int,
     gpu_hour: float | None,
     policy: str,
     at: float | None,
@@ -126,6 +125,7 @@ def command(
     time_limit: float,
     picture: Path | None,
     as_json: bool,
+    **given: Any,
 ) -> int:
     """Say what each kilowatt less over a window costs, who bears it, and at which price it pays.
 
@@ -138,50 +138,29 @@ def command(
     from ronda.questions.curtail.report import curtail_report
     from ronda.solvers.registry import policy as make_policy
 
-    made, before, given = make_policy(policy), None, subject(source)
-    if not isinstance(given, Instance):
+    made, before, about = make_policy(policy), None, subject(source)
+    how: dict[str, Any] = {"seed": seed, "time_limit_s": time_limit}
+    if not isinstance(about, Instance):
         if at is not None or drive:
             option = "--at" if at is not None else "--drive"
             raise InputError(option, "a round", "an instance: a round has one time")
-        round_ = given
+        round_ = about
     else:
         from ronda.questions.whatif.moment import moment
 
         with bar(f"{source}: run by {made.name}") as progress:
-            round_, before = moment(
-                given, made, at_s=at, seed=seed, time_limit_s=time_limit, progress=progress
-            )
+            round_, before = moment(about, made, at_s=at, progress=progress, **how)
     if drive and not less:
         raise InputError("--drive", "no reduction", "at least one, such as --less 25%")
     runs: tuple[Driven, ...] = ()
     with Bars() as bars:
-        told = partial(bars.update, "plans")
-        found = curtail(
-            round_,
-            for_s=window,
-            points=points,
-            less=less,
-            within_s=within,
-            check_at=check,
-            policy=made,
-            seed=seed,
-            time_limit_s=time_limit,
-            initial=before,
-            progress=told,
-        )
-        if drive and isinstance(given, Instance):
+        how["progress"] = partial(bars.update, "plans")
+        found = curtail(round_, less=less, policy=made, initial=before, **how, **given)
+        if drive and isinstance(about, Instance):
             wanted = sorted(each * found.drawn_w if each <= 1 else each for each in less)
-            runs = driven(
-                given,
-                made,
-                [found.drawn_w - less_w for less_w in wanted],
-                at_s=found.round.now_s,
-                for_s=window,
-                borne_by=found.borne_by,
-                seed=seed,
-                time_limit_s=time_limit,
-                progress=told,
-            )
+            caps_w, by = [found.drawn_w - less_w for less_w in wanted], found.borne_by
+            when = {"at_s": found.round.now_s, "for_s": found.for_s}
+            runs = driven(about, made, caps_w, borne_by=by, **how | when)
     report = curtail_report(source, found, gpu_hour, runs)
     if picture is not None and found.sheds:
         from ronda.bench.figures.answers.curtail import curtail as shown

@@ -78,32 +78,21 @@ def command(
     return show(fit_report(" ".join(found_in), seen, fit(seen, request.id)), as_json=as_json)
 
 
-def _request(
-    gpus: int | None,
-    per_node: int | None,
-    cpus_per_gpu: float | None,
-    mem_per_gpu: float | None,
-    time: float | None,
-    model: str | None,
-    partition: str | None,
-    tenant: str | None,
-    user: str | None,
-) -> JobRequest:
+def _request(gpus: int | None, per_node: int | None, **given: Any) -> JobRequest:
     if gpus is None:
         raise InputError("--gpus", "no number", "how many, or a JOB.json instead of options")
     each = per_node or 1
     if gpus % each:
         raise InputError("--per-node", str(each), f"a divisor of --gpus {gpus}")
-    per = {GPUS: float(each)}
-    per |= {CPU: each * cpus_per_gpu} if cpus_per_gpu else {}
-    per |= {MEMORY: each * mem_per_gpu} if mem_per_gpu else {}
+    asked = {GPUS: 1, CPU: given["cpus_per_gpu"], MEMORY: given["mem_per_gpu"]}
+    partitions, models = ((n,) if (n := given[k]) else () for k in ("partition", "model"))
     return JobRequest(
-        user=user,
-        tenant=tenant,
-        partitions=() if partition is None else (partition,),
-        limit_s=time,
+        user=given["user"],
+        tenant=given["tenant"],
+        partitions=partitions,
+        limit_s=given["time"],
         count=gpus // each,
-        per=per,
+        per={of: float(each * per_gpu) for of, per_gpu in asked.items() if per_gpu},
         own_nodes=per_node is not None and gpus > each,
-        gpu_types=() if model is None else (model,),
+        gpu_types=models,
     )
