@@ -151,7 +151,7 @@ def _start(
         why = f"Slurm has not started it on {', '.join(on)} for {PATIENCE_S:g} s: it may elsewhere."
         return SlurmStep("free", (job,), None, (), why, (ready(job, why, nodes=[]),))
     asked = _asked(model, job)
-    chosen = on if _may_choose(model, job, on, state) and {*on} != {*seen.nodes} else None
+    chosen = on if _may_choose(model, job, given, state) and {*on} != {*seen.nodes} else None
     command = ready(
         job,
         why,
@@ -173,13 +173,18 @@ def _asked(model: SlurmModel, job: str) -> int:
     return round(seen.count * seen.per.get("gpus", 0.0))
 
 
-def _may_choose(model: SlurmModel, job: str, on: Sequence[str], state: SlurmState) -> bool:
-    """Return whether the nodes of a job may be named: all of them, as Slurm takes a list whole."""
-    seen = model.jobs[job]
-    memory = state.of(seen)
+def _may_choose(model: SlurmModel, job: str, given: Allocation, state: SlurmState) -> bool:
+    """Return whether the nodes of a job may be named.
+
+    Slurm takes all nodes of a list, with a piece of the job on each. Where a plan has other shares,
+    the job has its turn in the queue alone, and Slurm keeps room for it.
+    """
+    seen, memory = model.jobs[job], state.of(model.jobs[job])
     own = bool(seen.nodes) and not memory.chose(seen)
     own |= not memory.chose(seen) and model.found.now_s < memory.chosen_s + PATIENCE_S  # given up
-    return not own and (seen.count == 1 or seen.own_nodes) and len(on) == seen.count
+    shares = {gpus for _, gpus in given.placement}
+    pieces = len(given.placement) == seen.count and (len(shares) == 1 or seen.exclusive)
+    return not own and (seen.count == 1 or seen.own_nodes) and pieces
 
 
 def _gres(job: SeenJob, gpus: int) -> str:

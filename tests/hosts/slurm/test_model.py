@@ -212,3 +212,13 @@ def test_a_job_on_a_node_that_drains_stays_there():
     assert (state.job.preemptible, state.job.max_gpus) == (False, None)
     drive = SlurmController(SlurmTools(), policy("prices"), Scope(), None)
     assert drive.decided(out).plan.allocations["2"].placement == ((1, 8),)
+
+
+def test_nodes_are_named_only_for_pieces_that_are_on_them():
+    """Where a plan has 8 and 4 GPUs for two pieces of 6, Slurm is to keep room for them."""
+    runs = job("1", gpus=2, on={"n1": 1}, start_s=9_500.0)
+    wide = job("2", gpus=6, count=2, comment="ronda")
+    small = job("3", gpus=1, submit_s=9_100.0, comment="ronda")
+    found = lines(runs, wide, small)
+    assert found == ["scontrol update JobId=3 ReqNodeList=n1"]
+    assert lines(job("2", gpus=8, count=2, comment="ronda"))[0].endswith("ReqNodeList=n1,n2")
