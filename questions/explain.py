@@ -209,12 +209,10 @@ class _Scales:
         return cls(plan, round, table, problem, prices, rows, late, unbeaten, chosen, *costs)
 
     def surplus(self, own: Rows) -> Floats:
-        """Return the worth of options less their costs."""
         cost = self.gpu_cost[own] + self.power_cost[own] + self.rule_cost[own]
         return np.asarray(self.problem.value[own] - cost)
 
     def explain(self, j: int, objective: str) -> Explanation:
-        """Explain why job j got its option."""
         table, plan, job = self.table, self.plan, self.table.jobs[j].job.id
         own = np.flatnonzero(table.job[self.rows] == j)
         surplus = self.surplus(own)
@@ -261,7 +259,6 @@ class _Scales:
         return price * 1e3 * seconds_of(name, self.round.window_s)
 
     def _reason(self, j: int, own: Rows, surplus: Floats, regret: float) -> Reason:
-        """Return the reason why job j got its option."""
         job, worth = self.table.jobs[j].job.id, self.problem.value[own]
         if self.table.must_run[j]:
             free = next(s.job.preemptible for s in self.round.running if s.job.id == job)
@@ -317,7 +314,6 @@ class _Scales:
         return sorted(shown)
 
     def _weighed(self, k: int, chosen: bool) -> Weighed:
-        """Return option k with its worth and costs."""
         table, row = self.table, int(self.rows[k])
         costs = (self.gpu_cost, self.power_cost, self.rule_cost)
         worth, gpu, power, rule = (float(a[k]) for a in (self.problem.value, *costs))

@@ -407,7 +407,6 @@ def _as_stated(question: Question, round: Round) -> Question:
 
 
 def _raised(round: Round, fix: Fix, limit: float) -> Round:
-    """Return the round with another limit on power or energy."""
     if fix.kind == "power":
         return replace(round, power_cap_w=limit)
     if fix.kind == "energy":

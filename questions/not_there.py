@@ -51,14 +51,12 @@ class NotThere(Record, frozen=True, kw_only=True):
     ----------
     job, there
         Id of the job, and the place in words, such as ``A100``, ``8 GPUs`` or ``partition b``.
-    here
-        What the job has in the plan; None if it waits.
-    option
-        What it would have there, with its nodes; None if it cannot run there.
-    objective
-        Name of the objective, in whose unit worths are.
-    worth_here, worth_there
-        What the job is worth as it is, 0 if it waits, and there.
+    here, option
+        What the job has in the plan, None if it waits, and what it would have there, with its
+        nodes; None if it cannot run there.
+    objective, worth_here, worth_there
+        Name of the objective, in whose unit worths are, and what the job is worth as it is, 0 if it
+        waits, and there.
     cost
         What the best plan with the job there is worth less than the plan; None if there is no plan
         with it there. Options that another one of the job beats in its pool do not count, so that a

@@ -219,7 +219,6 @@ def _answer(
     found: _Found,
     to: Mapping[str, Placement],
 ) -> Consolidation:
-    """Return moves with their savings and losses."""
     topology = round.cluster.topology
     held, idle_w = seen.round.held, [p.gpu_type.idle_w for p in topology.pools]
     at = {job: on for job, on in to.items() if not same_nodes(on, held[job].placement)}

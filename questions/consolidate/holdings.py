@@ -85,11 +85,9 @@ class Occupancy:
         one rack if `racked`; otherwise its ``rack`` is -1.
     contents
         Nodes, keyed by their content.
-    blocks
+    blocks, wide
         For each node, the movable jobs on that node alone, keyed by kind and ordered as in
-        `KnapsackStage`.
-    wide
-        Other jobs that may move, which are on several nodes.
+        `KnapsackStage`, and the other jobs that may move, which are on several nodes.
     fixed_w
         Watts in each rack that no move changes, with every node awake, shape (R,).
     """
@@ -179,7 +177,6 @@ def holdings(round: Round, saving: Saving = "nodes") -> Occupancy:
 
 
 def _movers(round: Round) -> dict[str, Mover]:
-    """Return the jobs that may move, keyed by id."""
     topology, found = round.cluster.topology, dict[str, Mover]()
     most, capped = largest_nodes(topology), bool(rack_caps(round.cluster))
     for state in round.running:

@@ -60,7 +60,6 @@ class _Rest:
             self._turn(node)
 
     def held(self, node: int) -> int:
-        """Return the GPUs that jobs hold on a node."""
         return self._size[node] - self._free[node]
 
     def jobs(self, node: int) -> list[Mover]:

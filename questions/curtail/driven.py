@@ -74,7 +74,6 @@ def driven(
     window = at_s, at_s + for_s
 
     def under(cap_w: float, done: int) -> tuple[Schedule, Usage]:
-        """Return the run under a cap in the window, and what it draws."""
         words = f"run under {cap_w:,.0f} W" if cap_w < inf else "run as it is"
         told(done / (1 + len(caps_w)), words)
         own = with_cap(instance, at_s, for_s, cap_w)

@@ -21,20 +21,15 @@ WORDS = {
 
 def fit_report(source: str, snapshot: Snapshot, found: Prospect) -> Report:
     """Return the report of whether a request would run; its code is that of `CODES`."""
-    told, now_s = why_report(source, snapshot, found.why, None), snapshot.now_s
+    told, now_s = why_report(source, snapshot, found.why), snapshot.now_s
     rows, sizes = list[tuple[str, ...]](), list[dict[str, object]]()
     for one in found.sizes:
-        in_s = one.start_s - now_s
-        shape = f"{many(one.job.count, 'piece')} of {amounts(one.job.per)}"
-        rows.append((f"{work(one.job):g}", shape, when(in_s)))
-        sizes.append(
-            {
-                "size": work(one.job),
-                "pieces": one.job.count,
-                "per": dict(one.job.per),
-                "start_in_s": finite(in_s),
-            }
+        job, in_s = one.job, one.start_s - now_s
+        rows.append(
+            (f"{work(job):g}", f"{many(job.count, 'piece')} of {amounts(job.per)}", when(in_s))
         )
+        told_as = {"size": work(job), "pieces": job.count, "per": dict(job.per)}
+        sizes.append(told_as | {"start_in_s": finite(in_s)})
     size = "GPUs" if GPUS in found.why.waiting.job.per else "pieces"
     header = (size, "shape that starts first", "start")
     title = "Earliest start at each size, whatever the order of the queue"

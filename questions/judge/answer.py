@@ -304,7 +304,6 @@ def _shared(jobs: JudgedJobs, begin_s: float) -> set[int]:
 
 
 def _rests_on(jobs: JudgedJobs, begin_s: float, cluster_known: bool) -> Iterator[str]:
-    """Yield what is counted in which way, and on what it rests."""
     for why, (many, waited_s) in jobs.apart.items():
         yield (
             f"Jobs that are not judged and keep their true times: {many:,}, as they {why}. They "
@@ -342,7 +341,6 @@ def _unknown(
     until_s: float,
     energy_j: float | None,
 ) -> Iterator[str]:
-    """Yield what the log does not tell."""
     if idle_s := idle_node_s(proven, until_s):
         yield (
             f"why nodes were without a job for {idle_s / 3600:,.1f} h in all, longer than "

@@ -161,7 +161,6 @@ class _Dual:
         return np.asarray(self.wait + self.size[:, None] * (until - since))
 
     def bound(self, prices: Floats) -> float:
-        """Return the bound that holds for prices."""
         least = np.minimum(self._costs(prices).min(axis=1), self.later)
         return float(least.sum() - prices @ self.supply)
 

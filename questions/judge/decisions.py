@@ -117,7 +117,6 @@ def costly_decisions(
 
 
 def _cost_s(part: Part) -> float:
-    """Return what some decisions cost, as far as is known."""
     stretch, low, high = part
     return stretch.least(high)[0] - stretch.least(low)[0]
 
@@ -184,7 +183,6 @@ class _Stretch:
         return high + 1 if high < self.decisions and high + 1 not in self._known else 0
 
     def told(self, low: int, high: int) -> CostlyDecision:
-        """Return the decisions from one to another."""
         jobs = self.jobs
         at_s, until_s = float(self.times_s[low]), float(min(self.times_s[high], self.last_s))
         begun = np.flatnonzero((jobs.start_s >= at_s) & (jobs.start_s < until_s)).tolist()

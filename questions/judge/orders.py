@@ -142,7 +142,6 @@ class Backfilling:
         return self.starts
 
     def _waiting(self) -> list[tuple[tuple[Shape, float], list[tuple[int, int]]]]:
-        """Return the jobs that wait, by shape and limit, each in their order."""
         return [(kind, own) for kind, own in self._queue.items() if own]
 
     def _start(self, own: list[tuple[int, int]], found: Start) -> None:

@@ -211,7 +211,6 @@ def _why_apart(runs: Sequence[RecordedRun]) -> str:
 
 
 def _uses(job: Job, run: RecordedRun, hosts: list[str], until_s: float) -> list[HeldUse]:
-    """Return what a run held of each of its nodes."""
     end_s = max(run.start_s, until_s) if run.end_s is None else run.end_s
     least = min(run.held, key=lambda node: (run.held[node], node), default=-1)
     uses = []
@@ -232,7 +231,6 @@ def _kind(job: Job) -> tuple[object, ...]:
 
 
 def _seen_nodes(instance: Instance, recorded: Recorded) -> dict[object, tuple[int, ...]]:
-    """Return the nodes on which jobs of each kind ran."""
     seen = defaultdict[object, set[int]](set)
     for job in instance.jobs:
         for run in recorded.runs.get(job.id, ()):

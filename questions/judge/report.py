@@ -131,7 +131,6 @@ _BELOW = (
 
 
 def _instead(found: JudgedLog, told: CostlyDecision) -> str:
-    """Return what should have been done, and why."""
     late, early = told.late, told.early
     if told.decisions > 1:
         least, most = (lasting(f(start.late_s for start in late)) for f in (min, max))
@@ -147,7 +146,6 @@ def _instead(found: JudgedLog, told: CostlyDecision) -> str:
 
 
 def _job(found: JudgedLog, start: Instead) -> str:
-    """Return a job with what it has of which nodes."""
     names = [found.nodes.get(node, f"node {node}") for node in start.nodes]
     where = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return f"job {start.job} ({start.size:g} on {where})"

@@ -18,20 +18,16 @@ class Action(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    verb
-        Whether the job is stopped, moved or started.
-    job, user
-        The job, and its user, or its tenant if no user is told.
+    verb, job, user
+        Whether the job is stopped, moved or started; its user, or its tenant if no user is told.
     source, target
         Its pieces by node before and after; empty where it does not run.
-    gpus
-        GPUs that it holds before a stop or a move, or asks for.
-    lost_gpu_s
-        GPU-seconds of work that it loses.
-    first
-        Whether a moved job must stop before others move, because they need its nodes.
-    holds
-        What a moved job holds on each node, if that is not told by its pieces.
+    gpus, lost_gpu_s
+        GPUs that it holds before a stop or a move, or asks for, and GPU-seconds of work that it
+        loses.
+    first, holds
+        Of a moved job, whether it must stop before others move, because they need its nodes, and
+        what it holds on each node, if that is not told by its pieces.
     """
 
     verb: Literal["stop", "move", "start"]

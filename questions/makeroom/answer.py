@@ -106,10 +106,8 @@ def least_harm(
 
     Parameters
     ----------
-    job
-        The id of the job.
-    terms
-        Who may be disturbed, how much, and which harm counts first.
+    job, terms
+        The id of the job, who may be disturbed, how much, and which harm counts first.
     deadline
         Time limit in seconds, or a `Deadline` that has begun; None means no limit.
 

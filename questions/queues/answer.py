@@ -47,14 +47,12 @@ class TenantQueue(Record, frozen=True, kw_only=True):
         The resource: ``gpus``, a GPU type, or a resource of hosts.
     held, asked
         What its jobs hold, and what those ask for that wait and may start.
-    waiting, longest_s
-        Number of jobs that wait and may start, and the longest time for which one has waited.
-    held_back
-        Number of jobs that wait and may not start yet.
-    guaranteed
-        What is guaranteed to it and to all below it; None if nothing is.
-    owned
-        Its own guarantee with what tenants below it lend: it borrows what leaves home beyond that.
+    waiting, longest_s, held_back
+        Number of jobs that wait and may start, the longest time for which one has waited, and the
+        number of jobs that wait and may not start yet.
+    guaranteed, owned
+        What is guaranteed to it and to all below it, None if nothing is; and its own guarantee with
+        what tenants below it lend, beyond which it borrows what leaves home.
     borrowed, lenders
         What it borrows, and from whom; `lenders` add up to `borrowed`.
     owed, given
@@ -202,7 +200,6 @@ class _Counted:
         )
 
     def _held(self, states: Sequence[JobState], of: str, by: Mapping[str, Allocation]) -> float:
-        """Return what jobs hold of a resource by allocations."""
         pools = self._round.cluster.topology.pools
         given = ((state.job, by.get(state.job.id)) for state in states)
         return sum(held(pools[a.option.pool], job, a.option, of) for job, a in given if a)

@@ -153,7 +153,20 @@ def whatif(
     outcomes = []
     for k, (words, changed) in enumerate(rounds):
         told((k + 1) / steps, words)
-        outcomes.append(_outcome(words, made.judged(changed, base.plan, base), base))
+        found = made.judged(changed, base.plan, base)
+        why = _impossible(found.plan, base.plan)
+        outcomes.append(
+            Changed(
+                change=words,
+                round=found.round,
+                plan=found.plan,
+                objective=nan if why else found.objective,
+                found=nan if why else found.objective - base.objective,
+                foretold=nan if why else found.bound - base.bound,
+                shifts=() if why else _shifts(base, found),
+                why=why,
+            )
+        )
     sizes = {
         change.job.id: sizes_of(made, changed, change.job, base, told)
         for change, (_, changed) in zip(changes, rounds[: len(changes)], strict=True)
@@ -169,22 +182,7 @@ def whatif(
 
 
 def _changed(round: Round, change: Change) -> Round:
-    """Return the changed round after validating it."""
     return validate(change.apply(round), str(change))
-
-
-def _outcome(words: str, found: Judged, base: Judged) -> Changed:
-    why = _impossible(found.plan, base.plan)
-    return Changed(
-        change=words,
-        round=found.round,
-        plan=found.plan,
-        objective=nan if why else found.objective,
-        found=nan if why else found.objective - base.objective,
-        foretold=nan if why else found.bound - base.bound,
-        shifts=() if why else _shifts(base, found),
-        why=why,
-    )
 
 
 def _impossible(plan: Plan, base: Plan) -> str:

@@ -26,17 +26,11 @@ from ronda.instances.rules.problem import one_of
 class Gpus(Record, frozen=True):
     """The addition or removal of GPUs of a type.
 
-    New nodes are like the largest group of the type and stand in its rack. The last node is smaller
-    if the GPUs do not fill it. New nodes draw no power until they are used. GPUs are removed first
-    from the nodes with the fewest GPUs in use.
-
-    Attributes
-    ----------
-    gpu_type
-        Name of the type in upper or lower case. If several partitions have the type, the name
-        includes one, as in ``vc1/A100``.
-    number
-        Number of added GPUs; negative to remove GPUs.
+    The name of the type may be in upper or lower case. If several partitions have it, the name
+    includes one, as in ``vc1/A100``. A negative number of GPUs is removed, first from the nodes
+    with the fewest GPUs in use. New nodes are like the largest group of the type and stand in its
+    rack, the last is smaller if the GPUs do not fill it, and they draw no power until they are
+    used.
     """
 
     gpu_type: str

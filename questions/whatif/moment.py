@@ -35,7 +35,6 @@ class _Watched:
     def plan(
         self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Plan:
-        """Record the round and return its plan."""
         self.last = Moment(round, initial)
         if self.busiest is None or len(round.jobs) > len(self.busiest.round.jobs):
             self.busiest = self.last
@@ -61,7 +60,6 @@ def moment(
     watched = _Watched(policy)
 
     def look(completed: int, jobs: int, now_s: float) -> None:
-        """Stop the run at the requested time."""
         if progress is not None:
             progress(completed, jobs, now_s)
         if at_s is not None and now_s >= at_s:

@@ -1,6 +1,6 @@
 """The running jobs that a scheduler may take room from for a waiting job, and has not."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 
 from ronda.formulations.tenants.sharers import resources
@@ -55,15 +55,15 @@ def _borrowed(waiting: WaitingJob) -> Callable[[SeenJob], bool]:
     return lambda one: within and one.tenant in over and one.tenant != job.tenant
 
 
-def _holdings(
-    waiting: WaitingJob,
-) -> tuple[Counter[tuple[str | None, str]], dict[tuple[str | None, str], float]]:
+Held = defaultdict[tuple[str | None, str], float]
+"""Amounts by tenant and resource."""
+
+
+def _holdings(waiting: WaitingJob) -> tuple[Held, Held]:
     """Return what each leaf holds of each resource, and what is guaranteed to it."""
-    limits = waiting.outlook.limits
-    held, owed = Counter[tuple[str | None, str]](), dict[tuple[str | None, str], float]()
+    limits, held, owed = waiting.outlook.limits, Held(float), Held(float)
     for of in resources(limits.site):
-        amounts = limits.held(of).tolist()
-        for one, amount_ in zip(waiting.outlook.running, amounts, strict=True):
+        for one, amount_ in zip(waiting.outlook.running, limits.held(of).tolist(), strict=True):
             held[one.tenant, of] += amount_
         for leaf in limits.tree.leaf:
             most = limits.tree.quota(leaf, of).guaranteed

@@ -133,7 +133,6 @@ def _out(waiting: WaitingJob) -> str:
 
 
 def _leaving(waiting: WaitingJob) -> str:
-    """Tell when nodes leave, or have left, for how long, and for which reservation."""
     limit_s, now_s, nodes = waiting.job.limit_s, waiting.now_s, _usable(waiting)
     leaving = [node for node in nodes if node.leaves_s is not None]
     one, since = len(leaving) == 1, sorted({(n.leaves_s or 0.0) - now_s for n in leaving})
@@ -203,7 +202,6 @@ def _pieces_of(waiting: WaitingJob) -> str:
 
 
 def _by_rack(waiting: WaitingJob, level: str) -> dict[str, int]:
-    """Return the number of nodes with room for a piece now by rack."""
     racks, asked = waiting.outlook.racks(level), next(waiting.asked(), None)
     room = np.zeros(len(racks)) if asked is None else waiting.room(asked, waiting.now_s)
     found = dict.fromkeys((rack for rack in racks if rack is not None), 0)

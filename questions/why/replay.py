@@ -157,7 +157,6 @@ def _fullest(job: SeenJob, room: Floats) -> dict[int, int]:
 def _planned(
     outlook: FreeRoom, job: SeenJob, start_s: float, on: Mapping[int, int]
 ) -> PlannedStart:
-    """Return a job's start with the names of its nodes."""
     nodes = outlook.snapshot.nodes
     return PlannedStart(job, start_s, {nodes[n].name: pieces for n, pieces in on.items()})
 
@@ -263,14 +262,12 @@ def _best_effort(outlook: FreeRoom, job: SeenJob, until: float) -> Replay:
 
 
 def _begun(waiting: WaitingJob, start_s: float) -> PlannedStart:
-    """Return a job's start at a time at which it fits."""
     asked = next(each for each in waiting.asked() if waiting.fits(each, start_s))
     on = _fullest(waiting.job, waiting.room(asked, start_s))
     return _planned(waiting.outlook, waiting.job, start_s, on)
 
 
 def _with(snapshot: Snapshot, begun: PlannedStart) -> FreeRoom:
-    """Return the outlook after the start of a job."""
     runs = structs_replace(begun.job, start_s=begun.start_s, on=begun.on)
     jobs = tuple(runs if one.id == runs.id else one for one in snapshot.jobs)
     return FreeRoom(replace(snapshot, jobs=jobs))

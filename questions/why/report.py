@@ -54,7 +54,6 @@ def why_report(
 
 
 def _there(there: Elsewhere, now_s: float) -> Iterator[str]:
-    """Yield the sentences on a job in another place."""
     in_s = there.start_s - now_s
     if in_s == inf:
         yield f"Not {there.place}: it would never start there. {there.reason.text}"
@@ -85,7 +84,6 @@ def _words(found: Why) -> Iterator[str]:
 
 
 def _late(late: list[tuple[str, float]] | None) -> str:
-    """Return the words for the jobs that a change makes wait longer."""
     if late is None:
         return ""
     if not late:

@@ -57,12 +57,7 @@ cluster_options: Callable[[Any], Any] = stacked(
 class InFront:
     """A cluster in front of a command, of which files are read once.
 
-    Parameters
-    ----------
-    snapshot
-        The cluster, or a function that makes it of its round.
-    round
-        Its round, if that is what was read.
+    `snapshot` makes the cluster of its `round`, if that is what was read.
     """
 
     def __init__(self, snapshot: Callable[[], Snapshot], round: Round | None = None) -> None:
@@ -83,13 +78,7 @@ class InFront:
         return round_of(self.snapshot, Noted())
 
     def needed_round(self) -> Round:
-        """Return the round of the cluster.
-
-        Raises
-        ------
-        InputError
-            If it has no GPUs.
-        """
+        """Return the round of the cluster; refuse one without GPUs."""
         if self.round is None:
             expected = "some: a round is about jobs with GPUs"
             raise InputError(self.snapshot.source, "no node with GPUs", expected)

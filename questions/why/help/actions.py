@@ -64,11 +64,10 @@ def _raised(waiting: WaitingJob, rows: Sequence[str]) -> Iterator[Remedy]:
 
     Of several routes of the job it is the one for which least is missing in all.
     """
-    start_s, skip = waiting.start(rows), frozenset(rows)
+    start_s = waiting.start(rows)
     if start_s >= waiting.start():
         return
-    routes = [with_fields(asked, skip=skip) for asked in waiting.asked()]
-    short = [_short(waiting, one, start_s) for one in routes if waiting.fits(one, start_s)]
+    short = [_short(waiting, asked, start_s) for asked in _routes(waiting, rows, start_s)]
     if not short:
         return
     least = min(short, key=lambda each: sum(one.held + one.asks - one.most for one in each))
@@ -91,7 +90,6 @@ def _short(waiting: WaitingJob, asked: RouteAsked, at_s: float) -> list[LimitCou
 
 
 def _longest(waiting: WaitingJob, start_s: float) -> Iterator[Remedy]:
-    """Yield the longer time limit that a group would have to allow."""
     limit_s = waiting.job.may_run_s
     group = waiting.longest()
     most_s = group.max_limit_s or 0.0
@@ -107,7 +105,7 @@ def _nodes(waiting: WaitingJob, start_s: float) -> Iterator[Remedy]:
     """Yield the fewest nodes out of service that would start the job as early as all of them."""
     found = [
         nodes
-        for asked in _routes(waiting, "out", start_s)
+        for asked in _routes(waiting, ["out"], start_s)
         if (nodes := _fewest(waiting, asked, start_s)) is not None
     ]
     if found:
@@ -117,9 +115,9 @@ def _nodes(waiting: WaitingJob, start_s: float) -> Iterator[Remedy]:
         yield Remedy("nodes", text, start_s, dict.fromkeys(names, 1.0))
 
 
-def _routes(waiting: WaitingJob, name: str, at_s: float) -> list[RouteAsked]:
+def _routes(waiting: WaitingJob, skip: Sequence[str], at_s: float) -> list[RouteAsked]:
     """Return the routes by which a job could start at a time without something."""
-    routes = [with_fields(asked, skip=frozenset({name})) for asked in waiting.asked()]
+    routes = [with_fields(asked, skip=frozenset(skip)) for asked in waiting.asked()]
     return [asked for asked in routes if waiting.fits(asked, at_s)]
 
 
@@ -162,7 +160,7 @@ def _outages(waiting: WaitingJob, start_s: float) -> Iterator[Remedy]:
     if limit_s is None:
         return
     best: tuple[float, Sequence[int]] | None = None
-    for asked in _routes(waiting, "leaves", start_s):
+    for asked in _routes(waiting, ["leaves"], start_s):
         room, more = _more(waiting, asked, start_s)
         leaves = [node.leaves_s or 0.0 for node in waiting.outlook.snapshot.nodes]
         order = sorted(np.flatnonzero(more > 0).tolist(), key=lambda n: -leaves[n])

@@ -135,7 +135,6 @@ def _least(waiting: WaitingJob, job: SeenJob, dial: Dial) -> Iterator[Easing]:
 
 
 def _sooner(waiting: WaitingJob) -> float:
-    """Return the last moment before the job's start as it asks."""
     return nextafter(waiting.start(), -inf)
 
 

@@ -136,8 +136,6 @@ def _time(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Concessio
 
 
 def _choices(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Concession]:
-    """Yield differences that give up no amount."""
-
     def other(field: str, text: str, option: str = "", kind: str = "") -> Iterator[Concession]:
         if getattr(asked, field) != getattr(edited, field):
             kind = kind or field
