@@ -14,7 +14,10 @@ _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?(?::(\d{1,9}))?")
 def host_names(text: str, place: str) -> list[str]:
     """Return the names in a host list, in its order.
 
-    Brackets that do not match, and more names than nodes are allowed, raise an InputError.
+    Raises
+    ------
+    InputError
+        If brackets do not match, or if there are more names than nodes are allowed.
     """
     names: list[str] = []
     text = text.strip()
@@ -36,7 +39,10 @@ def host_names(text: str, place: str) -> list[str]:
 def numbers(text: str, place: str, most: str = "nodes") -> Iterator[str]:
     """Yield the numbers of ranges such as ``1-3,07`` or ``0-8:4``, with the zeros they begin with.
 
-    Other texts, and more numbers than the limit called `most` allows, raise an InputError.
+    Raises
+    ------
+    InputError
+        If it is no such list, or if there are more numbers than the limit called `most` allows.
     """
     left = getattr(limits(), most)
     for part in text.split(","):

@@ -60,6 +60,7 @@ def figures(folder: Path) -> dict[str, Any]:
         "jobs": len(runs),
         "incomplete": len(runs) - len(jct_s),
         "twice_at_once": sum(one.last_s > two.start_s for one, two in pairs),
+        "without_gpus": sum(run.word == "bare" for run in each),
         "ended_twice": sum(len(own) > 1 for own in ends.values()),
         "lost_work_s": sum(max(0.0, one.work_s - two.before_s) for one, two in pairs),
         "mean_jct_s": float(np.mean(jct_s)),

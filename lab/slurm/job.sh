@@ -8,16 +8,15 @@ file=$1 work=$2 speeds=" $3 "
 own=(${CUDA_VISIBLE_DEVICES//,/ })
 gpus=$((${#own[@]} * SLURM_JOB_NUM_NODES))
 run=${SLURM_RESTART_COUNT:-0}-$$
-case $speeds in *" $gpus:"*) speed=${speeds#* "$gpus":} ;; esac
-speed=${speed%% *}
-[ "${speed:-0}" -gt 0 ] || exit 1 # on GPUs that it was not made for, or on none: it fails
-before=0
+speed=0 before=0 got=0
+case $speeds in *" $gpus:"*) speed=${speeds#* "$gpus":} speed=${speed%% *} ;; esac
 [ ! -s "$file" ] || before=$(tail -n 1 "$file" | cut -d ' ' -f 6)
-begin=${EPOCHREALTIME/./}
+begin=${EPOCHREALTIME/./} now=${EPOCHREALTIME/./}
 tick() { now=${EPOCHREALTIME/./} got=$((before + (now - begin) * speed / 1000)); }
 say() { echo "$1 $now $run $gpus $SLURM_JOB_NODELIST $got" >>"$file"; }
 trap 'tick; say stop; exit 143' TERM
 tick
+[ "$speed" -gt 0 ] || { say bare && exit 99; } # on none of its GPUs: Slurm is to requeue it
 say start
 while tick && [ "$got" -lt "$work" ]; do
   say work

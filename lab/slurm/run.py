@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.slurm.workload import NODE_GPUS, NODES, Submission
+from ronda.hosts.slurm.guard import SETTLES_S
 from tools.toy_slurm import ToySlurm, toy_slurm
 
 STRONG = (
@@ -138,11 +139,12 @@ def run(
     boot = folder / "boot"
     boot.write_text(f'#!/bin/sh\nsleep {BOOT_S:g}\nexec "{folder}/slurm/power-up" "$1"\n')
     boot.chmod(0o755)
-    settings = {"SchedulerParameters": STRONG, "ResumeProgram": boot} | arm.settings
-    with toy_slurm(folder / "slurm", NODES, NODE_GPUS, 5, **settings) as toy:
+    settings = {"SchedulerParameters": STRONG, "ResumeProgram": boot, "RequeueExit": 99}
+    with toy_slurm(folder / "slurm", NODES, NODE_GPUS, 5, **settings, **arm.settings) as toy:
         running = Running(toy, arm, folder)
         try:
             running.start_ronda()
+            toy.settle(SETTLES_S)
             running.carry_out(jobs, faults)
         finally:
             running.stop_ronda()

@@ -9,6 +9,7 @@ the same jobs at the same times with the same limits. Arms:
     slurm-suspend  as slurm-nice; a node sleeps after 20 idle seconds (SuspendTime), and wakes in 10
     …-limits       as slurm, and ronda with that policy, which knows limits, too
     …-past         the same, but it believes sizes from the jobs of the trace's first half
+    prices-gentle  as prices-past, but it stops no job (--min-run-s 600, the default)
     wake-or-wait, ces-queue   let nodes sleep, by qssf-past's beliefs
 
 It needs root, and Debian's packages slurm-wlm and munge. A run takes about six minutes.
@@ -40,6 +41,7 @@ ARMS = {
     "qssf-limits": Arm(policy="qssf", words=("--sizes", "limits")),
     "prices-past": Arm(policy="prices", words=("--history", HISTORY)),
     "qssf-past": Arm(policy="qssf", words=("--history", HISTORY)),
+    "prices-gentle": Arm(policy="prices", words=("--history", HISTORY, "--min-run-s", "600")),
     "wake-or-wait": Arm(policy="wake-or-wait(step_s=5,keep=4,price=4)", words=SLEEP),
     "ces-queue": Arm(policy="ces-queue(step_s=5)", words=SLEEP),
 }
@@ -58,6 +60,7 @@ COLUMNS = {
     "commands": ("commands", ".0f"),
     "work lost (s)": ("lost_work_s", ".1f"),
     "incomplete": ("incomplete", ".1f"),
+    "without GPUs": ("without_gpus", ".1f"),
     "twice at once": ("twice_at_once", ".1f"),
     "machine load": ("machine_load", ".1f"),
 }

@@ -171,7 +171,8 @@ def command(
             from ronda.bench.figures.draw import save_chart
 
             save_chart(shown(source, found), out / "whatif")
-        report = report.added(f"table, picture, round and plan with all changes: {out}")
+        words = f"table, picture, round and plan with all changes: {out}"
+        report = report._replace(parts=[*report.parts, words])
     return show(report, as_json=as_json)
 
 
