@@ -164,22 +164,21 @@ def runs_on(
     now = of.state.allocation
     if now is not None and now.placement == placement and now.option.clock == clock:
         return of
-    job, profile = of.state.job, of.profile
+    job, place = of.state.job, f"running: job {of.state.job.id!r}"
     shape = pool_shapes(cluster)[int(cluster.topology.node_pool[placement[0][0]])]
     if not suits(job, shape):
         how = f"{shape.pool.gpu_type.name} of partition {shape.pool.partition!r}"
-        raise InputError(f"running: job {job.id!r}", how, "GPUs that it may use")
-    found = held(cluster, job, profile, placement, clock=clock, batch=batch)
+        raise InputError(place, how, "GPUs that it may use")
+    found = held(cluster, job, of.profile, placement, clock=clock, batch=batch)
     if found is None:
         gpus = sum(n for _, n in placement)
         how = f"{gpus} GPUs of {len(placement)} nodes at clock {clock:g}, without a rate"
-        raise InputError(f"running: job {job.id!r}", how, "a row of its rates for that")
-    if not of.known:
-        job = replace(job, gpus=found.option.computing)
+        raise InputError(place, how, "a row of its rates for that")
+    gpus = found.option.computing
+    job = job if of.known else replace(job, gpus=gpus)
     low, high = job.min_gpus or job.gpus, job.max_gpus or job.gpus
-    if not low <= found.option.computing <= high:
-        how = f"{found.option.computing} GPUs"
-        raise InputError(f"running: job {job.id!r}", how, f"{low} to {high}, as it may have")
+    if not low <= gpus <= high:
+        raise InputError(place, f"{gpus} GPUs", f"{low} to {high}, as it may have")
     state = stopped(of, now_s).state.holding(found, now_s, None)
     return begun(of, replace(state, job=job))
 
@@ -222,9 +221,8 @@ def held(
 ) -> Allocation | None:
     """Return a job's allocation at a placement; None if the profile has no speed for it.
 
-    A placement does not say which part of a GPU a job has, so jobs on parts have none either.
-
-    The default batch is the job's own, or the smallest batch with which it can run there.
+    A placement does not say which part of a GPU a job has, so jobs on parts have none either. The
+    default batch is the job's own, or the smallest batch with which it can run there.
     """
     topology = cluster.topology
     pool = int(topology.node_pool[placement[0][0]])
@@ -243,7 +241,7 @@ def held(
         return None
     allocation = Allocation(option=spread, placement=placement)
     rate = of.rate_on(allocation, racks, None)
-    return Allocation(option=replace(spread, rate=rate), placement=placement) if rate else None
+    return replace(allocation, option=replace(spread, rate=rate)) if rate else None
 
 
 def with_way(profile: Profile, cluster: Cluster, allocation: Allocation, rate: float) -> Profile:

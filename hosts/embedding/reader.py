@@ -59,10 +59,8 @@ class Reader:
         """Give all jobs the present models."""
         for job, of in self.state.jobs.items():
             profile = self.settings.profiles.get(of.profile.name, of.profile)
-            place, shared = (
-                f"profiles: {show(profile.name)}",
-                of.profile.name == of.given.job.profile,
-            )
+            place = f"profiles: {show(profile.name)}"
+            shared = of.profile.name == of.given.job.profile
             if shared and profile.name not in (UNTOLD, *self.settings.profiles):
                 raise InputError(place, "none any more", f"the model of job {job!r}")
             if profile is of.profile:

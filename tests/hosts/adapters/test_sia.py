@@ -72,3 +72,11 @@ def test_what_the_simulator_moved_counts():
     policy = Sia("fifo")
     found = policy.optimize({"a": job(most=2)}, NODES, {"a": ("slow", (0, 1))})
     assert found["a"] == ("slow", [0, 1])
+
+
+def test_ratios_say_how_fast_a_job_is_where_it_has_not_run():
+    """Without them it may go only where it has run."""
+    ratios = {"fast": {"slow": 5.0}}  # five times as fast as on slow GPUs
+    known, told = job(fast=None), job(fast=None, cluster_throughput_ratios=ratios)
+    assert Sia("prices").optimize({"one": known}, NODES, {})["one"][0] == "slow"
+    assert Sia("prices").optimize({"one": told}, NODES, {})["one"][0] == "fast"
