@@ -11,7 +11,6 @@ another option of the same job dominates.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace as with_fields
 from typing import Annotated, Any
 
 import msgspec
@@ -19,7 +18,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from ronda.formulations.allocation.model_data import make_case
-from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.rows import separable, shortages
 from ronda.formulations.allocation.separable import Separable, normalise
 from ronda.formulations.options.table import rows_of
@@ -37,6 +35,7 @@ from ronda.instances.tables.table import Report, Table
 from ronda.solvers.as_one import seen_by
 from ronda.solvers.contract import Policy
 from ronda.solvers.decision.by_milp import solved
+from ronda.solvers.decision.node_cuts import Cut, with_cuts
 from ronda.solvers.decision.plan import Question, nobody, taken, to_plan
 from ronda.solvers.exact.backends import Writer, logged
 from ronda.solvers.exact.linear_form import form_of
@@ -216,20 +215,10 @@ def best_plans(question: Question, search: Search, number: int, within: float) -
 
 def _without(problem: Separable, before: list[Rows]) -> Separable:
     """Return the problem with a row that cuts off each earlier choice (J,)."""
-    if not before:
-        return problem
-    job = np.arange(problem.jobs).repeat(np.diff(problem.start))
-    cuts = []
+    job, cuts = np.arange(problem.jobs).repeat(np.diff(problem.start)), list[Cut]()
     for chosen in before:
         row = np.where(chosen[job] < 0, -1.0, 0.0)
         row[chosen[chosen >= 0]] = 1.0
-        cuts.append(row)
-    most = [np.count_nonzero(chosen >= 0) - 1.0 for chosen in before]
-    blocks = np.zeros((len(cuts), len(problem.block_value)))
-    return with_fields(
-        problem,
-        use=Uses.of([*problem.use.dense(), *cuts]),
-        block_use=np.vstack([problem.block_use, blocks]),
-        capacity=np.append(problem.capacity, most),
-        names=(*problem.names, *(f"other[{k}]" for k in range(len(cuts)))),
-    )
+        most = np.count_nonzero(chosen >= 0) - 1.0
+        cuts.append(Cut(row, np.zeros(len(problem.block_value)), most))
+    return with_cuts(problem, cuts, "other")

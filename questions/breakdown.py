@@ -162,9 +162,7 @@ def broken_down(round: Round, made: Policy, seed: int) -> Callable[[Report, Plan
             return report
         seen = AsOne(round)
         found = breakdown(made.question(seen.round, Deadline(), seed), seen.shown(plan))
-        fields = {**report.fields, "breakdown": found}
-        parts = [*report.parts, _by_rule(found, plan), _by_job(found)]
-        return report._replace(fields=fields, parts=parts)
+        return report.added(_by_rule(found, plan), _by_job(found), breakdown=found)
 
     return told
 

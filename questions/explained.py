@@ -57,12 +57,12 @@ def explanation_told(
     def told(report: Report, plan: Plan) -> Report:
         if plan.status in (SolutionStatus.FALLBACK, SolutionStatus.NONE):
             return report
-        why, parts = explain_jobs(round, plan, jobs, **how, extra=rules_of(made)), [*report.parts]
+        why = explain_jobs(round, plan, jobs, **how, extra=rules_of(made))
         for found in why:
             ruled = any(option.rule_cost for option in found.options)
             rows = [_row(option, ruled=ruled) for option in found.options]
-            parts += [*sentences(found), Table.of("", rows, left=(0, 1))]
-        return report._replace(fields={**report.fields, "explanation": why}, parts=parts)
+            report = report.added(*sentences(found), Table.of("", rows, left=(0, 1)))
+        return report.added(explanation=why)
 
     return told
 

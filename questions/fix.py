@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from ronda.formulations.allocation.model_data import case_of, case_of_all
 from ronda.formulations.allocation.non_preemptible import bearing, firm_jobs
-from ronda.formulations.allocation.resource_use import Uses
 from ronda.formulations.allocation.rows import CAP, WINDOW, gpus_by_pool, is_limit, separable
 from ronda.formulations.allocation.separable import Separable, normalise
 from ronda.formulations.node_rules.outages import STAYING, ends_s
@@ -36,6 +35,7 @@ from ronda.instances.round import Round
 from ronda.questions.whatif.changes import Gpus
 from ronda.solvers.as_one import AsOne
 from ronda.solvers.decision.conflicts import needed
+from ronda.solvers.decision.node_cuts import Cut, with_cuts
 from ronda.solvers.decision.plan import Choice, Optimising, Question, taken, to_plan
 from ronda.solvers.exact.highs import solve_form
 from ronda.solvers.exact.linear_form import Effort, form_of
@@ -90,18 +90,12 @@ class _Limits(NamedTuple):
         return cls(separable(case, both_limits=True), case.rows)
 
     def and_row(self, name: str, use: Floats, capacity: float) -> "_Limits":
-        """Return the limits with one more row, of which the table's options `use` (K,) some."""
-        own = self.problem
-        whole = np.vstack([own.use.dense(), use[self.rows]])
-        blocks = np.vstack([own.block_use, np.zeros(len(own.block_value))])
-        made = with_fields(
-            own,
-            names=(*own.names, name),
-            use=Uses.of(whole),
-            capacity=np.append(own.capacity, capacity),
-            block_use=blocks,
-        )
-        return _Limits(made, self.rows)
+        """Return the limits with one more row, of which the table's options `use` (K,) some.
+
+        The row is ``name[0]``.
+        """
+        row = Cut(use[self.rows], np.zeros(len(self.problem.block_value)), capacity)
+        return _Limits(with_cuts(self.problem, [row], name), self.rows)
 
     def least(self, names: set[str], deadline: Deadline, *, whole: bool = False) -> _Found | None:
         """Return the least by which the named rows must all rise; None if no rise is enough.
@@ -202,7 +196,7 @@ class _Fixing:
             big = self._with_gpus(pool.name, every)
             use = np.where(big.table.pool == p, big.table.own_gpus, 0.0)
             total = _Limits.of(big).and_row("more", use, float(pool.gpus))
-            found = total.least({"more"}, self._deadline, whole=True)
+            found = total.least({"more[0]"}, self._deadline, whole=True)
             if found is None:
                 yield fix
                 continue

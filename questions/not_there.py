@@ -252,8 +252,7 @@ def not_there_told(
             return report
         found = [why_not_there(round, plan, job, policy=made, seed=seed, **place) for job in jobs]  # type: ignore[arg-type]
         lines = [line for each in found for line in words_of(round, each)]
-        fields = {**report.fields, "not_there": found}
-        return report._replace(fields=fields, parts=[*report.parts, *lines])
+        return report.added(*lines, not_there=found)
 
     return told
 

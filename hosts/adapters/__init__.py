@@ -9,10 +9,4 @@ from ronda.hosts.adapters.pollux import Pollux
 from ronda.hosts.adapters.rubick import Rubick
 from ronda.hosts.adapters.sia import Sia
 
-__all__ = [
-    "Blox",
-    "Gavel",
-    "Pollux",
-    "Rubick",
-    "Sia",
-]
+__all__ = ["Blox", "Gavel", "Pollux", "Rubick", "Sia"]

@@ -19,7 +19,7 @@ from ronda.hosts.embedding.changes import Changes
 from ronda.hosts.embedding.records import StepTime
 from ronda.hosts.embedding.unmeasured import unmeasured_profile
 from ronda.instances.cluster import Cluster
-from ronda.instances.job import Costs
+from ronda.instances.job import Allocation, Costs
 from ronda.instances.profile import Profile, Tabular
 from ronda.solvers.contract import Policy
 
@@ -74,11 +74,11 @@ class Ran(NamedTuple):
 
 
 class Batches(NamedTuple):
-    """The batches of an application: base, largest, and local ones keyed by GPU type."""
+    """The batches of an application, as for `unmeasured_profile`; local ones by GPU type."""
 
-    base: float
-    most: float
-    local: dict[str, tuple[float, float]]
+    base_batch: float
+    max_batch: float
+    local_batch: dict[str, tuple[float, float]]
 
 
 class Believing(Hosted):
@@ -228,16 +228,15 @@ class Believing(Hosted):
 
     def _note(self, jobs: Mapping[str, HostJob], known: Mapping[str, dict[str, Goodput]]) -> None:
         """Record how jobs run from now on."""
-        ran, pools = dict[str, Ran](), self.cluster.topology.pools
+        ran = dict[str, Ran]()
         for name, given in self.host.running.items():
-            before, kind = self._ran.get(name), pools[given.option.pool].gpu_type.name
+            before, kind = self._ran.get(name), self._kind_of(given)
             resume_s, placement = self._now_s, tuple(sorted(given.placement))
             if before is not None and before.placement == placement:
                 resume_s = before.resume_s
             else:
                 costs = jobs[name].costs or self.costs
-                started = name in self._done
-                resume_s += costs.pause(given.option.gpus, started=started)
+                resume_s += costs.pause(given.option.gpus, started=name in self._done)
                 self._done.setdefault(name, 0.0)
             tuned = 0.0, 0.0
             if kind in known[name]:
@@ -252,6 +251,9 @@ class Believing(Hosted):
         topology = self.cluster.topology
         return topology.pools[int(topology.node_pool[job.nodes[0]])].gpu_type.name
 
+    def _kind_of(self, given: Allocation) -> str:
+        return self.cluster.topology.pools[given.option.pool].gpu_type.name
+
     def _new_profiles(
         self, jobs: Mapping[str, HostJob], known: Mapping[str, dict[str, Goodput]]
     ) -> dict[str, Any]:
@@ -260,22 +262,16 @@ class Believing(Hosted):
             application = jobs[name].application
             for kind, new in each.items():
                 before = self._batches.get(application, Batches(new.base, new.most, {}))
-                low, high = before.local.get(kind, (new.low, new.high))
-                local = before.local | {kind: (min(low, new.low), max(high, new.high))}
-                now = Batches(before.base, max(before.most, new.most), local)
+                low, high = before.local_batch.get(kind, (new.low, new.high))
+                local = before.local_batch | {kind: (min(low, new.low), max(high, new.high))}
+                now = Batches(before.base_batch, max(before.max_batch, new.most), local)
                 if now != before:
                     self._models.pop(application, None)
                 self._batches[application] = now
         named = dict.fromkeys(job.application for job in jobs.values())
         live = {each: self._batches[each] for each in named if each in self._batches}
         found = {
-            application: unmeasured_profile(
-                application,
-                self.cluster,
-                base_batch=of.base,
-                max_batch=of.most,
-                local_batch=of.local,
-            )
+            application: unmeasured_profile(application, self.cluster, **of._asdict())
             for application, of in live.items()
             if application not in self._models
         }
@@ -287,12 +283,11 @@ class Believing(Hosted):
         self, jobs: Mapping[str, HostJob], profiles: Mapping[str, Profile]
     ) -> dict[str, None]:
         """Return the jobs that run on numbers of GPUs and nodes that the new models lack."""
-        found, pools = dict[str, None](), self.cluster.topology.pools
+        found = dict[str, None]()
         for name, held in self.host.running.items():
-            if name in self._shares and jobs[name].application in profiles:
-                kind = pools[held.option.pool].gpu_type.name
+            if name in self._shares and (application := jobs[name].application) in profiles:
                 way = held.option.gpus, len(held.placement)
-                if not self._knows(jobs[name].application, kind, way):
+                if not self._knows(application, self._kind_of(held), way):
                     found[name] = None
         return found
 

@@ -44,12 +44,8 @@ def read_snapshot(system: str, files: Sequence[str | Path], now_s: float | None 
     """Return a cluster as it is now, as the tools of a scheduler in `SYSTEMS` show it.
 
     The files are their outputs in any order, plain or compressed; ``-`` means standard input.
-    `now_s` is when they were written, if they do not say so themselves.
-
-    Raises
-    ------
-    InputError
-        If a file is unknown, broken or of another cluster, or if the files contradict each other.
+    `now_s` is when they were written, if they do not say so themselves. An InputError is raised if
+    a file is unknown, broken or of another cluster, or if the files contradict each other.
     """
     if system not in SYSTEMS:
         raise InputError("system", show(system), one_of(SYSTEMS, system))

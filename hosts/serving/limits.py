@@ -9,30 +9,14 @@ from ronda.solvers.registry import as_policy
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a server.
+    """The settings of a server, which listens at `host` and `port`.
 
-    Attributes
-    ----------
-    host, port
-        Address at which the server listens.
-    token
-        Token that requests must send as ``Authorization: Bearer TOKEN``. Only a loopback address
-        may go without a token (None).
-    policy
-        Policy for requests that name none; it may be any policy. Requests may name the policies in
-        `ronda.hosts.serving.allowed`.
-    workers
-        Number of processes, each of which decides one round at a time.
-    time_limit_s
-        Seconds for a decision, including its wait, unless a request asks for less.
-    body_mib
-        Largest size of a request's body, in MiB.
-    header_s, body_s
-        Seconds in which a request's header, and its body, must arrive.
-    queue
-        Largest number of requests that wait for a process.
-    hosts
-        Largest number of followed hosts.
+    Requests must send the `token` as ``Authorization: Bearer TOKEN``; only a loopback address may
+    go without one (None). They may name the policies in `ronda.hosts.serving.allowed`; `policy`,
+    which may be any, is that of those that name none. Each of the `workers` is a process that
+    decides one round at a time, in `time_limit_s` with its wait unless a request asks for less. At
+    most `queue` requests wait for a process, and at most `hosts` hosts are followed. A header must
+    arrive within `header_s`, and a body of at most `body_mib` MiB within `body_s`.
     """
 
     host: str = "127.0.0.1"

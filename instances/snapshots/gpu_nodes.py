@@ -39,7 +39,11 @@ class GpuNodes:
         self.nodes = [node for members in alike.values() for node in members]
         self.number = {node.name: k for k, node in enumerate(self.nodes)}
         self._groups = [
-            replace(self._group(members[0]), name=_span(members), count=len(members))
+            replace(
+                self._group(members[0]),
+                name="..".join(dict.fromkeys((members[0].name, members[-1].name))),
+                count=len(members),
+            )
             for members in alike.values()
         ]
 
@@ -102,7 +106,3 @@ class GpuNodes:
 
 def _model(node: SeenNode) -> str:
     return node.gpu_type or "gpu"
-
-
-def _span(nodes: Sequence[SeenNode]) -> str:
-    return nodes[0].name if len(nodes) == 1 else f"{nodes[0].name}..{nodes[-1].name}"

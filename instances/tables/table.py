@@ -153,6 +153,10 @@ class Report(NamedTuple):
     notes: Sequence[str] = ()
     code: int = 0
 
+    def added(self, *parts: str | Table, **fields: Any) -> "Report":
+        """Return the report with more sentences, tables and fields."""
+        return self._replace(fields={**self.fields, **fields}, parts=[*self.parts, *parts])
+
     @property
     def tables(self) -> list[Table]:
         """The tables of the report."""

@@ -285,17 +285,8 @@ _HELIOS = Columns(
     since=date(2020, 4, 1),
 )
 
-_PHILLY = Columns(
-    submit="submit_s",
-    gpus="num_gpus",
-    duration="duration_s",
-    id="job_id",
-    vc="vc",
-    user="user",
-    name="name",
-    optional=("vc", "user", "name"),
-    since=date(2017, 9, 4),
-)
+_CANONICAL = {"submit": "submit_s", "gpus": "num_gpus", "duration": "duration_s"}
+_PHILLY = replace(_HELIOS, **_CANONICAL, vc="vc", name="name", since=date(2017, 9, 4))
 
 NAMED = MappingProxyType(
     {

@@ -14,10 +14,7 @@ _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?(?::(\d{1,9}))?")
 def host_names(text: str, place: str) -> list[str]:
     """Return the names in a host list, in its order.
 
-    Raises
-    ------
-    InputError
-        If brackets do not match, or if there are more names than nodes are allowed.
+    Brackets that do not match, and more names than nodes are allowed, raise an InputError.
     """
     names: list[str] = []
     text = text.strip()
@@ -39,10 +36,7 @@ def host_names(text: str, place: str) -> list[str]:
 def numbers(text: str, place: str, most: str = "nodes") -> Iterator[str]:
     """Yield the numbers of ranges such as ``1-3,07`` or ``0-8:4``, with the zeros they begin with.
 
-    Raises
-    ------
-    InputError
-        If it is no such list, or if there are more numbers than the limit called `most` allows.
+    Other texts, and more numbers than the limit called `most` allows, raise an InputError.
     """
     left = getattr(limits(), most)
     for part in text.split(","):

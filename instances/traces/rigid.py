@@ -124,13 +124,13 @@ def make_cluster(machine: Machine, nodes: int | Mapping[str, int]) -> Cluster:
     )
 
 
-def plain_cluster(nodes: Iterable[tuple[int, int]], kind: str = "gpu") -> Cluster:
+def plain_cluster(nodes: Iterable[tuple[int, int]]) -> Cluster:
     """Return a cluster of which only the numbers of nodes and of GPUs on each are known."""
     groups = tuple(
-        NodeGroup(name=f"nodes{k}", count=count, gpus_per_node=gpus, gpu_type=kind)
+        NodeGroup(name=f"nodes{k}", count=count, gpus_per_node=gpus, gpu_type="gpu")
         for k, (count, gpus) in enumerate(nodes, 1)
     )
-    return Cluster(gpu_types=(GpuType(name=kind, memory_gib=UNKNOWN_GIB),), node_groups=groups)
+    return Cluster(gpu_types=(GpuType(name="gpu", memory_gib=UNKNOWN_GIB),), node_groups=groups)
 
 
 SWITCH = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}

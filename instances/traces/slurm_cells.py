@@ -140,9 +140,7 @@ def _with_offset(text: str) -> float:
     return (date - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(seconds=1)
 
 
-def settled(
-    ways: tuple[tuple[float, ...], ...], ran_s: float, near_s: float = 1.0
-) -> tuple[float, ...]:
+def settled(ways: tuple[tuple[float, ...], ...], ran_s: float) -> tuple[float, ...]:
     """Return submission, start and end, one of two values each in an hour that occurs twice.
 
     They make the run as long as the log says or, failing that, put the start after the submission
@@ -151,8 +149,8 @@ def settled(
 
     def contradicts(way: tuple[float, ...]) -> tuple[bool, bool]:
         submit_s, start_s, end_s = way
-        back = start_s < submit_s - near_s or end_s < max(start_s, submit_s - near_s)
-        return abs(end_s - start_s - ran_s) > max(near_s, 0.01 * ran_s), back
+        back = start_s < submit_s - 1.0 or end_s < max(start_s, submit_s - 1.0)
+        return abs(end_s - start_s - ran_s) > max(1.0, 0.01 * ran_s), back
 
     return min(product(*ways), key=contradicts)
 
@@ -289,9 +287,6 @@ def gpus_of(text: object) -> dict[str | None, float]:
 def node_names(text: str) -> tuple[str, ...]:
     """Return the names in a list of nodes such as ``n[1-3,07],gpu[01-02]-a``.
 
-    Raises
-    ------
-    InputError
-        If it is no such list, or names too many nodes.
+    Other texts, and lists of too many nodes, raise an InputError.
     """
     return () if text in SILENT else tuple(host_names(text, "NodeList"))

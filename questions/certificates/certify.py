@@ -118,9 +118,8 @@ def certified(
         if not path.is_file() or digest(unpack(read_bytes(path), source)) != found.round:
             write(round, f"{beside}.round.json")
             words += f". It is about {label(beside)}.round.json"
-        told = {"worth": found.worth, "bound": found.bound}
-        fields = {**report.fields, "certificate": told}
-        return report._replace(fields=fields, parts=[*report.parts, f"{words}."])
+        proved = {"worth": found.worth, "bound": found.bound}
+        return report.added(f"{words}.", certificate=proved)
 
     return told
 

@@ -164,6 +164,13 @@ class PolicyName(click.ParamType[str]):
 _shown = partial(click.option, show_default=True)
 
 
+def picture_option(
+    help: str, metavar: str = "FILE", flag: str = "--picture"
+) -> Callable[[Command], Command]:
+    """Return the option for a picture with its numbers."""
+    return click.option(flag, type=FIGURE, metavar=metavar, help=help)
+
+
 def decided_by(default: str, help: str) -> Callable[[Command], Command]:
     """Return the option ``--policy`` with its default."""
     return _shown("--policy", type=PolicyName(), default=default, help=help)

@@ -35,8 +35,8 @@ class Cut:
     capacity: float
 
 
-def with_cuts(problem: Separable, cuts: list[Cut]) -> Separable:
-    """Return a problem with cuts as additional rows, ``placement[0]`` and so on."""
+def with_cuts(problem: Separable, cuts: list[Cut], name: str = "placement") -> Separable:
+    """Return a problem with cuts as additional rows, named ``placement[0]`` and so on."""
     if not cuts:
         return problem
     return replace(
@@ -44,7 +44,7 @@ def with_cuts(problem: Separable, cuts: list[Cut]) -> Separable:
         use=Uses.of([*problem.use.dense(), *(c.use for c in cuts)]),
         block_use=np.vstack([problem.block_use, *(c.block_use for c in cuts)]),
         capacity=np.append(problem.capacity, [c.capacity for c in cuts]),
-        names=(*problem.names, *(f"placement[{k}]" for k in range(len(cuts)))),
+        names=(*problem.names, *(f"{name}[{k}]" for k in range(len(cuts)))),
     )
 
 

@@ -29,12 +29,8 @@ def quantity(value: object) -> Fraction:
     """Return a quantity of Kubernetes as an exact number.
 
     As in Kubernetes (``k8s.io/apimachinery/pkg/api/resource``), at most `LARGEST` remains of a
-    larger one, and what is finer than 1e-9 is rounded away from zero.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
+    larger one, and what is finer than 1e-9 is rounded away from zero. Anything else raises a
+    ValueError.
     """
     text = repr(value) if isinstance(value, int | float) else value
     match = _FORM.fullmatch(text) if isinstance(text, str) and len(text) <= 100 else None

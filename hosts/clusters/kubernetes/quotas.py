@@ -130,17 +130,15 @@ class KueueQuotas:
                 self.noted.add("quota summed over flavors, though a pod set has one", words)
             borrows = [borrow for _, borrow, _ in rows if borrow is not None]
             lends = [nominal if lend is None else lend for nominal, _, lend in rows]
-            keeps = any(lend is not None for *_, lend in rows)
-            found.append(
-                Quota(
-                    of=name,
-                    guaranteed=float(sum(nominal for nominal, *_ in rows)),
-                    borrow=float(sum(borrows))
-                    if has_parent and len(borrows) == len(rows)
-                    else None,
-                    lend=float(sum(lends)) if has_parent and keeps else None,
-                )
+            keeps = has_parent and any(lend is not None for *_, lend in rows)
+            capped = has_parent and len(borrows) == len(rows)
+            quota = Quota(
+                of=name,
+                guaranteed=float(sum(nominal for nominal, *_ in rows)),
+                borrow=float(sum(borrows)) if capped else None,
+                lend=float(sum(lends)) if keeps else None,
             )
+            found.append(quota)
         return tuple(found)
 
     def home(self, workload: Doc, asks: Iterable[str]) -> QueueHome:

@@ -31,10 +31,7 @@ _MOMENTS = (
 def json_sections(file: Text) -> Iterator[tuple[str, list[Fields], Fields]]:
     """Yield each section of a JSON document with the document's own fields.
 
-    Raises
-    ------
-    InputError
-        If it is no JSON, or has no section that is known.
+    An InputError is raised if it is no JSON, or has no section that is known.
     """
     found = parse(file.text, file.place, object)
     if isinstance(found, list):  # the records alone

@@ -1,6 +1,7 @@
 """Jobs of Slurm as jobs of a snapshot."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from typing import Literal
@@ -64,17 +65,15 @@ def seen_jobs(
         asked += [word(record.get("dependency"))] * (len(jobs) - len(asked))
         for problem in too_many("jobs", "jobs", len(jobs)):
             raise InputError(place, problem.found, problem.expected)
-    alike: dict[tuple[str | None, str | None], list[SeenJob]] = {}
+    alike = defaultdict[tuple[str | None, str | None], list[SeenJob]](list)
+    arrays = defaultdict[str, list[str]](list)
     for job in jobs:
-        alike.setdefault((job.user, job.name), []).append(job)
-    arrays: dict[str, list[str]] = {}
-    for job in jobs:
-        arrays.setdefault(job.id.partition("_")[0], []).append(job.id)
-    found = []
-    for job, text in zip(jobs, asked, strict=True):
-        own = alike[job.user, job.name]
-        found.append(_after(job, text, own, arrays, noted) if text and not job.on else job)
-    return found, ended
+        alike[job.user, job.name].append(job)
+        arrays[job.id.partition("_")[0]].append(job.id)
+    for k, (job, text) in enumerate(zip(jobs, asked, strict=True)):
+        if text and not job.on:
+            jobs[k] = _after(job, text, alike[job.user, job.name], arrays, noted)
+    return jobs, ended
 
 
 def _runs(record: Fields, place: str) -> bool | None:
@@ -181,20 +180,18 @@ class _Maker:
     def tasks(self, job: SeenJob, place: str) -> Iterator[SeenJob]:
         """Yield a job for each task that the record of a job array stands for."""
         tasks, _, most = self.text("array_task_string").partition("%")
-        if not tasks or number(self.record.get("array_task_id")) is not None:
-            yield job
-            return
-        known = tasks
+        if number(self.record.get("array_task_id")) is not None:
+            tasks = ""
         if "..." in tasks:  # the last number has lost digits
             self.note("job array whose list of tasks is cut off (SLURM_BITSTR_LEN=0 prints all)")
-            known = tasks.partition("...")[0].rpartition(",")[0]
-            if not known:
-                yield job
-                return
+            tasks = tasks.partition("...")[0].rpartition(",")[0]
+        if not tasks:
+            yield job
+            return
         array = f"{self.get('array_job_id') or self.number:.0f}"
         limit = number(most) or job.array_most
         listed = f"{place}, {self.name}, array_task_string"
-        for task in numbers(known.strip("[],"), listed, "jobs"):
+        for task in numbers(tasks.strip("[],"), listed, "jobs"):
             yield replace(
                 job,
                 id=f"{array}_{int(task)}",

@@ -60,13 +60,7 @@ _TIMES = {
 
 
 def text_sections(file: Text) -> Iterator[tuple[str, list[Fields]]]:
-    """Yield the sections of a text.
-
-    Raises
-    ------
-    InputError
-        If it is none of the texts that are known.
-    """
+    """Yield the sections of a text; raise an InputError if it is none that is known."""
     lines = [line for line in re.split(r"\r?\n", file.text.decode()) if line.strip()]
     head = lines[0].strip() if lines else ""
     if head.startswith("Current Association Manager state"):

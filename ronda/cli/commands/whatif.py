@@ -171,8 +171,7 @@ def command(
             from ronda.bench.figures.draw import save_chart
 
             save_chart(shown(source, found), out / "whatif")
-        words = f"table, picture, round and plan with all changes: {out}"
-        report = report._replace(parts=[*report.parts, words])
+        report = report.added(f"table, picture, round and plan with all changes: {out}")
     return show(report, as_json=as_json)
 
 

@@ -10,7 +10,6 @@ import click
 from ronda.cli.command import taught
 from ronda.cli.load import subject
 from ronda.cli.options import (
-    FIGURE,
     Parsed,
     Source,
     at_option,
@@ -18,6 +17,7 @@ from ronda.cli.options import (
     force_option,
     json_option,
     lasting,
+    picture_option,
     seed_option,
     time_limit_option,
 )
@@ -106,12 +106,7 @@ LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _le
 )
 @seed_option
 @time_limit_option(10.0, "For each plan.")
-@click.option(
-    "--picture",
-    type=FIGURE,
-    metavar="FILE",
-    help="Draw the curve as a PNG, with its numbers as CSV beside it.",
-)
+@picture_option("Draw the curve as a PNG, with its numbers as CSV beside it.")
 @force_option
 @json_option
 def command(
@@ -167,5 +162,5 @@ def command(
         from ronda.bench.figures.draw import save_chart
 
         save_chart(shown(source, found, gpu_hour), picture.with_suffix(""))
-        report = report._replace(parts=[*report.parts, f"picture: {picture}"])
+        report = report.added(f"picture: {picture}")
     return show(report, as_json=as_json)

@@ -8,7 +8,7 @@ import click
 
 from ronda.cli.command import taught
 from ronda.cli.logs import log_of, whole_log_options
-from ronda.cli.options import FIGURE, FOLDER, PolicyName, force_option, json_option
+from ronda.cli.options import FOLDER, PolicyName, force_option, json_option, picture_option
 from ronda.cli.output import show
 from ronda.cli.progress import Bars
 from ronda.solvers.registry import split
@@ -57,12 +57,7 @@ from ronda.solvers.registry import split
     metavar="N",
     help="Show this many of the decisions that cost the most.",
 )
-@click.option(
-    "--picture",
-    type=FIGURE,
-    metavar="FILE.png",
-    help="Draw the causes, and waiting over time; the numbers go to FILE.csv.",
-)
+@picture_option("Draw the causes, and waiting over time; the numbers go to FILE.csv.", "FILE.png")
 @click.option(
     "--out",
     "folder",
@@ -97,16 +92,16 @@ def command(
         given["policies"] = split(policies, "--policies") if policies else ()
         progress = partial(bars.update, "judge", None)
         found = judged_log(read, zone=zone, progress=progress, **given)
-    report, made = judge_report(found), list[str]()
+    report = judge_report(found)
     if picture is not None:
         from ronda.bench.figures.answers.judge import judge
         from ronda.bench.figures.draw import save_chart
 
         save_chart(judge(found), picture.with_suffix(""))
-        made.append(f"picture: {picture}")
+        report = report.added(f"picture: {picture}")
     if folder is not None:
         from ronda.bench.report.judged import judged_section
 
         kept = keep_section(folder, "judgement", about, judged_section(found))
-        made.append(f"kept: {kept} (ronda report {folder})")
-    return show(report._replace(parts=[*report.parts, *made]), as_json=as_json)
+        report = report.added(f"kept: {kept} (ronda report {folder})")
+    return show(report, as_json=as_json)

@@ -79,5 +79,5 @@ def command(
     write(made, out)
     report = snapshot_report(seen, noted)
     words = f"{out}: a round of {len(made.running)} running and {len(made.waiting)} waiting jobs."
-    fields = {**report.fields, "out": str(out), "round_jobs": len(made.jobs)}
-    return show(report._replace(fields=fields, parts=[*report.parts, words]), as_json=as_json)
+    report = report.added(words, out=str(out), round_jobs=len(made.jobs))
+    return show(report, as_json=as_json)

@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from ronda.cli.clusters import cluster_options, in_front
 from ronda.cli.command import taught
-from ronda.cli.options import FIGURE, force_option, json_option
+from ronda.cli.options import force_option, json_option, picture_option
 from ronda.cli.output import show
 
 PRICED_S, ROOM_S = 0.4, 0.7
@@ -28,11 +28,10 @@ PRICED_S, ROOM_S = 0.4, 0.7
     metavar="PLACE",
     help="Say also why not there: a GPU model, a partition or a node.",
 )
-@click.option(
+@picture_option(
+    "Draw the free room over time against the need of the job; the numbers go to FILE.csv.",
+    "FILE.png",
     "--figure",
-    type=FIGURE,
-    metavar="FILE.png",
-    help="Draw the free room over time against the need of the job; the numbers go to FILE.csv.",
 )
 @force_option
 @json_option

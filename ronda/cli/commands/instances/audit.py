@@ -4,11 +4,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import click
-
 from ronda.cli.command import taught
 from ronda.cli.logs import log_of, log_options
-from ronda.cli.options import FIGURE, force_option, json_option
+from ronda.cli.options import force_option, json_option, picture_option
 from ronda.cli.output import note, show
 from ronda.instances.errors import need
 from ronda.instances.files.storage import label
@@ -22,11 +20,8 @@ from ronda.instances.files.storage import label
     "ronda instances audit jobs.csv --reader philly --cluster 321x8 --json",
 )
 @log_options
-@click.option(
-    "--picture",
-    type=FIGURE,
-    metavar="FILE",
-    help="Draw demand, use and capacity of each pool over time as a PNG, with a CSV beside it.",
+@picture_option(
+    "Draw demand, use and capacity of each pool over time as a PNG, with a CSV beside it."
 )
 @force_option
 @json_option
