@@ -148,8 +148,8 @@ def test_jobs_that_end_meanwhile_are_left_alone(settled_toy, started, tmp_path):
         for name in ("stop", "x", "y", "z")
     ]
     toy.wait(lambda: all(state(toy, job) == "RUNNING" for job in runs))
-    gone = toy.submit(full, "--comment=ronda")
     last = toy.submit("--gres=gpu:a100:2", "--job-name=keep")
+    gone = toy.submit(full, "--comment=ronda")
     words = ("--once", "--partition", "main", "--min-run-s", "0")
     drive = started(toy, *words, before=f"scancel {runs[0]} {gone}; sleep 1.5")
     _, errors = drive.communicate(timeout=30)
@@ -161,7 +161,7 @@ def test_jobs_that_end_meanwhile_are_left_alone(settled_toy, started, tmp_path):
     told = [each for each in audit(tmp_path) if each.get("command") == chosen]
     assert "already" in told[1]["said"]
     assert [*found][-1] == f"scontrol requeue incomplete {runs[0]}"
-    assert any(f"{last}" in line and "Priority" in line for line in found)
+    assert any(f"{last}" in line and "Priority" in line for line in found), found
     time.sleep(1)
     assert state(toy, runs[0]) == "CANCELLED"
 
@@ -210,10 +210,10 @@ def test_an_absent_slurmctld_changes_nothing(fresh_toy, started, tmp_path):
     events = lambda: [each["event"] for each in audit(tmp_path) if "event" in each]  # noqa: E731
     toy.wait(events, 20)
     assert events()[0].startswith("nothing done, again in 1 s: scontrol show config")
-    before = len(audit(tmp_path))
     toy.start_controller()
-    toy.wait(lambda: len([e for e in audit(tmp_path)[before:] if "command" in e]) >= 2, 20)
+    toy.wait(lambda: toy.nodes()["n1"]["state"] in ("idle", "mixed"), 20)
     drive.send_signal(signal.SIGTERM)
     _, errors = drive.communicate(timeout=20)
     assert drive.returncode == 0
-    assert "Traceback" not in errors
+    assert "nothing done" in errors
+    assert "nothing taken back" not in errors
