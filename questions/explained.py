@@ -48,7 +48,9 @@ def explanation_told(
     InputError is raised before any work if the policy cannot explain or the round lacks a job.
     """
     if Capability.PRICES not in made.capabilities:
-        able = [name for name in POLICIES if _has_prices(policy_class(name))]
+        kinds = {name: policy_class(name) for name in POLICIES}
+        can = {n: getattr(kind, "capabilities", Capability.NONE) for n, kind in kinds.items()}
+        able = [name for name in POLICIES if Capability.PRICES in can[name]]
         expected = f"a policy with prices: {', '.join(able)}"
         raise InputError("--explain", f"--policy {made.name}, which has no prices", expected)
     refuse_unknown(jobs, round)
@@ -65,10 +67,6 @@ def explanation_told(
         return report.added(explanation=why)
 
     return told
-
-
-def _has_prices(policy: type) -> bool:
-    return Capability.PRICES in getattr(policy, "capabilities", Capability.NONE)
 
 
 def sentences(found: Explanation) -> list[str]:

@@ -84,10 +84,9 @@ class Consolidation(Record, frozen=True, kw_only=True):
         ``bound``.
     moves
         Moves, in an order in which each finds its GPUs free.
-    emptied, filled
-        Nodes that have jobs only before the moves, and only after them.
-    emptied_racks, filled_racks
-        Likewise racks, in a cluster of several.
+    emptied, filled, emptied_racks, filled_racks
+        Nodes that have jobs only before the moves, and only after them; likewise racks, in a
+        cluster of several.
     saved_w
         Watts saved if nodes without jobs sleep, compared with before.
     lost_gpu_s, lost_j

@@ -15,6 +15,7 @@ from ronda.horizon.driver import run
 from ronda.instances.errors import InputError, printable
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs
+from ronda.instances.outcome.usage import steps
 from ronda.instances.traces.recorded import Recorded
 from ronda.questions.judge.bound import least_wait
 from ronda.questions.judge.judgement import (
@@ -349,7 +350,8 @@ def _unknown(
     accounts = {job.tenant for job in instance.jobs if job.id in {*jobs.ids}}
     if len(accounts) > 1:
         yield f"shares and priorities of the queue's {len(accounts):,} accounts."
-    if jobs.most_at_once() == 1:
+    times_s = np.concatenate([jobs.start_s + jobs.lasts_s, jobs.start_s])
+    if steps(times_s, np.repeat([-1.0, 1.0], len(jobs.ids)))[1].max() == 1:  # ran at once
         yield "whether one job at once was a limit, or for want of nodes, which look alike."
     if _shared(jobs, begin_s):
         yield "whether jobs of other queues come first by right."

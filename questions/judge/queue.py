@@ -12,7 +12,6 @@ import numpy as np
 from ronda.instances.base import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job
-from ronda.instances.outcome.usage import steps
 from ronda.instances.rules.shapes import JobNodes
 from ronda.instances.traces.audit.pools import able
 from ronda.instances.traces.recorded import Recorded, RecordedRun
@@ -108,11 +107,6 @@ class JudgedJobs:
     def happened(self) -> Starts:
         """The recorded starts."""
         return dict(enumerate(zip(self.start_s.tolist(), self.where, strict=True)))
-
-    def most_at_once(self) -> int:
-        """Return the most of the jobs that ran at once."""
-        times_s = np.concatenate([self.start_s + self.lasts_s, self.start_s])
-        return int(steps(times_s, np.repeat([-1.0, 1.0], len(self.ids)))[1].max())
 
     @cached_property
     def nodes(self) -> tuple[int, ...]:

@@ -31,7 +31,9 @@ def queues_report(source: str, round: Round, found: Queues) -> Report:
     }
     priced = bool(plan.prices)
     busy = sum(a.option.own_gpus for a in round.held.values())
-    waiting, back = (sum(getattr(q, n) for q in _bottom(every)) for n in ("waiting", "held_back"))
+    parents = {queue.parent for queue in every}
+    bottom = [q for q in every if q.name not in parents and q.of == every[0].of]
+    waiting, back = sum(q.waiting for q in bottom), sum(q.held_back for q in bottom)
     head = f"{source} at {round.now_s:,.0f} s: {busy:g} of {gpus} GPUs are held, "
     head += f"{waiting} job{'s wait' if waiting != 1 else ' waits'}"
     head += f", and {back} more may not start yet" if back else ""
@@ -46,12 +48,6 @@ def queues_report(source: str, round: Round, found: Queues) -> Report:
 
 
 LEFT = ("queue", "of", "from", "waits for (price)")
-
-
-def _bottom(queues: tuple[TenantQueue, ...]) -> list[TenantQueue]:
-    """Return the queues without others below them, of the first resource."""
-    parents = {queue.parent for queue in queues}
-    return [q for q in queues if q.name not in parents and q.of == queues[0].of]
 
 
 def _row(queue: TenantQueue, every: tuple[TenantQueue, ...], *, tenants: bool) -> dict[str, str]:

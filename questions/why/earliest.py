@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from itertools import pairwise
-from math import inf
+from math import ceil, inf
 
 import numpy as np
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from ronda.instances.job import Slices
 from ronda.instances.site import GPUS, LimitGroup
 from ronda.instances.snapshots.snapshot import SeenJob
 from ronda.questions.why.limits import Amounts, JointLimit, Lent, LimitCount, Route
-from ronda.questions.why.outlook import FreeRoom, nodes_needed, pieces_on
+from ronda.questions.why.outlook import FreeRoom, pieces_on
 
 NOTHING = frozenset[str]()
 
@@ -171,8 +171,9 @@ class WaitingJob:
             return asked
         fits = pieces_on(outlook.has, outlook.vector(job.per))
         able = nodes & (fits >= 1) if (nodes & (fits >= 1)).any() else nodes
-        many = nodes_needed(job, float(fits[able].max(initial=1.0)))
-        least = np.sort(outlook.has[able], axis=0)[:many].sum(axis=0)
+        apart = job.own_nodes or job.slices is not None
+        each = 1.0 if apart else max(1.0, min(job.count, float(fits[able].max(initial=1.0))))
+        least = np.sort(outlook.has[able], axis=0)[: ceil(job.count / each)].sum(axis=0)
         return {
             resource: max(asked.get(resource, 0.0), float(amount))
             for resource, amount in zip(outlook.resources, least, strict=True)

@@ -41,9 +41,9 @@ def snapshot_of(round: Round) -> Snapshot:
         noted.add("energy budget that is left out", f"{round.energy_j:g} J")
     jobs = []
     for state in round.jobs:
-        job, option = state.job, next(iter(options.options(state)), None)
-        if state.allocation is not None:
-            option = state.allocation.option
+        job, held, option = state.job, state.allocation, next(iter(options.options(state)), None)
+        if held is not None:
+            option = held.option
         count, per = _pieces(job, cluster)
         draws = max(0.0, extra_w(round, option)) if capped and option is not None else 0.0
         jobs.append(
@@ -51,9 +51,9 @@ def snapshot_of(round: Round) -> Snapshot:
                 **{field: getattr(job, field) for field in SAME},
                 partitions=(job.partition,),
                 rank=state.rank if state.rank is not None else rank.get(job.priority or ""),
-                start_s=None if state.allocation is None else state.held_s,
+                start_s=None if held is None else state.held_s,
                 limit_s=_limit_s(round, state, option),
-                ends_s=None if state.allocation is None else _ends_s(round, state),
+                ends_s=None if held is None else _ends_s(round, state, held),
                 count=count,
                 per=per | ({WATTS: draws / count} if draws else {}),
                 own_nodes=job.pieces is not None and job.pieces.own_nodes,
@@ -62,8 +62,8 @@ def snapshot_of(round: Round) -> Snapshot:
                 array_most=round.site.job_arrays.get(job.job_array or ""),
                 licences={k: float(v) for k, v in job.licences.items()},
                 restarts=state.restarts,
-                on=_on(names, state.allocation),
-                held=_held(names, job, state.allocation, draws),
+                on={names[node]: gpus for node, gpus in held.placement} if held else {},
+                held={} if held is None else _held(names, job, held, draws),
             )
         )
     return Snapshot(
@@ -164,27 +164,19 @@ def _limit_s(round: Round, state: JobState, option: Option | None) -> float | No
     return state.ran_at(round.now_s) + work / option.rate
 
 
-def _ends_s(round: Round, state: JobState) -> float | None:
+def _ends_s(round: Round, state: JobState, held: Allocation) -> float | None:
     """Return when a running job is believed to end, at its time limit at the latest."""
-    work, allocation = state.remaining_at(round.now_s), state.allocation
-    latest = round.now_s + state.may_hold_s(round.now_s)
-    if allocation is None or (work is None and latest == inf):
-        return None
+    work = state.remaining_at(round.now_s)
     if state.job.limit_s is not None or work is None:
-        return latest
-    return round.now_s + state.rest_at(round.now_s) + work / allocation.option.rate
-
-
-def _on(names: list[str], held: Allocation | None) -> dict[str, int]:
-    return {} if held is None else {names[node]: gpus for node, gpus in held.placement}
+        latest = round.now_s + state.may_hold_s(round.now_s)
+        return None if work is None and latest == inf else latest
+    return round.now_s + state.rest_at(round.now_s) + work / held.option.rate
 
 
 def _held(
-    names: list[str], job: Job, held: Allocation | None, watts: float
+    names: list[str], job: Job, held: Allocation, watts: float
 ) -> dict[str, dict[str, float]]:
     """Return what a running job holds on each of its nodes; one of an array, its even share."""
-    if held is None:
-        return {}
     placement, width = held.placement, held.option.width
     last = min(range(len(placement)), key=lambda k: placement[k][1], default=0)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from math import ceil, inf
+from math import inf
 
 import numpy as np
 
@@ -158,10 +158,3 @@ def pieces_on(free: Floats, per: Floats) -> Floats:
         return np.full(len(free), inf)
     each = np.floor(free[:, asked] / per[asked] + EPS)
     return np.asarray(np.maximum(each.min(axis=1), 0.0))
-
-
-def nodes_needed(job: SeenJob, most_on_one: float) -> int:
-    """Return the fewest nodes that a job's pieces need, if so many fit one node at most."""
-    if job.own_nodes or job.slices is not None:
-        return job.count
-    return ceil(job.count / max(1.0, min(job.count, most_on_one)))

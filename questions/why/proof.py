@@ -74,7 +74,10 @@ def told(waiting: WaitingJob, name: str) -> tuple[str, list[str]]:
     if name == "after":
         return _others_first(waiting), []
     if name == "longest":
-        return _too_long(waiting), [f"{IN_VAIN} A job with such a limit never starts there."]
+        group = waiting.longest()
+        most, own = hours(group.max_limit_s or 0.0), hours(job.limit_s or 0.0)
+        text = f"Its time limit of {own} is above the {most} that {group.name} allows."
+        return text, [f"{IN_VAIN} A job with such a limit never starts there."]
     if name == "out":
         return _out(waiting), _free(waiting)
     if name == "leaves":
@@ -112,12 +115,6 @@ def _others_first(waiting: WaitingJob) -> str:
         others = "waits itself" if each.job in waits else "is not known"
         told.append(f"{each.job}, which {f'runs {lasts}' if each.job in ends else others}")
     return f"It waits for {'; and for '.join(told)}."
-
-
-def _too_long(waiting: WaitingJob) -> str:
-    group = waiting.longest()
-    most, own = hours(group.max_limit_s or 0.0), hours(waiting.job.limit_s or 0.0)
-    return f"Its time limit of {own} is above the {most} that {group.name} allows."
 
 
 def _out(waiting: WaitingJob) -> str:

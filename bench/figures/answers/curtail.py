@@ -1,5 +1,7 @@
 """The picture of a supply curve of flexible power: what is lost, the price, and who bears it."""
 
+import numpy as np
+
 from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
 from ronda.questions.curtail.curve import Curtailment
 
@@ -53,23 +55,16 @@ def curtail(title: str, found: Curtailment, price: float | None = None) -> Chart
 
 def _areas(found: Curtailment, kw: list[float]) -> list[Marks]:
     """Return the GPU-hours of those who bear most, one line on top of the other."""
-    total: dict[str, float] = {}
-    for shed in found.sheds:
+    hours = {bearer.name: np.zeros(len(kw)) for shed in found.sheds for bearer in shed.bearers}
+    for k, shed in enumerate(found.sheds, 1):
         for bearer in shed.bearers:
-            total[bearer.name] = total.get(bearer.name, 0.0) + max(0.0, bearer.gpu_s)
-    order = sorted(total, key=lambda name: -total[name])
-    own = order[: MOST if len(order) <= MOST else MOST - 1]
-    names = [*own, *(["others"] if len(order) > len(own) else [])]
-    below, marks = [0.0] * len(kw), []
-    for k, name in enumerate(names):
-        top = [0.0]
-        for shed, under in zip(found.sheds, below[1:], strict=True):
-            gpu_s = sum(
-                max(0.0, b.gpu_s)
-                for b in shed.bearers
-                if b.name == name or (name == "others" and b.name not in own)
-            )
-            top.append(under + gpu_s / 3600)
-        marks.append(Marks("band", kw, below, name, k, y_end=top, alpha=0.8))
-        below = top
+            hours[bearer.name][k] += max(0.0, bearer.gpu_s) / 3600
+    layers = sorted(hours.items(), key=lambda pair: -float(pair[1].sum()))
+    if len(layers) > MOST:
+        rest = sum((own for _, own in layers[MOST - 1 :]), np.zeros(len(kw)))
+        layers = [*layers[: MOST - 1], ("others", rest)]
+    below, marks = np.zeros(len(kw)), list[Marks]()
+    for k, (name, own) in enumerate(layers):
+        marks.append(Marks("band", kw, below, name, k, y_end=below + own, alpha=0.8))
+        below = below + own
     return marks
