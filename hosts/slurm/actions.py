@@ -95,17 +95,18 @@ def _order(
     if now is None or len(ranked) < 2:
         return
     low, high = now
-    below, values = low, dict[int, int]()
-    for k, own in reversed(ranked):
-        had = [jobs[job].rank or 0.0 for job in own]
-        if k == ranked[-1][0]:
-            values[k] = low
-        elif below < min(had) and max(had) <= high:
-            below = round(max(had))
+    below, values, anew = low, {ranked[-1][0]: low}, list[int]()
+    for k, own in reversed(ranked[:-1]):
+        had = [round(jobs[job].rank or 0.0) for job in own]
+        if below + len(anew) < min(had) and max(had) <= high:
+            step = (min(had) - below) / (len(anew) + 1)
+            values |= {tier: below + int(step * at) for at, tier in enumerate(anew, 1)}
+            below, anew = max(had), []
         else:
-            values[k] = below = below + max(1, (high - low) // (4 * TIERS))
-    if below > high:  # no room is left: all of them anew
-        values = {k: high - at * (high - low) // TIERS for at, (k, _) in enumerate(ranked)}
+            anew.append(k)
+    if high - below < len(anew):  # no room is left: all of them anew
+        below, anew = low, [k for k, _ in reversed(ranked[:-1])]
+    values |= {k: below + (high - below) * at // len(anew) for at, k in enumerate(anew, 1)}
     for k, own in ranked:
         other = tuple(job for job in own if k in values and jobs[job].rank != values[k])
         if other:
