@@ -136,7 +136,7 @@ def memories(draw, found):
             begins_s=draw(times),
             nodes=draw(st.sampled_from(((), job.nodes, ("n1",)))),
             requeued_s=draw(times),
-            done_s=draw(st.sampled_from((0.0, 100.0, 1e9))),
+            done_s=draw(st.sampled_from((0.0, 100.0))),
             work_s=draw(st.sampled_from((None, 3_600.0))),
             refused_s=draw(times),
         )

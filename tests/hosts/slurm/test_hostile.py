@@ -97,7 +97,7 @@ def test_commands_keep_within_what_is_allowed(name, data):
 @settings(max_examples=25, phases=PHASES)
 @pytest.mark.parametrize("name", ["srtf", "fifo"])
 def test_a_plan_that_is_carried_out_needs_nothing_more(name, data):
-    """The second pass has no commands; after a requeue, the third or fourth has none."""
+    """The second pass has no commands; once a job waits anew, the third or fourth has none."""
     found = data.draw(clusters())
     scope = replace(data.draw(scopes), actions_per_minute=1_000, power=False)
     if not any(node.has.get("gpus") for node in found.nodes):
@@ -108,6 +108,7 @@ def test_a_plan_that_is_carried_out_needs_nothing_more(name, data):
         drive = SlurmController(PlayedTools(found), policy(name), scope, diary)
         passes = [[c.line for c, _ in drive.once(act=True).answers] for _ in range(4)]
     assert passes[3] == []
-    assert "requeue" in "".join(passes[0] + passes[1]) or passes[1] == []
+    freed = any(job.reason == "BadConstraints" for job in found.jobs)
+    assert freed or "requeue" in "".join(passes[0] + passes[1]) or passes[1] == []
     once = [line for made in passes for line in made if "requeue" in line]
     assert len(once) == len(set(once))
