@@ -218,3 +218,11 @@ def test_nodes_that_spoil_a_job_are_taken_back(monkeypatch):
     monkeypatch.undo()
     made = SlurmController(SlurmTools(), policy("fifo"), SCOPE, None, before=state).decided(FOUND)
     assert "scontrol update JobId=25 ReqNodeList=" in [c.line for c in made.due]
+
+
+@pytest.mark.parametrize(("ago_s", "given"), [(14.0, 0), (16.0, 1), (-1e6, 0)])
+def test_nothing_is_given_while_slurmctld_settles(monkeypatch, ago_s, given):
+    """Its nodes have not registered yet: a job would start without its GPUs."""
+    monkeypatch.setattr(SlurmTools, "began_s", NOW_S - ago_s)
+    made = looked_at(monkeypatch, "update JobId=10 ReqNodeList=n4")
+    assert len(made.due) == given
