@@ -158,6 +158,17 @@ def test_what_is_wrong_is_not_given(monkeypatch, line, why):
     assert why in made.refused[0].why
 
 
+def test_a_word_of_two_is_none_of_the_forms(monkeypatch):
+    """A line may read well whose words do not: Slurm is given the words."""
+    made = looked_at(monkeypatch, "update JobId=10 Priority=501").due[0]
+    step = SlurmStep(
+        "x", (), None, (), "", (replace(made, words=("update", " ".join(made.words[1:]))),)
+    )
+    monkeypatch.setattr(controller, "steps", lambda *_: [step])
+    drive = SlurmController(SlurmTools(), policy("fifo"), SCOPE, None)
+    assert drive.decided(FOUND).due == []
+
+
 @pytest.mark.parametrize("line", ["update JobId=13 ReqNodeList=n1", "requeue incomplete 1"])
 def test_a_stop_and_a_start_hold_together(monkeypatch, line):
     """A start on GPUs that are not free breaks a rule, unless the job on them is stopped."""

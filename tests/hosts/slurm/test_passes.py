@@ -119,8 +119,15 @@ def test_all_is_taken_back_at_the_end(tmp_path, ages):
     made.once(act=True)
     assert made.tools.found.jobs[0].nodes
     assert made.tools.found != found
+    other = {each.id for each in made.tools.found.jobs if each.rank != 100.0 * int(each.id)}
+    given = len(made.tools.lines)
     made.stopping.set()
     made.run(pytest.fail, pytest.fail, act=True)
+    back = " ".join(line for line in made.tools.lines[given:] if "ReqNodeList" not in line)
+    assert {
+        number for number in "123" if f"JobId={number} " in back or f"release {number}" in back
+    } == other
+    assert {memory.submit_s for memory in made.state.jobs.values()} == {NOW_S - 9_000}
     jobs = made.tools.found.jobs
     assert [each.nodes for each in jobs] == [()] * 3
     changed = {line.split()[-1] for line in made.tools.lines if "release" in line}
