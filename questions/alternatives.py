@@ -72,14 +72,12 @@ def alternatives(
     policy
         ``milp``, ``cp-sat`` or ``sia-like`` with parameters, but without ``placement=exact`` and
         without parts.
-    number
-        Largest number of plans. Fewer are returned if no more exist or time runs out.
-    within
-        Share of the best objective by which a plan may fall short of it.
-    deadline
-        Time limit in seconds, or a `Deadline` that has begun; None means no limit.
-    log
-        Stream for the solver's log, such as ``sys.stderr``.
+    number, within
+        Largest number of plans, and the share of the best objective by which a plan may fall short
+        of it. Fewer are returned if no more exist or time runs out.
+    deadline, log
+        Time limit in seconds, or a `Deadline` that has begun, None for no limit; and a stream for
+        the solver's log, such as ``sys.stderr``.
     """
     deadline, made = Deadline.of(deadline), as_policy(policy)
     return alternatives_told(validate(round), made, number, within, seed, deadline, log)[0]

@@ -148,10 +148,7 @@ def _by_kind(question: Question) -> tuple[Floats, Floats]:
 def broken_down(round: Round, made: Policy, seed: int) -> Callable[[Report, Plan], Report]:
     """Return a function that adds the breakdown of a plan by a policy to its report.
 
-    Raises
-    ------
-    InputError
-        If the policy does not maximise a sum of values.
+    Raise InputError if the policy does not maximise a sum of values.
     """
     if not isinstance(made, Optimising) or Capability.ARRAYS in made.capabilities:
         expected = "a policy that maximises values: milp, prices or genetic"

@@ -56,8 +56,8 @@ class Reason(StrEnum):
 class Price:
     """The price of a resource: its ``name`` in the plan, and the price ``each`` of one unit.
 
-    ``kilowatt`` is the price of a kilowatt over the horizon of the round's limit; it is None for
-    resources other than power and energy.
+    ``kilowatt`` is the price of one over the horizon of the round's limit; None for other
+    resources than power and energy.
     """
 
     name: str

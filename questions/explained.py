@@ -84,7 +84,10 @@ def sentences(found: Explanation) -> list[str]:
     if found.moved:
         lines.append("  To make room for others it keeps its option but moves to other nodes.")
     if found.regret is not None and found.reason != "tie":  # a tie has none, up to rounding
-        lines.append(f"  {_regret(found.regret)}")
+        said = f"Anything else would be at least {found.regret:.4g} worse for it (its regret)."
+        if found.regret < 0:
+            said = f"It gave up {-found.regret:.4g} for the others (regret {found.regret:.4g})."
+        lines.append(f"  {said}")
     return lines
 
 
@@ -178,12 +181,6 @@ def _balance(option: Weighed) -> str:
         return "not to run: 0"
     side = "more" if option.surplus >= 0 else "less"
     return f"{shape(option)} is worth {abs(option.surplus):.4g} {side} than it costs"
-
-
-def _regret(regret: float) -> str:
-    if regret < 0:
-        return f"It gave up {-regret:.4g} for the others (regret {regret:.4g})."
-    return f"Anything else would be at least {regret:.4g} worse for it (its regret)."
 
 
 def _row(option: Weighed, *, ruled: bool) -> dict[str, str]:

@@ -100,10 +100,7 @@ class _Limits(NamedTuple):
     def least(self, names: set[str], deadline: Deadline, *, whole: bool = False) -> _Found | None:
         """Return the least by which the named rows must all rise; None if no rise is enough.
 
-        Raises
-        ------
-        OutOfTimeError
-            If the time is over before that is proven.
+        Raise OutOfTimeError if the time is over before that is proven.
         """
         own, at = self.problem, [r for r, n in enumerate(self.problem.names) if n in names]
         over = own.use.reduced(np.add, np.maximum(own.use.amount, 0.0), 0.0) - own.capacity

@@ -215,10 +215,7 @@ def _spent(question: Question, forced: Judged, plan: Plan, job: str) -> tuple[Sp
 def place_of(round: Round, text: str) -> dict[str, str | int]:
     """Return the arguments of `why_not_there` for ``8``, ``a100``, ``a100:8`` or a partition.
 
-    Raises
-    ------
-    InputError
-        If the cluster has nothing of that name.
+    Raise InputError if the cluster has nothing of that name.
     """
     pools, (name, _, number) = round.cluster.topology.pools, text.partition(":")
     if not number and name.isdecimal():

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from math import floor, log10
 from typing import Annotated
@@ -57,21 +58,17 @@ def curtail(
 
     Parameters
     ----------
-    for_s
-        Seconds of the window, for the progress that jobs lose.
-    points
-        About how many reductions are tried, in equal steps down to the least power.
-    less
-        Reductions to try besides: watts or, up to 1, shares of the power of the plan as it is.
-    within_s
-        Seconds within which the reduction is to be reached (`ronda.questions.curtail.swift`).
+    for_s, within_s
+        Seconds of the window, for the progress that jobs lose, and within which the reduction is to
+        be reached (`ronda.questions.curtail.swift`).
+    points, less
+        About how many reductions are tried, in equal steps down to the least power, and those to
+        try besides: watts or, up to 1, shares of the power of the plan as it is.
     check_at
         The number of points, spread over the curve, at which a plan is also solved for anew.
-    policy
+    policy, time_limit_s
         Policy that chooses by values, such as ``prices`` or ``milp``, for the plan as it is and for
-        those that are solved for anew.
-    time_limit_s
-        Time limit for each plan.
+        those that are solved for anew, and the time limit for each.
     initial
         Previous plan, which holds the ages of jobs.
     progress
@@ -104,7 +101,7 @@ def curtail(
     floor_w = min(top_w, least_w(asked.round, asked.table, within_s))
     sheds = []
     if floor_w < top_w * (1 - TOLERANCE):
-        pass_ = _Pass(frozen, base, asked, floor_w, within_s, time_limit_s)
+        pass_ = _Pass(frozen, base, asked, FallingCaps(asked, time_limit_s), floor_w, within_s)
         caps = [top_w - less_w for less_w in _reductions(top_w, floor_w, points, less)]
         for k, cap_w in enumerate(caps):
             told(0.2 + 0.4 * k / len(caps), f"{cap_w:,.0f} W")
@@ -126,21 +123,19 @@ def curtail(
     return _solved_anew(found, frozen, base, check_at, told)
 
 
+@dataclass
 class _Pass:
     """The pass over falling power caps: the plans that hold, in order."""
 
-    def __init__(
-        self,
-        frozen: Frozen,
-        base: Judged,
-        asked: Question,
-        floor_w: float,
-        within_s: float | None,
-        limit_s: float | None,
-    ) -> None:
-        self.frozen, self.base, self.asked, self.within_s = frozen, base, asked, within_s
-        self.seen = AsOne(replace(base.round, power_cap_w=asked.round.power_cap_w))
-        self.floor_w, self.sweep = floor_w, FallingCaps(asked, limit_s)
+    frozen: Frozen
+    base: Judged
+    asked: Question
+    sweep: FallingCaps
+    floor_w: float
+    within_s: float | None
+
+    def __post_init__(self) -> None:
+        self.seen = AsOne(replace(self.base.round, power_cap_w=self.asked.round.power_cap_w))
         self.plans: list[tuple[float, tuple[Plan, float] | None]] = []
 
     def at(self, cap_w: float) -> None:

@@ -117,10 +117,9 @@ def whatif(
     ----------
     changes
         At least one change from `ronda.questions.whatif`.
-    policy
-        Policy that chooses by values, such as ``prices``, ``milp`` or ``genetic``.
-    time_limit_s
-        Time limit for each plan.
+    policy, time_limit_s
+        Policy that chooses by values, such as ``prices``, ``milp`` or ``genetic``, and the time
+        limit for each plan.
     initial
         Previous plan, which holds the ages of jobs.
     progress

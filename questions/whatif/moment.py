@@ -52,10 +52,7 @@ def moment(
 ) -> Moment:
     """Return a run's first decision at or after `at_s`; by default the one with most live jobs.
 
-    Raises
-    ------
-    InputError
-        If the run makes no decision at or after `at_s`.
+    Raise InputError if the run makes no decision then.
     """
     watched = _Watched(policy)
 

@@ -113,13 +113,7 @@ def _policy(waiting: WaitingJob, reason: Dominant) -> Dominant | None:
 
 
 def waiting_job(snapshot: Snapshot, job: str) -> SeenJob:
-    """Return the waiting job with an id.
-
-    Raises
-    ------
-    InputError
-        If there is none, or if it runs.
-    """
+    """Return the waiting job with an id; raise InputError if there is none, or if it runs."""
     found = next((one for one in snapshot.jobs if one.id == job), None)
     waits = [one.id for one in snapshot.jobs if one.start_s is None]
     if found is None:

@@ -35,10 +35,7 @@ class Elsewhere:
 def elsewhere(waiting: WaitingJob, name: str, seconds: float = 1.0) -> Elsewhere:
     """Return what would hold a job back in another place, and when it could start there.
 
-    Raises
-    ------
-    InputError
-        If the cluster has no model, partition or node of that name.
+    Raise InputError if the cluster has no model, partition or node of that name.
     """
     room = waiting.outlook
     job, place = _moved(room.snapshot, waiting.job, name)
