@@ -261,6 +261,27 @@ def test_each_way_to_ask_becomes_pieces(written, fields, per, count, own_nodes):
     assert (found.count, found.own_nodes) == (count, own_nodes)
 
 
+@pytest.mark.parametrize(
+    ("fields", "told", "per_gpu"),
+    [
+        ({}, True, False),
+        ({"features": "fast&big"}, True, False),
+        ({"features": "fast|big"}, False, False),
+        ({"required_nodes": "n1", "node_count": 2}, False, False),
+        ({"required_nodes": "n[1-2]", "node_count": 2}, True, False),
+        ({"tres_per_node": "gpu:a100:1,gpu:v100:1"}, False, False),
+        ({"tres_per_node": "", "tres_per_job": "gres/gpu:3", "node_count": 2}, False, False),
+        ({"cpus_per_tres": "gres:gpu:6"}, True, True),
+        ({"memory_per_tres": "gres:gpu:3072"}, True, True),
+    ],
+)
+def test_a_job_says_whether_it_is_told_in_full(written, fields, told, per_gpu):
+    """Whoever moves or resizes jobs must know all that they ask of their nodes."""
+    asks = {"tres_per_node": "gres/gpu:1"} | fields
+    (found,) = written({"jobs": [job(**asks)], "nodes": [node(), node("n2")]}).jobs
+    assert (found.told, found.per_gpu) == (told, per_gpu)
+
+
 def test_memory_is_per_node_or_per_core_or_per_gpu(written):
     """Zero memory is none that is told."""
     unset = {"set": False, "infinite": True, "number": 0}

@@ -1,6 +1,7 @@
 """Passes of a controller one after another: what is given, left, remembered and taken back."""
 
 import json
+import os
 
 import pytest
 from msgspec.structs import replace
@@ -224,3 +225,26 @@ def test_a_clock_that_jumps_costs_a_pass(tmp_path, monkeypatch):
     made.run(lambda _: None, warned.append, act=False)
     assert warned == ["the clock has jumped by -3600 s: a pass is left out"]
     assert len(waits) == 2
+
+
+@pytest.mark.parametrize("at", ["ask", "give"])
+def test_a_kill_before_a_command_is_given(tmp_path, at):
+    """It is remembered as given, which does no harm: the next controller gives it."""
+    first = drive(cluster(job(1)), tmp_path)
+
+    class KilledError(BaseException):
+        pass
+
+    def killed(*_):
+        raise KilledError
+
+    setattr(first.diary if at == "ask" else first.tools, at, killed)
+    with pytest.raises(KilledError):
+        first.once(act=True)
+    assert first.state.jobs["1"].nodes == ("n1",)
+    os.close(first.diary._lock)
+    then = drive(first.tools.found, tmp_path)
+    then.tools.found = replace_now(then, NOW_S + 130)
+    assert [c.line for c, _ in then.once(act=True).answers] == [
+        "scontrol update JobId=1 ReqNodeList=n1"
+    ]
