@@ -118,10 +118,7 @@ def explain_jobs(
     nodes that sleep now count as not ready, so the plan of a policy that considers waking times
     must be its first. A job in an array has the explanation of the array.
 
-    Raises
-    ------
-    InputError
-        If the round has no such job, or the plan is a fallback that compared no options.
+    Raise InputError if the round has no such job, or the plan is a fallback without comparison.
     """
     refuse_unknown(jobs, round)
     if not plan.details.objective or plan.objective is None:

@@ -142,12 +142,8 @@ def fixes(
 ) -> Iterator[Fix]:
     """Yield the smallest change of each kind for a round with conflicts, the policy's question.
 
-    Kinds of limits that the round does not have are left out.
-
-    Raises
-    ------
-    OutOfTimeError
-        If the time is over before all kinds are tried.
+    Kinds of limits that the round does not have are left out. Raise OutOfTimeError if the time is
+    over before all kinds are tried.
     """
     rows = set.intersection(*({*each.constraints} for each in conflicts))
     made = _Fixing(round, policy, question, rows, deadline)

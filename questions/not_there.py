@@ -101,17 +101,9 @@ def why_not_there(
 ) -> NotThere:
     """Return what it would cost if a job of a valid round ran elsewhere than in a plan.
 
-    Parameters
-    ----------
-    plan
-        The plan of the policy for the round, with its prices.
-    gpu_type, gpus, partition
-        Where else, at least one of them; names in upper or lower case.
-
-    Raises
-    ------
-    InputError
-        If there is no such job or place, or the policy does not choose by values.
+    The plan is the policy's for the round, with its prices. At least one of `gpu_type`, `gpus` and
+    `partition` says where else, by names in upper or lower case. Raise InputError if there is no
+    such job or place, or the policy does not choose by values.
     """
     refuse_unknown([job], round)
     state = next(state for state in round.jobs if state.job.id == job)

@@ -32,7 +32,7 @@ from ronda.formulations.positions.cuts import add_cuts, at_least, in_use, room
 from ronda.formulations.positions.variables import largest_nodes
 from ronda.formulations.watts import TOLERANCE, rack_caps
 from ronda.instances.clock import watched
-from ronda.questions.consolidate.holdings import Content, Mover, Occupancy, rack_worth
+from ronda.questions.consolidate.holdings import Content, Occupancy, rack_worth
 
 
 def build(found: Occupancy, *, moves: int | None = None, lost_gpu_s: float | None = None) -> Any:
@@ -219,14 +219,11 @@ def add_racks(model: Any) -> None:
     model.put = pyo.Var(at, **whole)
     wide = [(j, m, r) for j, m in enumerate(found.wide) for r in found.racks[m.kind[0]]]
     model.in_rack = pyo.Var([(j, s, r) for j, m, r in wide for s, _ in m.pieces], **whole)
-    sliced = {(j, r): _most_slices(m) for j, m, r in wide if m.slice}
+    most = [1 if m.spread else sum(n for _, n in m.pieces) // (m.slice or 1) for m in found.wide]
+    sliced = {(j, r): max(1, most[j]) for j, m, r in wide if m.slice}
     model.slices = pyo.Var(sliced, bounds=lambda _, j, r: (0, sliced[j, r]), **whole)
     for add in (somewhere, pieces_in_rack, rack_power):
         add(model)
-
-
-def _most_slices(mover: Mover) -> int:
-    return 1 if mover.spread else max(1, sum(n for _, n in mover.pieces) // mover.slice)
 
 
 def add_open_racks(model: Any, each: float) -> None:

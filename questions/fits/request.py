@@ -50,10 +50,7 @@ class JobRequest(Record, frozen=True, kw_only=True):
 def submitted(snapshot: Snapshot, request: JobRequest, place: str) -> Snapshot:
     """Return a cluster after a request has been submitted; its job is the last one.
 
-    Raises
-    ------
-    InputError
-        If the request names something that is not in the cluster. `place` is its name in messages.
+    Raise InputError if it names something that is not in the cluster; `place` is its own name then.
     """
     for problem in _strangers(snapshot, request, place):
         raise problem

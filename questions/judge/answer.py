@@ -92,15 +92,13 @@ def judge(
         started (``instant`` of `log_instance`); what ran; and whether its cluster was given.
     queue
         Name of a `QueueSeen`; None for the partition that waited the most.
-    since_s
-        The first second from which the log has every job that ended; None for the first end in it.
-    trust
-        The window ends where less than this share of the queue's nodes is proven; 0 judges all of
-        the log.
-    topology
-        Whether the recorded order is replayed as if all nodes were one, too.
-    policies
-        Policies of ronda that are driven over the whole instance, with all its jobs.
+    since_s, trust
+        The first second from which the log has every job that ended, None for the first end in it.
+        The window ends where less than the share `trust` of the queue's nodes is proven; 0 judges
+        all of the log.
+    topology, policies
+        Whether the recorded order is replayed as if all nodes were one, too; and policies of ronda
+        that are driven over the whole instance, with all its jobs.
     progress
         Is told in words how far the work is.
 
@@ -211,12 +209,11 @@ def _trusted(
 def _sizes(instance: Instance, jobs: JudgedJobs) -> dict[int, tuple[float, ...]]:
     """Return devices and resources of hosts of each node that jobs may use."""
     topology, groups = instance.cluster.topology, instance.cluster.node_groups
-    sizes = dict[int, tuple[float, ...]]()
-    for node in jobs.nodes:
-        has = groups[int(topology.node_group[node])].has
-        hosts = (has.get(name, inf) for name in jobs.hosts)
-        sizes[node] = (float(topology.node_gpus[node]), *hosts)
-    return sizes
+    has = {node: groups[int(topology.node_group[node])].has for node in jobs.nodes}
+    return {
+        node: (float(topology.node_gpus[node]), *(own.get(name, inf) for name in jobs.hosts))
+        for node, own in has.items()
+    }
 
 
 def _told(

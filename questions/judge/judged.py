@@ -74,12 +74,8 @@ def judged_log(
     """Return the judgements of some queues of a log, or of the one that waited the most.
 
     Times are told in a time `zone`, and of each queue the worst `decisions`. `trust`, `topology`
-    and `policies` are passed to `judge`.
-
-    Raises
-    ------
-    InputError
-        If the log is a sample of what ran, or tells of no nodes or no such queue.
+    and `policies` are passed to `judge`. Raise InputError if the log is a sample of what ran, or
+    tells of no nodes or no such queue.
     """
     instance, recorded = read.instance, read.recorded
     source = instance.source or instance.name

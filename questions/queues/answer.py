@@ -102,12 +102,7 @@ def queues(round: Round, policy: Policy, *, seed: int = 0, deadline: Deadline) -
     """Return what each tenant of a valid round holds, is owed, borrows and waits for.
 
     Without tenants the queues are those of users. If no plan is found in time there are no prices,
-    and nothing has a worth.
-
-    Raises
-    ------
-    InputError
-        If the policy has no prices.
+    and nothing has a worth. Raise InputError if the policy has no prices.
     """
     if not isinstance(policy, Optimising) or Capability.ARRAYS in policy.capabilities:
         raise InputError("--policy", f"{policy.name!r}, which has no prices", "prices or milp")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Progress = Callable[[float, str], None]
 
 TOGETHER = "all together"
+EFFECT = ("change", "objective", "found", "foretold")
 
 
 class Shift(Record, frozen=True, kw_only=True):
@@ -93,8 +94,7 @@ class WhatIf(Record, frozen=True, kw_only=True):
 
     def to_frame(self) -> "DataFrame":
         """Return a pandas data frame with one row per outcome."""
-        fields = ("change", "objective", "found", "foretold", "why")
-        return frame({n: [getattr(each, n) for each in self.outcomes] for n in fields})
+        return frame({n: [getattr(each, n) for each in self.outcomes] for n in (*EFFECT, "why")})
 
 
 @checked

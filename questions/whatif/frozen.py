@@ -169,10 +169,7 @@ def freeze(
 ) -> Frozen:
     """Return a policy that values any round on the scale of `round`, with a limit per plan.
 
-    Raises
-    ------
-    InputError
-        If the policy does not choose by values, or its values are no scale for other rounds.
+    Raise InputError if it does not choose by values, or its values are no scale for other rounds.
     """
     if not isinstance(made, Optimising) or Capability.ARRAYS in made.capabilities:
         expected = "a policy that chooses by values, such as prices, milp or genetic"

@@ -8,7 +8,7 @@ from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.tables.numbers import on_nodes
 from ronda.instances.tables.table import Report, Table
-from ronda.questions.whatif.answer import Changed, WhatIf
+from ronda.questions.whatif.answer import EFFECT, Changed, WhatIf
 from ronda.questions.whatif.sizes import Size
 
 JOBS = 3
@@ -28,10 +28,7 @@ def whatif_report(source: str, round: Round, found: WhatIf) -> Report:
         "prices": found.base.prices,
         "outcomes": [
             {
-                "change": outcome.change,
-                "objective": outcome.objective,
-                "found": outcome.found,
-                "foretold": outcome.foretold,
+                **{name: getattr(outcome, name) for name in EFFECT},
                 "status": outcome.plan.status,
                 "why": outcome.why,
                 "shifts": [

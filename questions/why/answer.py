@@ -64,10 +64,7 @@ SHOWN = 5
 def why(snapshot: Snapshot, job: str, seconds: float = 0.6) -> Why:
     """Return why a job of a snapshot waits; the site's rule is replayed for `seconds` at most.
 
-    Raises
-    ------
-    InputError
-        If the job is not in the snapshot, or runs.
+    Raise InputError if the job is not in the snapshot, or runs.
     """
     asked = waiting_job(snapshot, job)
     snapshot = snapshot.within(asked.reservation)

@@ -88,10 +88,7 @@ class InFront:
 def in_front(files: Sequence[str], system: str | None, now_s: float | None) -> InFront:
     """Return the cluster that files show: a round's without `system`, else one of its scheduler.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be read, or if a round is not one file.
+    Raise InputError if a file cannot be read, or if a round is not one file.
     """
     if system is not None:
         seen = read_snapshot(system, files, now_s)

@@ -125,14 +125,13 @@ def _amounts(asked: SeenJob, edited: SeenJob, system: str) -> Iterator[Concessio
 def _time(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Concession]:
     if edited.limit_s == asked.limit_s or edited.limit_s is None:
         return
-    text = f"a time limit of {hours(edited.limit_s)}"
-    if asked.limit_s is None:
-        cost, had = KINDS["first limit"], "none"
-    else:
+    cost, had = KINDS["first limit"], "none"
+    if asked.limit_s is not None:
         cost, had = HALF * (1 - edited.limit_s / asked.limit_s), hours(asked.limit_s)
     whole, minutes = divmod(int(edited.limit_s) // 60, 60)
-    option = f"--time={whole}:{minutes:02}:00"
-    yield Concession("limit", cost, f"{text} instead of {had}{_by(slurm, option)}")
+    by = _by(slurm, f"--time={whole}:{minutes:02}:00")
+    text = f"a time limit of {hours(edited.limit_s)} instead of {had}{by}"
+    yield Concession("limit", cost, text)
 
 
 def _choices(asked: SeenJob, edited: SeenJob, *, slurm: bool) -> Iterator[Concession]:
