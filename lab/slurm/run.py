@@ -83,20 +83,19 @@ class Running:
 
     def submit(self, job: Submission) -> dict[str, Any]:
         """Submit a job, again and again while Slurm is away, but never twice."""
-        own = {"name": job.name, "submit_s": time.time(), "gpus": job.gpus}
+        told = {"name": job.name, "submit_s": time.time()}
         file, script = self.folder / "jobs" / job.name, Path(__file__).with_name("job.sh")
-        work = round(1e6 * job.duration_s)
-        command = f"exec bash {script} {file} {work} '{job.speeds}'"
+        command = f"exec bash {script} {file} {round(1e6 * job.duration_s)} '{job.speeds}'"
         nice = [f"--nice={job.limit_min * job.gpus}"] if self.arm.by_limit else []
         while True:
             try:
-                return own | {"id": self.toy.submit(*job.options, *nice, command=command)}
+                self.toy.submit(*job.options, *nice, command=command)
+                return told
             except (RuntimeError, subprocess.TimeoutExpired):
                 time.sleep(1.0)
             with contextlib.suppress(RuntimeError, subprocess.TimeoutExpired):
-                known = {shown["name"]: number for number, shown in self.toy.jobs().items()}
-                if job.name in known:
-                    return own | {"id": known[job.name]}
+                if job.name in {shown["name"] for shown in self.toy.jobs().values()}:
+                    return told
 
     def carry_out(self, jobs: Sequence[Submission], faults: "Sequence[Fault]") -> None:
         """Submit each job in its time, let things fail in theirs, and wait for the last end."""
