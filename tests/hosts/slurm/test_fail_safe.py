@@ -200,7 +200,7 @@ def test_an_absent_slurmctld_changes_nothing(fresh_toy, started, tmp_path):
     """It is asked again later, and a single pass fails with one line."""
     toy = lazy(fresh_toy, 600, nodes=1, MessageTimeout=2)
     toy.submit("--gres=gpu:a100:2", "--comment=ronda", "--job-name=keep")
-    drive = started(toy, "--interval", "1", "--lease-s", "2")
+    drive = started(toy, "--interval", "1", "--lease-s", "3")
     toy.wait(lambda: given(tmp_path), 20)
     toy.stop_controller()
     once = started(toy, "--once", "--state", "other")

@@ -119,6 +119,9 @@ def command(
     goes on by itself. docs/slurm.md has all rules.
     """
     scope = taken(Scope, given)
+    if not once and 3 * interval_s > scope.lease_s:
+        expected = f"at most a third of --lease-s ({scope.lease_s} s): a job waits that long"
+        raise InputError("--interval", f"{interval_s:g} s", expected)
     if act and folder is None:
         raise InputError("--act", "no --state", "a folder for what outlives the controller")
     if history and sizes == "limits":
