@@ -64,7 +64,7 @@ def modelled(found: Snapshot, scope: Scope, state: SlurmState, length_s: float) 
     terms = {job.id: scope.terms(job) for job in found.jobs}
     out = {node.name for node in found.nodes if node.out is not None}
     for job in found.jobs:
-        if not out.isdisjoint(job.on):  # its GPUs would be free for nobody
+        if not out.isdisjoint(job.on) or state.of(job).ends(job):  # nobody could have its GPUs
             terms[job.id] = terms[job.id]._replace(stop=False, speeds={})
     seen = with_(found, jobs=tuple(_as_submitted(job, state.of(job)) for job in found.jobs))
     draw = NodeDraw(wake_s=scope.wake_s) if scope.power else None

@@ -46,8 +46,8 @@ class TouchedJob(Record, frozen=True, kw_only=True):
         The begin time that ronda gave it, or None.
     nodes, chosen_s
         The nodes that ronda has ever chosen for it, and when it last did.
-    requeued_s
-        When ronda last stopped it, or None.
+    requeued_s, ending_s
+        When ronda last stopped it, and when it was last seen not to have ended yet; or None.
     done_s
         Work that its earlier runs have done, in seconds at speed 1.
     work_s
@@ -63,6 +63,7 @@ class TouchedJob(Record, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
     chosen_s: float = 0.0
     requeued_s: float | None = None
+    ending_s: float | None = None
     done_s: NonNegative = 0.0
     work_s: float | None = None
     refused_s: float | None = None
@@ -74,6 +75,10 @@ class TouchedJob(Record, frozen=True, kw_only=True):
             return True
         own = self.requeued_s is not None and job.submit_s >= self.requeued_s - OWN_S
         return own and begins_s <= job.submit_s + AGAIN_S
+
+    def ends(self, job: SeenJob) -> bool:
+        """Return whether a job that ronda has stopped still holds its nodes."""
+        return bool(job.on) and (self.requeued_s or 0.0) > (job.start_s or 0.0)
 
     def chose(self, job: SeenJob) -> bool:
         """Return whether the nodes that a waiting job asks for come from ronda."""
