@@ -209,9 +209,6 @@ class SlurmController:
         """Return a state with some commands of a pass noted."""
         model = made.model
         live = {name: state.of(seen) for name, seen in model.jobs.items() if name in state.jobs}
-        for name, memory in live.items():
-            if memory.ends(model.jobs[name]):
-                live[name] = replace(memory, ending_s=model.found.now_s)
         for command in due:
             for name in command.names:
                 if name in model.jobs:

@@ -25,10 +25,6 @@ from ronda.instances.snapshots.snapshot import SeenJob
 SAFE_S = 2.0
 """Seconds after a requeue in which a new start is fatal to a job (its credential is revoked)."""
 
-ENDED_S = 6.0
-"""Seconds for which a job is left alone after it has ended slowly: if its node had died, it could
-start on no GPU."""
-
 SETTLES_S = 15.0
 """Seconds after slurmctld was started in which a job that is told to start, or to stop, may start
 without GPUs: its nodes have not registered yet."""
@@ -137,8 +133,6 @@ class _Guard:
         given = self.plan.allocations.get(seen.id)
         if read.form != "rank" and 0 <= self.now_s - (memory.refused_s or -REFUSED_S) < REFUSED_S:
             return "Slurm has refused a command about it a short while ago"
-        if read.form != "rank" and 0 <= self.now_s - (memory.ending_s or -ENDED_S) < ENDED_S:
-            return "it has taken long to end, and has only just done so"
         if read.form == "requeue":
             ran_s, held = self.now_s - (seen.start_s or 0.0), self.model.round.held.get(seen.id)
             if held is None or not own.stop:

@@ -46,8 +46,8 @@ class TouchedJob(Record, frozen=True, kw_only=True):
         The begin time that ronda gave it, or None.
     nodes, chosen_s
         The nodes that ronda has ever chosen for it, and when it last did.
-    requeued_s, ending_s
-        When ronda last stopped it, and when it was last seen not to have ended yet; or None.
+    requeued_s
+        When ronda last stopped it, or None.
     done_s
         Work that its earlier runs have done, in seconds at speed 1.
     work_s
@@ -63,7 +63,6 @@ class TouchedJob(Record, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
     chosen_s: float = 0.0
     requeued_s: float | None = None
-    ending_s: float | None = None
     done_s: NonNegative = 0.0
     work_s: float | None = None
     refused_s: float | None = None
