@@ -61,6 +61,7 @@ def modelled(found: Snapshot, scope: Scope, state: SlurmState, length_s: float) 
     InputError
         If the cluster has no GPUs, or if no round can be made of it.
     """
+    jobs = {job.id: job for job in found.jobs}
     terms = {job.id: scope.terms(job) for job in found.jobs}
     out = {node.name for node in found.nodes if node.out is not None}
     for job in found.jobs:
@@ -77,7 +78,7 @@ def modelled(found: Snapshot, scope: Scope, state: SlurmState, length_s: float) 
     types = [kind.name for kind in plain.cluster.gpu_types]
 
     def agreed(given: JobState) -> JobState:
-        own, memory = terms[given.job.id], state.jobs.get(given.job.id, TouchedJob())
+        own, memory = terms[given.job.id], state.of(jobs[given.job.id])
         given = replace(given, done=memory.done_s, job=_stoppable(given, own, scope))
         speeds = own.speeds if given.job.gpus in own.speeds else {}
         if speeds:
@@ -97,9 +98,7 @@ def modelled(found: Snapshot, scope: Scope, state: SlurmState, length_s: float) 
         waiting=tuple(map(agreed, plain.waiting)),
         profiles=profiles,
     )
-    return SlurmModel(
-        found, validate(round), noted, names, {job.id: job for job in found.jobs}, terms
-    )
+    return SlurmModel(found, validate(round), noted, names, jobs, terms)
 
 
 def _as_submitted(job: SeenJob, memory: TouchedJob) -> SeenJob:

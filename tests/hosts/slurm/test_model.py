@@ -50,6 +50,8 @@ def test_a_requeue_by_ronda_is_no_begin_time():
     state = state_of(again, memory)
     assert (state.job.submit_s, state.job.eligible_s, state.done) == (9_000.0, None, 40.0)
     assert state_of(again).job.eligible_s == 10_111.0
+    other = job(submit_s=9_995.0, comment="ronda:requeue")  # another job, with the same ID
+    assert state_of(other, memory).done == 0.0
 
 
 @pytest.mark.parametrize(("begins_s", "own"), [(10_300.4, True), (10_900.0, False)])
