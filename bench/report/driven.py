@@ -4,17 +4,15 @@ from ronda.bench.figures.answers.driven import nodes_panel
 from ronda.bench.report.charts import caption, page_chart
 from ronda.bench.report.section import PageSection
 from ronda.hosts.slurm.controller import Pass
-from ronda.hosts.slurm.report import pass_report
-from ronda.instances.tables.table import Table
+from ronda.instances.tables.table import Report, Table
 
 
-def driven_section(made: Pass, *, act: bool) -> PageSection:
+def driven_section(made: Pass, report: Report) -> PageSection:
     """Return the section of a decision: the nodes, the steps, and the commands in their order."""
     panel, left = nodes_panel(made)
     more = caption("slurm", "left", left=left) if left else ""
     chart = page_chart("slurm", "nodes", caption("slurm", left=more), panel)
     chart.layout |= {"barmode": "overlay"}
-    report = pass_report(made, act=act)
     rows = [
         {"command": each["line"], "of": step["what"], "outcome": each["outcome"]}
         for step in report.fields["steps"]

@@ -60,7 +60,7 @@ def start_tiers(
 
     if most > 1:
         taken(plan)
-    then, gone = carried_out(round, plan), 1
+    then, gone = round_after(round, plan), 1
     for k in range(ends):
         if not ready or not then.running or len(tiers) >= most - 1:
             break
@@ -72,7 +72,7 @@ def start_tiers(
         if found is None:
             break
         gone = 1 if taken(found) else 2 * gone
-        then = carried_out(then, found)
+        then = round_after(then, found)
     while ready and len(tiers) < most - 1:
         then = replace(round, running=(), waiting=tuple(ready.values()))
         found = asked(then, most - 1 - len(tiers))
@@ -86,7 +86,7 @@ def start_tiers(
     return tiers
 
 
-def carried_out(round: Round, plan: Plan) -> Round:
+def round_after(round: Round, plan: Plan) -> Round:
     """Return a round at the moment at which a plan has been carried out."""
     states = {state.job.id: state for state in round.jobs}
     given = plan.allocations.items()

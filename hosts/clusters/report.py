@@ -78,7 +78,7 @@ def _types(seen: Snapshot) -> list[dict[str, Any]]:
 
 def _row(state: str, jobs: Iterable[SeenJob]) -> Mapping[str, str]:
     jobs = list(jobs)
-    gpus = sum(job.count * job.per.get(GPUS, 0.0) for job in jobs)
+    gpus = sum(job.gpus for job in jobs)
     users = len({job.user for job in jobs})
     with_gpus = sum(job.has_gpus for job in jobs)
     return {

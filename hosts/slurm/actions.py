@@ -5,7 +5,7 @@ from math import ceil
 from typing import NamedTuple
 
 from ronda.formulations.site.order import startable
-from ronda.hosts.clusters.order import carried_out
+from ronda.hosts.clusters.order import round_after
 from ronda.hosts.slurm.commands import SlurmCommand, lease, power, ranks, ready, requeue
 from ronda.hosts.slurm.model import SlurmModel
 from ronda.hosts.slurm.scope import Scope
@@ -74,7 +74,7 @@ def steps(
 
 def kept_waiting(round: Round, plan: Plan) -> set[str]:
     """Return the jobs that would fit beside a plan, each of which it makes wait on purpose."""
-    after = startable(carried_out(round, plan))
+    after = startable(round_after(round, plan))
     room = Room(after, after.running, sleeping=False)
     return {s.job.id for s in after.waiting if any(room.way(s, each) for each in room.ways(s))}
 
@@ -86,15 +86,15 @@ def _order(
 
     A tier keeps the priorities that it has if they are above those of all later tiers.
     """
-    jobs, now = model.jobs, band(model, state)
+    jobs = model.jobs
     ranked = [
         (k, [j for j in tier if model.terms[j].rank and jobs[j].rank and jobs[j].blocked is None])
         for k, tier in enumerate(tiers)
     ]
     ranked = [(k, own) for k, own in ranked if own]
-    if now is None or len(ranked) < 2:
+    if state.band is None or len(ranked) < 2:
         return
-    low, high = now
+    low, high = state.band
     below, values, anew = low, {ranked[-1][0]: low}, list[int]()
     for k, own in reversed(ranked[:-1]):
         had = [round(jobs[job].rank or 0.0) for job in own]
@@ -151,7 +151,7 @@ def _start(
         # Something that Slurm does not show keeps it from there.
         why = f"Slurm has not started it on {', '.join(on)} for {PATIENCE_S:g} s: it may elsewhere."
         return SlurmStep("free", (job,), None, (), why, (ready(job, why, nodes=[]),))
-    asked = _asked(model, job)
+    asked = round(seen.gpus)
     chosen = on if _may_choose(model, job, given, state) and {*on} != {*seen.nodes} else None
     command = ready(
         job,
@@ -167,11 +167,6 @@ def _start(
 
 def _gpus(count: int) -> str:
     return f"{count} GPU" + "s" * (count != 1)
-
-
-def _asked(model: SlurmModel, job: str) -> int:
-    seen = model.jobs[job]
-    return round(seen.count * seen.per.get("gpus", 0.0))
 
 
 def _may_choose(model: SlurmModel, job: str, given: Allocation, state: SlurmState) -> bool:

@@ -44,6 +44,8 @@ class Pass(NamedTuple):
     ----------
     model, plan
         The cluster, and the plan for it.
+    state
+        What was known when it was made.
     steps
         The steps to the plan.
     refused
@@ -56,6 +58,7 @@ class Pass(NamedTuple):
 
     model: SlurmModel
     plan: Plan
+    state: SlurmState
     steps: list[SlurmStep]
     refused: list[Refused]
     late: list[SlurmCommand]
@@ -131,7 +134,9 @@ class SlurmController:
 
     def decided(self, found: Snapshot) -> Pass:
         """Return the decision about a cluster, of which nothing is carried out yet."""
-        state = self._knowing(found)
+        state = self.state
+        if self.learns:
+            state = replace(state, sizes=state.sizes.told(found.ended))
         try:
             model = modelled(found, self.scope, state, self.interval_s)
         except InputError as error:
@@ -163,17 +168,12 @@ class SlurmController:
         away = {each.command.words for each in looked}
         left = max(0, self.scope.actions_per_minute - len(state.recent(found.now_s)))
         late = [command for command in commands if command.words not in away][left:]
-        return Pass(model, plan, made, looked, late, [])
-
-    def _knowing(self, found: Snapshot) -> SlurmState:
-        """Return what is remembered, with the sizes of the jobs that have ended since."""
-        state = self.state
-        return replace(state, sizes=state.sizes.told(found.ended)) if self.learns else state
+        return Pass(model, plan, state, made, looked, late, [])
 
     def _carried_out(self, made: Pass, diary: Diary, read_s: float) -> Pass:
         """Give the commands of a decision, each written down before and after."""
-        before, due = self._knowing(made.model.found), made.due
-        diary.keep(self._noted(made, due, before))
+        due = made.due
+        diary.keep(self._noted(made, due))
         for each in made.refused:
             diary.say(f"not given: {each.command.line}: {each.why}")
         answers = list[tuple[SlurmCommand, SlurmAnswer]]()
@@ -185,11 +185,11 @@ class SlurmController:
                 diary.say(f"{len(due) - len(answers)} commands of this pass are left: {why}")
                 break
             answers.append((command, self._given(command, diary)))
-        after, blamed = self._noted(made, [c for c, _ in answers], before), dict[str, TouchedJob]()
+        after, blamed = self._noted(made, [c for c, _ in answers]), dict[str, TouchedJob]()
         for command, said in answers:
             name = command.names[0]
             if said.status and len(command.names) == 1 and name in after.jobs:
-                old = before.of(made.model.jobs[name])
+                old = made.state.of(made.model.jobs[name])
                 blamed[name] = replace(
                     old,
                     priority=after.jobs[name].priority,
@@ -205,9 +205,9 @@ class SlurmController:
         diary.answer(command, said)
         return said
 
-    def _noted(self, made: Pass, due: Sequence[SlurmCommand], state: SlurmState) -> SlurmState:
-        """Return a state with some commands of a pass noted."""
-        model = made.model
+    def _noted(self, made: Pass, due: Sequence[SlurmCommand]) -> SlurmState:
+        """Return the state of a pass with some of its commands noted."""
+        model, state = made.model, made.state
         live = {name: state.of(seen) for name, seen in model.jobs.items() if name in state.jobs}
         for command in due:
             for name in command.names:
@@ -215,8 +215,7 @@ class SlurmController:
                     live[name] = self._after(command, model, live.get(name), name)
         now_s = model.found.now_s
         given_s = (*state.recent(now_s), *[now_s] * len(due))
-        now = band(model, state)
-        return replace(state, jobs=live, plan=made.plan.memory, band=now, given_s=given_s)
+        return replace(state, jobs=live, plan=made.plan.memory, given_s=given_s)
 
     def _after(
         self, command: SlurmCommand, model: SlurmModel, memory: TouchedJob | None, name: str

@@ -188,7 +188,7 @@ class _Guard:
 
         A shorter limit would end it before it has done what its owner's limit allowed.
         """
-        speeds, asked = self.scope.terms(seen).speeds, _asked(seen)
+        speeds, asked = self.scope.terms(seen).speeds, round(seen.gpus)
         gpus, limit = int(parts["gpus"] or asked), int(parts["limit"] or 0)
         if gpus != planned or (gpus != asked and gpus not in speeds):
             return f"its owner has not agreed to {gpus} GPUs, or the plan gives it {planned}"
@@ -238,7 +238,7 @@ class _Guard:
     def _told(self, read: _Read, seen: SeenJob) -> Allocation:
         """Return the allocation that a command comes to: its nodes, and the GPUs that it holds."""
         given, names = self.plan.allocations[seen.id], _names(read.parts["nodes"])
-        gpus = int(read.parts["gpus"] or _asked(seen))
+        gpus = int(read.parts["gpus"] or round(seen.gpus))
         each = [gpus // len(names)] * len(names)
         if seen.exclusive:
             each = [int(self.nodes[name].has[GPUS]) for name in names]
@@ -246,7 +246,3 @@ class _Guard:
         placement = tuple((self.number[n], count) for n, count in zip(names, each, strict=True))
         option = replace(given.option, gpus=sum(each), asked=asked)
         return replace(given, option=option, placement=placement)
-
-
-def _asked(seen: SeenJob) -> int:
-    return round(seen.count * seen.per.get(GPUS, 0.0))

@@ -26,7 +26,6 @@ from ronda.instances.snapshots.snapshot import SeenJob
 OWN_S = 60.0
 """How far a begin time may be from the one that was noted and still be ronda's own, in seconds."""
 
-
 AGAIN_S = 900.0
 """The longest wait, in seconds, that Slurm itself may give to a job which was requeued."""
 

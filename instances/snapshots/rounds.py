@@ -197,7 +197,7 @@ class _Maker:
         pools = {int(self.floor.cluster.topology.node_pool[k]) for k, _ in known}
         if len(known) < len(placement) or len(pools) != 1 or job.part or job.share:
             return None
-        gpus, asked = sum(n for _, n in known), int(job.count * job.per.get(GPUS, 0.0))
+        gpus, asked = sum(n for _, n in known), int(job.gpus)
         idle = job.exclusive and 0 < asked < gpus
         option = Option(pool=pools.pop(), gpus=gpus, asked=asked if idle else None)
         return Allocation(option=option, placement=tuple(known))

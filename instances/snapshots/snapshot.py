@@ -206,6 +206,11 @@ class SeenJob(Record, frozen=True, kw_only=True):
         return inf if self.limit_s is None else self.limit_s
 
     @property
+    def gpus(self) -> float:
+        """The whole GPUs that it asks for, of all its pieces."""
+        return self.count * self.per.get(GPUS, 0.0)
+
+    @property
     def has_gpus(self) -> bool:
         """Whether it asks for GPUs, or for parts of them."""
         return self.per.get(GPUS, 0.0) > 0 or self.part is not None or self.share is not None

@@ -8,7 +8,6 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ronda.instances.base import Record
-from ronda.instances.site import GPUS
 from ronda.questions.makeroom.loose import Loose
 from ronda.questions.makeroom.model import Space
 
@@ -58,7 +57,7 @@ def actions_of(model: Any) -> tuple[Action, ...]:
             job=job.id,
             user=job.user or job.tenant,
             target={name: n for name, n in starts.items() if n},
-            gpus=job.count * job.per.get(GPUS, 0.0),
+            gpus=job.gpus,
         ),
     )
 

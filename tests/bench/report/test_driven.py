@@ -11,6 +11,7 @@ from ronda.bench.report.page import write_report
 from ronda.bench.report.section import kept_sections
 from ronda.cli.app import cli
 from ronda.hosts.slurm.controller import SlurmController
+from ronda.hosts.slurm.report import pass_report
 from ronda.hosts.slurm.scope import Scope
 from ronda.hosts.slurm.tools import SlurmTools
 from ronda.instances.snapshots.snapshot import SeenJob, SeenNode, Snapshot
@@ -72,7 +73,7 @@ def test_the_bars_of_a_node_are_its_gpus(made):
 
 def test_names_are_data_on_the_page(made):
     """The command that names the node is shown with the reason for which it is not given."""
-    section = driven_section(made, act=False)
+    section = driven_section(made, pass_report(made, act=False))
     assert section.charts[0].traces[0]["hovertemplate"].startswith("held now: %{text}")
     steps, commands = (part for part in section.parts if not isinstance(part, str))
     assert "stop" in {row[0] for row in steps.rows}

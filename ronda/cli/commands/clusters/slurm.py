@@ -144,12 +144,14 @@ def command(
 
     made = make_policy(policy)
     diary = Diary(folder) if act and folder is not None else None
-    before = SlurmState() if folder is None or act else remembered(folder)
+    if diary is not None:
+        before = diary.state
+    else:
+        before = SlurmState() if folder is None else remembered(folder)
     if history:
-        past = ended_in_log(history)
-        before = replace(before, sizes=before.sizes.told(past))
-        if diary is not None:
-            diary.keep(replace(diary.state, sizes=diary.state.sizes.told(past)))
+        before = replace(before, sizes=before.sizes.told(ended_in_log(history)))
+    if diary is not None:
+        diary.keep(before)
     drive = SlurmController(
         SlurmTools(),
         made,
@@ -172,7 +174,7 @@ def command(
             from ronda.bench.report.driven import driven_section
             from ronda.bench.report.section import keep_section
 
-            kept = keep_section(out, "drive", about, driven_section(made, act=act))
+            kept = keep_section(out, "drive", about, driven_section(made, report))
             parts.append(f"kept: {kept} (ronda report {out})")
         show(report._replace(parts=parts, notes=new), as_json=as_json)
 
