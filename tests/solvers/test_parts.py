@@ -11,12 +11,12 @@ from ronda.formulations.allocation.rows import within
 from ronda.formulations.placement import lack_of_room
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
-from ronda.instances.generate.site import with_parts
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Estimate, JobState, Truth
 from ronda.instances.rules.validate import validate
 from ronda.solvers.decision.plan import Question
 from ronda.solvers.registry import policy
+from site_drawn import with_parts
 from site_rounds import tiny
 from tests.helpers.cut_gpus import PARTS, PROFILE, asking, cut_cluster, cut_round, on
 from tests.helpers.cut_rounds import drawn, with_small_parts

@@ -13,12 +13,12 @@ from ronda.instances import generate
 from ronda.instances.errors import InputError
 from ronda.instances.files import canonical
 from ronda.instances.generate import applications
-from ronda.instances.generate.site import with_classes, with_disruption
 from ronda.instances.generate.tiny import COMBINATIONS, options_at_most
 from ronda.instances.models.configuration import Configuration
 from ronda.instances.models.efficiency import efficiency
 from ronda.instances.models.power import gpu_power_w, job_power_w
 from ronda.instances.rules.validate import problems
+from site_drawn import with_classes, with_disruption
 
 LEVELS = ("loose", "balanced", "tight")
 sizes = st.integers(1, 200)

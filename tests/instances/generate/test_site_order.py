@@ -6,14 +6,14 @@ from ronda.horizon.driver import run
 from ronda.instances import generate
 from ronda.instances.check.checker import check
 from ronda.instances.files.packaged import load
-from ronda.instances.generate.site import (
+from ronda.instances.outcome.metrics import summarise
+from ronda.instances.rules.validate import validate
+from site_drawn import (
     with_announced_outages,
     with_job_arrays,
     with_order,
     with_time_limits,
 )
-from ronda.instances.outcome.metrics import summarise
-from ronda.instances.rules.validate import validate
 
 ALL = (with_time_limits, with_order, with_job_arrays, with_announced_outages)
 

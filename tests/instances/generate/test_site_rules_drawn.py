@@ -5,9 +5,9 @@ import pytest
 import ronda
 from ronda.formulations.node_rules.hosts import binding
 from ronda.formulations.node_rules.licences import left
-from ronda.instances.generate.site import with_hosts, with_licences
 from ronda.instances.instance import Instance
 from ronda.instances.rules.validate import problems
+from site_drawn import with_hosts, with_licences
 
 POLICIES = ("fifo", "fifo(backfill=easy)", "las", "tiresias", "optimus", "pollux-like", "prices")
 

@@ -2,16 +2,16 @@
 
 import pytest
 
+from lab.racked import racked_round
 from ronda.horizon.driver import run
 from ronda.instances import generate
 from ronda.instances.check.checker import check
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.files.packaged import load
-from ronda.instances.generate.racked import racked_round
-from ronda.instances.generate.site import with_shapes, with_slices
 from ronda.instances.rules.validate import validate
 from ronda.solvers.registry import policy
+from site_drawn import with_shapes, with_slices
 
 
 def both(subject, severity, seed=1):

@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 import ronda
 from ronda.instances.generate.rounds import round as drawn
-from ronda.instances.generate.site import with_tenants
 from ronda.instances.plan import PlanDetails
 from ronda.instances.rules.validate import validate
 from ronda.solvers.decision.plan import Question
 from ronda.solvers.plan_report import plan_report
+from site_drawn import with_tenants
 from tenant_rounds import quota, tenant_round, tree
 
 BIND = ["borrow", "tree"]

@@ -89,7 +89,7 @@ def racked_round(nodes: int = 1000, demand: float = 1.3, seed: int = 0) -> Round
             running=tuple(s for s in order if s.allocation is not None),
             waiting=tuple(s for s in order if s.allocation is None),
             costs=Costs(start_s=START_S, restart_s=30.0),
-            source=f"ronda.instances.generate.racked_round({nodes}, {demand:g}, {seed})",
+            source=f"lab.racked.racked_round({nodes}, {demand:g}, {seed})",
         )
     )
 
