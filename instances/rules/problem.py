@@ -93,12 +93,13 @@ DEPTH = 64
 
 
 class SizeLimits(NamedTuple):
-    """The limits of a file in MiB, uncompressed, and of nodes, GPUs and jobs."""
+    """The limits of a file in MiB, uncompressed, and of nodes, GPUs, jobs and tasks."""
 
     mib: int = 256
     nodes: int = 2**18
     gpus: int = 2**21
     jobs: int = 2**20
+    tasks: int = 2**24
 
     def at_most(self, name: str) -> str:
         """Return the limit in words, with a hint on how to raise it."""
@@ -112,7 +113,7 @@ def limits() -> SizeLimits:
 
 
 def too_many(place: str, name: str, number: int) -> list[Problem]:
-    """Return the problem if a number of nodes, GPUs or jobs is above the limit."""
+    """Return the problem if a number of nodes, GPUs, jobs or tasks is above the limit."""
     if number <= getattr(limits(), name):
         return []
     return [Problem(place, f"{number} {name.replace('gpus', 'GPUs')}", limits().at_most(name))]
