@@ -66,6 +66,10 @@ class TriesLeft:
     def allows(self) -> bool:
         """Return whether there may be one more try, and count it."""
         self._tries -= 1
+        return self.left()
+
+    def left(self) -> bool:
+        """Return whether there was time and a try for the last one that was counted."""
         return self._tries >= 0 and left_s() > 2 * (perf_counter() - self._began)
 
 
@@ -151,6 +155,8 @@ class Seating:
 
     def _make_room(self, seat: SeatedJob) -> bool:
         """Place a job after the cheapest jobs have moved out of its way; return whether it has."""
+        if not self._effort.left():  # the nodes to clear are found at a cost
+            return False
         for group, nodes in islice(self._clearings(seat), TRIES):
             if not self._effort.allows():
                 return False

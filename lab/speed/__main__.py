@@ -14,7 +14,9 @@ from lab.speed.cases import CASES, FIELDS, OPTIONS, SpeedCase, line_of
 from ronda.bench.runs.specs import parse_seeds
 from ronda.instances.errors import InputError
 
-MODULES = "engine pools decisions deadlines placement imports embedding living pollux serve"
+MODULES = (
+    "engine pools decisions deadlines placement imports embedding living pollux serve jobs_on_nodes"
+)
 
 for module in MODULES.split():
     importlib.import_module(f"lab.speed.{module}")

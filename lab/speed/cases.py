@@ -37,6 +37,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "solver": {"help": "prices, highs, cp-sat, ..., simplex, ipm, pdlp, or pop-4: parts."},
     "types": {"type": click.IntRange(1), "help": "GPU types, each with a pool."},
     "nodes": {"type": click.IntRange(1), "help": "Of the cluster."},
+    "kind": {"type": click.Choice(["hosts", "awkward", "gangs"]), "help": "Kind of jobs."},
     "gpus_per_node": {"type": click.IntRange(1), "help": "Of each node."},
     "rounds": {"type": click.IntRange(1), "help": "Decisions, one after another."},
     "decisions": {"type": click.IntRange(1), "help": "Rounds, one after another."},
