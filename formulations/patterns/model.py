@@ -1,0 +1,147 @@
+"""The model of jobs that take slots on nodes, where equal nodes and equal jobs are counted.
+
+With a price p of each slot, every job chooses alone, and every node chooses the pattern that is
+worth most:
+
+    D(p) = Σ_j max(0, max_w v_jw - p·a_w) + Σ_k N_k max(0, max {p·a : a fits class k} - c_k)
+
+is an upper bound on every plan for any p >= 0 (Lagrange). A job that must run has a great value.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ronda.instances.base import Floats, Ints, Mask, Rows
+
+TOLERANCE = 1e-9
+"""The share of a node's capacity that counts as rounding."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Form:
+    """Jobs with the same ways to run, at most one of which a job gets.
+
+    Attributes
+    ----------
+    slot, times
+        Slots that each way takes, shape (W, E), -1 for none, and how many of each. All slots of a
+        job are on different nodes.
+    jobs
+        Index of each job, shape (n,).
+    value
+        Value of each job in each way, shape (n, W).
+    """
+
+    slot: Rows
+    times: Ints
+    jobs: Rows
+    value: Floats
+
+    def cost(self, prices: Floats) -> Floats:
+        """Return the price of each way at prices of slots (Q,), shape (W,)."""
+        return np.asarray((np.append(prices, 0.0)[self.slot] * self.times).sum(axis=1))
+
+    def net(self, prices: Floats) -> Floats:
+        """Return values less prices of each way, and 0 for none, shape (n, W + 1)."""
+        return np.hstack([self.value - self.cost(prices), np.zeros((len(self.jobs), 1))])
+
+
+@dataclass(frozen=True, eq=False)
+class NodeModel:
+    """Classes of equal nodes, slots that they supply, and forms of jobs that take them.
+
+    Attributes
+    ----------
+    capacity, count
+        Free amount of each resource on a node of each class, shape (K, R), and the number of nodes
+        of each class, shape (K,). Nodes are numbered from 0, class by class.
+    cost
+        Cost of a node of each class that holds a slot, shape (K,).
+    size
+        Amount of each resource that each slot takes, shape (Q, R).
+    supplied
+        Whether nodes of a class may hold a slot, shape (Q, K).
+    forms
+        Forms of jobs.
+    group
+        Group of each job, shape (J,), -1 for none: no node holds two slots of a group.
+    """
+
+    capacity: Floats
+    count: Ints
+    cost: Floats
+    size: Floats
+    supplied: Mask
+    forms: tuple[Form, ...]
+    group: Rows
+
+    @cached_property
+    def apart(self) -> Ints:
+        """The most slots of each kind on one node that jobs of different groups take, (Q,)."""
+        alone, pairs = np.zeros(len(self.size), dtype=np.int64), set[tuple[int, int]]()
+        for form in self.forms:
+            group = self.group[form.jobs]
+            for q in np.unique(form.slot[form.slot >= 0]).tolist():
+                alone[q] += np.count_nonzero(group < 0)
+                pairs.update((q, g) for g in np.unique(group[group >= 0]).tolist())
+        for q, _ in pairs:
+            alone[q] += 1
+        return alone
+
+    @cached_property
+    def spread(self) -> Ints:
+        """The number of slots of each kind on a node that leaves large groups enough nodes, (Q,).
+
+        A group of g of n jobs needs g nodes, so n / g on a node are enough if all of them run.
+        """
+        most = np.ones(len(self.size), dtype=np.int64)
+        for form in self.forms:
+            group = self.group[form.jobs]
+            largest = max(1, int(np.bincount(group[group >= 0]).max(initial=0)))
+            slots = form.slot[form.slot >= 0]
+            most[slots] = np.maximum(most[slots], -(-len(group) // largest))
+        return most
+
+    @cached_property
+    def most(self) -> Floats:
+        """The most slots of each kind on an otherwise empty node of each class, shape (Q, K)."""
+        each = np.full(self.supplied.shape, np.inf)
+        for r in range(self.size.shape[1]):
+            wants = self.size[:, r] > 0
+            room = self.capacity[:, r] * (1 + TOLERANCE)
+            each[wants] = np.minimum(each[wants], room / self.size[wants, r, None])
+        return np.asarray(np.minimum(np.floor(each), self.apart[:, None]) * self.supplied)
+
+    @cached_property
+    def demand(self) -> Floats:
+        """The most slots of each kind that all jobs can take, shape (Q,)."""
+        most = np.zeros(len(self.size) + 1)
+        for form in self.forms:
+            each = np.zeros_like(most)
+            for way, times in zip(form.slot, form.times, strict=True):
+                own = np.zeros_like(most)
+                np.add.at(own, way, times)
+                each = np.maximum(each, own)
+            most += each * len(form.jobs)
+        return most[:-1]
+
+    @cached_property
+    def first(self) -> Rows:
+        """The first node of each class, and the number of all nodes, shape (K + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.count)])
+
+    def wanted(self, prices: Floats) -> Floats:
+        """Return how many slots of each kind the jobs want at prices (Q,), shape (Q,)."""
+        many = np.zeros(len(self.size) + 1)
+        for form in self.forms:
+            chosen = np.bincount(form.net(prices).argmax(axis=1), minlength=len(form.slot) + 1)
+            np.add.at(many, form.slot, form.times * chosen[: len(form.slot), None])
+        return many[:-1]
+
+    def surpluses(self, prices: Floats) -> Iterator[Floats]:
+        """Yield what each job of each form gains by its best way at prices (Q,)."""
+        for form in self.forms:
+            yield form.net(prices).max(axis=1)

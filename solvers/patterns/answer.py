@@ -1,0 +1,62 @@
+"""The plan for a round of tasks by patterns: priced, rounded, dealt to tasks, and proven."""
+
+import numpy as np
+
+from ronda.formulations.patterns.of_tasks import TaskModel, model_of
+from ronda.instances.base import Rows
+from ronda.instances.clock import Deadline
+from ronda.instances.plan import SolveRecord, StopReason, closes
+from ronda.instances.tasks.arrays import TaskPlan, TaskRound
+from ronda.solvers.patterns.dealing import matched, patched, seated
+from ronda.solvers.patterns.pricing import price
+from ronda.solvers.patterns.rounding import dive, fill, laid
+
+LARGE = 30_000
+"""The number of nodes from which whole patterns alone fill nearly all nodes, without a dive."""
+
+
+def solve_tasks(
+    round: TaskRound, *, gap: float = 1.5e-3, deadline: Deadline | None = None, seed: int = 0
+) -> TaskPlan:
+    """Return a plan for a round of tasks, with a bound on every plan."""
+    deadline = deadline or Deadline()
+    whole = model_of(round)
+    built_s = deadline.elapsed()
+    priced = price(whole.model, gap)
+    if round.nodes < LARGE:
+        dive(priced)
+    ranges = laid(priced)
+    way = np.full(round.tasks, -1)
+    matched(whole.model, ranges.supply(), priced.prices, way)
+    fill(priced, ranges, way)
+    seats = patched(whole.model, seated(whole.model, ranges, way, seed), way, priced.unit)
+    task, node = _placed(whole, way, seats.job, seats.node)
+    once = np.flatnonzero(np.diff(task, prepend=-1))  # one slice of each task
+    own, pool = task[once], round.pool[round.node_kind[node[once]]]
+    objective = float((round.value[own] * round.speed[round.shape[own], pool]).sum())
+    return TaskPlan(
+        task=task,
+        node=node,
+        objective=objective,
+        bound=max(priced.bound, objective),
+        node_price=priced.unit[whole.class_of],
+        stop=StopReason.GAP if closes(priced.bound, objective, gap) else StopReason.STAGNATION,
+        record=SolveRecord(
+            seed=seed,
+            build_s=built_s,
+            solve_s=deadline.elapsed() - built_s,
+            total_s=deadline.elapsed(),
+            solver="patterns",
+        ),
+    )
+
+
+def _placed(whole: TaskModel, way: Rows, job: Rows, node: Rows) -> tuple[Rows, Rows]:
+    """Return the pairs of a task and a node of the round for jobs on nodes of the model."""
+    task = np.full(len(way), -1)
+    for form, tasks in zip(whole.model.forms, whole.tasks, strict=True):
+        runs = np.flatnonzero(way[form.jobs] >= 0)
+        task[form.jobs[runs]] = tasks[runs, way[form.jobs[runs]]]
+    pairs = np.column_stack([task[job], whole.node[node]])
+    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    return pairs[:, 0], pairs[:, 1]

@@ -1,0 +1,155 @@
+"""Prices of slots by column generation, and the bound that they prove."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ronda.formulations.patterns.model import NodeModel
+from ronda.instances.base import Floats, Ints
+from ronda.instances.clock import checkpoint
+from ronda.solvers.patterns.knapsack import Knapsack
+from ronda.solvers.patterns.master import PatternMaster
+
+MARGINS = ((0.02, 0.1, 0.25, 0.5), (0.02, 0.1, 0.25, 0.5), (0.005, 0.025, 0.1, 0.25, 0.5))
+"""The widths of tiers from the first prices on, and each time that the search stalls."""
+
+MOST_TURNS, STALLED, GAIN = 40, 3, 2e-4
+"""The most turns; the search stalls if so many turns together gain less than a share."""
+
+EXACT = 5e-4
+"""The relative gap of knapsacks by branch and bound, which begin where the search stalls."""
+
+ROUNDING = 1e-13
+"""The relative error of a number of a bound: some roundings of 1.1e-16 each."""
+
+
+@dataclass(eq=False)
+class SlotPrices:
+    """Prices of slots (Q,) and of resources on nodes of classes (K, R), and what they prove.
+
+    `bound` holds for every plan, `relaxed` is the optimum over the patterns of the `master`, and
+    `share` the number of nodes of each of its patterns.
+    """
+
+    model: NodeModel
+    sacks: list[Knapsack]
+    prices: Floats
+    unit: Floats
+    bound: float = math.inf
+    relaxed: float = 0.0
+    master: PatternMaster | None = None
+    share: Floats = field(default_factory=lambda: np.zeros(0))
+    turns: int = 0
+
+
+def bound_at(model: NodeModel, prices: Floats, tops: Floats) -> float:
+    """Return D at prices of slots, rounded up; `tops` bound the worth of a node of each class."""
+    terms, size = [float(n * top) for n, top in zip(model.count, tops, strict=True)], 0.0
+    for form, gains in zip(model.forms, model.surpluses(prices), strict=True):
+        terms += gains.tolist()
+        size += float(np.abs(form.value).max(axis=1).sum() + form.cost(prices).max() * len(gains))
+    return math.fsum(terms) + ROUNDING * (size + float(model.count @ tops))
+
+
+def price(model: NodeModel, tolerance: float) -> SlotPrices:
+    """Return prices whose bound is close to the relaxation, as a share of it.
+
+    Each turn prices slots halfway between the best prices so far and those of the master. All nodes
+    are filled at these prices one pattern after another, and these patterns enter. If the time ends
+    (`ronda.instances.clock.ending`), the prices so far are the answer.
+    """
+    sacks = [Knapsack(model, k) for k in range(len(model.count))]
+    slots, (classes, resources) = len(model.size), model.capacity.shape
+    out = SlotPrices(model, sacks, np.zeros(slots), np.zeros((classes, resources)))
+    first = PatternMaster(model, sacks).by_sums()
+    if first is not None:
+        out.prices = first[1]
+        first = PatternMaster(model, sacks, out.prices, MARGINS[0]).by_sums()
+    if first is None:
+        _try(out, out.prices, None)
+        return out
+    margins = list(MARGINS)
+    out.master = PatternMaster(model, sacks, out.prices, margins.pop(0))
+    center, gap, history = first[1], None, [-math.inf]
+    while out.turns < MOST_TURNS:
+        out.turns += 1
+        new = _try(out, center, gap)
+        solved = out.master.solve()
+        if solved is None:
+            break
+        out.relaxed, prices, out.share = solved
+        history.append(out.relaxed)
+        short = out.bound - out.relaxed
+        if short <= tolerance * abs(out.bound):
+            break
+        if len(history) > STALLED and history[-1] - history[-1 - STALLED] < GAIN * abs(out.bound):
+            history = [-math.inf]
+            if gap is None and short > 3 * tolerance * abs(out.bound):
+                gap = EXACT
+            elif margins:
+                out.master = _again(out, margins.pop(0))
+                if (solved := out.master.solve()) is None:
+                    break
+                out.relaxed, prices, out.share = solved
+            else:
+                break
+        center = (out.prices + prices) / 2 if new else prices
+    return out
+
+
+def _try(out: SlotPrices, center: Floats, gap: float | None) -> int:
+    """Keep some prices if their bound is the best, and enter patterns; return how many are new."""
+    model, found, tops = out.model, list[tuple[int, Floats]](), list[float]()
+    unit = np.zeros_like(out.unit)
+    for k, sack in enumerate(out.sacks):
+        best = sack.best(center[sack.slots], gap)
+        tops.append(best.bound)
+        unit[k] = best.unit
+        found += [(k, pattern) for pattern in best.patterns]
+    bound = bound_at(model, center, np.array(tops))
+    if bound < out.bound:
+        out.bound, out.prices, out.unit = bound, center, unit
+    if out.master is None:
+        return 0
+    wanted = model.wanted(center)
+    found += [(k, p) for k, p, _ in sequence(out.sacks, center, wanted, model.count, 0.05)]
+    return out.master.enter(found)
+
+
+def _again(out: SlotPrices, margins: tuple[float, ...]) -> PatternMaster:
+    """Return the master with its patterns and with tiers cut at the best prices."""
+    assert out.master is not None
+    master = PatternMaster(out.model, out.sacks, out.prices, margins)
+    master.enter(list(zip(out.master.owner, out.master.patterns, strict=True)))
+    return master
+
+
+def sequence(
+    sacks: list[Knapsack], profit: Floats, left: Floats, nodes: Ints, rest: float = 0.0
+) -> list[tuple[int, Floats, int]]:
+    """Return patterns that fill all nodes one after another: (class, pattern, nodes).
+
+    At most `left` (Q,) slots of each kind are filled on `nodes` (K,) of each class, except for a
+    share `rest` of them. A pattern takes a third of the nodes left at most, as classes share what
+    all want.
+    """
+    plan, left, nodes = list[tuple[int, Floats, int]](), left.copy(), nodes.copy()
+    few, live = rest * nodes, np.flatnonzero(nodes).tolist()
+    while live:
+        checkpoint()
+        for k in live[:]:
+            slots = sacks[k].slots
+            pattern = sacks[k].pattern(profit[slots], left[slots]) if len(slots) else np.zeros(0)
+            used = np.flatnonzero(pattern)
+            if not len(used) or float(profit[slots] @ pattern) <= sacks[k].cost:
+                live.remove(k)
+                continue
+            n = int(min(nodes[k], (left[slots[used]] // pattern[used]).min()))
+            n = max(1, min(n, -(-int(nodes[k]) // 3)))
+            left[slots] -= n * pattern
+            nodes[k] -= n
+            plan.append((k, pattern, n))
+            if nodes[k] <= few[k]:
+                live.remove(k)
+    return plan
