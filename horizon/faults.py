@@ -36,7 +36,9 @@ class FaultState:
         self.faults = faults
         self.speed: dict[int, float] = {}
         events = [event for fault in faults.outages for event in _outage(fault)]
-        events += [event for fault in faults.stragglers for event in _straggler(fault)]
+        for slow in faults.stragglers:
+            events += [Event(slow.start_s, ORDER.index("slow"), slow.node, slow)]
+            events += [Event(slow.end_s, ORDER.index("at speed"), slow.node, slow)]
         self._events = sorted(events, key=lambda e: e[:3])
         self._next = 0
 
@@ -68,8 +70,3 @@ def _outage(fault: Outage) -> Iterable[Event]:
         yield Event(fault.known_s, ORDER.index("drains"), fault.node, fault)
     yield Event(fault.start_s, ORDER.index("out"), fault.node, fault)
     yield Event(fault.end_s, ORDER.index("repaired"), fault.node, fault)
-
-
-def _straggler(fault: Straggler) -> Iterable[Event]:
-    yield Event(fault.start_s, ORDER.index("slow"), fault.node, fault)
-    yield Event(fault.end_s, ORDER.index("at speed"), fault.node, fault)

@@ -211,7 +211,8 @@ class LiveJob:
         self.past = []
         self._run_at(rates, allocation, speed)
         if self.in_vain >= MOST_IN_VAIN:
-            self.state = msgspec.structs.replace(self.state, job=self._pinned())
+            pinned = msgspec.structs.replace(self.job, preemptible=False)
+            self.state = msgspec.structs.replace(self.state, job=pinned)
 
     def pause_s(self, now_s: float, allocation: Allocation, costs: Costs) -> float:
         """Return the initial pause of an allocation if its nodes are awake."""
@@ -284,9 +285,6 @@ class LiveJob:
             return False
         self.state = msgspec.structs.replace(self.state, job=self.job)
         return True
-
-    def _pinned(self) -> Job:
-        return msgspec.structs.replace(self.job, preemptible=False)
 
     def fail(self, now_s: float, node: int | None, costs: Costs) -> tuple[Segment, Failure]:
         """End the allocation after a failure of a node, or (None) of the job itself.

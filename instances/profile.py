@@ -306,6 +306,6 @@ class Profile(Record, frozen=True, kw_only=True):
     source: str = ""
 
 
-def rigid_profile(gpu_type: str) -> Profile:
+def rigid_profile(*gpu_types: str) -> Profile:
     """Return the profile ``rigid`` that trace readers give to jobs of a plain trace."""
-    return Profile(name="rigid", throughput={gpu_type: Rigid()})
+    return Profile(name="rigid", throughput={name: Rigid() for name in gpu_types})

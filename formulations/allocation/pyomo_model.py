@@ -135,15 +135,11 @@ def resources(model: Any) -> None:
             continue
         if model.component(family) is None:
             model.add_component(family, pyo.Constraint(pyo.Any))
-        key = _index(index)
+        # Pyomo prints a key as text in brackets, and numbers in it are integers.
+        keys = [int(key) if key.isdecimal() else key for key in index.split(",")]
+        key = tuple(keys) if len(keys) > 1 else keys[0]
         getattr(model, family)[key] = row
         model.rows.append(getattr(model, family)[key])
-
-
-def _index(text: str) -> Hashable:
-    """Return the key for the text in brackets, with numbers as integers, as Pyomo prints it."""
-    keys = [int(key) if key.isdecimal() else key for key in text.split(",")]
-    return tuple(keys) if len(keys) > 1 else keys[0]
 
 
 def answer(model: Any) -> tuple[Rows, Floats]:

@@ -53,7 +53,8 @@ def staying_rows(round: Round, table: OptionTable, values: Floats, sheet: Sheet)
     for p, pool in enumerate(table.pools):
         here = topology.node_pool == p
         times_s = np.unique(leaves_s[here & np.isfinite(leaves_s)])
-        for at_s in times_s[_spread(len(times_s))].tolist():
+        some = np.linspace(len(times_s) - 1, 0, min(len(times_s), MOST_TIMES))  # with the last
+        for at_s in times_s[np.unique(some.astype(np.int64))].tolist():
             rows = np.flatnonzero((table.pool == p) & (late > at_s))
             stays = here & (leaves_s > at_s)
             held = [_held_on(state, here & ~stays) for state in table.jobs]
@@ -67,11 +68,6 @@ def staying_rows(round: Round, table: OptionTable, values: Floats, sheet: Sheet)
                 if _most(table, rows, shares) > len(room):
                     name = f"{STAYING_NODES}[{inside},{i}]"
                     sheet.state(name, rows, shares, float(len(room)))
-
-
-def _spread(times: int) -> Rows:
-    """Return the indices of at most `MOST_TIMES` times, evenly among all, with the last."""
-    return np.unique(np.linspace(times - 1, 0, min(times, MOST_TIMES)).astype(np.int64))
 
 
 def _held_on(state: JobState, nodes: Mask) -> int:

@@ -128,7 +128,8 @@ def _profiles(
         return
     names = [table.jobs[j].job.part or "" for j in table.job[rows].tolist()]
     firm, closed = _firm(round, table, p)
-    for label, weight in _weights(ways, set(names), every=bool(firm) or _cut(offering)):
+    every = bool(firm) or any(group.cut for group, _ in offering)
+    for label, weight in _weights(ways, set(names), every=every):
         most = [(_most(ways, weight, group.recut, group.cut, ()), n) for group, n in offering]
         use: Floats = np.multiply(whole, max((each for each, _ in most), default=0), dtype=float)
         use[rows] = [dict(weight).get(name, 0) for name in names]
@@ -138,10 +139,6 @@ def _profiles(
             use[[k for k, _, _ in there]] = kept
         use[closed] = 0
         _state(sheet, table, label.format(pool.name), use, sum(each * n for each, n in most))
-
-
-def _cut(offering: Iterable[tuple[NodeGroup, int]]) -> bool:
-    return any(group.cut for group, _ in offering)
 
 
 def _firm(

@@ -33,20 +33,14 @@ def slice_rows(round: Round, table: OptionTable, values: Floats, sheet: Sheet) -
         for level in levels:
             found = _Slices(round, table, rows, p, at, level)
             for u in found.sizes:
-                for family, weighs in (("slices", _blocks_of), ("slice_nodes", _nodes_from)):
+                sizes = np.arange(found.largest + 1)
+                weights = {"slices": sizes // u, "slice_nodes": np.where(sizes >= u, sizes, 0)}
+                for family, weight in weights.items():
                     if family == "slices" or u > 1:
-                        use, most = found.weighed(weighs(np.arange(found.largest + 1), u), u == 1)
+                        use, most = found.weighed(weight, u == 1)
                         name = f"{family}[{pool.name},{level},{u}]"
                         if use.any():
                             sheet.state(name, rows, use, most)
-
-
-def _blocks_of(sizes: Rows, u: int) -> Rows:
-    return sizes // u
-
-
-def _nodes_from(sizes: Rows, u: int) -> Rows:
-    return np.where(sizes >= u, sizes, 0)
 
 
 class _Slices:

@@ -14,7 +14,7 @@ variable           meaning
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import pyomo.environ as pyo
@@ -145,12 +145,9 @@ def together(model: Any, name: str, region: Sequence[Region | None], fresh: On, 
     if every:
         model.regions.add(sum(model.meets[name, r] for r in every) <= 1)
     for k, nodes in held.items():
-        for r in every - ({region[n] for n in nodes} if _alone(region, nodes) else set()):
+        own = {region[n] for n in nodes}
+        for r in every - (own if len(own) == 1 else set()):
             model.regions.add(model.meets[name, r] + model.x[k] <= 1)
-
-
-def _alone(region: Sequence[Region | None], nodes: Iterable[int]) -> bool:
-    return len({region[n] for n in nodes}) == 1
 
 
 def _nodes(model: Any, i: int) -> int:

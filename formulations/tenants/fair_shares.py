@@ -113,14 +113,10 @@ def _poured(
             filled_up |= gets >= more
             shares[sibling.name] += min(more, gets)
             left -= min(more, gets)
-    fractions = [_floor(part) - part for part in parts]
+    fractions = [math.floor(part + 1e-9) - part for part in parts]
     names = [sibling.name for sibling in asking]
     for fraction, _, sibling in sorted(zip(fractions, names, asking, strict=True)):
         if whole and left >= 1 and fraction < -1e-9:
             shares[sibling.name] += min(1.0, sibling.asked - shares[sibling.name])
             left -= 1
     return left
-
-
-def _floor(part: float) -> int:
-    return math.floor(part + 1e-9)

@@ -68,13 +68,11 @@ class Histories:
         if segments and segments[-1].end_s > self.schedule.end_s:
             faults.append(Fault("end", f"runs beyond the end at {self.schedule.end_s:g} s"))
         if not job.preemptible and not all(
-            same(a, b) or self._broken(job, a) for a, b in pairwise(segments)
+            same(a, b) or self._world.outage(a) or self._world.claim(job.id, a)
+            for a, b in pairwise(segments)
         ):
             faults.append(Fault("must-run", "is stopped or changed, but may not be preempted"))
         return faults
-
-    def _broken(self, job: Job, segment: Segment) -> bool:
-        return bool(self._world.outage(segment) or self._world.claim(job.id, segment))
 
     def _legality(self, job: Job, segment: Segment) -> list[Fault]:
         """Return the faults of a segment, apart from its expected rate."""

@@ -220,7 +220,8 @@ class Ledger:
         self, plan: Plan, changed: list[str], gone: list[str], asleep: tuple[int, ...]
     ) -> list[Violation]:
         """Return the violations by nodes that have too few GPUs or are asleep under the plan."""
-        taken = self._taken(self._entries(plan, changed, gone))
+        off = [(self._held[i], -1) for i in chain(changed, gone) if i in self._held]
+        taken = self._taken(off + [(plan.allocations[i], 1) for i in changed])
         used = {k: self._used[k] + more for k, more in taken.items() if 0 <= k < len(self._gpus)}
         found = [
             over_capacity(node, used[node], self._gpus[node])
@@ -263,13 +264,6 @@ class Ledger:
         if found and not all(may_change(round, state) for state in round.running):
             return avoidable(round, plan)
         return found
-
-    def _entries(
-        self, plan: Plan, changed: list[str], gone: list[str]
-    ) -> list[tuple[Allocation, int]]:
-        """Return the allocations that the plan removes (-1) and adds (1)."""
-        off = [(self._held[i], -1) for i in chain(changed, gone) if i in self._held]
-        return off + [(plan.allocations[i], 1) for i in changed]
 
 
 def _shares(held: Allocation) -> bool:

@@ -358,19 +358,12 @@ def _completed(examiner: Examiner, state: JobState) -> JobState:
     if power_w == _ABSENT.power_w:
         power_w = verdict.power_w
     if rate == _ABSENT.rate:
-        least, most = _rates(examiner, state, option, verdict.claimed.samples_per_s)
-        if exceeds(least, rate) or exceeds(rate, most):
+        # over all noise scales, the efficiency is from B0/B to 1
+        speed, physics = verdict.claimed.samples_per_s, examiner.physics(state.job, option)
+        worst = physics.efficiency(option.batch, (option.batch,), (0.0,))
+        if exceeds(speed * min(1.0, worst), rate) or exceeds(rate, speed * max(1.0, worst)):
             rate = examiner.expected_rate(state, option, verdict.claimed)
     if (option, power_w, rate) == (held.option, option.power_w, option.rate):
         return state
     option = replace(option, power_w=power_w, rate=rate)
     return replace(state, allocation=replace(held, option=option))
-
-
-def _rates(
-    examiner: Examiner, state: JobState, option: Option, samples_per_s: float
-) -> tuple[float, float]:
-    """Return the least and the greatest rate over all noise scales (efficiency B0/B to 1)."""
-    physics = examiner.physics(state.job, option)
-    worst = physics.efficiency(option.batch, (option.batch,), (0.0,))
-    return samples_per_s * min(1.0, worst), samples_per_s * max(1.0, worst)

@@ -14,7 +14,7 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.job import Allocation, Estimate, Job, JobState, Need, Option, Pieces
 from ronda.instances.models.power import NodeDraw
-from ronda.instances.profile import Profile, Rigid
+from ronda.instances.profile import rigid_profile
 from ronda.instances.round import Round
 from ronda.instances.rules.problem import Problem, as_error
 from ronda.instances.rules.validate import problems, validate
@@ -107,7 +107,7 @@ class _Maker:
             source=self.seen.source,
             now_s=now_s,
             cluster=cluster,
-            profiles={"rigid": _rigid(cluster)},
+            profiles={"rigid": rigid_profile(*(kind.name for kind in cluster.gpu_types))},
             running=tuple(state for state in states if state.allocation is not None),
             waiting=tuple(state for state in states if state.allocation is None),
             costs=HELIOS_COSTS,
@@ -280,8 +280,3 @@ class _Maker:
 
 def _in_service(node: SeenNode, now_s: float) -> bool:
     return node.out is None and (node.leaves_s is None or node.leaves_s > now_s)
-
-
-def _rigid(cluster: Cluster) -> Profile:
-    types = {gpu_type.name: Rigid() for gpu_type in cluster.gpu_types}
-    return Profile(name="rigid", throughput=dict(types))

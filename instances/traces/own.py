@@ -21,7 +21,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.files.json import read_part
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Job, JobState
-from ronda.instances.profile import Profile, Rigid, Tabular
+from ronda.instances.profile import Profile, Tabular, rigid_profile
 from ronda.instances.round import Round
 from ronda.instances.rules.cluster import cluster_problems
 from ronda.instances.rules.jobs import job_problems
@@ -236,8 +236,8 @@ class _Own:
 
     def __post_init__(self) -> None:
         self.kinds = [kind.name for kind in self.cluster.gpu_types]
-        rigid = Profile(name="rigid", throughput={name: Rigid() for name in self.kinds})
-        self.profiles = {"rigid": rigid} if self.rates is None else dict(self.rates)
+        rigid = {"rigid": rigid_profile(*self.kinds)}
+        self.profiles = rigid if self.rates is None else dict(self.rates)
         self.seconds: list[float] = []
         self.problems: dict[int, Problem] = {}
 

@@ -43,6 +43,7 @@ from ronda.solvers.exact.linear_form import (
     proof,
     too_late,
 )
+from ronda.solvers.versions import versions
 
 BITS, MOST = 32, 45
 """The bits of the largest number in a row, and of the largest sum. Numbers of a model have 30 bits.
@@ -142,7 +143,7 @@ def solve_form(form: LinearForm, effort: Effort, start: Floats | None = None) ->
             incumbents.append((clock.elapsed(), worth))
 
     status = solver.solve(model, Seen())
-    message = f"{solver.status_name(status)} (CP-SAT {_version()})"
+    message = f"{solver.status_name(status)} (CP-SAT {versions()['ortools']})"
     solve_s = clock.elapsed() - began
     if status in (cp_model.INFEASIBLE, cp_model.MODEL_INVALID):
         invalid = status == cp_model.MODEL_INVALID
@@ -178,12 +179,6 @@ def _off_the_grid(form: LinearForm, x: Floats) -> Floats | None:
     least, most = (np.where(form.integer, x, bound) for bound in (form.lower, form.upper))
     linear = replace(form, lower=least, upper=most, integer=np.zeros_like(form.integer))
     return solved(linear, Effort()).x
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("ortools")
 
 
 class _Whole:

@@ -101,7 +101,8 @@ def load_solution(
     is unknown or occurs twice; or if a limit of the model is broken. Returns the objective in the
     file, or None.
     """
-    label, form, lines = storage.label(Path(path)), linear_form(model), _lines(path)
+    label, form = storage.label(Path(path)), linear_form(model)
+    lines = storage.read_bytes(Path(path)).decode("utf-8", "replace").splitlines()
     columns = {name: k for k, name in enumerate(_names(str(one) for one in form.columns))}
     told = _told(lines, label, columns, set(_names(str(one) for one in form.rows)))
     x = np.zeros(len(columns))
@@ -205,7 +206,3 @@ def _feasible(form: LinearForm, x: Floats, free: Mask, label: str) -> None:
             shown = ", ".join([*names[:4], *["..."] * (len(names) > 4)])
             found = f"{used[r]:g} with {shown or 'nothing'}"
             raise InputError(f"{label}, row {form.rows[r]}", found, f"{sign} {limits[r]:g}")
-
-
-def _lines(path: str | os.PathLike[str]) -> list[str]:
-    return storage.read_bytes(Path(path)).decode("utf-8", "replace").splitlines()

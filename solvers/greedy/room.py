@@ -347,7 +347,8 @@ class Room:
         """
         for pool, kept in beside.items():
             self._hide(pool, kept)
-        found = self._fitting(state, teardown_s, bears, on)
+        ways = (self.way(state, o, teardown_s, bears, on) for o in self.ways(state))
+        found = next(filter(None, ways), None)
         for pool, kept in beside.items():
             self._hide(pool, [(node, -gpus) for node, gpus in kept])
         if found is not None:
@@ -364,17 +365,6 @@ class Room:
         """Return the options of a job as requested, in order of its preference for pools."""
         return [self._clocks(state, option) for option in self._requested.options(state)]
 
-    def _fitting(
-        self,
-        state: JobState,
-        teardown_s: float,
-        bears: Callable[[Option, Placement], bool] | None,
-        on: int | None,
-    ) -> Allocation | None:
-        """Return the allocation that a job would get as requested, or None without room."""
-        ways = (self.way(state, o, teardown_s, bears, on) for o in self.ways(state))
-        return next(filter(None, ways), None)
-
     def way(
         self,
         state: JobState,
@@ -387,7 +377,8 @@ class Room:
         if not self._bears(state, option, ()):
             return None
         if self._book is not None:
-            placement = self._place_by_book(self._book, state, option, on)
+            among = None if on is None else np.arange(len(self._book.size)) == on
+            placement = self._book.fit(state, option, power=self._racks, among=among)
         else:
             placement = self._place(option) if on is None else self._place_on(option, on)
         if placement is None or (self._waking and not self._bears(state, option, placement)):
@@ -412,19 +403,9 @@ class Room:
 
     def _place(self, option: Option) -> Placement | None:
         """Return a placement for an option, on awake nodes if they have room, or None."""
-        free = self._free[option.pool]
-        if self.round.asleep:
-            awake = self._place_in(option, self._without_sleepers(option.pool))
-            if awake is not None:
-                return awake
-        return self._place_in(option, free)
-
-    def _place_by_book(
-        self, book: NodeBook, state: JobState, option: Option, on: int | None
-    ) -> Placement | None:
-        """Return a placement where the rules of nodes allow it, on node `on` if given, or None."""
-        among = None if on is None else np.arange(len(book.size)) == on
-        return book.fit(state, option, power=self._racks, among=among)
+        place = self._place_in_a_rack if option.span == "rack" else self._place_among
+        awake = place(option, self._without_sleepers(option.pool)) if self.round.asleep else None
+        return awake or place(option, self._free[option.pool])
 
     def _place_on(self, option: Option, node: int) -> Placement | None:
         """Return the placement of an option on a given node, or None without room."""
@@ -443,12 +424,6 @@ class Room:
             if node in free.position and node not in self._awake_until:
                 free.take(((node, free.free[free.position[node]]),))  # some GPUs may be promised
         return free
-
-    def _place_in(self, option: Option, free: FreeList) -> Placement | None:
-        """Return a placement for an option, in one rack if required, or None without room."""
-        if option.span == "rack":
-            return self._place_in_a_rack(option, free)
-        return self._place_among(option, free)
 
     def _place_in_a_rack(self, option: Option, free: FreeList) -> Placement | None:
         """Return a placement for an option in the fullest rack with room, or None."""

@@ -14,7 +14,7 @@ import numpy as np
 from ronda.instances.base import Floats
 from ronda.instances.cluster import Cluster, Pool
 from ronda.instances.instance import Instance
-from ronda.instances.job import Job, JobState, Option
+from ronda.instances.job import Job, Option
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
@@ -239,7 +239,8 @@ def tenant_violations(round: Round, plan: Plan, given: list["JobInPlan"]) -> lis
         return []
     holds = []
     for state, allocation, _ in given:
-        left_s = _left_s(state, round.now_s)
+        ran_s = state.ran_s + (round.now_s - state.held_s if state.allocation is not None else 0.0)
+        left_s = max((state.job.limit_s or 0.0) - ran_s, 0.0)
         if state.allocation is not None:
             holds.append(Hold(state.job, state.allocation.option, 0, 1, left_s))
         if allocation is not None:
@@ -249,11 +250,6 @@ def tenant_violations(round: Round, plan: Plan, given: list["JobInPlan"]) -> lis
         for each in limited(round.site, HeldAt(round.cluster, holds, 2))
         if each.use[1] > max(each.most, each.use[0]) + RELATIVE * max(1.0, each.most)
     ]
-
-
-def _left_s(state: JobState, now_s: float) -> float:
-    ran_s = state.ran_s + (now_s - state.held_s if state.allocation is not None else 0.0)
-    return max((state.job.limit_s or 0.0) - ran_s, 0.0)
 
 
 def tenant_schedule_violations(instance: Instance, schedule: Schedule) -> list[Violation]:

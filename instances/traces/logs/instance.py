@@ -11,7 +11,7 @@ from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError, printable
 from ronda.instances.instance import Cadence, Instance
 from ronda.instances.job import Estimate, Job, Need, Pieces, Truth
-from ronda.instances.profile import Profile, Rigid
+from ronda.instances.profile import rigid_profile
 from ronda.instances.rules.hosts import need_problems
 from ronda.instances.rules.jobs import LAST_S, job_problems
 from ronda.instances.rules.problem import Problem, limits
@@ -287,10 +287,9 @@ class _Maker:
         self.hosts = {name for group in seen.cluster.node_groups for name in group.has}
         self.labels = {label for group in seen.cluster.node_groups for label in group.features}
         self.whole = not seen.cluster.partitions
-        profile = Profile(name="rigid", throughput={kind: Rigid() for kind in sorted(self.known)})
         power = {kind: busy_power(m)[m.gpu.name] for kind, m in seen.machines.items()}
         self.profile = structs.replace(
-            profile, power=power if len(power) == len(self.known) else {}
+            rigid_profile(*sorted(self.known)), power=power if len(power) == len(self.known) else {}
         )
         self.strange = Counter[str]()
         self.unlabelled = 0
