@@ -40,7 +40,7 @@ def proven_by_prices(round_: TaskRound, node_price: Any, *, exact: bool = False)
         raise ValueError("a price is below 0")
     total = [*(of(round_.count)[:, None] * capacity * price).ravel().tolist()]
     cost = use @ price.T
-    fits = (round_.use[:, None] <= round_.capacity).all(axis=2)
+    fits = np.asarray((round_.use[:, None] <= round_.capacity).all(axis=2))
     best = value * 0
     for pool in range(len(round_.pools)):
         least = np.full(len(use), math.inf, dtype=cost.dtype)

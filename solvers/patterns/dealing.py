@@ -53,10 +53,10 @@ def chosen(model: NodeModel, supply: Floats, prices: Floats, way: Rows) -> None:
     for _ in range(ROUNDS):
         checkpoint()
         wants = [_best(model, f, supply, prices, way) for f in range(len(model.forms))]
+        if not any(len(own[0]) for own in wants):
+            return
         columns = zip(*wants, strict=True)
         job, which, margin, slot, times = (np.concatenate(column) for column in columns)
-        if not len(job):
-            return
         fits = np.ones(len(job), dtype=bool)
         for e in range(slot.shape[1]):
             order = np.lexsort((-margin, slot[:, e]))
@@ -133,7 +133,7 @@ def _places(ranges: Ranges) -> Seats:
 
 def _slices(model: NodeModel, way: Rows) -> tuple[Rows, Rows]:
     """Return job and slot of each slice of the jobs that have a way."""
-    jobs, slots = list[Rows](), list[Rows]()
+    jobs, slots = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for form in model.forms:
         runs = np.flatnonzero(way[form.jobs] >= 0)
         own = way[form.jobs[runs]]
@@ -208,19 +208,19 @@ def patched(model: NodeModel, seats: Seats, way: Rows, unit: Floats) -> Seats:
     span = int(model.group.max(initial=-1)) + 1
     seen = set((node * span + group).tolist())
     more = list[tuple[int, int, int]]()
-    for n in open_nodes.tolist():
-        fits = model.supplied[slot, owner[n]] & (model.size[slot] <= free[n]).all(axis=1)
-        for i in np.flatnonzero(fits & (way[job] < 0)).tolist():
+    size, smallest = model.size[slot], model.size[slot].min(axis=0, initial=np.inf)
+    for n in open_nodes[(smallest <= free[open_nodes]).all(axis=1)].tolist():
+        near = np.flatnonzero(model.supplied[slot, owner[n]] & (way[job] < 0))
+        near = near[(size[near] <= free[n]).all(axis=1)]
+        while len(near):
+            i, near = int(near[0]), near[1:]
             j, q, g = int(job[i]), int(slot[i]), int(model.group[job[i]])
-            if (
-                way[j] < 0
-                and (model.size[q] <= free[n]).all()
-                and (g < 0 or n * span + g not in seen)
-            ):
+            if g < 0 or n * span + g not in seen:
                 way[j] = which[i]
-                free[n] -= model.size[q]
+                free[n] -= size[i]
                 seen.add(n * span + g)
                 more.append((n, q, j))
+                near = near[(way[job[near]] < 0) & (size[near] <= free[n]).all(axis=1)]
     added = np.array(more, dtype=np.int64).reshape(-1, 3).T
     columns = zip((seats.node, seats.slot, seats.job), added, strict=True)
     return Seats(*(np.concatenate(pair) for pair in columns))

@@ -36,6 +36,7 @@ def tiny_tasks(seed):
     value = np.round(rng.lognormal(0.0, spread, tasks) * (1 + use[shape].sum(1)), 3) + 0.001
     group = rng.integers(-1, 3, tasks) if rng.random() < 0.5 else np.full(tasks, -1)
     ways = np.sort(rng.integers(0, tasks, tasks)) if rng.random() < 0.5 else None
+    group = group if ways is None else group[ways]
     round_ = TaskRound(
         name=f"tiny-tasks-{seed}",
         resources=RESOURCES,
@@ -224,3 +225,23 @@ def best_by_nodes(round_):
     h.run()
     assert h.getModelStatus() == highspy.HighsModelStatus.kOptimal
     return h.getInfo().objective_function_value
+
+
+def worth_of_plan(round_, plan):
+    """Return what a plan is worth; an assertion fails where it breaks a rule."""
+    search, on, worth, kept = _Search(round_), {}, 0.0, 0
+    for task, node in zip(plan.task.tolist(), plan.node.tolist(), strict=True):
+        on.setdefault(task, []).append(node)
+    for job, choices in zip(search.names, search.jobs, strict=True):
+        mine = [task for task in on if search.number[task] == job]
+        assert len(mine) <= 1, f"job {job} is placed in several ways"
+        for task in mine:
+            there = [c for c in choices if c.task == task and list(c.nodes) == on[task]]
+            assert there, f"task {task} may not be on nodes {on[task]}"
+            assert search.fits(there[0]), f"task {task} has no room on nodes {on[task]}"
+            search.take(there[0])
+            worth += there[0].worth
+            kept += there[0].stays
+    budget = round_.most_disrupted
+    assert budget is None or len(search.runs) - kept <= budget, "too many are disrupted"
+    return worth
